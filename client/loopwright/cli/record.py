@@ -1,0 +1,70 @@
+"""``loopwright record``: what was measured, in and out."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from loopwright.cli.options import Json, Limit, connect
+from loopwright.cli.output import print_json, print_line, show_record, show_records
+
+app = typer.Typer(help="List, export and import tuning records.", no_args_is_help=True)
+
+Directory = Annotated[Path, typer.Argument(help="Directory of TVM's pair of JSON files.", file_okay=False)]
+
+
+@app.command("list")
+def list_(
+    context: typer.Context,
+    workload: Annotated[str | None, typer.Option(help="Only of this workload (its hash).")] = None,
+    target: Annotated[str | None, typer.Option(help='Only of this target; "auto" works.')] = None,
+    limit: Limit = 20,
+    as_json: Json = False,
+) -> None:
+    """List measured trials, the fastest first."""
+    with connect(context) as client:
+        records = list(itertools.islice(client.records(workload, target), limit))
+    if as_json:
+        print_json(records)
+    else:
+        show_records(records)
+
+
+@app.command()
+def show(
+    context: typer.Context, record_id: Annotated[str, typer.Argument(metavar="RECORD")], as_json: Json = False
+) -> None:
+    """Show a record with its scheduled program."""
+    with connect(context) as client:
+        record = client.record(record_id)
+    if as_json:
+        print_json(record)
+    else:
+        show_record(record)
+
+
+@app.command()
+def export(context: typer.Context, directory: Directory, as_json: Json = False) -> None:
+    """Write all records as database_workload.json and database_tuning_record.json."""
+    with connect(context) as client:
+        client.export_records(directory)
+    if as_json:
+        print_json({"directory": str(directory)})
+    else:
+        print_line(f"written to {directory}")
+
+
+@app.command("import")
+def import_(context: typer.Context, directory: Directory, as_json: Json = False) -> None:
+    """Send a TVM tuning database to the service."""
+    with connect(context) as client:
+        report = client.import_records(directory)
+    if as_json:
+        print_json(report)
+        return
+    print_line(f"{report.imported} records imported, {report.duplicates} were known, {len(report.errors)} not taken")
+    for error in report.errors:
+        print_line(f"  {error}")

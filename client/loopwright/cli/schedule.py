@@ -1,0 +1,93 @@
+"""``loopwright schedule``: use what was found."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from loopwright import ir
+from loopwright.cli.options import Json, Model, Target, connect
+from loopwright.cli.output import print_json, print_line, show_best
+from loopwright.client import Client
+
+app = typer.Typer(help="Look up, apply and build the best schedules.", no_args_is_help=True)
+
+Output = Annotated[Path | None, typer.Option("--output", "-o", help="File to write.")]
+
+
+@app.command()
+def best(
+    context: typer.Context,
+    workload: Annotated[str, typer.Argument(help="A workload's hash, or a file with one function.")],
+    target: Target = "auto",
+    as_json: Json = False,
+) -> None:
+    """Show the certified best schedule of a workload; exit status 1 if none is known."""
+    with connect(context) as client:
+        is_hash = re.fullmatch(r"[0-9a-f]{32}", workload) is not None
+        found = client.best(workload if is_hash else Path(workload), target)
+    if found is None:
+        print_line("null" if as_json else "no certified best is known for it on this target")
+        raise typer.Exit(1)
+    if as_json:
+        print_json(found)
+    else:
+        show_best(found)
+
+
+@app.command()
+def apply(
+    context: typer.Context, model: Model, target: Target = "auto", output: Output = None, as_json: Json = False
+) -> None:
+    """Apply the best schedules: TVMScript to standard output, or to a .py or (as TVM's JSON) .json file."""
+    with connect(context) as client:
+        applied = client.apply(Path(model), target)
+        report = _report(client)
+    text = ir.module_to_json(applied) if output and output.suffix == ".json" else applied.script()
+    if output:
+        output.write_text(text, encoding="utf-8")
+    if as_json:
+        print_json({**report, "output": str(output) if output else None, "script": applied.script()})
+    elif not output:
+        print(text)
+    else:
+        _say(report, output)
+
+
+@app.command()
+def compile(
+    context: typer.Context,
+    model: Model,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Shared library (.so) or archive (.tar) to write.")],
+    target: Target = "auto",
+    as_json: Json = False,
+) -> None:
+    """Build a program with the best schedules in it, into a library that TVM's runtime loads."""
+    with connect(context) as client:
+        built = client.compile(Path(model), target)
+        report = _report(client)
+    built.export_library(str(output))
+    if as_json:
+        print_json({**report, "output": str(output)})
+    else:
+        _say(report, output)
+
+
+def _report(client: Client) -> dict[str, Any]:
+    assert client.last_report is not None
+    functions = []
+    for function in client.last_report.functions:
+        best = function.best.model_dump(mode="json") if function.best else None
+        functions.append({**asdict(function), "best": best})
+    return {"functions": functions}
+
+
+def _say(report: dict[str, Any], output: Path) -> None:
+    for function in report["functions"]:
+        gain = f", {function['best']['speedup']:.2f}x" if function["best"] else ""
+        print_line(f"{function['name']}: {function['outcome']}{gain}")
+    print_line(f"written to {output}")

@@ -1,0 +1,250 @@
+"""The way into a Loopwright service from Python."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+from urllib.parse import quote
+
+from loopwright import archive, config, frontends, ir, schemas
+from loopwright import compile as compiling
+from loopwright.database import Knowledge, Known, as_database
+from loopwright.errors import NotFound
+from loopwright.frontends import stochastic
+from loopwright.job import Job
+from loopwright.schemas import Best
+from loopwright.transport import Transport, parse
+
+logger = logging.getLogger("loopwright")
+
+API = "/api/v1"
+PAGE_SIZE = 200
+_WORKLOAD_HASH = re.compile(r"[0-9a-f]{32}")
+
+
+class Client:
+    """A connection to a service; closes as a context manager or by `close`. Thread-safe but for ``last_report``.
+
+    Every call may raise CouldNotReach (no answer, after retries where repeating does no harm) and ServiceError
+    (refused; the subclass says how). A ``target`` is ``"auto"`` (what the service would tune for), a TVM target
+    string, tag or JSON text, a dictionary, or a ``tvm.target.Target``.
+    """
+
+    def __init__(self, url: str | None = None, token: str | None = None, timeout: float = 30.0) -> None:
+        """Without ``url`` and ``token``: ``LOOPWRIGHT_URL`` and ``LOOPWRIGHT_TOKEN``, else the saved login, else the
+        service on this machine. ``timeout`` is in seconds, for connecting and for each wait on an answer."""
+        self._transport = Transport(config.resolve(url, token), timeout)
+        self._modules: dict[str, str] = {}
+        """Workload hash -> its module's JSON: a workload never changes, so it is fetched once."""
+        self.last_report: compiling.ApplyReport | None = None
+        """What hit and what missed in the last `apply` or `compile`."""
+
+    @property
+    def url(self) -> str:
+        return self._transport.endpoint.url
+
+    def close(self) -> None:
+        self._transport.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def submit(
+        self,
+        model: Any,
+        target: Any = "auto",
+        max_trials: int = 64,
+        max_seconds: float | None = None,
+        space: stochastic.Space | None = None,
+        shapes: dict[str, int] | None = None,
+        seed: int = 0,
+        name: str | None = None,
+        *,
+        priority: int = 0,
+        force: bool = False,
+        idempotency_key: str | None = None,
+    ) -> Job:
+        """Submit a model for tuning; returns at once with the queued job.
+
+        Args:
+            model: IRModule, PrimFunc, TVMScript text or .py path, TVM JSON text or path.
+            max_trials: candidates to measure at most, all tasks together.
+            max_seconds: seconds to search at most.
+            space: None (the built-in space), a function ``f(sch)`` that makes stochastic choices (run here; only its
+                trace is sent), a trace, or a list of traces ``[instructions, decisions]``.
+            shapes: values of symbolic shape variables, by name.
+            priority: -100 to 100; higher goes first.
+            force: search even where the database already knows the answer.
+            idempotency_key: submitting again with the same key returns the same job; made up here when None, so that
+                a retry after a lost answer submits once.
+
+        Raises:
+            TypeError: the model or the space is of a kind that is not accepted.
+            InvalidRequest: the service cannot tune this; the detail says what to change.
+        """
+        request = schemas.SubmitJob(
+            module=frontends.to_payload(model),
+            target=_target_on_wire(target),
+            name=name,
+            seed=seed,
+            priority=priority,
+            budget=schemas.Budget(max_trials=max_trials, max_seconds=max_seconds),
+            space=stochastic.to_traces(space, model),
+            shapes=shapes,
+            force=force,
+        )
+        response = self._transport.request(
+            "POST",
+            f"{API}/jobs",
+            json=request.model_dump(mode="json"),
+            headers={"Idempotency-Key": idempotency_key or uuid.uuid4().hex},
+            repeatable=True,
+        )
+        return Job(self._transport, parse(schemas.Job, response))
+
+    def job(self, job_id: str) -> Job:
+        """A job by its id."""
+        return Job(self._transport, self._transport.get(schemas.Job, f"{API}/jobs/{quote(job_id, safe='')}"))
+
+    def jobs(self) -> Iterator[Job]:
+        """All jobs, the newest first."""
+        for info in self._transport.pages(schemas.Job, f"{API}/jobs", page_size=PAGE_SIZE):
+            yield Job(self._transport, info)
+
+    def best(self, model_or_workload_hash: Any, target: Any = "auto") -> Best | None:
+        """The certified best of a workload, given by its hash or as a model with one PrimFunc; None if none is known.
+
+        Raises:
+            ValueError: the model has no or several functions after lowering; see `apply` for those.
+        """
+        model = model_or_workload_hash
+        if isinstance(model, str) and _WORKLOAD_HASH.fullmatch(model):
+            try:
+                return self._transport.get(Best, f"{API}/workloads/{model}/best", target=_target_in_query(target))
+            except NotFound:
+                return None
+        knowledge = self._knowledge(target)
+        funcs = ir.prim_funcs(compiling.lower(frontends.to_module(model), knowledge.target))
+        if len(funcs) != 1:
+            raise ValueError(f"best() is about one function and this model has {len(funcs)}; use bests() or apply()")
+        known = knowledge.find(funcs[0][1])
+        return known.best if known else None
+
+    def bests(self, target: Any = "auto") -> Iterator[Best]:
+        """Every certified best for a target."""
+        query = {"target": _target_in_query(target), "page_size": PAGE_SIZE}
+        return self._transport.pages(Best, f"{API}/bests", **query)
+
+    def apply(self, mod: Any, target: Any = "auto") -> Any:
+        """A copy of the module with the best schedules applied, as an IRModule.
+
+        ``mod`` is whatever `submit` takes. A Relax module comes back legalised and fused. ``last_report`` says of
+        each function whether it was tuned, is best as it is, or missed; misses are also logged as a warning.
+        """
+        knowledge = self._knowledge(target)
+        return self._apply(compiling.lower(frontends.to_module(mod), knowledge.target), knowledge)
+
+    def compile(self, mod: Any, target: Any = "auto", params: dict[str, Any] | None = None) -> Any:
+        """The module built with the best schedules in it: a ``relax.VMExecutable`` for ``relax.VirtualMachine``, or a
+        ``tvm.runtime.Module`` for a module without Relax. ``params`` are bound to ``main`` by name first (Relax only).
+
+        Functions that missed are built as TVM would by default; ``last_report`` tells which.
+        """
+        knowledge = self._knowledge(target)
+        lowered = compiling.lower(frontends.to_module(mod), knowledge.target, params)
+        return compiling.build(self._apply(lowered, knowledge), knowledge.target)
+
+    def database(self, target: Any = "auto") -> Any:
+        """The bests for a target as a read-only ``tvm.s_tir.meta_schedule.Database``, as of now."""
+        return as_database(self._knowledge(target))
+
+    def records(
+        self, workload_hash: str | None = None, target: Any = None, sort: str = "latency"
+    ) -> Iterator[schemas.Record]:
+        """Measured trials, the fastest first, of a workload or a target if given."""
+        query = {"workload_hash": workload_hash, "sort": sort, "page_size": PAGE_SIZE}
+        if target is not None:
+            query["target"] = _target_in_query(target)
+        return self._transport.pages(schemas.Record, f"{API}/records", **query)
+
+    def record(self, record_id: str) -> schemas.RecordDetail:
+        """A measured trial in full: trace, raw samples, device, certificate, the program before and after."""
+        return self._transport.get(schemas.RecordDetail, f"{API}/records/{quote(record_id, safe='')}")
+
+    def export_records(self, directory: str | Path) -> Path:
+        """Write TVM's JSON pair of all records into a directory (made if need be); returns it."""
+        tar = self._transport.request("GET", f"{API}/records/export").content
+        return archive.unpack(tar, Path(directory))
+
+    def import_records(self, directory: str | Path) -> schemas.ImportReport:
+        """Send the JSON pair of a TVM tuning database (or what `export_records` wrote). Known records are passed over.
+
+        Raises:
+            FileNotFoundError: one of the pair is missing.
+        """
+        response = self._transport.request(
+            "POST",
+            f"{API}/records/import",
+            content=archive.pack(Path(directory)),
+            headers={"Content-Type": "application/x-tar"},
+            repeatable=True,
+        )
+        return parse(schemas.ImportReport, response)
+
+    def workers(self) -> Iterator[schemas.Worker]:
+        """The machines that build and measure."""
+        return self._transport.pages(schemas.Worker, f"{API}/workers", page_size=PAGE_SIZE)
+
+    def targets(self) -> Iterator[schemas.TargetOffer]:
+        """What live workers offer to tune for."""
+        return self._transport.pages(schemas.TargetOffer, f"{API}/targets", page_size=PAGE_SIZE)
+
+    def version(self) -> schemas.Version:
+        """The versions of the service and of its TVM."""
+        return self._transport.get(schemas.Version, "/version")
+
+    def _apply(self, lowered: Any, knowledge: Knowledge) -> Any:
+        applied, self.last_report = compiling.apply(lowered, knowledge)
+        logger.log(logging.WARNING if self.last_report.misses else logging.INFO, "%s", self.last_report)
+        return applied
+
+    def _knowledge(self, target: Any) -> Knowledge:
+        ir.require_tvm()
+        if isinstance(target, str) and target == "auto":
+            target = self._auto_target()
+        known = [Known(best, self._workload_module(best.workload_hash)) for best in self.bests(target)]
+        return Knowledge(ir.target_from(target), known)
+
+    def _auto_target(self) -> dict[str, Any]:
+        for offer in self.targets():
+            if offer.is_auto:
+                return offer.target
+        raise ValueError("no live worker offers a target to take for 'auto'; name the target")
+
+    def _workload_module(self, workload_hash: str) -> Any:
+        if workload_hash not in self._modules:
+            path = f"{API}/workloads/{workload_hash}/module"
+            self._modules[workload_hash] = self._transport.get(schemas.ModulePayload, path).data
+        return ir.module_from_json(self._modules[workload_hash])
+
+
+def _target_on_wire(target: Any) -> str | dict[str, Any]:
+    # A tvm Target prints itself as JSON; recognised without importing TVM.
+    wire: str | dict[str, Any] = target if isinstance(target, str | dict) else json.loads(str(target))
+    return wire
+
+
+def _target_in_query(target: Any) -> str:
+    wire = _target_on_wire(target)
+    return wire if isinstance(wire, str) else json.dumps(wire, sort_keys=True)

@@ -1,0 +1,137 @@
+"""Programs with their best schedules: what `Client.apply` and `Client.compile` do once the bests are at hand.
+
+Neither goes through TVM's own database lookup, which misses without a word: each function is looked up by structure
+here, and what became of it is told in an `ApplyReport`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from loopwright import ir, schemas
+from loopwright.database import Knowledge
+
+Outcome = Literal["tuned", "baseline", "missed"]
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedFunction:
+    """What became of one PrimFunc: ``tuned`` (a schedule was applied), ``baseline`` (known: TVM's own default is the
+    best) or ``missed`` (nothing is known for the target). ``best`` is None exactly when it was missed."""
+
+    name: str
+    outcome: Outcome
+    best: schemas.Best | None
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyReport:
+    """What hit and what missed, function by function, in order of name."""
+
+    functions: tuple[AppliedFunction, ...]
+
+    @property
+    def hits(self) -> tuple[AppliedFunction, ...]:
+        """The functions that the service knows: tuned, or best as they are."""
+        return tuple(function for function in self.functions if function.outcome != "missed")
+
+    @property
+    def misses(self) -> tuple[AppliedFunction, ...]:
+        return tuple(function for function in self.functions if function.outcome == "missed")
+
+    def __str__(self) -> str:
+        lines = [f"{len(self.hits)} of {len(self.functions)} functions have a certified best"]
+        for function in self.functions:
+            gain = f", {function.best.speedup:.1f}x over the baseline" if function.best else ""
+            lines.append(f"  {function.name}: {function.outcome}{gain}")
+        return "\n".join(lines)
+
+
+def lower(mod: Any, target: Any, params: dict[str, Any] | None = None) -> Any:
+    """A module as its PrimFuncs are tuned: Relax is legalised, folded and fused; without Relax it stays as it is.
+
+    Args:
+        params: values of ``main``'s parameters, bound by name; only a Relax module takes any.
+    """
+    if not ir.has_relax(mod):
+        if params:
+            raise ValueError("params are bound to a Relax function, and this module has none")
+        return mod
+    relax = importlib.import_module("tvm.relax")
+    if params:
+        mod = relax.transform.BindParams("main", params)(mod)
+    with target:
+        return relax.get_pipeline("zero")(mod)
+
+
+def apply(mod: Any, knowledge: Knowledge) -> tuple[Any, ApplyReport]:
+    """A copy of a lowered module with each known function's best in it, and the report. Others stay unscheduled."""
+    functions, report = {}, []
+    for var, func in ir.prim_funcs(mod):
+        known = knowledge.find(func)
+        if known is None:
+            outcome: Outcome = "missed"
+        elif known.best.trace is None:
+            outcome = "baseline"
+            functions[var] = _default_schedule(func, knowledge.target)
+        else:
+            outcome = "tuned"
+            # Scheduled is the service's own copy, as the trace speaks of its names; the caller's may differ.
+            schedule = ir.schedule_with(known.best.trace, known.module, knowledge.target)
+            functions[var] = _named_as(func, schedule.mod["main"].with_attr("tirx.is_scheduled", True))
+        report.append(AppliedFunction(str(var.name_hint), outcome, known.best if known else None))
+    result = mod.clone()
+    for var, func in functions.items():
+        result.update_func(var, func)
+    return result, ApplyReport(tuple(report))
+
+
+def build(mod: Any, target: Any) -> Any:
+    """Build what `apply` made: a ``relax.VMExecutable``, or a ``tvm.runtime.Module`` for a module without Relax.
+
+    Functions without a schedule are left to TVM's default: on a GPU DLight's schedules, on a CPU the loops as they are.
+    """
+    tvm = ir.require_tvm()
+    mod = mod.clone()
+    for var, func in ir.prim_funcs(mod):
+        mod.update_func(var, _default_schedule(func, target))
+    if not ir.has_relax(mod):
+        return tvm.compile(mod, target=target).mod
+    relax = importlib.import_module("tvm.relax")
+    pipeline = importlib.import_module("tvm.relax.pipeline")
+    # Legalising and fusing are done; doing them again could fuse a scheduled function into another.
+    passes = [
+        relax.transform.RewriteDataflowReshape(),
+        relax.transform.ToNonDataflow(),
+        relax.transform.RemovePurityChecking(),
+        relax.transform.CallTIRRewrite(),
+        *pipeline.finalize_passes(target),
+    ]
+    return relax.build(mod, target, relax_pipeline=tvm.transform.Sequential(passes))
+
+
+def _default_schedule(func: Any, target: Any) -> Any:
+    """A GPU function that has no schedule yet under DLight's default; any other as it is."""
+    if "gpu" not in target.keys or (func.attrs and func.attrs.get("tirx.is_scheduled")):
+        return func
+    dlight = importlib.import_module("tvm.s_tir.dlight")
+    rules = (
+        dlight.gpu.Matmul(),
+        dlight.gpu.GEMV(),
+        dlight.gpu.Reduction(),
+        dlight.gpu.GeneralReduction(),
+        dlight.gpu.Fallback(),
+    )
+    with target:
+        scheduled = dlight.ApplyDefaultSchedule(*rules)(ir.as_main(func))
+    return _named_as(func, scheduled["main"])
+
+
+def _named_as(original: Any, scheduled: Any) -> Any:
+    """``scheduled`` with the name and promises of the caller's function: a private one stays private."""
+    attrs = original.attrs or {}
+    for name in ("global_symbol", "op_pattern", "tirx.noalias"):
+        scheduled = scheduled.with_attr(name, attrs[name]) if name in attrs else scheduled.without_attr(name)
+    return scheduled

@@ -1,0 +1,81 @@
+"""Which service to talk to, and as whom: the only file of the SDK that reads the environment.
+
+Each of URL and token comes from the first of: the argument, ``LOOPWRIGHT_URL`` / ``LOOPWRIGHT_TOKEN``, the login
+saved by ``loopwright login``, a service running on this machine, the default URL.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+DEFAULT_URL = "http://127.0.0.1:8080"
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A service's URL without a trailing slash, and the token for it (None: send none)."""
+
+    url: str
+    token: str | None
+
+
+def login_file() -> Path:
+    """Where ``loopwright login`` saves: ``$XDG_CONFIG_HOME/loopwright/login.json``, readable by the owner only."""
+    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "loopwright" / "login.json"
+
+
+def service_file() -> Path:
+    """Where a service on this machine says how to reach it: ``{"url": …, "token_file": …}``, while it runs."""
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state") / "loopwright" / "service.json"
+
+
+def resolve(url: str | None = None, token: str | None = None) -> Endpoint:
+    """Where to connect. A saved token is used only for the URL that it was saved with, lest it leak elsewhere."""
+    saved = [endpoint for endpoint in (_saved_login(), _local_service()) if endpoint is not None]
+    chosen = url or os.environ.get("LOOPWRIGHT_URL") or (saved[0].url if saved else DEFAULT_URL)
+    chosen = chosen.rstrip("/")
+    token = token or os.environ.get("LOOPWRIGHT_TOKEN")
+    if not token:
+        token = next((endpoint.token for endpoint in saved if endpoint.url == chosen and endpoint.token), None)
+    return Endpoint(chosen, token)
+
+
+def save_login(url: str, token: str) -> Path:
+    """Save a login with mode 0600, replacing the one before; returns the file."""
+    path = login_file()
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    # mkstemp creates with 0600: the token is never readable by others, not for a moment.
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        json.dump({"url": url.rstrip("/"), "token": token}, file)
+    os.replace(temporary, path)
+    return path
+
+
+def _saved_login() -> Endpoint | None:
+    fields = _read_json(login_file())
+    return Endpoint(fields["url"].rstrip("/"), fields.get("token")) if "url" in fields else None
+
+
+def _local_service() -> Endpoint | None:
+    fields = _read_json(service_file())
+    if "url" not in fields:
+        return None
+    try:
+        token = Path(fields["token_file"]).read_text(encoding="utf-8").strip() or None
+    except (KeyError, OSError):
+        token = None  # the service runs without tokens, or as another user whose token is not ours to read
+    return Endpoint(fields["url"].rstrip("/"), token)
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,89 @@
+"""Everything that the SDK raises of its own; all of it is a `LoopwrightError`."""
+
+from __future__ import annotations
+
+from loopwright.schemas import Problem
+
+
+class LoopwrightError(Exception):
+    """Base of all errors of the SDK."""
+
+
+class CouldNotReach(LoopwrightError):
+    """No answer came from the service. Calls that are safe to repeat have been repeated before this is raised."""
+
+
+class UnexpectedAnswer(LoopwrightError):
+    """Something answered that is not a Loopwright service, or one of a version that this SDK cannot read."""
+
+
+class WaitTimedOut(LoopwrightError, TimeoutError):
+    """`Job.wait` met its time limit. The job goes on; wait again, or cancel it."""
+
+
+class TvmUnavailable(LoopwrightError, ImportError):
+    """This call works on programs and needs TVM, which is absent or of a version the service does not speak."""
+
+
+class ServiceError(LoopwrightError):
+    """The service answered with a problem (RFC 9457): ``title``, ``detail`` and the HTTP ``status``."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(f"{problem.title} ({problem.status}): {problem.detail}")
+        self.problem = problem
+
+    @property
+    def title(self) -> str:
+        return self.problem.title
+
+    @property
+    def detail(self) -> str:
+        return self.problem.detail
+
+    @property
+    def status(self) -> int:
+        return self.problem.status
+
+
+class InvalidRequest(ServiceError):
+    """What was sent cannot be used (400, 413, 415, 422); the detail says what to change."""
+
+
+class Unauthorized(ServiceError):
+    """The token is missing, wrong or not enough (401, 403). `loopwright login` saves one."""
+
+
+class NotFound(ServiceError):
+    """There is nothing by that name (404, 410)."""
+
+
+class Conflict(ServiceError):
+    """It clashes with the present state, such as cancelling a finished job (409)."""
+
+
+class TooManyRequests(ServiceError):
+    """The service asks for patience (429); waiting as long as it asked for has been tried."""
+
+
+class ServiceUnavailable(ServiceError):
+    """The service or something that it stands on failed (5xx)."""
+
+
+_BY_STATUS: dict[int, type[ServiceError]] = {
+    400: InvalidRequest,
+    401: Unauthorized,
+    403: Unauthorized,
+    404: NotFound,
+    409: Conflict,
+    410: NotFound,
+    413: InvalidRequest,
+    415: InvalidRequest,
+    422: InvalidRequest,
+    429: TooManyRequests,
+}
+
+
+def from_problem(problem: Problem) -> ServiceError:
+    """The error whose type fits the problem's status."""
+    fallback = ServiceUnavailable if problem.status >= 500 else ServiceError
+    return _BY_STATUS.get(problem.status, fallback)(problem)

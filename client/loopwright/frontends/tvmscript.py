@@ -1,0 +1,38 @@
+"""Programs as text: TVMScript or TVM's JSON, given directly or by the path of a .py or .json file.
+
+The text is sent as it stands: it is read on the service's side, never run here to be submitted.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from loopwright import ir
+from loopwright.schemas import ModulePayload
+
+ACCEPTS = "TVMScript text or the path of a .py file, TVM JSON text or the path of a .json file"
+
+
+def accepts(model: Any) -> bool:
+    return isinstance(model, str | os.PathLike)
+
+
+def to_payload(model: str | os.PathLike[str]) -> ModulePayload:
+    text = _text(model)
+    if not text.strip():
+        raise ValueError("the program is empty")
+    return ModulePayload(format="tvm-json" if text.lstrip().startswith("{") else "tvmscript", data=text)
+
+
+def to_module(model: str | os.PathLike[str]) -> Any:
+    payload = to_payload(model)
+    read = ir.module_from_json if payload.format == "tvm-json" else ir.module_from_script
+    return read(payload.data)
+
+
+def _text(model: str | os.PathLike[str]) -> str:
+    # A program has line breaks (or, as JSON, braces); a file name ends in .py or .json.
+    is_path = not isinstance(model, str) or ("\n" not in model and model.endswith((".py", ".json")))
+    return Path(model).read_text(encoding="utf-8") if is_path else str(model)

@@ -1,0 +1,181 @@
+"""A submitted job, followed from here."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from loopwright import ir, schemas
+from loopwright.errors import (
+    CouldNotReach,
+    LoopwrightError,
+    ServiceError,
+    ServiceUnavailable,
+    Unauthorized,
+    WaitTimedOut,
+)
+from loopwright.progress import ProgressView
+from loopwright.transport import ATTEMPTS, Transport, parse, retry_delay
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+SILENCE = 45.0
+"""Seconds without a byte after which an event stream is taken for dead (the service sends comments more often)."""
+REFRESH = 0.5
+"""Shortest time between two looks at the job while events pour in, seconds."""
+POLL = 0.5
+"""Time between two looks at the job where its events cannot be had, seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobEvent:
+    """Something that happened to a job. ``id`` grows; ``data`` is as `loopwright.schemas.Event` says for the type."""
+
+    id: int
+    type: Literal["job", "task", "trial"]
+    data: dict[str, Any]
+
+
+class Job:
+    """A job as of the last look at it; `refresh` looks again, `wait` looks until it is finished."""
+
+    def __init__(self, transport: Transport, info: schemas.Job) -> None:
+        self._transport = transport
+        self.info = info
+        """All that the service tells of the job."""
+
+    @property
+    def id(self) -> str:
+        return self.info.id
+
+    @property
+    def name(self) -> str:
+        return self.info.name
+
+    @property
+    def state(self) -> schemas.JobState:
+        return self.info.state
+
+    @property
+    def tasks(self) -> list[schemas.Task]:
+        return self.info.tasks
+
+    @property
+    def progress(self) -> schemas.Progress:
+        return self.info.progress
+
+    @property
+    def error(self) -> str | None:
+        """Why the job failed, or None."""
+        return self.info.error
+
+    @property
+    def finished(self) -> bool:
+        return self.info.state in schemas.FINISHED
+
+    def refresh(self) -> Job:
+        """Look again; returns the job itself."""
+        self.info = self._transport.get(schemas.Job, self._path())
+        return self
+
+    def cancel(self) -> Job:
+        """Ask for the end of the job. What was measured stays; cancelling a cancelled job does nothing."""
+        self.info = parse(schemas.Job, self._transport.request("POST", self._path("/cancel"), repeatable=True))
+        return self
+
+    def trials(self) -> Iterator[schemas.Trial]:
+        """The job's lines of the ledger, in order."""
+        return self._transport.pages(schemas.Trial, self._path("/trials"), page_size=200)
+
+    def module(self) -> Any:
+        """The submitted module with the best schedules applied by the service, as an IRModule (needs TVM)."""
+        return ir.module_from_json(self._transport.get(schemas.ModulePayload, self._path("/module")).data)
+
+    def events(self, after: int | None = None) -> Iterator[JobEvent]:
+        """What happens to the job, from its beginning (or after the event with id ``after``) until it is finished.
+
+        A broken stream is resumed after the last event seen, so that none is lost or comes twice.
+
+        Raises:
+            CouldNotReach: the stream broke and could not be resumed.
+            ServiceError: the service refused it.
+        """
+        fruitless = 0
+        while True:
+            try:
+                for event in self._transport.stream(self._path("/events"), after, SILENCE):
+                    if event.id is None or event.type not in ("job", "task", "trial"):
+                        continue
+                    # Only an event proves that the stream works: a proxy may accept and drop connections for ever.
+                    fruitless, after = 0, int(event.id)
+                    kind = cast('Literal["job", "task", "trial"]', event.type)
+                    happened = JobEvent(after, kind, json.loads(event.data))
+                    yield happened
+                    if _ends(happened):
+                        return
+                trouble: LoopwrightError = CouldNotReach(
+                    f"the event stream of job {self.id} keeps ending before the job does"
+                )
+            except (CouldNotReach, ServiceUnavailable) as error:
+                trouble = error
+            fruitless += 1
+            if fruitless >= ATTEMPTS:
+                raise trouble
+            time.sleep(retry_delay(fruitless))
+
+    def wait(self, progress: bool = True, timeout: float | None = None, console: Console | None = None) -> Job:
+        """Wait until the job is finished, and return it; ``state`` says how it ended.
+
+        Args:
+            progress: draw progress bars, on standard error or ``console``.
+            timeout: seconds to wait at most.
+
+        Raises:
+            WaitTimedOut: the time is over; the job goes on.
+            CouldNotReach: the service has been away for longer than retries bridge.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        with ProgressView(enabled=progress, console=console) as view:
+            self.refresh()
+            view.show(self.info)
+            for _ in () if self.finished else self._ticks(deadline):
+                self.refresh()
+                view.show(self.info)
+                if self.finished:
+                    break
+                if deadline is not None and time.monotonic() >= deadline:
+                    raise WaitTimedOut(f"job {self.id} is still {self.state} after {timeout:g} s")
+        return self
+
+    def _ticks(self, deadline: float | None) -> Iterator[None]:
+        """The moments at which to look at the job: on its events, or by the clock where there are none.
+
+        A wait with a deadline goes by the clock alone, since a quiet stream says nothing when the time is over.
+        """
+        looked = time.monotonic()
+        try:
+            for event in self.events() if deadline is None else ():
+                if _ends(event) or time.monotonic() - looked >= REFRESH:
+                    yield
+                    looked = time.monotonic()
+        except Unauthorized:
+            raise
+        except (CouldNotReach, ServiceError):
+            pass  # a proxy may let requests through, but no streams: go by the clock
+        while True:
+            yield
+            time.sleep(POLL if deadline is None else max(0.0, min(POLL, deadline - time.monotonic())))
+
+    def _path(self, suffix: str = "") -> str:
+        return f"/api/v1/jobs/{self.info.id}{suffix}"
+
+    def __repr__(self) -> str:
+        return f"<Job {self.id} {self.name!r} {self.state}>"
+
+
+def _ends(event: JobEvent) -> bool:
+    return event.type == "job" and event.data.get("state") in schemas.FINISHED

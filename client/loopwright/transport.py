@@ -1,0 +1,156 @@
+"""HTTP to the service: authorization, retries, problems as typed errors, pages, server-sent events."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+from typing import Any, TypeVar
+
+import httpx
+from pydantic import BaseModel, ValidationError
+
+from loopwright.config import Endpoint
+from loopwright.errors import CouldNotReach, ServiceError, UnexpectedAnswer, from_problem
+from loopwright.schemas import Page, Problem
+from loopwright.server_sent_events import ServerSentEvent, read_events
+
+Model = TypeVar("Model", bound=BaseModel)
+
+ATTEMPTS = 5
+"""How often a call that is safe to repeat is tried; with the waits between, about four seconds of trouble pass."""
+FIRST_DELAY = 0.25
+LONGEST_DELAY = 10.0
+PASSING = frozenset({429, 502, 503, 504})
+"""Statuses that may be gone on the next try."""
+
+
+class Transport:
+    """A connection pool to one service. Thread-safe, as httpx's client is."""
+
+    def __init__(self, endpoint: Endpoint, timeout: float) -> None:
+        """``timeout`` is in seconds, for connecting and for each wait on bytes."""
+        self.endpoint = endpoint
+        self._timeout = timeout
+        headers = {"Authorization": f"Bearer {endpoint.token}"} if endpoint.token else {}
+        self._http = httpx.Client(base_url=endpoint.url, headers=headers, timeout=timeout)
+
+    def close(self) -> None:
+        self._http.close()
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: dict[str, Any] | None = None,
+        json: Any = None,
+        content: bytes | None = None,
+        headers: dict[str, str] | None = None,
+        repeatable: bool | None = None,
+    ) -> httpx.Response:
+        """Send a request; ``path`` stands from the root. ``repeatable`` says whether sending it twice does no harm
+        (by default: if it is a GET), and so whether connection errors and passing refusals are tried again.
+
+        Raises:
+            CouldNotReach: no answer came.
+            ServiceError: the service refused; the subclass follows the status.
+        """
+        attempts = ATTEMPTS if (method == "GET" if repeatable is None else repeatable) else 1
+        request = {
+            "params": {k: v for k, v in (params or {}).items() if v is not None},
+            "json": json,
+            "content": content,
+            "headers": headers,
+        }
+        for attempt in range(1, attempts + 1):
+            try:
+                response = self._http.request(method, path, **request)
+            except httpx.TransportError as error:
+                if attempt == attempts:
+                    raise self._unreachable(error) from error
+                time.sleep(retry_delay(attempt))
+                continue
+            if response.status_code in PASSING and attempt < attempts:
+                time.sleep(_asked_delay(response) or retry_delay(attempt))
+                continue
+            _raise_for_problem(response)
+            return response
+        raise AssertionError("the last attempt returns or raises")
+
+    def get(self, model: type[Model], path: str, **params: Any) -> Model:
+        """GET one resource."""
+        return parse(model, self.request("GET", path, params=params))
+
+    def pages(self, model: type[Model], path: str, **params: Any) -> Iterator[Model]:
+        """All items of a list, page after page, fetched as they are asked for."""
+        token = None
+        while True:
+            response = self.request("GET", path, params={**params, "page_token": token})
+            page = parse(Page[model], response)  # type: ignore[valid-type]
+            yield from page.items
+            token = page.next_page_token
+            if token is None:
+                return
+
+    def stream(self, path: str, last_event_id: int | None, read_timeout: float) -> Iterator[ServerSentEvent]:
+        """One connection's worth of server-sent events; the caller resumes with the last id that it saw.
+
+        Raises:
+            CouldNotReach: the connection failed, broke, or was silent for ``read_timeout`` seconds.
+            ServiceError: the service refused the stream.
+        """
+        headers = {"Accept": "text/event-stream"}
+        if last_event_id is not None:
+            headers["Last-Event-ID"] = str(last_event_id)
+        timeout = httpx.Timeout(self._timeout, read=read_timeout)
+        try:
+            with self._http.stream("GET", path, headers=headers, timeout=timeout) as response:
+                if response.is_error:
+                    response.read()
+                _raise_for_problem(response)
+                yield from read_events(response.iter_bytes())
+        except httpx.TransportError as error:
+            raise self._unreachable(error) from error
+
+    def _unreachable(self, error: httpx.TransportError) -> CouldNotReach:
+        reason = str(error) or type(error).__name__
+        return CouldNotReach(f"could not reach Loopwright at {self.endpoint.url}: {reason}")
+
+
+def parse(model: type[Model], response: httpx.Response) -> Model:
+    """The answer as a wire model. Fields of a newer service that this SDK does not know are passed over.
+
+    Raises:
+        UnexpectedAnswer: it is no such model.
+    """
+    try:
+        return model.model_validate_json(response.content, extra="ignore")
+    except ValidationError as error:
+        raise UnexpectedAnswer(f"{response.url} answered what is not a {model.__name__}: {error}") from error
+
+
+def _raise_for_problem(response: httpx.Response) -> None:
+    if response.is_success:
+        return
+    raise _problem(response)
+
+
+def _problem(response: httpx.Response) -> ServiceError:
+    try:
+        problem = Problem.model_validate_json(response.content)
+    except ValidationError:
+        # A proxy in between answers in its own format.
+        detail = response.text.strip()[:500] or "the answer says nothing more"
+        problem = Problem(title=response.reason_phrase or "Error", status=response.status_code, detail=detail)
+    return from_problem(problem)
+
+
+def retry_delay(attempt: int) -> float:
+    """Seconds before the next attempt: doubling, spread so that many clients do not come back at once."""
+    return min(FIRST_DELAY * 2 ** (attempt - 1), LONGEST_DELAY) * random.uniform(0.75, 1.25)
+
+
+def _asked_delay(response: httpx.Response) -> float | None:
+    seconds = response.headers.get("Retry-After", "")
+    return min(float(seconds), LONGEST_DELAY) if seconds.isdigit() else None

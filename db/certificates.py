@@ -1,0 +1,172 @@
+"""Certificates: what has been proved, and the best that is known."""
+
+from __future__ import annotations
+
+import statistics
+from typing import Any
+
+from sqlalchemy import Select, func, select
+from sqlalchemy.orm import Session
+
+from db.columns import new_id
+from db.engine import Sessions
+from db.errors import NotFound
+from db.leases import own_running_task
+from db.models import Certificate as CertificateRow
+from db.models import DeviceClass, Target, Trial, Workload
+from db.paging import Keyset, Page
+from db.views import BestView, CertificateView
+from tuner.types import Certificate
+
+_NEWEST = Keyset("bests", CertificateRow.created_at, CertificateRow.id, descending=True)
+
+_FASTEST_FIRST = (CertificateRow.best_median, CertificateRow.created_at.desc(), CertificateRow.id)
+
+
+def certificate_view(row: CertificateRow, candidate_hash: str) -> CertificateView:
+    value = Certificate(
+        candidate_hash=candidate_hash,
+        inputs=row.inputs,
+        rtol=row.rtol,
+        atol=row.atol,
+        max_abs_error=row.max_abs_error,
+        max_rel_error=row.max_rel_error,
+        best_run_secs=tuple(row.best_run_secs),
+        baseline_run_secs=tuple(row.baseline_run_secs),
+        contenders=row.contenders,
+        rejected=row.rejected,
+    )
+    return CertificateView(
+        id=row.id,
+        workload_hash=row.workload_hash,
+        device_class_id=row.device_class_id,
+        space_hash=row.space_hash,
+        trial_id=row.trial_id,
+        budget_trials=row.budget_trials,
+        baseline_median=row.baseline_median,
+        best_median=row.best_median,
+        created_at=row.created_at,
+        value=value,
+    )
+
+
+def certificate_of_record(session: Session, trial_id: str) -> CertificateView | None:
+    """The newest certificate of a trial."""
+    newest = select(CertificateRow, Trial.candidate_hash).join(Trial).where(CertificateRow.trial_id == trial_id)
+    row = session.execute(newest.order_by(CertificateRow.created_at.desc(), CertificateRow.id).limit(1)).one_or_none()
+    return None if row is None else certificate_view(*row)
+
+
+def _with_context(certificates: Select[Any]) -> Select[Any]:
+    """What `_best` needs beside each certificate."""
+    return (
+        certificates.add_columns(Trial.candidate_hash, Trial.trace_json, Workload.name, Target.json)
+        .join(Trial, CertificateRow.trial_id == Trial.id)
+        .join(Workload, CertificateRow.workload_hash == Workload.hash)
+        .join(DeviceClass, CertificateRow.device_class_id == DeviceClass.id)
+        .join(Target, DeviceClass.target_id == Target.id)
+    )
+
+
+def _best(row: CertificateRow, candidate_hash: str, trace_json: str | None, name: str, target_json: str) -> BestView:
+    return BestView(certificate_view(row, candidate_hash), name, target_json, trace_json)
+
+
+class Certificates:
+    def __init__(self, sessions: Sessions) -> None:
+        self._sessions = sessions
+
+    def store(self, task_id: str, lease_token: str, certificate: Certificate, budget_trials: int) -> CertificateView:
+        """Keep the evidence for a trial of a running task that was allowed `budget_trials` trials.
+
+        Raises `LeaseLost`, and `NotFound` if no measured trial of the task has the certificate's candidate.
+        """
+        with self._sessions.write() as session:
+            job, task = own_running_task(session, task_id, lease_token)
+            trial_id = session.scalar(
+                select(Trial.id).where(
+                    Trial.task_id == task_id,
+                    Trial.candidate_hash == certificate.candidate_hash,
+                    Trial.state == "measured",
+                )
+            )
+            if trial_id is None:
+                raise NotFound("measured candidate", certificate.candidate_hash)
+            row = CertificateRow(
+                id=new_id(),
+                workload_hash=task.workload_hash,
+                device_class_id=job.device_class_id,
+                space_hash=job.space_hash,
+                trial_id=trial_id,
+                inputs=certificate.inputs,
+                rtol=certificate.rtol,
+                atol=certificate.atol,
+                max_abs_error=certificate.max_abs_error,
+                max_rel_error=certificate.max_rel_error,
+                baseline_run_secs=list(certificate.baseline_run_secs),
+                best_run_secs=list(certificate.best_run_secs),
+                baseline_median=statistics.median(certificate.baseline_run_secs),
+                best_median=statistics.median(certificate.best_run_secs),
+                contenders=certificate.contenders,
+                rejected=dict(certificate.rejected),
+                budget_trials=budget_trials,
+                created_at=self._sessions.now(),
+            )
+            session.add(row)
+            return certificate_view(row, certificate.candidate_hash)
+
+    def known(
+        self, workload_hash: str, device_class_id: str, space_hash: str, budget_trials: int
+    ) -> CertificateView | None:
+        """The fastest result of a search in this space that was allowed at least `budget_trials` trials."""
+        wanted = (
+            select(CertificateRow, Trial.candidate_hash)
+            .join(Trial)
+            .where(
+                CertificateRow.workload_hash == workload_hash,
+                CertificateRow.device_class_id == device_class_id,
+                CertificateRow.space_hash == space_hash,
+                CertificateRow.budget_trials >= budget_trials,
+            )
+            .order_by(*_FASTEST_FIRST)
+            .limit(1)
+        )
+        with self._sessions.read() as session:
+            row = session.execute(wanted).one_or_none()
+        return None if row is None else certificate_view(*row)
+
+    def best(self, workload_hash: str, device_class_id: str) -> BestView | None:
+        """The fastest certified schedule of a workload on a device class, from any space; of equals the newest."""
+        wanted = _with_context(select(CertificateRow)).where(
+            CertificateRow.workload_hash == workload_hash, CertificateRow.device_class_id == device_class_id
+        )
+        with self._sessions.read() as session:
+            row = session.execute(wanted.order_by(*_FASTEST_FIRST).limit(1)).one_or_none()
+        return None if row is None else _best(*row)
+
+    def bests(
+        self,
+        *,
+        workload_hash: str | None = None,
+        device_class_id: str | None = None,
+        target_id: str | None = None,
+        page_size: int = 50,
+        page_token: str | None = None,
+    ) -> Page[BestView]:
+        """The best of each workload and device class that the filters leave, newest first; raises `InvalidPage`."""
+        rank = func.row_number().over(
+            partition_by=(CertificateRow.workload_hash, CertificateRow.device_class_id), order_by=_FASTEST_FIRST
+        )
+        ranked = select(CertificateRow.id, rank.label("rank"))
+        if workload_hash is not None:
+            ranked = ranked.where(CertificateRow.workload_hash == workload_hash)
+        if device_class_id is not None:
+            ranked = ranked.where(CertificateRow.device_class_id == device_class_id)
+        fastest = ranked.subquery()
+        wanted = _with_context(
+            select(CertificateRow).join(fastest, CertificateRow.id == fastest.c.id).where(fastest.c.rank == 1)
+        )
+        if target_id is not None:
+            wanted = wanted.where(Target.id == target_id)
+        with self._sessions.read() as session:
+            return _NEWEST.page(session, wanted, _best, page_size, page_token)

@@ -1,0 +1,70 @@
+"""Column types that behave alike on SQLite and PostgreSQL, and the ids and times that go into them."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from sqlalchemy import DateTime, Dialect, Text
+from sqlalchemy.types import TypeDecorator
+
+Clock = Callable[[], datetime]
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+def new_id() -> str:
+    """A public id: 16 random hex digits."""
+    return secrets.token_hex(8)
+
+
+def new_token() -> str:
+    """A lease token: 32 random hex digits."""
+    return secrets.token_hex(16)
+
+
+def digest(*parts: str) -> str:
+    """32 hex digits that name the parts, in their order."""
+    return hashlib.sha256("\n".join(parts).encode(errors="replace")).hexdigest()[:32]
+
+
+def clean_text(text: str) -> str:
+    """The text as both databases can hold it.
+
+    Messages of crashed processes may carry NUL (PostgreSQL refuses it) or lone surrogates (not UTF-8): each becomes
+    U+FFFD.
+    """
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").replace("\x00", "\ufffd")
+
+
+class UtcDateTime(TypeDecorator[datetime]):
+    """A timezone-aware time that comes back as UTC; SQLite itself keeps no timezone. Naive times are refused."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+    python_type = datetime
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        if value is not None and value.tzinfo is None:
+            raise ValueError("a naive datetime has no place in the database")
+        return None if value is None else value.astimezone(UTC)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+class SafeText(TypeDecorator[str]):
+    """Text that went through `clean_text`, in what is stored and in what is compared with it."""
+
+    impl = Text
+    cache_ok = True
+    python_type = str
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        return None if value is None else clean_text(value)

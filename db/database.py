@@ -1,0 +1,52 @@
+"""The door to the database: one object with a repository for each noun."""
+
+from __future__ import annotations
+
+from sqlalchemy import text
+
+from db.certificates import Certificates
+from db.columns import Clock, utc_now
+from db.counts import Counts, count
+from db.devices import Devices
+from db.engine import Sessions, create_engine
+from db.events import Events
+from db.jobs import Jobs
+from db.records import Records
+from db.tasks import Tasks
+from db.trials import Trials
+from db.workers import Workers
+from db.workloads import Workloads
+
+
+class Database:
+    """The tuning database at `url` (``sqlite:///file`` or ``postgresql://…``), whose tables `db.migrate` makes.
+
+    Threads may share one; a process must not hand it to a child. `clock` tells the time, timezone-aware.
+    """
+
+    def __init__(self, url: str, clock: Clock = utc_now) -> None:
+        self._engine = create_engine(url)
+        self._sessions = Sessions(self._engine, clock)
+        self.jobs = Jobs(self._sessions)
+        self.tasks = Tasks(self._sessions)
+        self.trials = Trials(self._sessions)
+        self.records = Records(self._sessions)
+        self.certificates = Certificates(self._sessions)
+        self.workloads = Workloads(self._sessions)
+        self.devices = Devices(self._sessions)
+        self.workers = Workers(self._sessions)
+        self.events = Events(self._sessions)
+
+    def ping(self) -> None:
+        """Raises SQLAlchemy's error if the database does not answer."""
+        with self._sessions.read() as session:
+            session.execute(text("SELECT 1"))
+
+    def counts(self) -> Counts:
+        """Jobs and trials by state."""
+        with self._sessions.read() as session:
+            return count(session)
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._engine.dispose()

@@ -1,0 +1,101 @@
+"""Engines and transactions: the only place where SQLite and PostgreSQL are set up."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy
+from sqlalchemy import URL, Connection, Engine, event, make_url
+from sqlalchemy.orm import Session
+
+from db.columns import Clock, utc_now
+
+BUSY_TIMEOUT_MS = 60_000
+"""How long a SQLite writer waits in line; a transaction here takes milliseconds."""
+
+_SQLITE_BEGIN = "sqlite_begin"
+
+
+def normalise_url(url: str) -> URL:
+    """``postgresql://`` and ``postgres://`` mean psycopg 3; SQLite must be a file, which threads can share."""
+    parsed = make_url(url)
+    if parsed.drivername in ("postgresql", "postgres"):
+        return parsed.set(drivername="postgresql+psycopg")
+    if parsed.drivername == "postgresql+psycopg":
+        return parsed
+    if parsed.get_backend_name() != "sqlite":
+        raise ValueError(f"the database is SQLite or PostgreSQL, not {parsed.drivername!r}")
+    if parsed.database in (None, "", ":memory:"):
+        raise ValueError("SQLite needs a file: sqlite:///path/to/loopwright.db")
+    return parsed
+
+
+def create_engine(url: str) -> Engine:
+    """An engine for `url`, with a pool that threads may share."""
+    parsed = normalise_url(url)
+    # The service answers from a pool of some 40 threads, and each holds a connection for milliseconds only.
+    engine = sqlalchemy.create_engine(parsed, pool_size=10, max_overflow=30, pool_pre_ping=True)
+    if engine.dialect.name == "sqlite":
+        event.listen(engine, "connect", _set_up_sqlite)
+        event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _set_up_sqlite(connection: Any, _record: object) -> None:
+    connection.isolation_level = None  # the driver must not begin transactions by itself
+    cursor = connection.cursor()
+    cursor.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
+    _switch_to_wal(cursor)
+    # In WAL mode NORMAL survives the death of any process; a power cut may take the last commits, never consistency.
+    cursor.execute("PRAGMA synchronous=NORMAL")
+    cursor.execute("PRAGMA foreign_keys=ON")
+    cursor.close()
+
+
+def _switch_to_wal(cursor: sqlite3.Cursor) -> None:
+    """The first switch of a new file fails at once if another process is at it: only it does not honour the timeout."""
+    deadline = time.monotonic() + BUSY_TIMEOUT_MS / 1000
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    connection.exec_driver_sql(f"BEGIN {connection.get_execution_options().get(_SQLITE_BEGIN, 'IMMEDIATE')}")
+
+
+class Sessions:
+    """Short transactions on one engine, and the clock that stamps them."""
+
+    def __init__(self, engine: Engine, clock: Clock = utc_now) -> None:
+        self._writer = engine
+        if engine.dialect.name == "sqlite":
+            self._reader = engine.execution_options(**{_SQLITE_BEGIN: "DEFERRED"})
+        else:
+            self._reader = engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+        self._clock = clock
+
+    def now(self) -> datetime:
+        return self._clock()
+
+    @contextmanager
+    def read(self) -> Iterator[Session]:
+        """One snapshot; what is changed in it is not stored."""
+        with Session(self._reader, expire_on_commit=False) as session:
+            yield session
+
+    @contextmanager
+    def write(self) -> Iterator[Session]:
+        """One transaction: committed at the end of the block, rolled back if the block raises."""
+        with Session(self._writer, expire_on_commit=False) as session, session.begin():
+            yield session

@@ -1,0 +1,237 @@
+"""Jobs: submitted once, claimed under leases, finished once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from sqlalchemy import ColumnElement, and_, or_, select, update
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session, undefer
+
+from db.columns import digest, new_id, new_token
+from db.devices import put_device_class
+from db.engine import Sessions
+from db.errors import IdempotencyConflict, NotFound
+from db.events import job_event, task_event
+from db.leases import lock_job, own_job
+from db.models import Job, Task
+from db.paging import Keyset, Page
+from db.views import FINISHED, ClaimedJob, FinalState, JobInputs, JobView, NewJob, space_hash
+from db.workloads import put_workloads
+from tuner.types import TaskSpec
+
+_NEWEST = Keyset("jobs", Job.created_at, Job.id, descending=True)
+
+
+def _view(row: Job) -> JobView:
+    values: dict[str, Any] = {name: getattr(row, name) for name in JobView.__dataclass_fields__}
+    return replace(JobView(**values), notes=tuple(row.notes))
+
+
+class Jobs:
+    def __init__(self, sessions: Sessions) -> None:
+        self._sessions = sessions
+
+    def create(self, new: NewJob, tasks: Sequence[TaskSpec], tvm_version: str) -> JobView:
+        """Store a queued job with its tasks and their workloads, all or nothing.
+
+        A job that came before under the same idempotency key is returned instead. Raises `IdempotencyConflict` if
+        that was another request.
+        """
+        earlier = self._by_key(new)
+        if earlier is not None:
+            return earlier
+        try:
+            with self._sessions.write() as session:
+                put_device_class(session, new.device_class)
+                put_workloads(session, self._sessions, [spec.workload for spec in tasks], tvm_version)
+                return self._insert(session, new, tasks)
+        except IntegrityError:
+            # Two equal requests at once: the other one was first.
+            earlier = self._by_key(new)
+            if earlier is None:
+                raise
+            return earlier
+
+    def _by_key(self, new: NewJob) -> JobView | None:
+        if new.idempotency_key is None:
+            return None
+        with self._sessions.read() as session:
+            row = session.scalar(select(Job).where(Job.idempotency_key == new.idempotency_key))
+        if row is None:
+            return None
+        if row.request_digest != new.request_digest:
+            raise IdempotencyConflict(new.idempotency_key)
+        return _view(row)
+
+    def _insert(self, session: Session, new: NewJob, tasks: Sequence[TaskSpec]) -> JobView:
+        space = space_hash(new.space_json)
+        job = Job(
+            id=new_id(),
+            name=new.name,
+            state="queued",
+            module_json=new.module_json,
+            space_json=new.space_json,
+            space_hash=space,
+            device_class_id=new.device_class.id,
+            target_json=new.device_class.target_json,
+            max_trials=new.max_trials,
+            max_seconds=new.max_seconds,
+            seed=new.seed,
+            priority=new.priority,
+            force=new.force,
+            notes=list(new.notes),
+            idempotency_key=new.idempotency_key,
+            request_digest=new.request_digest,
+            cancel_requested=False,
+            created_at=self._sessions.now(),
+            attempts=0,
+            elapsed_s=0.0,
+        )
+        session.add(job)
+        session.flush()
+        for position, spec in enumerate(tasks):
+            task = Task(
+                id=new_id(),
+                job_id=job.id,
+                position=position,
+                workload_hash=spec.workload.hash,
+                name=spec.workload.name,
+                weight=spec.weight,
+                key=digest(spec.workload.hash, job.device_class_id, space),
+                state="queued",
+            )
+            session.add(task)
+        job_event(session, self._sessions, job)
+        session.flush()
+        return _view(job)
+
+    def get(self, job_id: str) -> JobView:
+        """Raises `NotFound`."""
+        with self._sessions.read() as session:
+            row = session.get(Job, job_id)
+        if row is None:
+            raise NotFound("job", job_id)
+        return _view(row)
+
+    def inputs(self, job_id: str) -> JobInputs:
+        """The large texts of a job; raises `NotFound`."""
+        with self._sessions.read() as session:
+            row = session.execute(select(Job.module_json, Job.space_json).where(Job.id == job_id)).one_or_none()
+        if row is None:
+            raise NotFound("job", job_id)
+        return JobInputs(*row)
+
+    def page(self, page_size: int = 50, page_token: str | None = None) -> Page[JobView]:
+        """Newest first; raises `InvalidPage`."""
+        with self._sessions.read() as session:
+            return _NEWEST.page(session, select(Job), _view, page_size, page_token)
+
+    def claim(self, owner: str, lease_seconds: float) -> ClaimedJob | None:
+        """Take the next job that waits or whose lease expired: highest priority first, then oldest. None: no work."""
+        with self._sessions.write() as session:
+            now = self._sessions.now()
+            job = session.scalar(
+                select(Job)
+                .where(or_(Job.state == "queued", and_(Job.state == "running", Job.lease_expires_at <= now)))
+                .order_by(Job.priority.desc(), Job.created_at, Job.id)
+                .limit(1)
+                .options(undefer(Job.module_json), undefer(Job.space_json))
+                .with_for_update(skip_locked=True, key_share=True)
+            )
+            if job is None:
+                return None
+            token = new_token()
+            job.state = "running"
+            job.lease_owner = owner
+            job.lease_token = token
+            job.lease_expires_at = now + timedelta(seconds=lease_seconds)
+            job.started_at = job.started_at or now
+            job.attempts += 1
+            job_event(session, self._sessions, job)
+            return ClaimedJob(_view(job), JobInputs(job.module_json, job.space_json), token)
+
+    def renew(self, job_id: str, lease_token: str, lease_seconds: float, add_elapsed: float = 0.0) -> bool:
+        """Hold a job `lease_seconds` from now on and add `add_elapsed` seconds of running. False: the lease is lost."""
+        until = self._sessions.now() + timedelta(seconds=lease_seconds)
+        with self._sessions.write() as session:
+            job = own_job(session, job_id, lease_token)
+            if job is None:
+                return False
+            job.lease_expires_at = until
+            job.elapsed_s += add_elapsed
+            return True
+
+    def release(self, job_id: str, lease_token: str) -> bool:
+        """Put a job back into the queue, its running tasks too, for anyone to go on. False: the lease is lost."""
+        with self._sessions.write() as session:
+            job = own_job(session, job_id, lease_token)
+            if job is None:
+                return False
+            job.state = "queued"
+            job.lease_owner = job.lease_token = job.lease_expires_at = None
+            for task in _unfinished_tasks(session, job_id):
+                task.state = "queued"
+                task_event(session, self._sessions, task)
+            job_event(session, self._sessions, job)
+            return True
+
+    def finish(self, job_id: str, lease_token: str, state: FinalState, error: str | None = None) -> bool:
+        """End a job. False: the lease is lost.
+
+        Tasks that are not finished end with it: failed with its `error` if it failed, else cancelled.
+        """
+        with self._sessions.write() as session:
+            job = own_job(session, job_id, lease_token)
+            if job is None:
+                return False
+            self._end(session, job, state, error)
+            return True
+
+    def request_cancel(self, job_id: str) -> JobView:
+        """Cancel a waiting job at once; tell the owner of a running one; a finished one stays. Raises `NotFound`."""
+        with self._sessions.write() as session:
+            job = lock_job(session, job_id)
+            if job.state not in FINISHED:
+                job.cancel_requested = True
+            if job.state == "queued":
+                self._end(session, job, "cancelled", None)
+            session.flush()
+            return _view(job)
+
+    def cancel_requested(self, job_id: str) -> bool:
+        with self._sessions.read() as session:
+            return bool(session.scalar(select(Job.cancel_requested).where(Job.id == job_id)))
+
+    def expire_leases(self, owner: str | None = None) -> int:
+        """End the leases of `owner`, or of everybody, now: for a start after which no earlier owner can be alive.
+
+        Returns how many jobs may be claimed anew by that.
+        """
+        held: ColumnElement[bool] = Job.state == "running"
+        if owner is not None:
+            held = and_(held, Job.lease_owner == owner)
+        with self._sessions.write() as session:
+            ended = update(Job).where(held).values(lease_expires_at=self._sessions.now())
+            return session.connection().execute(ended).rowcount
+
+    def _end(self, session: Session, job: Job, state: FinalState, error: str | None) -> None:
+        now = self._sessions.now()
+        job.state = state
+        job.error = error
+        job.finished_at = now
+        job.lease_owner = job.lease_token = job.lease_expires_at = None
+        for task in _unfinished_tasks(session, job.id):
+            task.state = "failed" if state == "failed" else "cancelled"
+            task.error = error
+            task.finished_at = now
+            task_event(session, self._sessions, task)
+        job_event(session, self._sessions, job)
+
+
+def _unfinished_tasks(session: Session, job_id: str) -> Sequence[Task]:
+    unfinished = select(Task).where(Task.job_id == job_id, Task.state.not_in(FINISHED)).order_by(Task.id)
+    return session.scalars(unfinished.with_for_update()).all()

@@ -1,0 +1,63 @@
+"""Who may write: the row lock on a job that every change goes through first, and the check of its token."""
+
+from __future__ import annotations
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from db.errors import InvalidTransition, LeaseLost, NotFound
+from db.models import Job, Task, Trial
+from db.views import FINISHED
+
+
+def lock_job(session: Session, job_id: str) -> Job:
+    """The job, locked to the end of the transaction; raises `NotFound`."""
+    # NO KEY UPDATE: rows that merely refer to the job (foreign keys) are not held up.
+    job = session.scalar(select(Job).where(Job.id == job_id).with_for_update(key_share=True))
+    if job is None:
+        raise NotFound("job", job_id)
+    return job
+
+
+def own_job(session: Session, job_id: str, lease_token: str) -> Job | None:
+    """The job, locked, if `lease_token` is its lease; else None."""
+    owned = select(Job).where(Job.id == job_id, Job.state == "running", Job.lease_token == lease_token)
+    return session.scalar(owned.with_for_update(key_share=True))
+
+
+def own_task(session: Session, task_id: str, lease_token: str) -> tuple[Job, Task]:
+    """An unfinished task with its locked job; raises `LeaseLost`, `NotFound` or `InvalidTransition`."""
+    job = session.scalar(
+        select(Job).join(Task, Task.job_id == Job.id).where(Task.id == task_id).with_for_update(key_share=True, of=Job)
+    )
+    if job is None:
+        raise NotFound("task", task_id)
+    if job.state != "running" or job.lease_token != lease_token:
+        raise LeaseLost(f"job {job.id} is no longer under this lease")
+    task = session.get_one(Task, task_id)
+    if task.state in FINISHED:
+        raise InvalidTransition(f"task {task_id} is {task.state}")
+    return job, task
+
+
+def own_running_task(session: Session, task_id: str, lease_token: str) -> tuple[Job, Task]:
+    """As `own_task`, for work that only the one who tunes may do; raises `LeaseLost` too if the task was taken over."""
+    job, task = own_task(session, task_id, lease_token)
+    if task.state != "running":
+        raise LeaseLost(f"task {task_id} is {task.state}: it has not been started, or was taken over")
+    return job, task
+
+
+def own_trial(session: Session, trial_id: str, lease_token: str) -> tuple[Job, Trial] | None:
+    """An unfinished trial that `lease_token` owns, with its locked job; else None."""
+    job = session.scalar(
+        select(Job)
+        .join(Task, Task.job_id == Job.id)
+        .join(Trial, Trial.task_id == Task.id)
+        .where(Trial.id == trial_id)
+        .with_for_update(key_share=True, of=Job)
+    )
+    trial = session.get(Trial, trial_id)
+    if job is None or trial is None or trial.lease_token != lease_token or trial.state in ("measured", "failed"):
+        return None
+    return job, trial

@@ -1,0 +1,75 @@
+"""Migrations: bring a database to the revision that this code needs, or back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from alembic import command
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, text
+
+from db.engine import create_engine
+from db.models import Base
+
+Result = TypeVar("Result")
+
+_LOCK = 0x100
+"""Number of the PostgreSQL advisory lock under which migrations run, one process at a time."""
+
+
+def upgrade(url: str, revision: str = "head") -> None:
+    """Make or renew the tables at `url`; does nothing if they are at `revision`. Safe to run in many processes."""
+    _in_transaction(url, lambda connection: command.upgrade(_config(connection), revision))
+
+
+def downgrade(url: str, revision: str) -> None:
+    """Go back to `revision`; ``base`` drops all tables."""
+    _in_transaction(url, lambda connection: command.downgrade(_config(connection), revision))
+
+
+def draft(url: str, message: str) -> None:
+    """Write a new revision file from what the models have and the database at `url` lacks, for a person to review."""
+    _in_transaction(url, lambda connection: command.revision(_config(connection), message, autogenerate=True))
+
+
+def current(url: str) -> str | None:
+    """The revision of the database at `url`; None before the first one."""
+    return _in_transaction(url, lambda connection: MigrationContext.configure(connection).get_current_revision())
+
+
+def head() -> str | None:
+    """The revision that this code needs."""
+    return ScriptDirectory.from_config(_config(None)).get_current_head()
+
+
+def differences(url: str) -> list[Any]:
+    """What the models say and the database at `url` lacks, or the reverse, in Alembic's words."""
+    options = {"compare_type": True}
+    return _in_transaction(
+        url, lambda connection: compare_metadata(MigrationContext.configure(connection, opts=options), Base.metadata)
+    )
+
+
+def _in_transaction(url: str, work: Callable[[Connection], Result]) -> Result:
+    """A revision is applied as a whole or not at all, also on SQLite."""
+    engine = create_engine(url)
+    try:
+        with engine.begin() as connection:
+            if engine.dialect.name == "postgresql":
+                connection.execute(text(f"SELECT pg_advisory_xact_lock({_LOCK})"))
+            return work(connection)
+    finally:
+        engine.dispose()
+
+
+def _config(connection: Connection | None) -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    config.set_main_option("path_separator", "os")
+    config.attributes["connection"] = connection
+    return config

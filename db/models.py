@@ -1,0 +1,254 @@
+"""The tables. Nothing outside db/ sees these classes; repositories answer with the values of `db.views`."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, ClassVar
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    CheckConstraint,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    UniqueConstraint,
+    text,
+)
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+from db.columns import SafeText, UtcDateTime
+
+
+class Base(DeclarativeBase):
+    metadata = MetaData(
+        naming_convention={
+            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+            "ck": "ck_%(table_name)s_%(constraint_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_name)s",
+            "pk": "pk_%(table_name)s",
+        }
+    )
+    type_annotation_map: ClassVar[dict[Any, Any]] = {
+        str: SafeText,
+        float: Double,
+        datetime: UtcDateTime,
+        list[Any]: JSON,
+        dict[str, Any]: JSON,
+    }
+
+
+class Workload(Base):
+    """One schedulable function. ``module_json`` is bound to ``tvm_version``; both are renewed together."""
+
+    __tablename__ = "workloads"
+
+    hash: Mapped[str] = mapped_column(primary_key=True)
+    name: Mapped[str]
+    module_json: Mapped[str] = mapped_column(deferred=True)
+    script: Mapped[str] = mapped_column(deferred=True)
+    args: Mapped[list[Any]]
+    """``[[shape, dtype], …]``, one pair a buffer."""
+    tvm_version: Mapped[str]
+    created_at: Mapped[datetime]
+
+    __table_args__ = (Index(None, "created_at", "hash"),)
+
+
+class Target(Base):
+    __tablename__ = "targets"
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    json: Mapped[str]
+    kind: Mapped[str]
+
+
+class DeviceClass(Base):
+    """Machines whose timings may be compared; ``id`` is the digest of all of it."""
+
+    __tablename__ = "device_classes"
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    target_id: Mapped[str] = mapped_column(ForeignKey("targets.id"), index=True)
+    model: Mapped[str]
+    features: Mapped[list[Any]]
+    cores: Mapped[int]
+    threads: Mapped[int]
+    runtime: Mapped[str]
+
+
+class Worker(Base):
+    __tablename__ = "workers"
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    host: Mapped[str]
+    device: Mapped[str]
+    device_class_id: Mapped[str] = mapped_column(ForeignKey("device_classes.id"))
+    builders: Mapped[int]
+    last_seen_at: Mapped[datetime]
+
+
+class Job(Base):
+    __tablename__ = "jobs"
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    name: Mapped[str]
+    state: Mapped[str]
+    module_json: Mapped[str] = mapped_column(deferred=True)
+    space_json: Mapped[str | None] = mapped_column(deferred=True)
+    space_hash: Mapped[str]
+    device_class_id: Mapped[str] = mapped_column(ForeignKey("device_classes.id"))
+    target_json: Mapped[str]
+    max_trials: Mapped[int]
+    max_seconds: Mapped[float | None]
+    seed: Mapped[int]
+    priority: Mapped[int]
+    force: Mapped[bool]
+    notes: Mapped[list[Any]]
+    idempotency_key: Mapped[str | None] = mapped_column(unique=True)
+    request_digest: Mapped[str | None]
+    cancel_requested: Mapped[bool]
+    error: Mapped[str | None]
+    created_at: Mapped[datetime]
+    started_at: Mapped[datetime | None]
+    finished_at: Mapped[datetime | None]
+    lease_owner: Mapped[str | None]
+    lease_token: Mapped[str | None]
+    lease_expires_at: Mapped[datetime | None]
+    attempts: Mapped[int]
+    elapsed_s: Mapped[float]
+
+    __table_args__ = (
+        CheckConstraint("state IN ('queued', 'running', 'succeeded', 'failed', 'cancelled')", name="state"),
+        Index(None, "state", "priority", "created_at"),
+        Index(None, "created_at", "id"),
+    )
+
+
+class Task(Base):
+    """A workload within a job. ``key`` names what is tuned: workload, device class and space."""
+
+    __tablename__ = "tasks"
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id"))
+    position: Mapped[int]
+    workload_hash: Mapped[str] = mapped_column(ForeignKey("workloads.hash"))
+    name: Mapped[str]
+    weight: Mapped[int]
+    key: Mapped[str] = mapped_column(index=True)
+    state: Mapped[str]
+    answered_from: Mapped[str | None]
+    certificate_id: Mapped[str | None]
+    """No foreign key: certificates → trials → tasks would become a circle. Only `Tasks.answer` writes it."""
+    error: Mapped[str | None]
+    started_at: Mapped[datetime | None]
+    finished_at: Mapped[datetime | None]
+
+    __table_args__ = (
+        CheckConstraint(
+            "state IN ('queued', 'running', 'joined', 'succeeded', 'failed', 'cancelled')",
+            name="state",
+        ),
+        UniqueConstraint("job_id", "position"),
+        Index(
+            "uq_tasks_running_key",
+            "key",
+            unique=True,
+            sqlite_where=text("state = 'running'"),
+            postgresql_where=text("state = 'running'"),
+        ),
+    )
+
+
+class Trial(Base):
+    """A line of the durable ledger. An imported record has no task."""
+
+    __tablename__ = "trials"
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    task_id: Mapped[str | None] = mapped_column(ForeignKey("tasks.id"))
+    workload_hash: Mapped[str] = mapped_column(ForeignKey("workloads.hash"))
+    device_class_id: Mapped[str] = mapped_column(ForeignKey("device_classes.id"))
+    number: Mapped[int]
+    origin: Mapped[str]
+    candidate_hash: Mapped[str]
+    trace_json: Mapped[str | None]
+    state: Mapped[str]
+    lease_token: Mapped[str | None]
+    run_secs: Mapped[list[Any] | None] = mapped_column(JSON(none_as_null=True))
+    median: Mapped[float | None]
+    failure_stage: Mapped[str | None]
+    failure_kind: Mapped[str | None]
+    failure_message: Mapped[str | None]
+    predicted: Mapped[float | None]
+    parent: Mapped[str | None]
+    worker: Mapped[str | None]
+    seed: Mapped[int | None]
+    tvm_version: Mapped[str]
+    created_at: Mapped[datetime]
+    started_at: Mapped[datetime | None]
+    finished_at: Mapped[datetime | None]
+
+    __table_args__ = (
+        CheckConstraint("state IN ('proposed', 'leased', 'built', 'measured', 'failed')", name="state"),
+        CheckConstraint("(state = 'measured') = (median IS NOT NULL)", name="measured"),
+        CheckConstraint("(state = 'failed') = (failure_kind IS NOT NULL)", name="failed"),
+        UniqueConstraint("task_id", "candidate_hash"),
+        UniqueConstraint("task_id", "number"),
+        Index(
+            "uq_trials_imported",
+            "workload_hash",
+            "device_class_id",
+            "candidate_hash",
+            unique=True,
+            sqlite_where=text("task_id IS NULL"),
+            postgresql_where=text("task_id IS NULL"),
+        ),
+        Index(None, "workload_hash", "device_class_id", "median"),
+        Index(None, "created_at", "id"),
+    )
+
+
+class Certificate(Base):
+    """The evidence for a best. ``budget_trials``: how many trials the search was allowed."""
+
+    __tablename__ = "certificates"
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    workload_hash: Mapped[str] = mapped_column(ForeignKey("workloads.hash"))
+    device_class_id: Mapped[str] = mapped_column(ForeignKey("device_classes.id"))
+    space_hash: Mapped[str]
+    trial_id: Mapped[str] = mapped_column(ForeignKey("trials.id"), index=True)
+    inputs: Mapped[str]
+    rtol: Mapped[float]
+    atol: Mapped[float]
+    max_abs_error: Mapped[float]
+    max_rel_error: Mapped[float]
+    baseline_run_secs: Mapped[list[Any]]
+    best_run_secs: Mapped[list[Any]]
+    baseline_median: Mapped[float]
+    best_median: Mapped[float]
+    contenders: Mapped[int]
+    rejected: Mapped[dict[str, Any]]
+    budget_trials: Mapped[int]
+    created_at: Mapped[datetime]
+
+    __table_args__ = (Index(None, "workload_hash", "device_class_id", "best_median"),)
+
+
+class Event(Base):
+    """What happened to a job, in order; ids are never used again."""
+
+    __tablename__ = "events"
+
+    id: Mapped[int] = mapped_column(BigInteger().with_variant(Integer, "sqlite"), primary_key=True)
+    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id"))
+    type: Mapped[str]
+    data: Mapped[dict[str, Any]]
+    created_at: Mapped[datetime]
+
+    __table_args__ = (Index(None, "job_id", "id"), {"sqlite_autoincrement": True})

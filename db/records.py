@@ -1,0 +1,129 @@
+"""Records: measured trials, from searches and from imports, as the outside sees them."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, Literal
+
+from sqlalchemy import Select, exists, select
+
+from db.certificates import certificate_of_record
+from db.columns import digest, new_id
+from db.devices import get_device_class
+from db.engine import Sessions
+from db.errors import NotFound
+from db.models import Certificate, DeviceClass, Target, Task, Trial, Workload
+from db.paging import Keyset, Page
+from db.upsert import insert_new
+from db.views import ImportCount, ImportedRecord, RecordDetail, RecordView
+from db.workloads import get_workload
+from tuner.types import MeasureCandidate, Origin
+
+_ORDERS = {
+    "newest": Keyset("records-newest", Trial.created_at, Trial.id, descending=True),
+    "latency": Keyset("records-latency", Trial.median, Trial.id),
+}
+
+_TRIAL_FIELDS = tuple(
+    name for name in RecordView.__dataclass_fields__ if name not in {"name", "target_json", "job_id", "certified"}
+)
+
+
+def _measured() -> Select[Trial, str, str, str, bool]:
+    """What `_view` needs beside each measured trial."""
+    certified = exists().where(Certificate.trial_id == Trial.id)
+    return (
+        select(Trial, Workload.name, Target.json, Task.job_id, certified)
+        .join(Workload, Trial.workload_hash == Workload.hash)
+        .join(DeviceClass, Trial.device_class_id == DeviceClass.id)
+        .join(Target, DeviceClass.target_id == Target.id)
+        .outerjoin(Task, Trial.task_id == Task.id)
+        .where(Trial.median.is_not(None))
+    )
+
+
+def _view(trial: Trial, name: str, target_json: str, job_id: str | None, certified: bool) -> RecordView:
+    fields: dict[str, Any] = {field: getattr(trial, field) for field in _TRIAL_FIELDS}
+    view = RecordView(name=name, target_json=target_json, job_id=job_id, certified=certified, **fields)
+    return replace(view, run_secs=tuple(view.run_secs))
+
+
+class Records:
+    def __init__(self, sessions: Sessions) -> None:
+        self._sessions = sessions
+
+    def page(
+        self,
+        *,
+        workload_hash: str | None = None,
+        device_class_id: str | None = None,
+        target_id: str | None = None,
+        sort: Literal["newest", "latency"] = "newest",
+        page_size: int = 50,
+        page_token: str | None = None,
+    ) -> Page[RecordView]:
+        """Records that the filters leave, in the order asked for; raises `InvalidPage`."""
+        wanted = _measured()
+        if workload_hash is not None:
+            wanted = wanted.where(Trial.workload_hash == workload_hash)
+        if device_class_id is not None:
+            wanted = wanted.where(Trial.device_class_id == device_class_id)
+        if target_id is not None:
+            wanted = wanted.where(Target.id == target_id)
+        with self._sessions.read() as session:
+            return _ORDERS[sort].page(session, wanted, _view, page_size, page_token)
+
+    def get(self, record_id: str) -> RecordDetail:
+        """Raises `NotFound`, for a trial that was not measured too."""
+        with self._sessions.read() as session:
+            row = session.execute(_measured().where(Trial.id == record_id)).one_or_none()
+            if row is None:
+                raise NotFound("record", record_id)
+            record = _view(*row)
+            return RecordDetail(
+                record=record,
+                device_class=get_device_class(session, record.device_class_id),
+                workload=get_workload(session, record.workload_hash),
+                certificate=certificate_of_record(session, record_id),
+            )
+
+    def import_(self, records: Iterable[ImportedRecord]) -> ImportCount:
+        """Keep measurements made elsewhere, all or none; those that the ledger holds as measured are duplicates.
+
+        Their workloads and device classes have to be there.
+        """
+        imported = duplicates = 0
+        with self._sessions.write() as session:
+            # Sorted, so that two imports at once wait for each other's rows in the same order.
+            for record in sorted(records, key=lambda record: (record.workload_hash, digest(record.trace_json))):
+                row = self._row(record)
+                measured = exists().where(
+                    Trial.workload_hash == record.workload_hash,
+                    Trial.device_class_id == record.device_class_id,
+                    Trial.candidate_hash == row["candidate_hash"],
+                    Trial.median.is_not(None),
+                )
+                is_new = not session.scalar(select(measured)) and insert_new(session, Trial, [row]) == 1
+                imported += is_new
+                duplicates += not is_new
+        return ImportCount(imported, duplicates)
+
+    def _row(self, record: ImportedRecord) -> dict[str, Any]:
+        now = self._sessions.now()
+        return {
+            "id": new_id(),
+            "workload_hash": record.workload_hash,
+            "device_class_id": record.device_class_id,
+            "number": 0,
+            "origin": "import",
+            "candidate_hash": MeasureCandidate(record.trace_json, Origin.SPACE).hash,
+            "trace_json": record.trace_json,
+            "state": "measured",
+            "run_secs": list(record.run_secs),
+            "median": statistics.median(record.run_secs),
+            "tvm_version": record.tvm_version,
+            "created_at": now,
+            "finished_at": now,
+        }

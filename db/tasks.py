@@ -1,0 +1,172 @@
+"""Tasks: the workloads of a job; at most one task at a time tunes the same workload, device class and space."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from sqlalchemy import case, func, or_, select
+from sqlalchemy.orm import Session
+
+from db.engine import Sessions
+from db.errors import NotFound
+from db.events import task_event
+from db.leases import own_task
+from db.models import Certificate, Job, Task, Trial
+from db.views import FINISHED, AnsweredFrom, TaskView
+
+
+@dataclass(slots=True)
+class _Tally:
+    """Finished trials of one task, the baseline not counted among them; latencies in seconds."""
+
+    trials: int = 0
+    failures: dict[str, int] = field(default_factory=dict)
+    baseline_secs: float | None = None
+    best_secs: float | None = None
+
+
+def _tallies(session: Session, task_ids: Sequence[str]) -> dict[str, _Tally]:
+    counted = (
+        select(
+            Trial.task_id,
+            Trial.failure_kind,
+            func.sum(case((Trial.number > 0, 1), else_=0)),
+            func.min(Trial.median),
+            func.min(case((Trial.number == 0, Trial.median))),
+        )
+        .where(Trial.task_id.in_(task_ids), Trial.state.in_(("measured", "failed")))
+        .group_by(Trial.task_id, Trial.failure_kind)
+    )
+    tallies: dict[str, _Tally] = defaultdict(_Tally)
+    for task_id, failure_kind, count, best, baseline in session.execute(counted):
+        tally = tallies[task_id]
+        tally.trials += count
+        if failure_kind is None:
+            tally.best_secs, tally.baseline_secs = best, baseline
+        elif count:
+            tally.failures[failure_kind] = count
+    return tallies
+
+
+def _view(task: Task, certificate: Certificate | None, tally: _Tally) -> TaskView:
+    return TaskView(
+        id=task.id,
+        job_id=task.job_id,
+        position=task.position,
+        workload_hash=task.workload_hash,
+        name=task.name,
+        weight=task.weight,
+        state=task.state,  # type: ignore[arg-type]
+        key=task.key,
+        answered_from=task.answered_from,  # type: ignore[arg-type]
+        certificate_id=task.certificate_id,
+        record_id=certificate.trial_id if certificate else None,
+        error=task.error,
+        started_at=task.started_at,
+        finished_at=task.finished_at,
+        trials=tally.trials,
+        failed=sum(tally.failures.values()),
+        failures=tally.failures,
+        baseline_secs=certificate.baseline_median if certificate else tally.baseline_secs,
+        best_secs=certificate.best_median if certificate else tally.best_secs,
+    )
+
+
+class Tasks:
+    """Methods that take a lease token raise `LeaseLost`, `NotFound`, or `InvalidTransition` for a finished task."""
+
+    def __init__(self, sessions: Sessions) -> None:
+        self._sessions = sessions
+
+    def of_job(self, job_id: str) -> list[TaskView]:
+        """The tasks of a job in their order, with their progress; empty for an unknown job."""
+        return self.of_jobs([job_id])[job_id]
+
+    def of_jobs(self, job_ids: Iterable[str]) -> dict[str, list[TaskView]]:
+        """The same for several jobs, by job id."""
+        tasks_of: dict[str, list[TaskView]] = {job_id: [] for job_id in job_ids}
+        wanted = (
+            select(Task, Certificate)
+            .outerjoin(Certificate, Task.certificate_id == Certificate.id)
+            .where(Task.job_id.in_(tasks_of))
+            .order_by(Task.job_id, Task.position)
+        )
+        with self._sessions.read() as session:
+            rows = session.execute(wanted).all()
+            tallies = _tallies(session, [task.id for task, _ in rows])
+        for task, certificate in rows:
+            tasks_of[task.job_id].append(_view(task, certificate, tallies.get(task.id, _Tally())))
+        return tasks_of
+
+    def try_start(self, task_id: str, lease_token: str) -> bool:
+        """Begin or resume tuning. False: a living job tunes the same workload, device class and space right now."""
+        with self._sessions.write() as session:
+            job, mine = own_task(session, task_id, lease_token)
+            now = self._sessions.now()
+            # Everyone who wants this key locks its tasks in the same order: one decides after the other.
+            rivals = session.scalars(
+                select(Task)
+                .where(Task.key == mine.key, or_(Task.id == task_id, Task.state.not_in(FINISHED)))
+                .order_by(Task.id)
+                .with_for_update()
+                .execution_options(populate_existing=True)
+            ).all()
+            if mine.state == "running":
+                return True
+            for rival in rivals:
+                if rival.state == "running":
+                    holder = session.get_one(Job, rival.job_id)
+                    if holder is job or _alive(holder, now):
+                        return False
+                    rival.state = "queued"
+            # The dead holder must let go before the unique index sees the new one.
+            session.flush()
+            mine.state = "running"
+            mine.started_at = mine.started_at or now
+            task_event(session, self._sessions, mine)
+            return True
+
+    def join(self, task_id: str, lease_token: str) -> None:
+        """Mark a task as waiting for the answer of the one that tunes the same."""
+        with self._sessions.write() as session:
+            _, task = own_task(session, task_id, lease_token)
+            if task.state != "joined":
+                task.state = "joined"
+                task_event(session, self._sessions, task)
+
+    def answer(self, task_id: str, lease_token: str, certificate_id: str, answered_from: AnsweredFrom) -> None:
+        """End a task with a stored certificate; raises `NotFound` too if there is no such certificate."""
+        with self._sessions.write() as session:
+            _, task = own_task(session, task_id, lease_token)
+            certificate = session.get(Certificate, certificate_id)
+            if certificate is None:
+                raise NotFound("certificate", certificate_id)
+            task.certificate_id = certificate_id
+            task.answered_from = answered_from
+            self._end(session, task, "succeeded", None, certificate)
+
+    def fail(self, task_id: str, lease_token: str, error: str) -> None:
+        """End a task without an answer; `error` says why, in words a user can act on."""
+        with self._sessions.write() as session:
+            _, task = own_task(session, task_id, lease_token)
+            self._end(session, task, "failed", error, None)
+
+    def cancel(self, task_id: str, lease_token: str) -> None:
+        with self._sessions.write() as session:
+            _, task = own_task(session, task_id, lease_token)
+            self._end(session, task, "cancelled", None, None)
+
+    def _end(
+        self, session: Session, task: Task, state: str, error: str | None, certificate: Certificate | None
+    ) -> None:
+        task.state = state
+        task.error = error
+        task.finished_at = self._sessions.now()
+        task_event(session, self._sessions, task, certificate)
+
+
+def _alive(job: Job, now: datetime) -> bool:
+    return job.state == "running" and job.lease_expires_at is not None and job.lease_expires_at > now

@@ -1,0 +1,146 @@
+"""Trials: the durable ledger of every candidate that was ever tried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from sqlalchemy import func, select, update
+
+from db.columns import new_id
+from db.engine import Sessions
+from db.events import trial_event
+from db.leases import own_running_task, own_trial
+from db.models import Task, Workload
+from db.models import Trial as TrialRow
+from db.paging import Keyset, Page
+from db.views import TrialView
+from tuner.types import Failure, FailureKind, MeasureCandidate, Measured, Origin, Outcome, Stage, Trial
+
+_UNFINISHED = ("proposed", "leased", "built")
+
+_BY_POSITION = Keyset("trials", Task.position, TrialRow.number)
+
+
+def _trial(row: TrialRow) -> Trial:
+    candidate = MeasureCandidate(row.trace_json, Origin(row.origin), row.predicted, row.parent)
+    return Trial(row.id, candidate, _outcome(row))
+
+
+def _outcome(row: TrialRow) -> Outcome | None:
+    if row.state == "measured":
+        return Measured(tuple(row.run_secs or ()), row.worker or "")
+    if row.state == "failed":
+        stage, kind = Stage(row.failure_stage or ""), FailureKind(row.failure_kind or "")
+        return Failure(stage, kind, row.failure_message or "", row.worker)
+    return None
+
+
+def _view(row: TrialRow) -> TrialView:
+    return TrialView(**{name: getattr(row, name) for name in TrialView.__dataclass_fields__})
+
+
+class Trials:
+    def __init__(self, sessions: Sessions) -> None:
+        self._sessions = sessions
+
+    def propose(
+        self, task_id: str, lease_token: str, candidates: Iterable[MeasureCandidate], seed: int | None = None
+    ) -> list[Trial]:
+        """Enter candidates of a running task into the ledger, in their order; those that stand there are passed over.
+
+        Returns the new trials, which `lease_token` owns. Raises `LeaseLost` if the task is not the caller's any more.
+        """
+        with self._sessions.write() as session:
+            job, task = own_running_task(session, task_id, lease_token)
+            seen = set(session.scalars(select(TrialRow.candidate_hash).where(TrialRow.task_id == task_id)))
+            last = session.scalar(select(func.max(TrialRow.number)).where(TrialRow.task_id == task_id)) or 0
+            tvm_version = session.scalars(select(Workload.tvm_version).where(Workload.hash == task.workload_hash)).one()
+            now = self._sessions.now()
+            rows = []
+            for candidate in candidates:
+                if candidate.hash in seen:
+                    continue
+                seen.add(candidate.hash)
+                is_baseline = candidate.trace_json is None
+                last += not is_baseline
+                rows.append(
+                    TrialRow(
+                        id=new_id(),
+                        task_id=task_id,
+                        workload_hash=task.workload_hash,
+                        device_class_id=job.device_class_id,
+                        number=0 if is_baseline else last,
+                        origin=candidate.origin,
+                        candidate_hash=candidate.hash,
+                        trace_json=candidate.trace_json,
+                        state="proposed",
+                        lease_token=lease_token,
+                        predicted=candidate.predicted,
+                        parent=candidate.parent,
+                        seed=seed,
+                        tvm_version=tvm_version,
+                        created_at=now,
+                    )
+                )
+            session.add_all(rows)
+            return [_trial(row) for row in rows]
+
+    def mark(self, trial_ids: Sequence[str], lease_token: str, state: Literal["leased", "built"]) -> int:
+        """Note how far trials are; returns how many of them were unfinished and owned by `lease_token`."""
+        started_at = func.coalesce(TrialRow.started_at, self._sessions.now())
+        marked = (
+            update(TrialRow)
+            .where(TrialRow.id.in_(trial_ids), TrialRow.lease_token == lease_token, TrialRow.state.in_(_UNFINISHED))
+            .values(state=state, started_at=started_at)
+        )
+        with self._sessions.write() as session:
+            return session.connection().execute(marked).rowcount
+
+    def finish(self, trial_id: str, lease_token: str, outcome: Outcome) -> bool:
+        """Write how a trial ended, with its event. False: it has ended before or `lease_token` does not own it."""
+        with self._sessions.write() as session:
+            owned = own_trial(session, trial_id, lease_token)
+            if owned is None:
+                return False
+            job, row = owned
+            row.worker = outcome.worker
+            row.finished_at = self._sessions.now()
+            match outcome:
+                case Measured():
+                    row.state = "measured"
+                    row.run_secs = list(outcome.run_secs)
+                    row.median = outcome.median
+                case Failure():
+                    row.state = "failed"
+                    row.failure_stage = outcome.stage
+                    row.failure_kind = outcome.kind
+                    row.failure_message = outcome.message
+            trial_event(session, self._sessions, job.id, row)
+            return True
+
+    def adopt(self, task_id: str, lease_token: str) -> int:
+        """Move the unfinished trials of a running task to a new lease, as proposed; returns how many they are.
+
+        Raises `LeaseLost` if `lease_token` is not the job's.
+        """
+        with self._sessions.write() as session:
+            own_running_task(session, task_id, lease_token)
+            moved = (
+                update(TrialRow)
+                .where(TrialRow.task_id == task_id, TrialRow.state.in_(_UNFINISHED))
+                .values(state="proposed", lease_token=lease_token)
+            )
+            return session.connection().execute(moved).rowcount
+
+    def history(self, task_id: str) -> list[Trial]:
+        """Every trial of a task by number, unfinished ones with outcome None: what a search resumes from."""
+        wanted = select(TrialRow).where(TrialRow.task_id == task_id).order_by(TrialRow.number)
+        with self._sessions.read() as session:
+            return [_trial(row) for row in session.scalars(wanted)]
+
+    def page(self, job_id: str, page_size: int = 50, page_token: str | None = None) -> Page[TrialView]:
+        """The trials of a job by task and number; raises `InvalidPage`."""
+        wanted = select(TrialRow).join(Task, TrialRow.task_id == Task.id).where(Task.job_id == job_id)
+        with self._sessions.read() as session:
+            return _BY_POSITION.page(session, wanted, _view, page_size, page_token)

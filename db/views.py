@@ -1,0 +1,282 @@
+"""What repositories answer with: frozen values, apart from their tables. Times are UTC, latencies seconds per call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+from db.columns import digest
+from tuner.types import Certificate, DeviceClass, TensorInfo
+
+JobState = Literal["queued", "running", "succeeded", "failed", "cancelled"]
+TaskState = Literal["queued", "running", "joined", "succeeded", "failed", "cancelled"]
+TrialState = Literal["proposed", "leased", "built", "measured", "failed"]
+FinalState = Literal["succeeded", "failed", "cancelled"]
+AnsweredFrom = Literal["search", "database", "joined"]
+EventType = Literal["job", "task", "trial"]
+
+FINISHED: frozenset[str] = frozenset({"succeeded", "failed", "cancelled"})
+"""States that a job or a task never leaves."""
+
+
+def space_hash(space_json: str | None) -> str:
+    """Names a design space; the built-in one is ``default``."""
+    return "default" if space_json is None else digest(space_json)
+
+
+@dataclass(frozen=True, slots=True)
+class NewJob:
+    """What ``jobs.create`` stores.
+
+    ``space_json`` is the canonical JSON of the user's traces, or None for the built-in space; ``max_trials`` counts
+    over all tasks. ``request_digest`` names the request that came under ``idempotency_key``.
+    """
+
+    name: str
+    module_json: str
+    device_class: DeviceClass
+    max_trials: int
+    max_seconds: float | None = None
+    seed: int = 0
+    priority: int = 0
+    space_json: str | None = None
+    force: bool = False
+    notes: tuple[str, ...] = ()
+    idempotency_key: str | None = None
+    request_digest: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobView:
+    """A job without its module; ``elapsed_s`` is the time it ran under all its leases together."""
+
+    id: str
+    name: str
+    state: JobState
+    target_json: str
+    device_class_id: str
+    space_hash: str
+    max_trials: int
+    max_seconds: float | None
+    seed: int
+    priority: int
+    force: bool
+    notes: tuple[str, ...]
+    cancel_requested: bool
+    error: str | None
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    attempts: int
+    elapsed_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class JobInputs:
+    """The large texts of a job."""
+
+    module_json: str
+    space_json: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedJob:
+    """A job under a fresh lease; ``lease_token`` is the right to write to it."""
+
+    job: JobView
+    inputs: JobInputs
+    lease_token: str
+
+
+@dataclass(frozen=True, slots=True)
+class TaskView:
+    """A task and how far it is.
+
+    ``trials`` counts finished ones (not the baseline), ``failed`` among them. ``baseline_secs`` and ``best_secs`` come from the
+    certificate, before there is one from the ledger; ``record_id`` is the certified trial.
+    """
+
+    id: str
+    job_id: str
+    position: int
+    workload_hash: str
+    name: str
+    weight: int
+    state: TaskState
+    key: str
+    answered_from: AnsweredFrom | None
+    certificate_id: str | None
+    record_id: str | None
+    error: str | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    trials: int
+    failed: int
+    failures: dict[str, int]
+    baseline_secs: float | None
+    best_secs: float | None
+
+    @property
+    def certified(self) -> bool:
+        return self.certificate_id is not None
+
+    @property
+    def speedup(self) -> float | None:
+        if self.baseline_secs is None or self.best_secs is None:
+            return None
+        return self.baseline_secs / self.best_secs
+
+
+@dataclass(frozen=True, slots=True)
+class TrialView:
+    """A line of the ledger as listed for a job; ``number`` 0 is the baseline."""
+
+    id: str
+    workload_hash: str
+    number: int
+    state: TrialState
+    origin: str
+    predicted: float | None
+    median: float | None
+    failure_kind: str | None
+    failure_stage: str | None
+    failure_message: str | None
+    worker: str | None
+    created_at: datetime
+    finished_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadView:
+    """A workload without its texts; ``records`` counts its measured trials."""
+
+    hash: str
+    name: str
+    args: tuple[TensorInfo, ...]
+    tvm_version: str
+    created_at: datetime
+    records: int
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadDetail:
+    summary: WorkloadView
+    module_json: str
+    script: str
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateView:
+    """A stored certificate: ``value`` is the evidence, the rest says where it stands."""
+
+    id: str
+    workload_hash: str
+    device_class_id: str
+    space_hash: str
+    trial_id: str
+    budget_trials: int
+    baseline_median: float
+    best_median: float
+    created_at: datetime
+    value: Certificate
+
+    @property
+    def speedup(self) -> float:
+        return self.baseline_median / self.best_median
+
+
+@dataclass(frozen=True, slots=True)
+class BestView:
+    """The certified best of a workload on a device class; ``trace_json`` is None where the baseline won."""
+
+    certificate: CertificateView
+    name: str
+    target_json: str
+    trace_json: str | None
+
+    @property
+    def is_baseline(self) -> bool:
+        return self.trace_json is None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordView:
+    """A measured trial, wherever it came from; ``job_id`` is None for an imported one."""
+
+    id: str
+    workload_hash: str
+    name: str
+    target_json: str
+    device_class_id: str
+    trace_json: str | None
+    run_secs: tuple[float, ...]
+    median: float
+    origin: str
+    predicted: float | None
+    parent: str | None
+    worker: str | None
+    seed: int | None
+    tvm_version: str
+    job_id: str | None
+    certified: bool
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class RecordDetail:
+    """A record with all that it stands on."""
+
+    record: RecordView
+    device_class: DeviceClass
+    workload: WorkloadDetail
+    certificate: CertificateView | None
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedRecord:
+    """A measurement made elsewhere; ``trace_json`` is TVM's ``[instructions, decisions]``, ``run_secs`` not empty."""
+
+    workload_hash: str
+    device_class_id: str
+    trace_json: str
+    run_secs: tuple[float, ...]
+    tvm_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class ImportCount:
+    imported: int
+    duplicates: int
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerView:
+    """A machine's offer."""
+
+    id: str
+    host: str
+    device: str
+    device_class: DeviceClass
+    builders: int
+    last_seen_at: datetime
+    alive: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A device class with the number of live workers that have it."""
+
+    device_class: DeviceClass
+    workers: int
+
+
+@dataclass(frozen=True, slots=True)
+class EventView:
+    """Something that happened to a job; ``id`` grows."""
+
+    id: int
+    job_id: str
+    type: EventType
+    created_at: datetime
+    data: dict[str, Any] = field(default_factory=dict)

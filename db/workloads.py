@@ -1,0 +1,81 @@
+"""Workloads: the schedulable functions that the database knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session, undefer
+
+from db.engine import Sessions
+from db.errors import NotFound
+from db.models import Trial
+from db.models import Workload as WorkloadRow
+from db.paging import Keyset, Page
+from db.upsert import insert
+from db.views import WorkloadDetail, WorkloadView
+from tuner.types import TensorInfo, Workload
+
+_NEWEST = Keyset("workloads", WorkloadRow.created_at, WorkloadRow.hash, descending=True)
+
+_RECORDS = (
+    select(func.count())
+    .where(Trial.workload_hash == WorkloadRow.hash, Trial.median.is_not(None))
+    .correlate(WorkloadRow)
+    .scalar_subquery()
+)
+
+
+def put_workloads(session: Session, sessions: Sessions, workloads: Iterable[Workload], tvm_version: str) -> None:
+    """Store workloads; one that another TVM version wrote gets its texts renewed, since those are bound to it."""
+    # Sorted, so that two transactions take the row locks in the same order.
+    for workload in sorted(workloads, key=lambda workload: workload.hash):
+        texts = {
+            "name": workload.name,
+            "module_json": workload.module_json,
+            "script": workload.script,
+            "args": [[list(tensor.shape), tensor.dtype] for tensor in workload.args],
+            "tvm_version": tvm_version,
+        }
+        statement = insert(session, WorkloadRow).values(hash=workload.hash, created_at=sessions.now(), **texts)
+        session.execute(
+            statement.on_conflict_do_update(
+                index_elements=["hash"], set_=texts, where=WorkloadRow.tvm_version != tvm_version
+            )
+        )
+
+
+def _view(row: WorkloadRow, records: int) -> WorkloadView:
+    args = tuple(TensorInfo(tuple(shape), dtype) for shape, dtype in row.args)
+    return WorkloadView(row.hash, row.name, args, row.tvm_version, row.created_at, records)
+
+
+def get_workload(session: Session, workload_hash: str) -> WorkloadDetail:
+    """Raises `NotFound`."""
+    wanted = select(WorkloadRow, _RECORDS).where(WorkloadRow.hash == workload_hash)
+    texts = undefer(WorkloadRow.module_json), undefer(WorkloadRow.script)
+    found = session.execute(wanted.options(*texts)).one_or_none()
+    if found is None:
+        raise NotFound("workload", workload_hash)
+    row, records = found
+    return WorkloadDetail(_view(row, records), row.module_json, row.script)
+
+
+class Workloads:
+    def __init__(self, sessions: Sessions) -> None:
+        self._sessions = sessions
+
+    def put(self, workloads: Iterable[Workload], tvm_version: str) -> None:
+        """Store workloads; one that is there changes only if another TVM version wrote it."""
+        with self._sessions.write() as session:
+            put_workloads(session, self._sessions, workloads, tvm_version)
+
+    def get(self, workload_hash: str) -> WorkloadDetail:
+        """Raises `NotFound`."""
+        with self._sessions.read() as session:
+            return get_workload(session, workload_hash)
+
+    def page(self, page_size: int = 50, page_token: str | None = None) -> Page[WorkloadView]:
+        """Newest first; raises `InvalidPage`."""
+        with self._sessions.read() as session:
+            return _NEWEST.page(session, select(WorkloadRow, _RECORDS), _view, page_size, page_token)

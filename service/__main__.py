@@ -1,0 +1,52 @@
+"""``python -m service``: the whole service; with ``migrate``, ``api`` or ``controller`` first, that part of it alone."""
+
+from __future__ import annotations
+
+import sys
+
+from service.process import die_with_parent
+from service.settings import Settings, read_settings
+
+
+def main() -> None:
+    arguments = sys.argv[1:]
+    role = arguments.pop(0) if arguments and not arguments[0].startswith("-") else "serve"
+    if "--die-with-parent" in arguments:
+        arguments.remove("--die-with-parent")
+        die_with_parent()
+    settings = read_settings(arguments)
+    if role == "serve":
+        serve(settings)
+    elif role == "migrate":
+        from db import migrate
+
+        migrate.upgrade(settings.database)
+    elif role == "api":
+        from service import api
+
+        api.main(settings)
+    elif role == "controller":
+        from service import controller
+
+        controller.main(settings)
+    else:
+        sys.exit(f"unknown command {role!r}; use migrate, api or controller, or none for the whole service")
+
+
+def serve(settings: Settings) -> None:
+    """Run until a signal comes; the one line on stdout is the URL."""
+    from service.settings import ensure_token
+    from service.supervisor import ServeError, Supervisor
+
+    supervisor = Supervisor(settings)
+    supervisor.handle_signals()
+    try:
+        with supervisor.running():
+            print(f"Loopwright is ready: {supervisor.url}/?token={ensure_token(settings)}", flush=True)
+            supervisor.wait()
+    except ServeError as error:
+        sys.exit(f"loopwright: {error}")
+
+
+if __name__ == "__main__":
+    main()

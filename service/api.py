@@ -1,0 +1,20 @@
+"""The API process: ``python -m service api``."""
+
+from __future__ import annotations
+
+import uvicorn
+
+from service.app import create_app
+from service.settings import Settings
+
+
+def main(settings: Settings) -> None:
+    """Serve until a signal comes."""
+    uvicorn.run(
+        create_app(settings),
+        host=settings.host,
+        port=settings.port,
+        log_level="warning",
+        # A follower of events must not hold up the end of the service.
+        timeout_graceful_shutdown=2,
+    )

@@ -1,0 +1,79 @@
+"""The FastAPI application: routers, errors, limits, and the dashboard's files."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio.to_thread
+from fastapi import APIRouter, Depends, FastAPI, Request
+from fastapi.responses import FileResponse, Response
+from fastapi.staticfiles import StaticFiles
+
+from db import Database
+from service import meta, problems
+from service.body_limit import BodyLimit
+from service.context import Context, authorised
+from service.fleet import endpoints as fleet
+from service.jobs import endpoints as jobs
+from service.problems import ProblemError
+from service.records import endpoints as records
+from service.sandbox import Sandbox
+from service.settings import Settings, ensure_token
+from service.workloads import endpoints as workloads
+
+DASHBOARD = Path(__file__).parent / "dashboard" / "dist"
+_SANDBOXES = 2
+
+
+def create_app(settings: Settings) -> FastAPI:
+    """The application, with a database and a sandbox of its own that live as long as it runs."""
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        database = Database(settings.database)
+        sandbox = Sandbox(_SANDBOXES)
+        await anyio.to_thread.run_sync(sandbox.start)
+        app.state.context = Context(settings, database, sandbox, ensure_token(settings))
+        try:
+            yield
+        finally:
+            sandbox.close()
+            database.close()
+
+    app = FastAPI(
+        title="Loopwright",
+        version="1",
+        summary="Finds, proves and remembers the fastest schedules of tensor programs.",
+        lifespan=lifespan,
+        # The interactive documentation pages load their scripts from another host.
+        docs_url=None,
+        redoc_url=None,
+    )
+    problems.install(app)
+    app.add_middleware(BodyLimit, limit=settings.max_body_bytes)
+    api = APIRouter(prefix="/api/v1", dependencies=[Depends(authorised)])
+    for router in (jobs.router, workloads.router, records.router, fleet.router):
+        api.include_router(router)
+    app.include_router(meta.router)
+    app.include_router(api)
+    _serve_dashboard(app)
+    return app
+
+
+def _serve_dashboard(app: FastAPI) -> None:
+    """The built dashboard at every path that is not the API's: its views are routes of the page itself."""
+    app.mount("/assets", StaticFiles(directory=DASHBOARD / "assets", check_dir=False), name="assets")
+
+    @app.get("/{path:path}", include_in_schema=False)
+    def page(request: Request, path: str) -> Response:
+        if path.startswith("api/"):
+            raise ProblemError(404, "not-found", f"There is no {request.url.path}; see /openapi.json.")
+        file = (DASHBOARD / path).resolve()
+        if path and file.is_file() and file.is_relative_to(DASHBOARD):
+            return FileResponse(file)
+        index = DASHBOARD / "index.html"
+        if not index.is_file():
+            raise ProblemError(404, "no-dashboard", "The dashboard is not built; run scripts/setup.")
+        return FileResponse(index, headers={"Cache-Control": "no-cache"})

@@ -1,0 +1,163 @@
+"""The controller: claims jobs under leases, answers them from the database or places their loops on the cluster.
+
+Any number of controllers may share a database and a cluster. One that dies loses its leases after a while, or at once
+when the same one starts again, and its jobs are claimed anew.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+import threading
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+
+import ray
+
+from db import Database, LeaseLost
+from db.views import ClaimedJob
+from service.answers import answer_known, finish, open_tasks
+from service.job_runner import LEASE_SECONDS, JobRunner
+from service.settings import Settings
+from tuner.types import DeviceClass
+from workers.cluster import Cluster, Offer, connect
+
+_POLL_SECONDS = 0.1
+_HEARTBEAT_SECONDS = 5.0
+MAX_ATTEMPTS = 10
+"""Claims of one job. Restarts of the service cost one each; a job that keeps killing its loop must not go on for ever."""
+
+log = logging.getLogger("loopwright.controller")
+
+
+@dataclass(slots=True)
+class _Running:
+    claimed: ClaimedJob
+    actor: Any
+
+
+class Controller:
+    def __init__(self, settings: Settings, database: Database, cluster: Cluster) -> None:
+        self._settings = settings
+        self._db = database
+        self._cluster = cluster
+        self._offers: list[Offer] = []
+        self._running: dict[Any, _Running] = {}
+        self._waiting: list[ClaimedJob] = []
+        self._next_heartbeat = 0.0
+
+    def run(self, stop: threading.Event) -> None:
+        """Work until told to stop; jobs in flight go back to the queue then."""
+        while not stop.is_set():
+            self._heartbeat()
+            self._absorb()
+            if not self._claim():
+                stop.wait(_POLL_SECONDS)
+        for running in self._running.values():
+            ray.kill(running.actor)
+        for claimed in [*self._waiting, *(running.claimed for running in self._running.values())]:
+            self._db.jobs.release(claimed.job.id, claimed.lease_token)
+
+    def _heartbeat(self) -> None:
+        """Keep actors on every node, and the workers' rows fresh."""
+        if time.monotonic() < self._next_heartbeat:
+            return
+        self._offers = self._cluster.reconcile()
+        for offer in self._offers:
+            self._db.workers.register(
+                offer.id,
+                host=offer.host,
+                device=offer.device,
+                device_class=offer.device_class,
+                builders=len(offer.builders),
+            )
+        waiting, self._waiting = self._waiting, []
+        for claimed in waiting:
+            if self._db.jobs.renew(claimed.job.id, claimed.lease_token, LEASE_SECONDS):
+                self._try(claimed)
+        self._next_heartbeat = time.monotonic() + _HEARTBEAT_SECONDS
+
+    def _claim(self) -> bool:
+        """Take up one job, if the cluster has room for its loop. False: nothing to do."""
+        if len(self._running) >= self._slots():
+            return False
+        claimed = self._db.jobs.claim(self._settings.owner, LEASE_SECONDS)
+        if claimed is None:
+            return False
+        self._try(claimed)
+        return True
+
+    def _slots(self) -> int:
+        return max(1, int(ray.cluster_resources().get("CPU", 1)))
+
+    def _try(self, claimed: ClaimedJob) -> None:
+        try:
+            self._take_up(claimed)
+        except LeaseLost:
+            log.warning("job %s was taken over", claimed.job.id)
+
+    def _take_up(self, claimed: ClaimedJob) -> None:
+        job = claimed.job
+        if job.attempts > MAX_ATTEMPTS:
+            self._db.jobs.finish(job.id, claimed.lease_token, "failed", f"given up after {MAX_ATTEMPTS} attempts")
+            return
+        if self._db.jobs.cancel_requested(job.id):
+            self._db.jobs.finish(job.id, claimed.lease_token, "cancelled")
+            return
+        tasks = self._db.tasks.of_job(job.id)
+        for task in open_tasks(self._db, claimed):
+            if task.state == "queued":
+                answer_known(self._db, claimed, task, len(tasks), "database")
+        if not open_tasks(self._db, claimed):
+            finish(self._db, claimed)
+            return
+        wanted = self._db.devices.get(job.device_class_id)
+        offers = [offer for offer in self._offers if same_machine(offer.device_class, wanted)]
+        if not offers:
+            # The workers left after the job was accepted. It is held until one comes back.
+            self._waiting.append(claimed)
+            return
+        actor = ray.remote(JobRunner).options(num_cpus=1, max_restarts=0).remote(self._settings.database)
+        builders = sorted({name for offer in offers for name in offer.builders})
+        measurers = {offer.measurer: f"{offer.host}/{offer.device}" for offer in offers}
+        self._running[actor.run.remote(claimed, builders, measurers)] = _Running(claimed, actor)
+
+    def _absorb(self) -> None:
+        """Take note of loops that ended; what a dead one left is put back into the queue."""
+        if not self._running:
+            return
+        ready, _ = ray.wait(list(self._running), num_returns=len(self._running), timeout=0)
+        for reference in ready:
+            running = self._running.pop(reference)
+            try:
+                outcome = ray.get(reference)
+            except ray.exceptions.RayError as error:
+                log.warning("the loop of job %s died: %s", running.claimed.job.id, error)
+                self._db.jobs.release(running.claimed.job.id, running.claimed.lease_token)
+            else:
+                log.info("job %s: %s", running.claimed.job.id, outcome)
+            ray.kill(running.actor)
+
+
+def same_machine(offered: DeviceClass, wanted: DeviceClass) -> bool:
+    """Whether two device classes differ in nothing but the target: a user's own target is measured on the same machines."""
+    return replace(offered, target_json=wanted.target_json) == wanted
+
+
+def main(settings: Settings) -> None:
+    """``python -m service controller``: until SIGTERM or SIGINT."""
+    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(name)s %(message)s")
+    database = Database(settings.database)
+    database.jobs.expire_leases(settings.owner)
+    connect(settings.ray_address, settings.data_dir)
+    stop = threading.Event()
+    # After connecting: ray.init sets handlers of its own.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    try:
+        Controller(settings, database, Cluster()).run(stop)
+    finally:
+        ray.shutdown()
+        database.close()

@@ -1,0 +1,38 @@
+import type { Problem } from "./types";
+
+/** The service answered with an error. `message` is the problem's `detail`, ready to be shown. */
+export class ApiError extends Error {
+  constructor(
+    readonly status: number,
+    readonly title: string,
+    detail: string,
+  ) {
+    super(detail);
+    this.name = "ApiError";
+  }
+}
+
+/** The service did not answer at all. */
+export class UnreachableError extends Error {
+  readonly title = "The service cannot be reached";
+
+  constructor() {
+    super("No answer came from the service. It may have stopped, or the network is down.");
+    this.name = "UnreachableError";
+  }
+}
+
+/** Reads an RFC 9457 body if there is one; a proxy between may have answered in its own words. */
+export function problemToError(status: number, body: unknown): ApiError {
+  const problem = (typeof body === "object" && body !== null ? body : {}) as Partial<Problem>;
+  const title = typeof problem.title === "string" ? problem.title : `Error ${status}`;
+  const detail =
+    typeof problem.detail === "string" ? problem.detail : `The service answered with status ${status}.`;
+  return new ApiError(status, title, detail);
+}
+
+export function titleOf(error: Error): string {
+  return error instanceof ApiError || error instanceof UnreachableError
+    ? error.title
+    : "Something went wrong";
+}

@@ -1,0 +1,25 @@
+import { Group, Paper, Title } from "@mantine/core";
+import { type ReactNode, useId } from "react";
+
+interface PanelProps {
+  title: string;
+  children: ReactNode;
+  /** Stands at the right of the title. */
+  aside?: ReactNode;
+}
+
+/** A titled part of a view. */
+export function Panel({ title, children, aside }: PanelProps) {
+  const id = useId();
+  return (
+    <Paper component="section" withBorder bg="var(--surface)" aria-labelledby={id} style={{ minWidth: 0 }}>
+      <Group justify="space-between" gap="sm" px="md" pt="md" pb="xs">
+        <Title order={2} id={id}>
+          {title}
+        </Title>
+        {aside}
+      </Group>
+      {children}
+    </Paper>
+  );
+}

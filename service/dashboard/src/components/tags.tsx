@@ -1,0 +1,28 @@
+import type { JobState, TaskState } from "../api/types";
+import { CheckIcon } from "./icons";
+import { Tag, type Tone } from "./tag";
+
+const STATE_TONE: Record<JobState | TaskState, Tone> = {
+  queued: "neutral",
+  running: "active",
+  joined: "active",
+  succeeded: "good",
+  failed: "bad",
+  cancelled: "warn",
+};
+
+export function StateTag({ state }: { state: JobState | TaskState }) {
+  return <Tag tone={STATE_TONE[state]}>{state}</Tag>;
+}
+
+/** `pending`: whether it will be certified is still to be seen. */
+export function CertifiedTag({ certified, pending = false }: { certified: boolean; pending?: boolean }) {
+  if (pending && !certified) return "–";
+  return certified ? (
+    <Tag tone="good" icon={<CheckIcon />}>
+      certified
+    </Tag>
+  ) : (
+    <Tag tone="neutral">not certified</Tag>
+  );
+}

@@ -1,0 +1,24 @@
+import { expect, it } from "vitest";
+import { summariseSamples } from "./samples";
+import { formatTarget } from "./target";
+
+it("a target is its kind and what tells it apart", () => {
+  expect(formatTarget({ kind: "llvm", mcpu: "znver4", "num-cores": 8 })).toBe("llvm · znver4");
+  expect(formatTarget({ kind: "cuda", arch: "sm_90" })).toBe("cuda · sm_90");
+  expect(formatTarget({ kind: "llvm" })).toBe("llvm");
+  expect(formatTarget({})).toBe("unknown");
+});
+
+it("samples in seconds are summarised in microseconds", () => {
+  const summary = summariseSamples([4e-6, 1e-6, 3e-6, 2e-6]);
+  expect(summary?.count).toBe(4);
+  expect(summary?.median).toBeCloseTo(2.5);
+  expect(summary?.min).toBeCloseTo(1);
+  expect(summary?.max).toBeCloseTo(4);
+  expect(summary?.quartiles[0]).toBeCloseTo(1.75);
+  expect(summary?.quartiles[1]).toBeCloseTo(3.25);
+});
+
+it("no samples have no summary", () => {
+  expect(summariseSamples([])).toBeNull();
+});

@@ -1,0 +1,35 @@
+import { describe, expect, it } from "vitest";
+import { formatElapsed, formatRelative } from "./time";
+
+const now = new Date("2026-03-01T12:00:00Z");
+const ago = (seconds: number) => formatRelative(new Date(now.getTime() - seconds * 1_000), now);
+
+describe("formatRelative", () => {
+  it.each([
+    [2, "just now"],
+    [59, "59 seconds ago"],
+    [60, "1 minute ago"],
+    [3_599, "59 minutes ago"],
+    [7_200, "2 hours ago"],
+    [86_400 * 3, "3 days ago"],
+    [86_400 * 45, "1 month ago"],
+    [86_400 * 800, "2 years ago"],
+  ])("%d seconds back is %s", (seconds, words) => {
+    expect(ago(seconds)).toBe(words);
+  });
+
+  it("takes a clock that runs ahead for now", () => {
+    expect(ago(-30)).toBe("just now");
+  });
+});
+
+it("elapsed time names its two largest units", () => {
+  expect([8_400, 60_000, 200_000, 7_500_000, 7_200_000, -5].map(formatElapsed)).toEqual([
+    "8 s",
+    "1 min",
+    "3 min 20 s",
+    "2 h 5 min",
+    "2 h",
+    "0 s",
+  ]);
+});

@@ -1,0 +1,37 @@
+const STEPS: [limitSeconds: number, unitSeconds: number, unit: Intl.RelativeTimeFormatUnit][] = [
+  [60, 1, "second"],
+  [3_600, 60, "minute"],
+  [86_400, 3_600, "hour"],
+  [30 * 86_400, 86_400, "day"],
+  [365 * 86_400, 30 * 86_400, "month"],
+  [Number.POSITIVE_INFINITY, 365 * 86_400, "year"],
+];
+const relative = new Intl.RelativeTimeFormat("en", { numeric: "always" });
+const absolute = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+
+/** How long ago `time` was, as seen at `now`. A clock slightly ahead of ours is not shown as the future. */
+export function formatRelative(time: Date, now: Date): string {
+  const seconds = Math.max(0, (now.getTime() - time.getTime()) / 1_000);
+  if (seconds < 5) return "just now";
+  for (const [limit, size, unit] of STEPS) {
+    if (seconds < limit) return relative.format(-Math.floor(seconds / size), unit);
+  }
+  return formatAbsolute(time);
+}
+
+export function formatAbsolute(time: Date): string {
+  return absolute.format(time);
+}
+
+/** A stretch of time: 8 s, 3 min 20 s, 2 h 5 min. */
+export function formatElapsed(milliseconds: number): string {
+  const seconds = Math.max(0, Math.round(milliseconds / 1_000));
+  if (seconds < 60) return `${seconds} s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return join(minutes, "min", seconds % 60, "s");
+  return join(Math.floor(minutes / 60), "h", minutes % 60, "min");
+}
+
+function join(large: number, largeUnit: string, small: number, smallUnit: string): string {
+  return small === 0 ? `${large} ${largeUnit}` : `${large} ${largeUnit} ${small} ${smallUnit}`;
+}

@@ -1,0 +1,70 @@
+import { describe, expect, it } from "vitest";
+import { formatLatency, formatLatencyTick, formatSmall, formatSpeedup, plural } from "./units";
+
+describe("formatLatency", () => {
+  it.each([
+    [0.043, "43.0\u00a0ns"],
+    [0.43, "430\u00a0ns"],
+    [8.412, "8.41\u00a0µs"],
+    [18.46, "18.5\u00a0µs"],
+    [999.4, "999\u00a0µs"],
+    [999.6, "1.00\u00a0ms"],
+    [5_230, "5.23\u00a0ms"],
+    [2.5e6, "2.50\u00a0s"],
+    [0, "0\u00a0µs"],
+  ])("%d µs is %s", (us, words) => {
+    expect(formatLatency(us)).toBe(words);
+  });
+
+  it("never rounds up into a fourth digit", () => {
+    expect(formatLatency(9.999)).toBe("10.0\u00a0µs");
+    expect(formatLatency(99.97)).toBe("100\u00a0µs");
+  });
+
+  it("has a dash for what is not known", () => {
+    expect([null, undefined, Number.NaN, Number.POSITIVE_INFINITY].map(formatLatency)).toEqual([
+      "–",
+      "–",
+      "–",
+      "–",
+    ]);
+  });
+});
+
+it("ticks carry no idle decimals", () => {
+  expect([1_000, 1_500, 500, 20, 0.5].map(formatLatencyTick)).toEqual([
+    "1\u00a0ms",
+    "1.5\u00a0ms",
+    "500\u00a0µs",
+    "20\u00a0µs",
+    "500\u00a0ns",
+  ]);
+});
+
+it("speedups lose decimals as they grow", () => {
+  expect([0.98, 2.734, 12.61, 340.2, null].map(formatSpeedup)).toEqual([
+    "0.98×",
+    "2.73×",
+    "12.6×",
+    "340×",
+    "–",
+  ]);
+});
+
+it("small numbers turn to powers of ten where zeros would be counted", () => {
+  expect([0, 0.001, 0.00001, 4.6e-6, 0.25].map(formatSmall)).toEqual([
+    "0",
+    "0.001",
+    "1e-5",
+    "4.6e-6",
+    "0.25",
+  ]);
+});
+
+it("counts agree with their noun", () => {
+  expect([plural(1, "worker"), plural(0, "worker"), plural(12_000, "trial")]).toEqual([
+    "1 worker",
+    "0 workers",
+    "12,000 trials",
+  ]);
+});

@@ -1,0 +1,50 @@
+const NO_VALUE = "–";
+/** Keeps a number and its unit on one line. */
+const NBSP = "\u00a0";
+
+/** A latency in microseconds as people read it: three digits and the unit that suits. */
+export function formatLatency(us: number | null | undefined): string {
+  if (us === null || us === undefined || !Number.isFinite(us)) return NO_VALUE;
+  if (us === 0) return `0${NBSP}µs`;
+  const size = Math.abs(us);
+  if (size < 1) return withUnit(us * 1e3, "ns");
+  if (size < 999.5) return withUnit(us, "µs");
+  if (size < 999.5e3) return withUnit(us / 1e3, "ms");
+  return withUnit(us / 1e6, "s");
+}
+
+/** A latency on an axis: 1 ms, 1.5 ms, without the decimals that only fill. */
+export function formatLatencyTick(us: number): string {
+  const [value, unit] = formatLatency(us).split(NBSP);
+  return `${Number(value)}${NBSP}${unit}`;
+}
+
+/** A ratio such as 2.73×; a large one loses its decimals. */
+export function formatSpeedup(speedup: number | null | undefined): string {
+  if (speedup === null || speedup === undefined || !Number.isFinite(speedup)) return NO_VALUE;
+  const digits = speedup >= 100 ? 0 : speedup >= 10 ? 1 : 2;
+  return `${speedup.toFixed(digits)}×`;
+}
+
+export function formatCount(count: number): string {
+  return count.toLocaleString("en");
+}
+
+/** `one` or `many` by the count, with the count: 1 worker, 2 workers. */
+export function plural(count: number, one: string, many = `${one}s`): string {
+  return `${formatCount(count)} ${count === 1 ? one : many}`;
+}
+
+/** A small number such as a tolerance: 0, 0.001, 2.1e-7. */
+export function formatSmall(value: number): string {
+  if (value === 0) return "0";
+  const size = Math.abs(value);
+  return size >= 1e-3 && size < 1e4
+    ? String(Number(value.toPrecision(3)))
+    : value.toExponential(1).replace(".0e", "e");
+}
+
+function withUnit(value: number, unit: string): string {
+  const size = Math.abs(value);
+  return `${value.toFixed(size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2)}${NBSP}${unit}`;
+}

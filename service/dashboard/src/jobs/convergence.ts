@@ -1,0 +1,71 @@
+import type { Trial } from "../api/types";
+
+/** A latency in microseconds, at a trial's number within its task. */
+export type Point = [number: number, us: number];
+
+export interface Convergence {
+  measured: Point[];
+  /** The fastest so far, at every trial that improved it and at the last trial of all. */
+  best: Point[];
+  /** Numbers of the failed trials. */
+  failed: number[];
+}
+
+/** What one task's trials say about its search. The baseline (trial 0) is where the search starts, not a dot. */
+export function convergence(trials: readonly Trial[]): Convergence {
+  const ordered = [...trials].sort((a, b) => a.number - b.number);
+  const result: Convergence = { measured: [], best: [], failed: [] };
+  let bestUs = Number.POSITIVE_INFINITY;
+  let last = 0;
+  for (const { number, state, median_us: us } of ordered) {
+    if (state === "failed") {
+      result.failed.push(number);
+      last = number;
+    } else if (us !== null) {
+      if (number > 0) result.measured.push([number, us]);
+      if (us < bestUs) {
+        bestUs = us;
+        result.best.push([number, us]);
+      }
+      last = number;
+    }
+  }
+  if (result.best.length > 0 && result.best.at(-1)?.[0] !== last) result.best.push([last, bestUs]);
+  return result;
+}
+
+// From coarse to fine: the first that gives enough ticks is taken.
+const TICK_STEPS = [
+  [1, 2, 5],
+  [1, 1.5, 2, 3, 5, 7],
+  [1, 1.2, 1.4, 1.6, 1.8, 2, 2.5, 3, 3.5, 4, 4.5, 5, 6, 7, 8, 9],
+];
+const ENOUGH_TICKS = 3;
+
+/** Limits and round ticks of a log axis that shows all of `values` (positive, not empty). */
+export function logAxis(values: readonly number[]): { min: number; max: number; ticks: number[] } {
+  const min = Math.min(...values) / 1.15;
+  const max = Math.max(...values) * 1.15;
+  let ticks: number[] = [];
+  for (const steps of TICK_STEPS) {
+    ticks = [];
+    for (let power = Math.floor(Math.log10(min)); 10 ** power <= max; power++) {
+      ticks.push(...steps.map((step) => Number((step * 10 ** power).toPrecision(2))));
+    }
+    ticks = ticks.filter((tick) => tick >= min && tick <= max);
+    if (ticks.length >= ENOUGH_TICKS) break;
+  }
+  return { min, max, ticks };
+}
+
+const ORDER: Record<Trial["state"], number> = { proposed: 0, leased: 1, built: 2, measured: 3, failed: 3 };
+
+/** Listed trials brought up to date by streamed ones; a replayed event never sets a trial back. */
+export function mergeTrials(listed: readonly Trial[], streamed: ReadonlyMap<string, Trial>): Trial[] {
+  const merged = new Map(listed.map((trial) => [trial.id, trial]));
+  for (const [id, trial] of streamed) {
+    const known = merged.get(id);
+    if (known === undefined || ORDER[trial.state] >= ORDER[known.state]) merged.set(id, trial);
+  }
+  return [...merged.values()];
+}

@@ -1,0 +1,29 @@
+import { Paper, SimpleGrid, Text, Title } from "@mantine/core";
+import { Command } from "../components/command";
+
+/** What an empty list shows: how to fill it. */
+export function FirstJob() {
+  const url = window.location.origin;
+  const cli = `export LOOPWRIGHT_URL=${url}
+export LOOPWRIGHT_TOKEN=…
+loopwright job submit model.py`;
+  const sdk = `import loopwright
+
+client = loopwright.Client("${url}", token="…")
+job = client.submit("model.py", max_trials=64)
+job.wait(progress=True)`;
+  return (
+    <Paper withBorder p="lg" bg="var(--surface)">
+      <Title order={2}>Submit the first job</Title>
+      <Text c="var(--muted)" size="sm" mt={4} mb="md" maw="44rem">
+        A job is a model and a budget. Loopwright finds the functions worth tuning, measures schedules for
+        each on the fleet, and keeps the fastest that proves to compute the same. The token is the one that
+        you signed in with.
+      </Text>
+      <SimpleGrid cols={{ base: 1, md: 2 }}>
+        <Command label="Command line" text={cli} />
+        <Command label="Python" text={sdk} />
+      </SimpleGrid>
+    </Paper>
+  );
+}

@@ -1,0 +1,25 @@
+import { Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { workersQuery } from "../api/queries";
+import { formatTarget } from "../format/target";
+import { plural } from "../format/units";
+
+/** One line on who is there to do the work. */
+export function FleetLine() {
+  const { data } = useQuery(workersQuery);
+  if (data === undefined) return null;
+  const alive = data.items.filter((worker) => worker.alive);
+  if (alive.length === 0) {
+    return (
+      <Text size="sm" c="var(--warn-text)">
+        No worker is alive: jobs wait until one joins.
+      </Text>
+    );
+  }
+  const targets = [...new Set(alive.map((worker) => formatTarget(worker.target)))];
+  return (
+    <Text size="sm" c="var(--muted)">
+      {plural(alive.length, "worker")} ready: {targets.join(", ")}
+    </Text>
+  );
+}

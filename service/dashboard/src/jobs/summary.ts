@@ -1,0 +1,32 @@
+import type { Job } from "../api/types";
+import { formatElapsed } from "../format/time";
+import { plural } from "../format/units";
+
+/** The largest speedup among the job's tasks; null while there is none. */
+export function bestSpeedup(job: Job): number | null {
+  const speedups = job.tasks.map((task) => task.speedup).filter((speedup) => speedup !== null);
+  return speedups.length === 0 ? null : Math.max(...speedups);
+}
+
+/** What the job may spend, in words. */
+export function budgetInWords({ max_trials: trials, max_seconds: seconds }: Job["budget"]): string {
+  const trialsInWords = plural(trials, "trial");
+  return seconds == null ? trialsInWords : `${trialsInWords} or ${formatElapsed(seconds * 1_000)}`;
+}
+
+const FAILURE_WORDS: Record<string, string> = {
+  COMPILE: "did not compile",
+  TIMEOUT: "timed out",
+  CRASH: "crashed",
+  WRONG_RESULT: "wrong result",
+  DEVICE_LOST: "device lost",
+};
+
+/** Failures by kind, in words, the most frequent first: "2 did not compile, 1 timed out". */
+export function failuresInWords(failures: Record<string, number>): string {
+  return Object.entries(failures)
+    .filter(([, count]) => count > 0)
+    .sort(([, a], [, b]) => b - a)
+    .map(([kind, count]) => `${count} ${FAILURE_WORDS[kind] ?? kind}`)
+    .join(", ");
+}

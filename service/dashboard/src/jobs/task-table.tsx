@@ -1,0 +1,117 @@
+import { Text } from "@mantine/core";
+import { Link } from "react-router";
+import { isFinished, type Task } from "../api/types";
+import { type Columns, DataTable } from "../components/data-table";
+import { Tag } from "../components/tag";
+import { CertifiedTag, StateTag } from "../components/tags";
+import { formatCount, formatLatency, formatSpeedup } from "../format/units";
+import { failuresInWords } from "./summary";
+
+const ANSWERED_FROM: Record<string, { word: string; hint: string }> = {
+  search: { word: "search", hint: "Found by this job's own trials." },
+  database: { word: "database", hint: "Known from earlier jobs; no trial was needed." },
+  joined: { word: "another job", hint: "Another job was tuning it already; this one shares the result." },
+};
+
+function TaskName({ task }: { task: Task }) {
+  return (
+    <>
+      {task.record_id ? (
+        <Link to={`/records/${task.record_id}`} className="link">
+          {task.name}
+        </Link>
+      ) : (
+        task.name
+      )}
+      <Text ff="monospace" fz="xs" c="var(--muted)" title={task.workload_hash}>
+        {task.workload_hash.slice(0, 12)}
+      </Text>
+      {task.error && (
+        <Text fz="xs" c="var(--bad-text)">
+          {task.error}
+        </Text>
+      )}
+    </>
+  );
+}
+
+function AnsweredFrom({ task }: { task: Task }) {
+  const answer = task.answered_from && ANSWERED_FROM[task.answered_from];
+  return answer ? (
+    <Tag tone="neutral" hint={answer.hint}>
+      {answer.word}
+    </Tag>
+  ) : (
+    "–"
+  );
+}
+
+function Failures({ task }: { task: Task }) {
+  const words = failuresInWords(task.failures);
+  return words ? <span style={{ fontSize: "0.8125rem" }}>{words}</span> : <span className="muted">none</span>;
+}
+
+const columns: Columns<Task> = [
+  {
+    accessorKey: "name",
+    header: "Task",
+    sortFn: "alphanumeric",
+    cell: ({ row }) => <TaskName task={row.original} />,
+  },
+  { accessorKey: "state", header: "State", cell: ({ row }) => <StateTag state={row.original.state} /> },
+  {
+    accessorKey: "weight",
+    header: "Weight",
+    meta: { numeric: true },
+    cell: ({ row }) => <span title="How often the model calls it">{formatCount(row.original.weight)}</span>,
+  },
+  {
+    accessorFn: (task) => task.baseline_us ?? undefined,
+    id: "baseline",
+    header: "Baseline",
+    sortUndefined: "last",
+    meta: { numeric: true },
+    cell: ({ row }) => formatLatency(row.original.baseline_us),
+  },
+  {
+    accessorFn: (task) => task.best_us ?? undefined,
+    id: "best",
+    header: "Best",
+    sortUndefined: "last",
+    meta: { numeric: true },
+    cell: ({ row }) => formatLatency(row.original.best_us),
+  },
+  {
+    accessorFn: (task) => task.speedup ?? undefined,
+    id: "speedup",
+    header: "Speedup",
+    sortUndefined: "last",
+    meta: { numeric: true },
+    cell: ({ row }) => <strong>{formatSpeedup(row.original.speedup)}</strong>,
+  },
+  {
+    accessorKey: "certified",
+    header: "Certificate",
+    cell: ({ row }) => (
+      <CertifiedTag certified={row.original.certified} pending={!isFinished(row.original.state)} />
+    ),
+  },
+  {
+    accessorKey: "answered_from",
+    header: "Answered from",
+    cell: ({ row }) => <AnsweredFrom task={row.original} />,
+  },
+  {
+    accessorKey: "trials",
+    header: "Trials",
+    meta: { numeric: true },
+    cell: ({ row }) => formatCount(row.original.trials),
+  },
+  { id: "failures", header: "Failures", cell: ({ row }) => <Failures task={row.original} /> },
+];
+
+export function TaskTable({ tasks }: { tasks: Task[] }) {
+  return (
+    <DataTable label="Tasks" columns={columns} rows={tasks} rowId={(task) => task.workload_hash} sortable />
+  );
+}

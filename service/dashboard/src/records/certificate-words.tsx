@@ -1,0 +1,27 @@
+import { Stack, Text } from "@mantine/core";
+import type { Certificate } from "../api/types";
+import { RelativeTime } from "../components/relative-time";
+import { formatLatency, formatSmall, formatSpeedup, plural } from "../format/units";
+
+/** What the certificate proves, as one would say it. */
+export function CertificateWords({ certificate: c }: { certificate: Certificate }) {
+  return (
+    <Stack gap="xs" maw="60rem">
+      <Text size="sm">
+        <strong>It computes the same.</strong> Inputs: {c.inputs}. The outputs agree with those of the
+        unscheduled program within a relative tolerance of {formatSmall(c.rtol)} and an absolute one of{" "}
+        {formatSmall(c.atol)}; the largest error seen was {formatSmall(c.max_rel_error)} relative,{" "}
+        {formatSmall(c.max_abs_error)} absolute.
+      </Text>
+      <Text size="sm">
+        <strong>It is as fast as it says.</strong> In a closing race of{" "}
+        {plural(c.rounds, "interleaved round")} among {plural(c.contenders, "contender")}, the baseline took{" "}
+        {formatLatency(c.baseline_us)} and this schedule {formatLatency(c.best_us)} (medians):{" "}
+        {formatSpeedup(c.speedup)}.
+      </Text>
+      <Text size="sm" c="var(--muted)">
+        Certified <RelativeTime time={c.created_at} />.
+      </Text>
+    </Stack>
+  );
+}

@@ -1,0 +1,12 @@
+import react from "@vitejs/plugin-react";
+import { defineConfig } from "vitest/config";
+
+const service = "http://127.0.0.1:8080";
+
+export default defineConfig({
+  plugins: [react()],
+  server: { proxy: { "/api": service, "/version": service } },
+  // ECharts is the one large chunk, and it is loaded only by the views that plot.
+  build: { chunkSizeWarningLimit: 700 },
+  test: { include: ["src/**/*.test.ts"] },
+});

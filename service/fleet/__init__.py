@@ -1,0 +1,1 @@
+"""The fleet as users see it: workers, and the targets they offer."""

@@ -1,0 +1,51 @@
+"""Which device class a target means: what ``auto`` takes, and which live worker a given target runs on."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+from db.views import Offer
+from service.context import LIVE_SECONDS, Context
+from service.problems import ProblemError
+from tuner.types import DeviceClass
+
+
+def live_offers(ctx: Context) -> list[Offer]:
+    """Device classes of live workers, GPUs first, then the most frequent: the first is what ``auto`` takes."""
+    offers = ctx.database.workers.offers(LIVE_SECONDS)
+    return sorted(offers, key=lambda offer: (kind(offer.device_class) != "cuda", -offer.workers, offer.device_class.id))
+
+
+def kind(device_class: DeviceClass) -> str:
+    return str(json.loads(device_class.target_json)["kind"])
+
+
+def resolve(ctx: Context, target: str | dict[str, Any]) -> DeviceClass:
+    """The device class that measures for ``target``.
+
+    Raises ProblemError: an unknown target, one that no live worker offers, or no live worker at all.
+    """
+    offers = live_offers(ctx)
+    if not offers:
+        raise ProblemError(
+            503,
+            "no-worker",
+            "No machine that measures has joined yet. Wait until GET /readyz answers 200, or start a worker, and try again.",
+            headers={"Retry-After": "5"},
+        )
+    if isinstance(target, str) and target.strip() == "auto":
+        return offers[0].device_class
+    given = json.dumps(target) if isinstance(target, dict) else target
+    found = ctx.sandbox.call(
+        "workers.detect:match", target=given, offers=[offer.device_class.target_json for offer in offers]
+    )
+    if found["offer"] is None:
+        listed = "; ".join(offer.device_class.target_json for offer in offers)
+        raise ProblemError(
+            422,
+            "target-not-offered",
+            f"No live worker can run code for {found['target']}. Use 'auto' or one of: {listed}",
+        )
+    return replace(offers[found["offer"]].device_class, target_json=found["target"])

@@ -1,0 +1,108 @@
+"""The loop of one job: a Ray actor placed by a controller, which may die and be replaced at any moment."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Sequence
+
+from db import Database, LeaseLost
+from db.views import ClaimedJob, TaskView
+from service.answers import answer_known, finish, open_tasks
+from service.ledger import DatabaseLedger, budget_per_task
+from tuner import errors
+from tuner.tune import TuneRequest, tune
+from tuner.types import TaskSpec, Workload
+from workers.fleet import RayFleet
+
+LEASE_SECONDS = 30.0
+_RENEW_SECONDS = 5.0
+_JOIN_POLL_SECONDS = 0.5
+
+
+class JobRunner:
+    """Runs one claimed job to its end, renewing its lease. Made by Ray; talks to nobody but database and fleet."""
+
+    def __init__(self, database_url: str) -> None:
+        self._db = Database(database_url)
+
+    def run(self, claimed: ClaimedJob, builders: Sequence[str], measurers: dict[str, str]) -> str:
+        """Tune until every task has an answer; says how it ended: done, cancelled or lost (another owner goes on)."""
+        stop = threading.Event()
+        keeper = threading.Thread(target=self._keep_lease, args=(claimed, stop), daemon=True)
+        keeper.start()
+        try:
+            return self._run(claimed, builders, measurers)
+        except (LeaseLost, errors.LeaseLost):
+            return "lost"
+        finally:
+            stop.set()
+            keeper.join()
+
+    def _run(self, claimed: ClaimedJob, builders: Sequence[str], measurers: dict[str, str]) -> str:
+        job = claimed.job
+        total = len(self._db.tasks.of_job(job.id))
+        started = time.monotonic()
+        while waiting := open_tasks(self._db, claimed):
+            if self._db.jobs.cancel_requested(job.id):
+                self._db.jobs.finish(job.id, claimed.lease_token, "cancelled")
+                return "cancelled"
+            mine = [task for task in waiting if self._take(claimed, task, total)]
+            if mine:
+                left = (
+                    None if job.max_seconds is None else job.max_seconds - job.elapsed_s - (time.monotonic() - started)
+                )
+                self._tune(claimed, mine, total, left, builders, measurers)
+            elif open_tasks(self._db, claimed):
+                time.sleep(_JOIN_POLL_SECONDS)
+        finish(self._db, claimed)
+        return "done"
+
+    def _take(self, claimed: ClaimedJob, task: TaskView, total: int) -> bool:
+        """Whether this job tunes the task now; otherwise it was answered, or is joined with another job's search."""
+        source = "joined" if task.state == "joined" else "database"
+        if task.state != "running" and answer_known(self._db, claimed, task, total, source):
+            return False
+        if self._db.tasks.try_start(task.id, claimed.lease_token):
+            return True
+        self._db.tasks.join(task.id, claimed.lease_token)
+        return False
+
+    def _tune(
+        self,
+        claimed: ClaimedJob,
+        tasks: Sequence[TaskView],
+        total: int,
+        seconds: float | None,
+        builders: Sequence[str],
+        measurers: dict[str, str],
+    ) -> None:
+        job = claimed.job
+        share = budget_per_task(job.max_trials, total)
+        request = TuneRequest(
+            tasks=[self._spec(task) for task in tasks],
+            target_json=job.target_json,
+            space=None if claimed.inputs.space_json is None else json.loads(claimed.inputs.space_json),
+            # Tasks that other jobs answer leave their share of the trials unused.
+            max_trials=job.max_trials if len(tasks) == total else share * len(tasks),
+            max_seconds=seconds,
+            seed=job.seed,
+        )
+        fleet = RayFleet(job.target_json, builders, measurers)
+        tune(request, fleet, DatabaseLedger(self._db, claimed, tasks, share))
+
+    def _spec(self, task: TaskView) -> TaskSpec:
+        found = self._db.workloads.get(task.workload_hash)
+        summary = found.summary
+        workload = Workload(summary.hash, task.name, found.module_json, found.script, summary.args)
+        return TaskSpec(workload, task.weight)
+
+    def _keep_lease(self, claimed: ClaimedJob, stop: threading.Event) -> None:
+        """Renew until told to stop. A lease that is lost shows at the next write, which ends the run."""
+        last = time.monotonic()
+        while not stop.wait(_RENEW_SECONDS):
+            now = time.monotonic()
+            if not self._db.jobs.renew(claimed.job.id, claimed.lease_token, LEASE_SECONDS, now - last):
+                return
+            last = now

@@ -1,0 +1,94 @@
+"""``/jobs``: submit, list, follow, cancel, and take the result."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Request, Response
+from sse_starlette import EventSourceResponse
+
+from loopwright import schemas
+from service.context import Context, Ctx, Paging
+from service.jobs import wire
+from service.jobs.events import stream
+from service.jobs.submission import submit
+from service.meta import TVM_VERSION
+
+router = APIRouter(prefix="/jobs", tags=["jobs"])
+
+
+def _job(ctx: Context, job_id: str) -> schemas.Job:
+    return wire.job(ctx.database.jobs.get(job_id), ctx.database.tasks.of_job(job_id))
+
+
+@router.post("", status_code=202)
+def submit_job(
+    ctx: Ctx,
+    body: schemas.SubmitJob,
+    request: Request,
+    response: Response,
+    idempotency_key: Annotated[str | None, Header(max_length=200)] = None,
+) -> schemas.Job:
+    """Check and store a job; a controller takes it up. The same Idempotency-Key with the same body gives the same job."""
+    view = submit(ctx, body, idempotency_key, TVM_VERSION)
+    response.headers["Location"] = request.url_for("get_job", job_id=view.id).path
+    return _job(ctx, view.id)
+
+
+@router.get("")
+def list_jobs(ctx: Ctx, paging: Paging) -> schemas.Page[schemas.Job]:
+    """All jobs, the newest first."""
+    page = ctx.database.jobs.page(paging.size, paging.token)
+    tasks = ctx.database.tasks.of_jobs([view.id for view in page.items])
+    items = [wire.job(view, tasks[view.id]) for view in page.items]
+    return schemas.Page(items=items, next_page_token=page.next_page_token)
+
+
+@router.get("/{job_id}")
+def get_job(ctx: Ctx, job_id: str) -> schemas.Job:
+    return _job(ctx, job_id)
+
+
+@router.post("/{job_id}/cancel")
+def cancel_job(ctx: Ctx, job_id: str) -> schemas.Job:
+    """Ask a job to stop. What it measured stays; a finished job stays as it is."""
+    ctx.database.jobs.request_cancel(job_id)
+    return _job(ctx, job_id)
+
+
+@router.get("/{job_id}/trials")
+def list_trials(ctx: Ctx, paging: Paging, job_id: str) -> schemas.Page[schemas.Trial]:
+    """The job's lines of the ledger, by task and number."""
+    ctx.database.jobs.get(job_id)
+    page = ctx.database.trials.page(job_id, paging.size, paging.token)
+    return schemas.Page(items=[wire.trial(view) for view in page.items], next_page_token=page.next_page_token)
+
+
+@router.get("/{job_id}/events", response_class=EventSourceResponse)
+def follow_job(ctx: Ctx, job_id: str, last_event_id: Annotated[int, Header(ge=0, le=2**62)] = 0) -> EventSourceResponse:
+    """Server-sent events from after Last-Event-ID on; the stream ends when the job has."""
+    ctx.database.jobs.get(job_id)
+    return EventSourceResponse(stream(ctx.database, job_id, last_event_id), ping=15)
+
+
+@router.get("/{job_id}/module")
+def get_module(ctx: Ctx, job_id: str) -> dict[str, Any]:
+    """The submitted module with the best schedules known now applied; a Relax module comes legalised and fused."""
+    view = ctx.database.jobs.get(job_id)
+    traces = {}
+    for task in ctx.database.tasks.of_job(job_id):
+        best = ctx.database.certificates.best(task.workload_hash, view.device_class_id)
+        if best is not None:
+            traces[task.workload_hash] = best.trace_json
+    found = ctx.sandbox.call(
+        "tuner.rendering:apply",
+        module_json=ctx.database.jobs.inputs(job_id).module_json,
+        target_json=view.target_json,
+        traces=traces,
+    )
+    return {
+        "format": "tvm-json",
+        "data": found["module_json"],
+        "applied": found["applied"],
+        "missed": found["missed"],
+    }

@@ -1,0 +1,62 @@
+"""The tuner's `Ledger` on the database: task numbers become task ids, every write bears the job's lease token."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import db
+from db import Database
+from db.views import ClaimedJob, TaskView
+from tuner.errors import LeaseLost
+from tuner.types import Certificate, MeasureCandidate, Outcome, Trial
+
+_WHOLE_BUDGET = ("budget", "exhausted")
+"""Ends of a search after which the same budget would bring nothing new."""
+
+
+def budget_per_task(max_trials: int, tasks: int) -> int:
+    """Trials that a job allows each of its tasks, on average: what a stored result is compared by."""
+    return math.ceil(max_trials / tasks)
+
+
+class DatabaseLedger:
+    """See `tuner.ports.Ledger`. ``tasks`` are those that this run tunes, in the order of its TuneRequest."""
+
+    def __init__(self, database: Database, claimed: ClaimedJob, tasks: Sequence[TaskView], budget: int) -> None:
+        self._db = database
+        self._job = claimed.job
+        self._token = claimed.lease_token
+        self._tasks = tasks
+        self._budget = budget
+
+    def history(self, task: int) -> Sequence[Trial]:
+        self._db.trials.adopt(self._tasks[task].id, self._token)
+        return self._db.trials.history(self._tasks[task].id)
+
+    def propose(self, task: int, candidates: Sequence[MeasureCandidate]) -> list[Trial]:
+        try:
+            return self._db.trials.propose(self._tasks[task].id, self._token, candidates, self._job.seed)
+        except db.LeaseLost as error:
+            raise LeaseLost(str(error)) from error
+
+    def finish(self, trial: Trial, outcome: Outcome) -> None:
+        if not self._db.trials.finish(trial.id, self._token, outcome):
+            raise LeaseLost(f"trial {trial.id} is no longer this run's")
+
+    def certify(self, task: int, certificate: Certificate, stopped: str) -> None:
+        """A search that was cut short by time counts for as many trials as it made."""
+        view = self._tasks[task]
+        made = sum(trial.candidate.trace_json is not None for trial in self._db.trials.history(view.id))
+        budget = self._budget if stopped in _WHOLE_BUDGET else min(made, self._budget)
+        try:
+            stored = self._db.certificates.store(view.id, self._token, certificate, budget)
+            self._db.tasks.answer(view.id, self._token, stored.id, "search")
+        except db.LeaseLost as error:
+            raise LeaseLost(str(error)) from error
+
+    def fail(self, task: int, message: str) -> None:
+        self._db.tasks.fail(self._tasks[task].id, self._token, message)
+
+    def cancelled(self) -> bool:
+        return self._db.jobs.cancel_requested(self._job.id)

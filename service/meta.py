@@ -1,0 +1,54 @@
+"""Health, readiness, version, metrics: outside /api, without a token."""
+
+from __future__ import annotations
+
+import importlib.metadata
+
+from fastapi import APIRouter, Response
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Gauge, generate_latest
+
+from loopwright import schemas
+from service.context import Ctx
+from service.fleet.offers import live_offers
+from service.problems import ProblemError
+
+TVM_VERSION = importlib.metadata.version("apache-tvm")
+
+router = APIRouter(tags=["service"])
+
+
+@router.get("/healthz")
+def health() -> dict[str, str]:
+    """This process answers."""
+    return {"status": "ok"}
+
+
+@router.get("/readyz")
+def ready(ctx: Ctx) -> dict[str, str]:
+    """The database answers and a worker can measure."""
+    ctx.database.ping()
+    if not live_offers(ctx):
+        raise ProblemError(503, "not-ready", "No worker has joined yet; this takes some seconds after the start.")
+    return {"status": "ready"}
+
+
+@router.get("/version")
+def version() -> schemas.Version:
+    return schemas.Version(loopwright=importlib.metadata.version("loopwright"), tvm=TVM_VERSION, api="v1")
+
+
+@router.get("/metrics", response_class=Response)
+def metrics(ctx: Ctx) -> Response:
+    """Counts for Prometheus, read from the database: they are the same from every API process."""
+    registry = CollectorRegistry()
+    jobs = Gauge("loopwright_jobs", "Jobs by state", ["state"], registry=registry)
+    trials = Gauge("loopwright_trials", "Trials in the ledger by state", ["state"], registry=registry)
+    workers = Gauge("loopwright_workers", "Live workers by device class", ["device_class"], registry=registry)
+    counts = ctx.database.counts()
+    for state, count in counts.jobs.items():
+        jobs.labels(state).set(count)
+    for state, count in counts.trials.items():
+        trials.labels(state).set(count)
+    for offer in live_offers(ctx):
+        workers.labels(offer.device_class.id).set(offer.workers)
+    return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)

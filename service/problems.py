@@ -1,0 +1,83 @@
+"""Errors on the wire: every one is ``application/problem+json`` (RFC 9457) and says what to do."""
+
+from __future__ import annotations
+
+import http
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from db.errors import IdempotencyConflict, InvalidPage, NotFound
+
+MEDIA_TYPE = "application/problem+json"
+
+
+class ProblemError(Exception):
+    """A problem to answer with. ``kind`` names it for programs, ``detail`` tells people what to do."""
+
+    def __init__(
+        self, status: int, kind: str, detail: str, title: str | None = None, headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.kind = kind
+        self.detail = detail
+        self.title = title or kind.replace("-", " ").capitalize()
+        self.headers = headers
+
+
+def answer(error: ProblemError) -> JSONResponse:
+    content = {
+        "type": f"urn:loopwright:{error.kind}",
+        "title": error.title,
+        "status": error.status,
+        "detail": error.detail,
+    }
+    return JSONResponse(content, error.status, dict(error.headers or {}), MEDIA_TYPE)
+
+
+def install(app: FastAPI) -> None:
+    """Make the app answer with problems, whatever goes wrong."""
+    app.add_exception_handler(ProblemError, lambda _, error: answer(error))  # type: ignore[arg-type]
+    app.add_exception_handler(RequestValidationError, _invalid)  # type: ignore[arg-type]
+    app.add_exception_handler(HTTPException, _http)  # type: ignore[arg-type]
+    app.add_exception_handler(NotFound, lambda _, error: answer(ProblemError(404, "not-found", f"There is {error}.")))
+    app.add_exception_handler(
+        InvalidPage,
+        lambda _, error: answer(ProblemError(422, "invalid-page", f"{error}; start again without page_token")),
+    )
+    app.add_exception_handler(
+        IdempotencyConflict,
+        lambda _, error: answer(ProblemError(409, "idempotency-conflict", f"{error}; choose a new Idempotency-Key")),
+    )
+    app.add_exception_handler(Exception, _unexpected)
+
+
+def _invalid(_: Request, error: RequestValidationError) -> JSONResponse:
+    detail = "; ".join(_complaint(item) for item in error.errors())
+    return answer(ProblemError(422, "invalid-request", detail))
+
+
+def _complaint(item: dict[str, Any]) -> str:
+    where = ".".join(str(part) for part in item["loc"] if part != "body")
+    return f"{where or 'body'}: {item['msg']}"
+
+
+def _http(_: Request, error: HTTPException) -> JSONResponse:
+    phrase = http.HTTPStatus(error.status_code).phrase
+    detail = str(error.detail) if error.detail else phrase
+    return answer(ProblemError(error.status_code, phrase.lower().replace(" ", "-"), detail, phrase, error.headers))
+
+
+def _unexpected(_: Request, error: Exception) -> JSONResponse:
+    return answer(
+        ProblemError(
+            500,
+            "internal-error",
+            f"{type(error).__name__}; the service's log has the details. Nothing was stored half.",
+        )
+    )

@@ -1,0 +1,63 @@
+"""Records, bests and certificates as the wire shows them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from db.views import BestView, CertificateView, RecordView
+from loopwright import schemas
+from service.jobs.wire import MICRO
+
+
+def certificate(view: CertificateView) -> schemas.Certificate:
+    evidence = view.value
+    return schemas.Certificate(
+        id=view.id,
+        created_at=view.created_at,
+        inputs=evidence.inputs,
+        rtol=evidence.rtol,
+        atol=evidence.atol,
+        max_abs_error=evidence.max_abs_error,
+        max_rel_error=evidence.max_rel_error,
+        rounds=len(evidence.best_run_secs),
+        baseline_run_secs=list(evidence.baseline_run_secs),
+        best_run_secs=list(evidence.best_run_secs),
+        baseline_us=view.baseline_median * MICRO,
+        best_us=view.best_median * MICRO,
+        speedup=view.speedup,
+        contenders=evidence.contenders,
+    )
+
+
+def best(view: BestView) -> schemas.Best:
+    return schemas.Best(
+        workload_hash=view.certificate.workload_hash,
+        name=view.name,
+        target=json.loads(view.target_json),
+        device_class=view.certificate.device_class_id,
+        record_id=view.certificate.trial_id,
+        baseline_us=view.certificate.baseline_median * MICRO,
+        best_us=view.certificate.best_median * MICRO,
+        speedup=view.certificate.speedup,
+        is_baseline=view.is_baseline,
+        trace=None if view.trace_json is None else json.loads(view.trace_json),
+        certificate=certificate(view.certificate),
+        created_at=view.certificate.created_at,
+    )
+
+
+def summary(view: RecordView) -> dict[str, Any]:
+    """The fields of `schemas.Record`."""
+    return {
+        "id": view.id,
+        "workload_hash": view.workload_hash,
+        "name": view.name,
+        "target": json.loads(view.target_json),
+        "device_class": view.device_class_id,
+        "median_us": view.median * MICRO,
+        "certified": view.certified,
+        "is_baseline": view.trace_json is None,
+        "job_id": view.job_id,
+        "created_at": view.created_at,
+    }

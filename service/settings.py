@@ -1,0 +1,79 @@
+"""Settings of the service: command-line options, or environment variables of the same name with LOOPWRIGHT_ before."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import secrets
+import socket
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+DEFAULT_DATA_DIR = Path.home() / ".local" / "share" / "loopwright"
+
+
+class Settings(BaseSettings):
+    """``token`` None: a file in the data directory, made at first start. ``ray_address`` None: a Ray of our own."""
+
+    model_config = SettingsConfigDict(env_prefix="LOOPWRIGHT_", env_ignore_empty=True)
+
+    host: str = "127.0.0.1"
+    port: int = Field(default=8080, ge=0, le=65535)
+    data_dir: Path = DEFAULT_DATA_DIR
+    database_url: str | None = None
+    ray_address: str | None = None
+    token: str | None = None
+    max_body_bytes: int = Field(default=32 * 2**20, gt=0)
+    simulate: Annotated[str | None, NoDecode] = None
+    """Module of a simulated device, offered beside the real ones; for tests of machines that are not there."""
+
+    @property
+    def database(self) -> str:
+        """The database's URL; by default an SQLite file in the data directory."""
+        return self.database_url or f"sqlite:///{self.data_dir / 'loopwright.db'}"
+
+    @property
+    def owner(self) -> str:
+        """Who holds leases: the same name after a restart, so that a restart takes up its own jobs at once."""
+        return f"{socket.gethostname()}:{self.data_dir}"
+
+    @property
+    def token_file(self) -> Path:
+        return self.data_dir / "token"
+
+    def environment(self) -> dict[str, str]:
+        """These settings for a child process that reads them anew."""
+        values = self.model_dump(mode="json", exclude_none=True)
+        return {f"LOOPWRIGHT_{name.upper()}": str(value) for name, value in values.items()}
+
+
+def read_settings(arguments: list[str]) -> Settings:
+    """Settings from the command line, over those from the environment. Exits with status 2 on a wrong option."""
+    parser = argparse.ArgumentParser(prog="scripts/serve", description="Run the Loopwright service.")
+    parser.add_argument("--host", help="address to listen on (default 127.0.0.1)")
+    parser.add_argument("--port", type=int, help="port to listen on (default 8080)")
+    parser.add_argument("--data-dir", type=Path, help=f"database, token and logs (default {DEFAULT_DATA_DIR})")
+    parser.add_argument(
+        "--database-url", help="sqlite:///FILE or postgresql://… (default: a file in the data directory)"
+    )
+    parser.add_argument("--ray-address", help="join this Ray cluster (default: start one on this machine)")
+    given = {name: value for name, value in vars(parser.parse_args(arguments)).items() if value is not None}
+    settings = Settings(**given)
+    return settings.model_copy(update={"data_dir": settings.data_dir.expanduser().resolve()})
+
+
+def ensure_token(settings: Settings) -> str:
+    """The token that requests must bear; made at first start and kept with mode 0600."""
+    if settings.token:
+        return settings.token
+    settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path = settings.token_file
+    try:
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(secrets.token_urlsafe(32))
+    except FileExistsError:
+        pass
+    return path.read_text().strip()

@@ -1,0 +1,171 @@
+"""``scripts/serve``: database, API and controller as one service, which ends as a whole when one of them ends.
+
+State is in the database, so that a crash costs nothing but the time until somebody (a person, systemd, a container
+engine) starts it again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+
+import httpx
+
+from db import migrate
+from loopwright.config import service_file
+from service.settings import Settings, ensure_token
+
+START_SECONDS = 180.0
+_LOCK_SECONDS = 30.0
+"""How long to wait for an earlier service on the same data directory to finish ending."""
+_STOP_SECONDS = 20.0
+_POLL_SECONDS = 0.2
+
+
+class ServeError(Exception):
+    """The service cannot start or go on; the message tells the user what to do."""
+
+
+class Supervisor:
+    """Starts the service's processes and ends them together."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._stopping = False
+
+    @property
+    def url(self) -> str:
+        """Where a browser on this machine reaches the service, token included."""
+        host = self._settings.host if self._settings.host not in ("0.0.0.0", "::", "") else "127.0.0.1"
+        return f"http://{f'[{host}]' if ':' in host else host}:{self._settings.port}"
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        """The service, ready, for the time of the block. Raises ServeError if it does not get ready."""
+        self._settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with _sole_owner(self._settings.data_dir):
+            migrate.upgrade(self._settings.database)
+            ensure_token(self._settings)
+            try:
+                self._start("controller")
+                self._start("api")
+                self._wait_until_ready()
+                with _announced(self.url, self._settings.token_file):
+                    yield
+            finally:
+                self._stop()
+
+    def wait(self) -> None:
+        """Until a signal asks for the end. Raises ServeError when a process ends by itself."""
+        while not self._stopping:
+            self._check()
+            time.sleep(_POLL_SECONDS)
+
+    def handle_signals(self) -> None:
+        """SIGTERM and SIGINT end the service cleanly."""
+
+        def stop(_: int, __: FrameType | None) -> None:
+            if self._stopping:
+                return
+            self._stopping = True
+            raise SystemExit(0)
+
+        signal.signal(signal.SIGTERM, stop)
+        signal.signal(signal.SIGINT, stop)
+
+    def _start(self, role: str) -> None:
+        log = (self._settings.data_dir / f"{role}.log").open("ab")
+        self._processes[role] = subprocess.Popen(
+            [sys.executable, "-m", "service", role, "--die-with-parent"],
+            env={**os.environ, **self._settings.environment()},
+            cwd=Path(__file__).resolve().parent.parent,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            # Ctrl-C is for this process alone, which then ends them in order.
+            start_new_session=True,
+        )
+        log.close()
+
+    def _wait_until_ready(self) -> None:
+        until = time.monotonic() + START_SECONDS
+        while time.monotonic() < until:
+            self._check()
+            with contextlib.suppress(httpx.HTTPError):
+                if httpx.get(f"{self.url}/readyz", timeout=5, trust_env=False).status_code == 200:
+                    return
+            time.sleep(_POLL_SECONDS)
+        raise ServeError(
+            f"the service was not ready within {START_SECONDS:.0f} s; see the logs in {self._settings.data_dir}"
+        )
+
+    def _check(self) -> None:
+        for role, process in self._processes.items():
+            if (status := process.poll()) is not None:
+                log = self._settings.data_dir / f"{role}.log"
+                raise ServeError(
+                    f"the {role} process ended (status {status}), and so the service ends; nothing is lost, start it again. "
+                    f"The end of {log}:\n{_tail(log)}"
+                )
+
+    def _stop(self) -> None:
+        """API first, so that nothing new comes in; then the controller, which puts its jobs back."""
+        self._stopping = True
+        for role in ("api", "controller"):
+            process = self._processes.get(role)
+            if process is None or process.poll() is not None:
+                continue
+            process.terminate()
+            try:
+                process.wait(_STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+@contextlib.contextmanager
+def _sole_owner(data_dir: Path) -> Iterator[None]:
+    """Hold the data directory: two services on one would take up each other's jobs."""
+    with (data_dir / "lock").open("w") as file:
+        until = time.monotonic() + _LOCK_SECONDS
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > until:
+                    raise ServeError(
+                        f"another service runs on {data_dir}; stop it, or give --data-dir and --port of its own"
+                    ) from None
+                time.sleep(_POLL_SECONDS)
+        yield
+
+
+@contextlib.contextmanager
+def _announced(url: str, token_file: Path) -> Iterator[None]:
+    """Let clients on this machine find the service (see `loopwright.config`)."""
+    path = service_file()
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        json.dump({"url": url, "token_file": str(token_file)}, file)
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def _tail(path: Path, lines: int = 20) -> str:
+    try:
+        return "\n".join(path.read_text(errors="replace").splitlines()[-lines:])
+    except OSError:
+        return "(no log)"

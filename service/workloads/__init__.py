@@ -1,0 +1,1 @@
+"""Workloads: the functions that the database knows."""

@@ -1,0 +1,59 @@
+"""``/workloads``: the functions that the database knows, and the best schedule of each."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from db.views import WorkloadView
+from loopwright import schemas
+from service.context import Ctx, Paging
+from service.fleet.offers import resolve
+from service.problems import ProblemError
+from service.records import wire
+
+router = APIRouter(prefix="/workloads", tags=["workloads"])
+
+
+def _summary(view: WorkloadView) -> dict[str, object]:
+    return {
+        "hash": view.hash,
+        "name": view.name,
+        "args": [schemas.Tensor(shape=list(info.shape), dtype=info.dtype) for info in view.args],
+        "tvm_version": view.tvm_version,
+        "created_at": view.created_at,
+        "records": view.records,
+    }
+
+
+@router.get("")
+def list_workloads(ctx: Ctx, paging: Paging) -> schemas.Page[schemas.Workload]:
+    page = ctx.database.workloads.page(paging.size, paging.token)
+    items = [schemas.Workload.model_validate(_summary(view)) for view in page.items]
+    return schemas.Page(items=items, next_page_token=page.next_page_token)
+
+
+@router.get("/{workload_hash}")
+def get_workload(ctx: Ctx, workload_hash: str) -> schemas.WorkloadDetail:
+    found = ctx.database.workloads.get(workload_hash)
+    bests = ctx.database.certificates.bests(workload_hash=workload_hash)
+    return schemas.WorkloadDetail.model_validate(
+        _summary(found.summary) | {"script": found.script, "bests": [wire.best(view) for view in bests.items]}
+    )
+
+
+@router.get("/{workload_hash}/module")
+def get_workload_module(ctx: Ctx, workload_hash: str) -> schemas.ModulePayload:
+    """The unscheduled workload as TVM's JSON: a module whose only function is ``main``."""
+    return schemas.ModulePayload(format="tvm-json", data=ctx.database.workloads.get(workload_hash).module_json)
+
+
+@router.get("/{workload_hash}/best")
+def get_best(ctx: Ctx, workload_hash: str, target: str = "auto") -> schemas.Best:
+    """The certified best schedule for a target; 404 where none is known."""
+    ctx.database.workloads.get(workload_hash)
+    found = ctx.database.certificates.best(workload_hash, resolve(ctx, target).id)
+    if found is None:
+        raise ProblemError(
+            404, "not-found", f"No certified schedule of {workload_hash} for {target!r} is known; submit a job for it."
+        )
+    return wire.best(found)

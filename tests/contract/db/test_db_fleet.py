@@ -1,0 +1,89 @@
+"""Workers, devices and workloads."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from db import NotFound
+from db.views import Offer
+from tuner.types import TensorInfo
+
+
+def register(world, id, **fields):
+    said = {"host": f"host {id}", "device": "cpu", "device_class": world.device_class, "builders": 2} | fields
+    world.db.workers.register(id, **said)
+
+
+def test_a_worker_is_alive_while_it_is_seen(world):
+    register(world, "a")
+    world.clock.forward(8)
+    register(world, "b")
+    world.clock.forward(5)
+    assert [(worker.id, worker.alive) for worker in world.db.workers.all(10)] == [("a", False), ("b", True)]
+    assert world.db.workers.heartbeat("a")
+    a, b = world.db.workers.all(10)
+    assert (a.alive, a.last_seen_at, a.builders, a.device_class) == (True, world.clock(), 2, world.device_class)
+    assert not world.db.workers.heartbeat("c")
+    assert [worker.id for worker in world.db.workers.all(10)] == [a.id, b.id]
+
+
+def test_registering_again_replaces_what_was_said(world):
+    other = replace(world.device_class, threads=4)
+    register(world, "a")
+    register(world, "a", device_class=other, builders=0)
+    [worker] = world.db.workers.all(10)
+    assert (worker.device_class, worker.builders) == (other, 0)
+
+
+def test_offers_count_live_workers(world):
+    register(world, "gone", device_class=replace(world.device_class, model="old"))
+    world.clock.forward(60)
+    other = replace(world.device_class, target_json='"llvm -mcpu=core2"')
+    for id, device_class in (("a", other), ("b", world.device_class), ("c", other)):
+        register(world, id, device_class=device_class)
+    assert world.db.workers.offers(10) == [Offer(other, 2), Offer(world.device_class, 1)]
+    assert len(world.db.devices.all()) == 3
+
+
+def test_a_device_class_is_stored_once(world):
+    assert world.db.devices.put(world.device_class) == world.db.devices.put(world.device_class) == world.device_class.id
+    assert world.db.devices.all() == [world.device_class]
+    with pytest.raises(NotFound):
+        world.db.devices.get("nothing")
+
+
+def test_a_workload_is_stored_once_for_a_tvm_version(world):
+    workload = replace(world.workload(), args=(TensorInfo((), "int8"), TensorInfo((2, 3), "float16")))
+    world.db.workloads.put([workload], "1.0")
+    world.clock.forward(1)
+    world.db.workloads.put([replace(workload, module_json="other")], "1.0")
+    detail = world.db.workloads.get("w0")
+    assert (detail.module_json, detail.summary.args) == ("{}", workload.args)
+
+
+def test_another_tvm_version_renews_the_texts(world):
+    world.db.workloads.put([world.workload()], "1.0")
+    created_at = world.clock()
+    world.clock.forward(1)
+    world.db.workloads.put([replace(world.workload(), module_json="[]", script="# new")], "2.0")
+    detail = world.db.workloads.get("w0")
+    assert (detail.module_json, detail.script, detail.summary.tvm_version) == ("[]", "# new", "2.0")
+    assert detail.summary.created_at == created_at
+
+
+def test_workloads_are_listed_with_their_records(world):
+    world.measured(0.5, 0.25, hash="a")
+    world.job("b")
+    first = world.db.workloads.page(1)
+    assert [(workload.hash, workload.records) for workload in first.items] == [("b", 0)]
+    rest = world.db.workloads.page(1, first.next_page_token)
+    assert [(workload.hash, workload.records) for workload in rest.items] == [("a", 3)]
+    assert rest.next_page_token is None
+    with pytest.raises(NotFound):
+        world.db.workloads.get("nothing")
+
+
+def test_ping_asks_the_database(world):
+    world.db.ping()

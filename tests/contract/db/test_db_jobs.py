@@ -1,0 +1,235 @@
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from sqlalchemy.exc import IntegrityError
+
+from db import IdempotencyConflict, InvalidPage, NotFound
+from db.views import NewJob
+from tuner.types import TaskSpec
+
+
+def test_a_job_is_stored_with_its_tasks_and_workloads(world):
+    job = world.job("a", "b", notes=("taken as is",), space_json="[1]", max_seconds=12.5, seed=3, force=True)
+    assert world.db.jobs.get(job.id) == job
+    assert (job.state, job.notes, job.max_seconds, job.seed, job.force) == ("queued", ("taken as is",), 12.5, 3, True)
+    assert job.created_at == world.clock()
+    assert world.db.jobs.inputs(job.id).space_json == "[1]"
+    tasks = world.db.tasks.of_job(job.id)
+    assert [(task.position, task.workload_hash, task.weight, task.state) for task in tasks] == [
+        (0, "a", 2, "queued"),
+        (1, "b", 2, "queued"),
+    ]
+    assert world.db.workloads.get("a").script == "# a"
+    assert world.db.devices.get(job.device_class_id) == world.device_class
+
+
+def test_nothing_is_stored_half(world):
+    with pytest.raises(IntegrityError):
+        world.db.jobs.create(
+            NewJob("job", "{}", world.device_class, 64),
+            [TaskSpec(world.workload("a"), 1), TaskSpec(world.workload("b"), None)],
+            "0.27",
+        )
+    assert world.db.jobs.page().items == ()
+    assert world.db.workloads.page().items == ()
+    assert world.db.devices.all() == []
+
+
+def test_the_same_key_and_request_give_the_same_job(world):
+    first = world.job(idempotency_key="key", request_digest="one")
+    assert world.job(idempotency_key="key", request_digest="one") == first
+    with pytest.raises(IdempotencyConflict):
+        world.job(idempotency_key="key", request_digest="two")
+    assert world.job() != world.job()
+    assert len(world.db.jobs.page().items) == 3
+
+
+def test_equal_requests_at_once_give_one_job(world):
+    with ThreadPoolExecutor(8) as pool:
+        jobs = list(pool.map(lambda _: world.job(idempotency_key="key", request_digest="one"), range(16)))
+    assert len({job.id for job in jobs}) == 1
+    assert [event.type for event in world.db.events.after(jobs[0].id)] == ["job"]
+
+
+def test_unknown_ids_are_not_found(world):
+    for look in (world.db.jobs.get, world.db.jobs.inputs, world.db.jobs.request_cancel):
+        with pytest.raises(NotFound):
+            look("nothing\x00\ud800")
+    assert not world.db.jobs.cancel_requested("nothing")
+
+
+def test_claims_go_by_priority_then_age(world):
+    ids = []
+    for priority in (0, 5, 0, 5):
+        ids.append(world.job(priority=priority).id)
+        world.clock.forward(1)
+    assert [world.claim().job.id for _ in ids] == [ids[1], ids[3], ids[0], ids[2]]
+    assert world.db.jobs.claim("controller", 30) is None
+
+
+def test_many_claim_at_once_and_each_job_is_given_once(world):
+    ids = {world.job().id for _ in range(24)}
+
+    def claim_all(owner):
+        claimed = []
+        while (job := world.db.jobs.claim(f"owner {owner}", 30)) is not None:
+            claimed.append(job.job.id)
+        return claimed
+
+    with ThreadPoolExecutor(8) as pool:
+        claimed = [job_id for part in pool.map(claim_all, range(8)) for job_id in part]
+    # A claim may pass over a row that another one holds at that instant; what is left is there for the next claim.
+    claimed += claim_all("last")
+    assert sorted(claimed) == sorted(ids)
+
+
+def test_an_expired_lease_is_claimed_anew_and_the_old_token_is_worth_nothing(world):
+    job = world.job()
+    old = world.claim(seconds=30)
+    world.clock.forward(29)
+    assert world.db.jobs.claim("other", 30) is None
+    world.clock.forward(1)
+    new = world.db.jobs.claim("other", 30)
+    assert new.job.attempts == 2
+    assert new.job.started_at == old.job.started_at
+    assert new.inputs == old.inputs
+
+    assert not world.db.jobs.renew(job.id, old.lease_token, 30, add_elapsed=5)
+    assert not world.db.jobs.release(job.id, old.lease_token)
+    assert not world.db.jobs.finish(job.id, old.lease_token, "failed", "late")
+    assert world.db.jobs.get(job.id) == new.job
+    assert world.db.jobs.finish(job.id, new.lease_token, "succeeded")
+    assert not world.db.jobs.finish(job.id, new.lease_token, "failed", "twice")
+    assert world.db.jobs.get(job.id).state == "succeeded"
+
+
+def test_renewing_holds_the_job_and_adds_up_its_running_time(world):
+    world.job()
+    claimed = world.claim(seconds=30)
+    for _ in range(3):
+        world.clock.forward(20)
+        assert world.db.jobs.renew(claimed.job.id, claimed.lease_token, 30, add_elapsed=20)
+    assert world.db.jobs.claim("other", 30) is None
+    world.clock.forward(31)
+    assert world.claim().job.elapsed_s == 60
+
+
+def test_a_late_owner_may_renew_until_somebody_else_claims(world):
+    world.job()
+    claimed = world.claim(seconds=30)
+    world.clock.forward(100)
+    assert world.db.jobs.renew(claimed.job.id, claimed.lease_token, 30)
+    assert world.db.jobs.claim("other", 30) is None
+
+
+def test_a_released_job_waits_again_with_its_tasks(world):
+    claimed, task = world.started()
+    assert world.db.jobs.release(claimed.job.id, claimed.lease_token)
+    assert world.db.jobs.get(claimed.job.id).state == "queued"
+    assert world.task(claimed.job.id).state == "queued"
+    again = world.claim()
+    assert again.lease_token != claimed.lease_token
+    assert world.db.tasks.try_start(task.id, again.lease_token)
+
+
+def test_leases_of_a_dead_owner_end_at_once(world):
+    world.job()
+    world.job()
+    mine, other = world.db.jobs.claim("me", 30), world.db.jobs.claim("other", 30)
+    assert world.db.jobs.expire_leases("me") == 1
+    assert world.claim().job.id == mine.job.id
+    assert world.db.jobs.expire_leases() == 2
+    assert {world.claim().job.id, world.claim().job.id} == {mine.job.id, other.job.id}
+
+
+@pytest.mark.parametrize(
+    ("state", "error", "left_over"),
+    [("failed", "no worker", "failed"), ("cancelled", None, "cancelled"), ("succeeded", None, "cancelled")],
+)
+def test_the_end_of_a_job_ends_its_tasks(world, state, error, left_over):
+    claimed, first = world.started("a", "b")
+    world.db.tasks.fail(first.id, claimed.lease_token, "does not compile")
+    assert world.db.jobs.finish(claimed.job.id, claimed.lease_token, state, error)
+    tasks = world.db.tasks.of_job(claimed.job.id)
+    assert [(task.state, task.error) for task in tasks] == [("failed", "does not compile"), (left_over, error)]
+    job = world.db.jobs.get(claimed.job.id)
+    assert (job.state, job.error, job.finished_at) == (state, error, world.clock())
+
+
+def test_cancelling_a_waiting_job_ends_it(world):
+    job = world.db.jobs.request_cancel(world.job().id)
+    assert (job.state, job.finished_at) == ("cancelled", world.clock())
+    assert world.task(job.id).state == "cancelled"
+    assert world.db.jobs.claim("controller", 30) is None
+    assert world.db.jobs.request_cancel(job.id) == job
+
+
+def test_cancelling_a_running_job_tells_its_owner(world):
+    claimed, task = world.started()
+    assert not world.db.jobs.cancel_requested(claimed.job.id)
+    assert world.db.jobs.request_cancel(claimed.job.id).state == "running"
+    assert world.db.jobs.cancel_requested(claimed.job.id)
+    world.db.tasks.cancel(task.id, claimed.lease_token)
+    assert world.db.jobs.finish(claimed.job.id, claimed.lease_token, "cancelled")
+    assert world.task(claimed.job.id).state == "cancelled"
+
+
+def test_cancelling_a_finished_job_changes_nothing(world):
+    world.measured(0.5)
+    [job] = world.db.jobs.page().items
+    assert world.db.jobs.request_cancel(job.id) == job
+    assert not job.cancel_requested
+
+
+def test_pages_neither_repeat_nor_miss_while_jobs_are_added(world):
+    there = []
+    for number in range(7):
+        there.append(world.job().id)
+        if number % 3 == 0:  # some share an instant
+            world.clock.forward(1)
+    seen, token = [], None
+    while True:
+        page = world.db.jobs.page(2, token)
+        seen += [job.id for job in page.items]
+        world.clock.forward(1)
+        world.job()
+        token = page.next_page_token
+        if token is None:
+            break
+    assert sorted(seen) == sorted(there)
+    assert seen[-1] == there[0]
+
+
+@pytest.mark.parametrize("size", [0, -1, 501])
+def test_page_sizes_have_bounds(world, size):
+    with pytest.raises(InvalidPage):
+        world.db.jobs.page(size)
+
+
+def test_a_token_of_another_list_is_refused(world):
+    world.job("a", "b")
+    token = world.db.workloads.page(1).next_page_token
+    with pytest.raises(InvalidPage):
+        world.db.jobs.page(1, token)
+    for forged in ("", "x", "é", token[:-2], token + "AA"):
+        with pytest.raises(InvalidPage):
+            world.db.workloads.page(1, forged)
+
+
+def test_events_tell_every_state_in_order(world):
+    claimed, _ = world.started("a")
+    world.db.jobs.finish(claimed.job.id, claimed.lease_token, "failed", "bad \x00 thing")
+    events = world.db.events.after(claimed.job.id)
+    assert [(event.type, event.data["state"]) for event in events] == [
+        ("job", "queued"),
+        ("job", "running"),
+        ("task", "running"),
+        ("task", "failed"),
+        ("job", "failed"),
+    ]
+    assert events[-1].data["error"] == "bad \ufffd thing" == world.db.jobs.get(claimed.job.id).error
+    assert [event.id for event in events] == sorted({event.id for event in events})
+    assert world.db.events.after(claimed.job.id, events[1].id, limit=2) == events[2:4]
+    assert world.db.events.after(claimed.job.id, events[-1].id) == []

@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pytest
+from sqlalchemy.exc import IntegrityError
+
+from db import LeaseLost, NotFound
+from db.devices import target_id
+from db.views import ImportCount, ImportedRecord
+from tuner.types import DeviceClass, Failure, FailureKind, Stage
+
+CUDA = DeviceClass('{"kind":{"name":"cuda"}}', "gpu-1", (), 1, 1, "runtime 1")
+
+
+def pages(list_page, **filters):
+    items, token = [], None
+    while True:
+        page = list_page(page_size=2, page_token=token, **filters)
+        items += page.items
+        token = page.next_page_token
+        if token is None:
+            return items
+
+
+def test_records_are_the_measured_trials(world):
+    claimed, task = world.started()
+    _, failed = world.propose(claimed, task, "[1]", "[2]")
+    assert world.db.trials.finish(failed.id, claimed.lease_token, Failure(Stage.RUN, FailureKind.CRASH, "no"))
+    assert world.db.records.page().items == ()
+    with pytest.raises(NotFound):
+        world.db.records.get(failed.id)
+
+
+def test_a_record_tells_all_that_it_stands_on(world):
+    trials, certificate_id = world.measured(0.5, 0.25)
+    detail = world.db.records.get(trials[2].id)
+    assert (detail.record.median, detail.record.run_secs, detail.record.trace_json) == (0.25, (0.25,), "[1]")
+    assert (detail.record.name, detail.record.certified, detail.record.worker) == ("name_w0", True, "worker")
+    assert detail.record.job_id == world.db.jobs.page().items[0].id
+    assert detail.device_class == world.device_class
+    assert (detail.workload.script, detail.workload.summary.records) == ("# w0", 3)
+    assert detail.certificate.id == certificate_id
+    assert detail.certificate.value == world.certificate(trials[2], 0.25)
+    uncertified = world.db.records.get(trials[1].id)
+    assert (uncertified.record.certified, uncertified.certificate) == (False, None)
+
+
+def test_records_are_filtered_sorted_and_paged(world):
+    a, _ = world.measured(0.5, 0.25, hash="a")
+    b, _ = world.measured(0.125, hash="b")
+    on_gpu, _ = world.measured(0.0625, hash="a", device_class=CUDA)
+    ids = lambda **filters: [record.id for record in pages(world.db.records.page, **filters)]  # noqa: E731
+
+    fastest = ids(sort="latency")
+    assert fastest[:4] == [on_gpu[1].id, b[1].id, a[2].id, a[1].id]
+    assert set(fastest[4:]) == {a[0].id, b[0].id, on_gpu[0].id}
+    assert set(ids()[:2]) == {trial.id for trial in on_gpu}
+    assert set(ids()[-3:]) == {trial.id for trial in a}
+    assert ids(sort="latency", workload_hash="a", device_class_id=CUDA.id) == [on_gpu[1].id, on_gpu[0].id]
+    assert set(ids(target_id=target_id(CUDA.target_json))) == {trial.id for trial in on_gpu}
+    assert ids(workload_hash="nothing") == []
+
+
+def test_paging_by_latency_is_stable_while_faster_ones_come(world):
+    there, _ = world.measured(0.5, 0.5, 0.5, 0.4)
+    first = world.db.records.page(sort="latency", page_size=2)
+    world.measured(0.1, hash="w1")
+    rest = world.db.records.page(sort="latency", page_size=100, page_token=first.next_page_token)
+    seen = [record.id for record in first.items + rest.items if record.workload_hash == "w0"]
+    assert sorted(seen) == sorted(trial.id for trial in there)
+
+
+def test_the_best_is_the_fastest_and_of_equals_the_newest(world):
+    assert world.db.certificates.best("w0", world.device_class.id) is None
+    world.measured(0.5, force=True)
+    trials, _ = world.measured(0.25, space_json="[[1]]")
+    equal, newest = world.measured(0.25)
+    world.measured(0.75)
+    best = world.db.certificates.best("w0", world.device_class.id)
+    assert (best.certificate.id, best.certificate.best_median, best.certificate.speedup) == (newest, 0.25, 4.0)
+    assert (best.trace_json, best.name, best.target_json, best.is_baseline) == (
+        "[0]", "name_w0", world.device_class.target_json, False,
+    )  # fmt: skip
+    assert best.certificate.trial_id == equal[1].id != trials[1].id
+    assert world.db.certificates.best("w0", CUDA.id) is None
+
+
+def test_a_baseline_that_nothing_beats_is_the_best(world):
+    trials, _ = world.measured(2.0)
+    best = world.db.certificates.best("w0", world.device_class.id)
+    assert best.is_baseline
+    assert (best.certificate.trial_id, best.certificate.speedup) == (trials[0].id, 1.0)
+
+
+def test_a_search_is_known_if_it_was_allowed_as_much_in_the_same_space(world):
+    _, small = world.measured(0.25, budget=16)
+    _, large = world.measured(0.5, budget=64)
+    world.measured(0.1, budget=64, space_json="[[1]]")
+    device = world.device_class.id
+    assert world.db.certificates.known("w0", device, "default", 16).id == small
+    assert world.db.certificates.known("w0", device, "default", 17).id == large
+    assert world.db.certificates.known("w0", device, "default", 64).id == large
+    assert world.db.certificates.known("w0", device, "default", 65) is None
+    assert world.db.certificates.known("w0", device, "another", 1) is None
+    assert world.db.certificates.known("w0", CUDA.id, "default", 1) is None
+    assert world.db.certificates.known("w1", device, "default", 1) is None
+
+
+def test_bests_are_one_a_workload_and_device_class(world):
+    world.measured(0.5, hash="a")
+    _, a = world.measured(0.25, hash="a")
+    _, b = world.measured(0.5, hash="b")
+    _, gpu = world.measured(0.125, hash="a", device_class=CUDA)
+    world.measured(0.75, hash="b")
+    ids = lambda **filters: [best.certificate.id for best in pages(world.db.certificates.bests, **filters)]  # noqa: E731
+    assert ids() == [gpu, b, a]
+    assert ids(workload_hash="a") == [gpu, a]
+    assert ids(target_id=target_id(world.device_class.target_json)) == [b, a]
+    assert ids(device_class_id=CUDA.id) == [gpu]
+
+
+def test_a_certificate_needs_the_lease_and_a_measured_trial(world):
+    claimed, task = world.started()
+    [trial] = world.propose(claimed, task, "[1]")
+    certificate = world.certificate(trial, 0.5)
+    with pytest.raises(NotFound):
+        world.db.certificates.store(task.id, claimed.lease_token, certificate, 64)
+    with pytest.raises(LeaseLost):
+        world.db.certificates.store(task.id, "another token", certificate, 64)
+    assert world.db.certificates.bests().items == ()
+
+
+def test_imports_keep_each_measurement_once(world):
+    trials, _ = world.measured(0.5)
+    device = world.device_class.id
+    records = [ImportedRecord("w0", device, f"[{number}]", (0.25, 0.5, 0.75), "0.27") for number in range(4)]
+    # Trace [0] was measured here; [3] comes twice in one import.
+    assert world.db.records.import_([*records, records[3]]) == ImportCount(imported=3, duplicates=2)
+    assert world.db.records.import_(records) == ImportCount(imported=0, duplicates=4)
+    imported = [record for record in world.db.records.page().items if record.job_id is None]
+    assert {(record.origin, record.median, record.seed) for record in imported} == {("import", 0.5, None)}
+    assert len(world.db.records.page().items) == len(trials) + 3
+
+
+def test_imports_at_once_keep_each_measurement_once(world):
+    world.measured(0.5)
+    records = [ImportedRecord("w0", world.device_class.id, f"[{n}, 1]", (0.25,), "0.27") for n in range(20)]
+    with ThreadPoolExecutor(6) as pool:
+        counts = list(pool.map(lambda step: world.db.records.import_(records[:: 1 if step % 2 else -1]), range(6)))
+    assert sum(count.imported for count in counts) == 20
+    assert sum(count.duplicates for count in counts) == 100
+
+
+def test_an_import_for_an_unknown_workload_keeps_nothing(world):
+    world.measured(0.5)
+    good = ImportedRecord("w0", world.device_class.id, "[9]", (0.25,), "0.27")
+    before = world.db.records.page()
+    with pytest.raises(IntegrityError):
+        world.db.records.import_([good, replace(good, workload_hash="x")])
+    assert world.db.records.page() == before

@@ -1,0 +1,201 @@
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from db import LeaseLost
+from tuner.types import Failure, FailureKind, MeasureCandidate, Measured, Origin, Stage
+
+UNSTORABLE = {"\x00", *map(chr, range(0xD800, 0xE000))}
+
+CRASH = Failure(Stage.RUN, FailureKind.CRASH, "signal 11", "worker")
+
+
+def test_the_baseline_is_number_zero_and_the_rest_count_from_one(world):
+    claimed, task = world.started()
+    candidates = [MeasureCandidate("[1]", Origin.RANDOM, 0.25), MeasureCandidate(None, Origin.BASELINE)]
+    trials = world.db.trials.propose(task.id, claimed.lease_token, candidates, seed=7)
+    parent = trials[0].candidate.hash
+    child = MeasureCandidate("[2]", Origin.MUTATION, 0.75, parent)
+    trials += world.db.trials.propose(task.id, claimed.lease_token, [child], seed=8)
+    assert [trial.candidate for trial in trials] == [*candidates, child]
+    lines = world.db.trials.page(claimed.job.id).items
+    assert [(line.number, line.origin, line.predicted) for line in lines] == [
+        (0, "baseline", None),
+        (1, "random", 0.25),
+        (2, "mutation", 0.75),
+    ]
+    assert [line.id for line in lines] == [trials[1].id, trials[0].id, trials[2].id]
+
+
+def test_a_candidate_stands_once_in_a_task(world):
+    claimed, task = world.started("a")
+    first = world.propose(claimed, task, "[1]", "[2]", "[1]")
+    assert [trial.candidate.trace_json for trial in first] == ["[1]", "[2]"]
+    again = world.propose(claimed, task, "[2]", "[3]")
+    assert [trial.candidate.trace_json for trial in again] == ["[3]"]
+    assert [trial.id for trial in world.db.trials.history(task.id)] == [trial.id for trial in first + again]
+    other, other_task = world.started("b")
+    assert len(world.propose(other, other_task, "[1]")) == 1
+
+
+def test_proposals_at_once_stand_once_with_numbers_without_gaps(world):
+    claimed, task = world.started()
+    traces = [f"[{number}]" for number in range(10)]
+    with ThreadPoolExecutor(6) as pool:
+        parts = list(pool.map(lambda _: world.propose(claimed, task, *traces), range(6)))
+    assert sorted(trial.candidate.trace_json for part in parts for trial in part) == sorted(traces)
+    assert [line.number for line in world.db.trials.page(claimed.job.id).items] == list(range(1, 11))
+
+
+def test_only_a_running_task_takes_proposals(world):
+    job = world.job()
+    claimed = world.claim()
+    with pytest.raises(LeaseLost):
+        world.propose(claimed, world.task(job.id), "[1]")
+
+
+def test_outcomes_come_back_as_they_were(world):
+    claimed, task = world.started()
+    measured, failed, _ = world.propose(claimed, task, "[1]", "[2]", "[3]")
+    outcome = Measured((0.1 + 0.2, 1e-9, 3e-7), "worker")
+    assert world.db.trials.mark([measured.id, failed.id], claimed.lease_token, "leased") == 2
+    world.clock.forward(1)
+    assert world.db.trials.mark([measured.id], claimed.lease_token, "built") == 1
+    assert world.db.trials.finish(measured.id, claimed.lease_token, outcome)
+    assert world.db.trials.finish(failed.id, claimed.lease_token, CRASH)
+    history = world.db.trials.history(task.id)
+    assert [trial.outcome for trial in history] == [outcome, CRASH, None]
+    assert history[0].candidate == measured.candidate
+
+
+def test_a_finished_trial_never_changes(world):
+    claimed, task = world.started()
+    [trial] = world.propose(claimed, task, "[1]")
+    assert world.db.trials.finish(trial.id, claimed.lease_token, Measured((0.5,), "worker"))
+    events = world.db.events.after(claimed.job.id)
+    assert not world.db.trials.finish(trial.id, claimed.lease_token, CRASH)
+    assert world.db.trials.mark([trial.id], claimed.lease_token, "built") == 0
+    assert world.db.trials.history(task.id)[0].outcome == Measured((0.5,), "worker")
+    assert world.db.events.after(claimed.job.id) == events
+
+
+def test_many_finish_one_trial_and_it_is_counted_once(world):
+    claimed, task = world.started()
+    [trial] = world.propose(claimed, task, "[1]")
+    with ThreadPoolExecutor(8) as pool:
+        done = list(
+            pool.map(
+                lambda number: world.db.trials.finish(
+                    trial.id, claimed.lease_token, Measured((float(number + 1),), "worker")
+                ),
+                range(16),
+            )
+        )
+    assert sum(done) == 1
+    assert world.db.trials.history(task.id)[0].outcome == Measured((float(done.index(True) + 1),), "worker")
+    assert [event.type for event in world.db.events.after(claimed.job.id)].count("trial") == 1
+
+
+def test_a_late_result_with_an_old_token_is_discarded(world):
+    old, task = world.started()
+    done, open_ = world.propose(old, task, "[1]", "[2]")
+    assert world.db.trials.mark([done.id, open_.id], old.lease_token, "leased") == 2
+    assert world.db.trials.finish(done.id, old.lease_token, CRASH)
+    world.clock.forward(31)
+    new = world.claim()
+    assert world.db.tasks.try_start(task.id, new.lease_token)
+    assert world.db.trials.adopt(task.id, new.lease_token) == 1
+
+    assert not world.db.trials.finish(open_.id, old.lease_token, Measured((0.1,), "late"))
+    assert world.db.trials.mark([open_.id], old.lease_token, "built") == 0
+    assert [trial.outcome for trial in world.db.trials.history(task.id)] == [CRASH, None]
+    assert [line.state for line in world.db.trials.page(new.job.id).items] == ["failed", "proposed"]
+    assert world.db.trials.finish(open_.id, new.lease_token, Measured((0.2,), "worker"))
+    assert world.task(new.job.id).trials == 2
+    assert not world.db.trials.finish("nothing", new.lease_token, CRASH)
+
+
+def test_the_event_of_a_trial_is_its_line(world):
+    claimed, task = world.started()
+    [trial] = world.propose(claimed, task, "[1]")
+    world.db.trials.finish(trial.id, claimed.lease_token, Measured((0.5,), "worker"))
+    event = world.db.events.after(claimed.job.id)[-1]
+    now = world.clock().isoformat()
+    assert event.type == "trial"
+    assert event.data == {
+        "id": trial.id,
+        "workload_hash": "w0",
+        "number": 1,
+        "state": "measured",
+        "origin": "random",
+        "predicted": 0.5,
+        "median_us": 0.5e6,
+        "failure_kind": None,
+        "failure_stage": None,
+        "failure_message": None,
+        "worker": "worker",
+        "created_at": now,
+        "finished_at": now,
+    }
+
+
+def test_a_stream_misses_no_event_of_writers_at_once(world):
+    claimed, task = world.started()
+    trials = world.propose(claimed, task, *(f"[{number}]" for number in range(60)))
+    done = Event()
+
+    def follow():
+        seen, last = [], 0
+        while True:
+            writers_done = done.is_set()
+            events = world.db.events.after(claimed.job.id, last, limit=7)
+            seen += events
+            last = events[-1].id if events else last
+            if writers_done and not events:
+                return seen
+
+    with ThreadPoolExecutor(6) as pool:
+        stream = pool.submit(follow)
+        results = list(pool.map(lambda trial: world.db.trials.finish(trial.id, claimed.lease_token, CRASH), trials))
+        done.set()
+    assert all(results)
+    seen = [event.data["id"] for event in stream.result() if event.type == "trial"]
+    assert sorted(seen) == sorted(trial.id for trial in trials)
+
+
+def test_lines_are_paged_by_task_and_number_while_more_come(world):
+    claimed, first = world.started("a", "b")
+    second = world.task(claimed.job.id, 1)
+    assert world.db.tasks.try_start(second.id, claimed.lease_token)
+    late = world.propose(claimed, second, "[1]", "[2]", "[3]")
+    early = world.propose(claimed, first, "[1]", "[2]", "[3]")
+    page = world.db.trials.page(claimed.job.id, 2)
+    assert [line.id for line in page.items] == [trial.id for trial in early[:2]]
+    early += world.propose(claimed, first, "[4]")
+    rest = world.db.trials.page(claimed.job.id, 100, page.next_page_token)
+    assert [line.id for line in rest.items] == [trial.id for trial in early[2:] + late]
+    assert rest.next_page_token is None
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(messages=st.lists(st.text(st.one_of(st.characters(), st.sampled_from("\x00\ud800\udfff"))), max_size=20))
+def test_any_message_of_a_crash_can_be_stored(world, messages):
+    # The database outlives the examples: each takes a job of its own.
+    claimed, task = world.started()
+    trials = world.propose(claimed, task, *(f"[{number}]" for number in range(len(messages))))
+    for trial, message in zip(trials, messages, strict=True):
+        failure = Failure(Stage.RUN, FailureKind.CRASH, message, "worker")
+        assert world.db.trials.finish(trial.id, claimed.lease_token, failure)
+    stored = [trial.outcome.message for trial in world.db.trials.history(task.id)]
+    events = world.db.events.after(claimed.job.id)
+    assert world.db.jobs.finish(claimed.job.id, claimed.lease_token, "failed", "".join(messages))
+
+    assert all("\x00" not in text and text.encode() for text in stored if text)
+    printable = [message for message in messages if not set(message) & UNSTORABLE]
+    assert [text for text, message in zip(stored, messages, strict=True) if message in printable] == printable
+    assert [event.data["failure_message"] for event in events if event.type == "trial"] == stored

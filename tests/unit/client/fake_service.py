@@ -1,0 +1,167 @@
+"""A service's side of the wire on a real socket: it answers what a test tells it to, and remembers what came."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+
+@dataclass(frozen=True)
+class Request:
+    method: str
+    path: str
+    query: dict[str, str]
+    headers: dict[str, str]
+    body: bytes
+
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """``body`` is sent as JSON unless it is bytes; ``hang_up`` closes the connection without an answer."""
+
+    body: Any = None
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=dict)
+    hang_up: bool = False
+
+
+class FakeService:
+    def __init__(self) -> None:
+        self.requests: list[Request] = []
+        self._routes: dict[tuple[str, str], Callable[[Request], Answer]] = {}
+        service = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def _handle(self) -> None:
+                split = urlsplit(self.path)
+                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                headers = {name.lower(): value for name, value in self.headers.items()}
+                request = Request(self.command, split.path, dict(parse_qsl(split.query)), headers, body)
+                service.requests.append(request)
+                answer = service.answer(request)
+                if answer.hang_up:
+                    return
+                raw = answer.body if isinstance(answer.body, bytes) else json.dumps(answer.body).encode()
+                self.send_response(answer.status)
+                for name, value in answer.headers.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(raw)
+
+            do_GET = do_POST = _handle
+
+            def log_message(self, format: str, *args: Any) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
+
+    def on(self, method: str, path: str, answer: Any) -> None:
+        """Answer a route with a value (JSON or bytes), an `Answer`, a list of them in turn (the last stays), or by
+        what a function makes of the request."""
+        if isinstance(answer, list) and any(isinstance(item, Answer) for item in answer):
+            turns = list(answer)
+            self._routes[method, path] = lambda _: turns.pop(0) if len(turns) > 1 else turns[0]
+        elif callable(answer):
+            self._routes[method, path] = answer
+        else:
+            self._routes[method, path] = lambda _: answer if isinstance(answer, Answer) else Answer(answer)
+
+    def answer(self, request: Request) -> Answer:
+        route = self._routes.get((request.method, request.path))
+        return route(request) if route else problem(404, "Not found", f"no {request.path}")
+
+    def seen(self, method: str, path: str) -> list[Request]:
+        return [request for request in self.requests if (request.method, request.path) == (method, path)]
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def problem(status: int, title: str, detail: str) -> Answer:
+    body = {"type": "about:blank", "title": title, "status": status, "detail": detail}
+    return Answer(body, status, {"Content-Type": "application/problem+json"})
+
+
+def job_json(state: str = "queued", **changes: Any) -> dict[str, Any]:
+    return {
+        "id": "job-1",
+        "name": "mm",
+        "state": state,
+        "target": {"kind": "llvm"},
+        "budget": {"max_trials": 64, "max_seconds": None},
+        "seed": 0,
+        "priority": 0,
+        "created_at": "2026-01-01T00:00:00Z",
+        "started_at": None,
+        "finished_at": None,
+        "error": None,
+        "notes": [],
+        "progress": {"trials": 3, "failed": 1, "total": 64},
+        "tasks": [
+            {
+                "workload_hash": "0" * 32,
+                "name": "main",
+                "weight": 1,
+                "state": state,
+                "trials": 3,
+                "baseline_us": 100.0,
+                "best_us": 10.0,
+                "speedup": 10.0,
+                "certified": state == "succeeded",
+                "answered_from": "search",
+                "record_id": None,
+                "failures": {"COMPILE": 1},
+                "error": None,
+            }
+        ],
+        **changes,
+    }
+
+
+def best_json(workload_hash: str, trace: list[Any] | None, **changes: Any) -> dict[str, Any]:
+    best_us = 100.0 if trace is None else 10.0
+    return {
+        "workload_hash": workload_hash,
+        "name": "main",
+        "target": {"kind": "llvm"},
+        "device_class": "class-1",
+        "record_id": "record-1",
+        "baseline_us": 100.0,
+        "best_us": best_us,
+        "speedup": 100.0 / best_us,
+        "is_baseline": trace is None,
+        "trace": trace,
+        "certificate": {
+            "id": "certificate-1",
+            "created_at": "2026-01-01T00:00:00Z",
+            "inputs": "2 sets, uniform in [-1, 1)",
+            "rtol": 1e-3,
+            "atol": 1e-3,
+            "max_abs_error": 1e-6,
+            "max_rel_error": 1e-6,
+            "rounds": 2,
+            "baseline_run_secs": [1e-4, 1e-4],
+            "best_run_secs": [1e-5, 1e-5],
+            "baseline_us": 100.0,
+            "best_us": best_us,
+            "speedup": 100.0 / best_us,
+            "contenders": 2,
+        },
+        "created_at": "2026-01-01T00:00:00Z",
+        **changes,
+    }
+
+
+def page(*items: Any, token: str | None = None) -> dict[str, Any]:
+    return {"items": list(items), "next_page_token": token}

@@ -1,0 +1,216 @@
+"""The command line: what it prints and its exit status."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from loopwright import cli, config, frontends, ir
+from tests.unit.client.fake_service import Answer, FakeService, best_json, job_json, page, problem
+from tests.unit.client.programs import MM_RELU
+from tests.unit.client.test_client_compile import scheduled, serve
+
+HASH = "a" * 32
+LLVM = '{"kind": "llvm", "num-cores": 2}'
+
+
+class Done(NamedTuple):
+    status: int | str | None
+    out: str
+    err: str
+
+
+class Command:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self._monkeypatch = monkeypatch
+        self._capsys = capsys
+
+    def __call__(self, *words: str) -> Done:
+        self._monkeypatch.setattr(sys, "argv", ["loopwright", *words])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        return Done(ended.value.code, *self._capsys.readouterr())
+
+
+@pytest.fixture
+def run(service: FakeService, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    monkeypatch.setenv("LOOPWRIGHT_URL", service.url)
+    monkeypatch.setenv("LOOPWRIGHT_TOKEN", "secret")
+    monkeypatch.setenv("COLUMNS", "160")
+    return Command(monkeypatch, capsys)
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> str:
+    path = tmp_path / "mm_relu.py"
+    path.write_text(MM_RELU)
+    return str(path)
+
+
+def test_submit_prints_the_job(service: FakeService, run: Command, program: str) -> None:
+    service.on("POST", "/api/v1/jobs", Answer(job_json(), 202))
+    assert run("job", "submit", program, "--max-trials", "8", "--shape", "n=4") == Done(0, "job-1\n", "")
+    sent = service.requests[0].json()
+    assert (sent["name"], sent["budget"]["max_trials"], sent["shapes"]) == ("mm_relu", 8, {"n": 4})
+    assert json.loads(run("job", "submit", program, "--json").out)["id"] == "job-1"
+
+
+@pytest.mark.parametrize(("state", "status"), [("succeeded", 0), ("failed", 1), ("cancelled", 1)])
+def test_the_exit_status_is_the_jobs(service: FakeService, run: Command, program: str, state: str, status: int) -> None:
+    service.on("POST", "/api/v1/jobs", Answer(job_json(), 202))
+    service.on("GET", "/api/v1/jobs/job-1", job_json(state))
+    assert run("job", "wait", "job-1").status == status
+    done = run("job", "submit", program, "--wait", "--json")
+    assert done.status == status
+    assert json.loads(done.out)["state"] == state
+    assert done.err == ""
+
+
+def test_tables_say_what_was_gained(service: FakeService, run: Command) -> None:
+    service.on("GET", "/api/v1/jobs/job-1", job_json("succeeded", notes=["[bold] is no markup"]))
+    service.on("GET", "/api/v1/jobs", page(job_json()))
+    shown = run("job", "show", "job-1").out
+    for word in ("100.00 µs", "10.00 µs", "10.00x", "yes", "1 COMPILE failed", "[bold] is no markup"):
+        assert word in shown
+    assert "job-1" in run("job", "list").out
+
+
+def test_lists_stop_at_the_limit(service: FakeService, run: Command) -> None:
+    service.on("GET", "/api/v1/jobs", page(job_json(id="a"), job_json(id="b"), token="more"))
+    listed = json.loads(run("job", "list", "--limit", "2", "--json").out)
+    assert [job["id"] for job in listed] == ["a", "b"]
+    assert len(service.requests) == 1
+
+
+def test_events_are_printed_line_by_line(service: FakeService, run: Command) -> None:
+    service.on("GET", "/api/v1/jobs/job-1", job_json("running"))
+    stream = b'id: 1\nevent: job\ndata: {"state": "running"}\n\nid: 2\nevent: job\ndata: {"state": "failed"}\n\n'
+    service.on("GET", "/api/v1/jobs/job-1/events", Answer(stream, headers={"Content-Type": "text/event-stream"}))
+    done = run("job", "events", "job-1", "--json")
+    assert [json.loads(line)["data"]["state"] for line in done.out.splitlines()] == ["running", "failed"]
+    assert "state=failed" in run("job", "events", "job-1").out
+
+
+def test_cancel(service: FakeService, run: Command) -> None:
+    service.on("GET", "/api/v1/jobs/job-1", job_json("running"))
+    service.on("POST", "/api/v1/jobs/job-1/cancel", Answer(job_json("cancelled"), 202))
+    assert json.loads(run("job", "cancel", "job-1", "--json").out)["state"] == "cancelled"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("job", "nonsense"),
+        ("job", "submit"),
+        ("job", "submit", "no-such-file.py"),
+        ("job", "submit", "no-such-file.py", "--max-trials", "0"),
+        ("job", "submit", "no-such-file.py", "--shape", "n"),
+        ("record", "import", "no-such-directory"),
+    ],
+)
+def test_wrong_usage_is_2(service: FakeService, run: Command, words: tuple[str, ...]) -> None:
+    done = run(*words)
+    assert done.status == 2
+    assert done.err
+    assert service.requests == []
+
+
+@pytest.mark.parametrize("status", [401, 404, 422, 500])
+def test_a_refusal_is_3(service: FakeService, run: Command, status: int) -> None:
+    service.on("GET", "/api/v1/jobs/job-1", problem(status, "No", "because"))
+    done = run("job", "show", "job-1")
+    assert done.status == 3
+    assert "because" in done.err
+
+
+def test_nobody_there_is_3(run: Command, service: FakeService) -> None:
+    service.close()
+    done = run("worker", "list")
+    assert done.status == 3
+    assert f"could not reach Loopwright at {service.url}" in done.err
+
+
+def test_login_checks_and_saves(service: FakeService, run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    service.on("GET", "/api/v1/jobs", page())
+    service.on("GET", "/version", {"loopwright": "1", "tvm": "2", "api": "v1"})
+    done = run("login", service.url, "--token", "mine", "--json")
+    assert done.status == 0, done.err
+    assert json.loads(done.out)["url"] == service.url
+    assert "mine" not in done.out
+    monkeypatch.delenv("LOOPWRIGHT_TOKEN")
+    run("job", "list")
+    assert service.requests[-1].headers["authorization"] == "Bearer mine"
+
+
+def test_a_refused_login_is_not_saved(service: FakeService, run: Command) -> None:
+    service.on("GET", "/api/v1/jobs", problem(401, "Unauthorized", "wrong token"))
+    assert run("login", service.url, "--token", "wrong").status == 3
+    assert not config.login_file().exists()
+
+
+def test_schedules_are_applied_and_built(service: FakeService, run: Command, program: str, tmp_path: Path) -> None:
+    mod = frontends.to_module(MM_RELU)
+    serve(service, {HASH: mod}, [best_json(HASH, ir.trace_to_json(scheduled(mod).trace))])
+
+    assert "T.parallel" in run("schedule", "apply", program, "--target", LLVM).out
+    written = tmp_path / "applied.json"
+    assert "main: tuned, 10.00x" in run("schedule", "apply", program, "--target", LLVM, "-o", str(written)).out
+    assert "T.parallel" in ir.module_from_json(written.read_text()).script()
+
+    library = tmp_path / "mm.tar"
+    done = run("schedule", "compile", program, "--target", LLVM, "-o", str(library), "--json")
+    assert done.status == 0, done.err
+    assert json.loads(done.out)["functions"][0]["outcome"] == "tuned"
+    assert library.stat().st_size > 0
+
+
+def test_best_is_shown(service: FakeService, run: Command) -> None:
+    service.on("GET", f"/api/v1/workloads/{HASH}/best", best_json(HASH, None))
+    assert "the unscheduled program is the best" in run("schedule", "best", HASH).out
+    assert run("schedule", "best", "b" * 32, "--json")[:2] == (1, "null\n")
+
+
+def test_records_and_workers(service: FakeService, run: Command, tmp_path: Path) -> None:
+    record = {
+        "id": "record-1",
+        "workload_hash": HASH,
+        "name": "mm",
+        "target": {"kind": "llvm"},
+        "device_class": "class-1",
+        "median_us": 12.5,
+        "certified": True,
+        "is_baseline": False,
+        "job_id": None,
+        "created_at": "2026-01-01T00:00:00Z",
+    }
+    service.on("GET", "/api/v1/records", page(record))
+    assert "12.50 µs" in run("record", "list", "--workload", HASH, "--target", "auto").out
+    assert service.requests[-1].query["target"] == "auto"
+
+    worker = {
+        "id": "w",
+        "host": "box",
+        "device": "cpu",
+        "target": {"kind": "llvm"},
+        "device_class": "class-1",
+        "threads": 2,
+        "builders": 1,
+        "alive": True,
+        "last_seen_at": "2026-01-01T00:00:00Z",
+    }
+    service.on("GET", "/api/v1/workers", page(worker))
+    assert "box" in run("worker", "list").out
+    assert json.loads(run("worker", "list", "--json").out) == [worker]
+
+    for name in ("database_workload.json", "database_tuning_record.json"):
+        (tmp_path / name).write_text("[]\n")
+    report = {"workloads": 0, "imported": 0, "duplicates": 3, "errors": ["line 1: another TVM"]}
+    service.on("POST", "/api/v1/records/import", report)
+    assert "line 1: another TVM" in run("record", "import", str(tmp_path)).out
+    service.on("GET", "/api/v1/records/export", Answer(service.requests[-1].body))
+    assert run("record", "export", str(tmp_path / "out")).status == 0
+    assert (tmp_path / "out" / "database_workload.json").read_text() == "[]\n"

@@ -1,0 +1,295 @@
+"""Best schedules reach programs: apply, compile and database, with TVM, from bests that a service serves."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+import tvm
+from tvm import relax
+from tvm.s_tir import Schedule
+from tvm_ffi import structural_equal
+
+import loopwright
+from loopwright import frontends, ir
+from tests.unit.client.fake_service import Answer, FakeService, best_json, page
+from tests.unit.client.programs import MM_RELU, RENAMED, schedule_mm_relu
+
+LLVM = {"kind": "llvm", "num-cores": 2}
+HASH = "a" * 32
+
+
+def scheduled(mod: tvm.IRModule) -> Schedule:
+    schedule = Schedule(mod, seed=1)
+    schedule_mm_relu(schedule)
+    return schedule
+
+
+def serve(service: FakeService, programs: dict[str, tvm.IRModule], bests: list[dict[str, Any]]) -> None:
+    service.on("GET", "/api/v1/bests", page(*bests))
+    for workload_hash, mod in programs.items():
+        payload = {"format": "tvm-json", "data": ir.module_to_json(mod)}
+        service.on("GET", f"/api/v1/workloads/{workload_hash}/module", payload)
+
+
+@pytest.fixture
+def mod() -> tvm.IRModule:
+    return frontends.to_module(MM_RELU)
+
+
+@pytest.fixture
+def tuned(service: FakeService, mod: tvm.IRModule) -> Schedule:
+    schedule = scheduled(mod)
+    serve(service, {HASH: mod}, [best_json(HASH, ir.trace_to_json(schedule.trace))])
+    return schedule
+
+
+def run_mm(built: Any, name: str) -> None:
+    generator = np.random.default_rng(0)
+    a, b = (generator.standard_normal((64, 64), dtype="float32") for _ in range(2))
+    out = tvm.runtime.tensor(np.full((64, 64), np.nan, dtype="float32"))
+    built[name](tvm.runtime.tensor(a), tvm.runtime.tensor(b), out)
+    np.testing.assert_allclose(out.numpy(), np.maximum(a @ b, 0), rtol=1e-4, atol=1e-4)
+
+
+def test_apply_makes_the_scheduled_program(client: loopwright.Client, tuned: Schedule, mod: tvm.IRModule) -> None:
+    before = mod.script()
+    applied = client.apply(mod, LLVM)
+    assert structural_equal(applied["main"], tuned.mod["main"].with_attr("tirx.is_scheduled", True))
+    assert mod.script() == before
+    assert client.last_report is not None
+    assert [(f.name, f.outcome) for f in client.last_report.functions] == [("main", "tuned")]
+    assert "main: tuned, 10.0x" in str(client.last_report)
+
+
+def test_a_program_is_known_by_what_it_computes(
+    service: FakeService, client: loopwright.Client, tuned: Schedule
+) -> None:
+    applied = client.apply(RENAMED, LLVM)
+    assert client.last_report is not None
+    assert client.last_report.misses == ()
+    func = applied["mm_relu"]
+    assert str(func.attrs["global_symbol"]) == "mm_relu"
+    assert "tirx.noalias" not in func.attrs
+    assert structural_equal(func.body, tuned.mod["main"].body, map_free_vars=True)
+    run_mm(client.compile(RENAMED, LLVM), "mm_relu")
+
+
+def test_the_service_is_asked_for_the_target(service: FakeService, client: loopwright.Client, tuned: Schedule) -> None:
+    client.apply(MM_RELU, LLVM)
+    assert service.seen("GET", "/api/v1/bests")[0].query["target"] == '{"kind": "llvm", "num-cores": 2}'
+    client.apply(MM_RELU, LLVM)
+    assert len(service.seen("GET", f"/api/v1/workloads/{HASH}/module")) == 1
+
+
+def test_auto_is_what_the_service_would_take(service: FakeService, client: loopwright.Client, tuned: Schedule) -> None:
+    offers = [
+        {"target": {"kind": "cuda", "arch": "sm_90"}, "device_class": "g", "workers": 1, "is_auto": False},
+        {"target": LLVM, "device_class": "c", "workers": 1, "is_auto": True},
+    ]
+    service.on("GET", "/api/v1/targets", page(*offers))
+    client.apply(MM_RELU)
+    assert service.seen("GET", "/api/v1/bests")[0].query["target"] == '{"kind": "llvm", "num-cores": 2}'
+
+
+def test_auto_without_workers_asks_for_a_name(service: FakeService, client: loopwright.Client) -> None:
+    service.on("GET", "/api/v1/targets", page())
+    with pytest.raises(ValueError, match="name the target"):
+        client.compile(MM_RELU)
+
+
+def test_a_miss_is_said(
+    service: FakeService, client: loopwright.Client, mod: tvm.IRModule, caplog: pytest.LogCaptureFixture
+) -> None:
+    serve(service, {}, [])
+    with caplog.at_level(logging.WARNING, logger="loopwright"):
+        applied = client.apply(mod, LLVM)
+    assert structural_equal(applied, mod)
+    assert client.last_report is not None
+    assert [function.name for function in client.last_report.misses] == ["main"]
+    assert "main: missed" in caplog.text
+
+
+def test_a_best_that_is_the_baseline_hits(service: FakeService, client: loopwright.Client, mod: tvm.IRModule) -> None:
+    serve(service, {HASH: mod}, [best_json(HASH, None)])
+    assert structural_equal(client.apply(mod, LLVM), mod)
+    assert client.last_report is not None
+    assert [function.outcome for function in client.last_report.functions] == ["baseline"]
+    assert len(client.database(LLVM)) == 0
+
+
+def test_compiled_code_holds_the_schedule(client: loopwright.Client, tuned: Schedule, mod: tvm.IRModule) -> None:
+    built = client.compile(mod, LLVM)
+    run_mm(built, "main")
+    # Only the schedule makes the loop parallel.
+    parallel = "TVMBackendParallelLaunch"
+    assert parallel in built.inspect_source("ll")
+    assert parallel not in tvm.compile(mod, target=tvm.target.Target(LLVM)).mod.inspect_source("ll")
+
+
+def test_a_function_is_looked_up_by_its_program(client: loopwright.Client, tuned: Schedule, mod: tvm.IRModule) -> None:
+    found = client.best(mod["main"], LLVM)
+    assert found is not None
+    assert found.workload_hash == HASH
+
+
+def two_layers() -> tvm.IRModule:
+    builder = relax.BlockBuilder()
+    x, w1, w2 = (
+        relax.Var(name, relax.TensorType(shape, "float32"))
+        for name, shape in (("x", (1, 64)), ("w1", (64, 32)), ("w2", (32, 16)))
+    )
+    with builder.function("main", [x, w1, w2]):
+        with builder.dataflow():
+            hidden = builder.emit(relax.op.nn.relu(relax.op.matmul(x, w1)))
+            out = builder.emit_output(relax.op.matmul(hidden, w2))
+        builder.emit_func_output(out)
+    return builder.get()
+
+
+def parallel_matmul(mod: tvm.IRModule) -> list[Any]:
+    schedule = Schedule(mod)
+    schedule.parallel(schedule.get_loops(schedule.get_sblock("matmul"))[1])
+    return ir.trace_to_json(schedule.trace)
+
+
+@pytest.fixture
+def layer(service: FakeService) -> tvm.IRModule:
+    """The second layer's program, known to the service; the first layer's is not."""
+    with tvm.target.Target(LLVM):
+        lowered = relax.get_pipeline("zero")(two_layers())
+    [func] = [func for var, func in ir.prim_funcs(lowered) if var.name_hint.startswith("matmul")]
+    workload = ir.as_main(func)
+    serve(service, {HASH: workload}, [best_json(HASH, parallel_matmul(workload))])
+    return workload
+
+
+def test_a_relax_model_runs_with_its_schedules(client: loopwright.Client, layer: tvm.IRModule) -> None:
+    generator = np.random.default_rng(0)
+    x, w1, w2 = (generator.standard_normal(shape, dtype="float32") for shape in ((1, 64), (64, 32), (32, 16)))
+    want = np.maximum(x @ w1, 0) @ w2
+
+    built = client.compile(two_layers(), LLVM)
+    assert client.last_report is not None
+    assert sorted(function.outcome for function in client.last_report.functions) == ["missed", "tuned"]
+    machine = relax.VirtualMachine(built, tvm.cpu())
+    got = machine["main"](*(tvm.runtime.tensor(value) for value in (x, w1, w2)))
+    np.testing.assert_allclose(got.numpy(), want, rtol=1e-4, atol=1e-4)
+
+    bound = client.compile(two_layers(), LLVM, params={"w1": tvm.runtime.tensor(w1), "w2": tvm.runtime.tensor(w2)})
+    got = relax.VirtualMachine(bound, tvm.cpu())["main"](tvm.runtime.tensor(x))
+    np.testing.assert_allclose(got.numpy(), want, rtol=1e-4, atol=1e-4)
+
+
+def test_tvm_itself_picks_up_the_database(client: loopwright.Client, layer: tvm.IRModule) -> None:
+    database = client.database(LLVM)
+    target = tvm.target.Target(LLVM)
+    assert isinstance(database, tvm.s_tir.meta_schedule.Database)
+    with target, database:
+        applied = relax.get_pipeline("zero")(two_layers())
+    marks = {str(v.name_hint): bool(f.attrs.get("tirx.is_scheduled")) for v, f in ir.prim_funcs(applied)}
+    assert sorted(marks.values()) == [False, True]
+    assert "T.parallel" in applied.script()
+
+    from tvm.s_tir.meta_schedule.relax_integration import compile_relax
+
+    built = compile_relax(database, two_layers(), target, None)
+    assert isinstance(built, relax.VMExecutable)
+
+
+def test_the_database_answers_as_one_of_tvm(client: loopwright.Client, tuned: Schedule, mod: tvm.IRModule) -> None:
+    database = client.database(LLVM)
+    target = tvm.target.Target(LLVM)
+    assert len(database) == 1
+    assert database.has_workload(mod)
+    record = database.query_tuning_record(mod, target, "main")
+    assert [float(seconds) for seconds in record.run_secs] == [pytest.approx(1e-5)]
+    assert structural_equal(database.query_ir_module(mod, target, "main"), tuned.mod)
+    assert structural_equal(database.query_schedule(mod, target, "main").mod, tuned.mod)
+    assert len(database.get_top_k(database.commit_workload(mod), 3)) == 1
+    assert len(database.get_all_tuning_records()) == 1
+    with pytest.raises(Exception, match="read-only"):
+        database.commit_tuning_record(record)
+
+
+def test_the_database_does_not_answer_for_another_target(
+    client: loopwright.Client, tuned: Schedule, mod: tvm.IRModule
+) -> None:
+    database = client.database(LLVM)
+    assert database.query_tuning_record(mod, tvm.target.Target({"kind": "cuda", "arch": "sm_90"}), "main") is None
+
+
+def test_asking_leaves_nothing_behind(client: loopwright.Client, tuned: Schedule) -> None:
+    other = frontends.to_module(MM_RELU.replace("64", "32"))
+    database = client.database(LLVM)
+    assert database.query_tuning_record(other, tvm.target.Target(LLVM), "main") is None
+    assert not database.has_workload(other)
+    assert len(database) == 1
+
+
+def test_on_a_gpu_what_is_not_known_gets_tvms_default(service: FakeService, client: loopwright.Client) -> None:
+    serve(service, {}, [])
+    mod = frontends.to_module(MM_RELU)
+    before = mod.script()
+    built = client.compile(mod, {"kind": "cuda", "arch": "sm_90"})
+    assert mod.script() == before
+    assert client.last_report is not None
+    assert len(client.last_report.misses) == 1
+    assert [str(module.kind) for module in built.imports] == ["cuda"]
+
+
+def test_the_faster_of_two_device_classes_is_taken(
+    service: FakeService, client: loopwright.Client, mod: tvm.IRModule
+) -> None:
+    bests = [best_json(HASH, None), best_json(HASH, ir.trace_to_json(scheduled(mod).trace), device_class="class-2")]
+    serve(service, {HASH: mod}, bests)
+    client.apply(mod, LLVM)
+    assert client.last_report is not None
+    [function] = client.last_report.functions
+    assert function.best is not None
+    assert function.best.device_class == "class-2"
+
+
+def test_tensorised_traces_find_their_intrinsics_without_loading_all_vendors(
+    service: FakeService, client: loopwright.Client
+) -> None:
+    source = MM_RELU[: MM_RELU.index("@I.ir_module")] + TENSORISABLE
+    program = frontends.to_module(source)
+    instructions = [
+        ["GetSBlock", [], ["C", "main"], ["b0"]],
+        ["GetLoops", ["b0"], [], ["l1", "l2"]],
+        ["Tensorize", ["l1"], ["dot_16x4_vnni", True], []],
+    ]
+    serve(service, {HASH: program}, [best_json(HASH, [instructions, []])])
+    applied = client.apply(program, {"kind": "llvm", "mcpu": "cascadelake"})
+    assert "vpdpbusd" in applied.script()
+    assert "tvm.s_tir.tensor_intrin" not in sys.modules
+
+
+TENSORISABLE = """
+@I.ir_module
+class Module:
+    @T.prim_func(s_tir=True)
+    def main(A: T.Buffer((4,), "uint8"), B: T.Buffer((16, 4), "int8"), C: T.Buffer((16,), "int32")):
+        for i, k in T.grid(16, 4):
+            with T.sblock("C"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                C[vi] = C[vi] + T.cast(A[vk], "int32") * T.cast(B[vi, vk], "int32")
+"""
+
+
+def test_params_need_a_relax_model(client: loopwright.Client, tuned: Schedule, mod: tvm.IRModule) -> None:
+    with pytest.raises(ValueError, match="params"):
+        client.compile(mod, LLVM, params={"x": tvm.runtime.tensor(np.zeros(1, "float32"))})
+
+
+def test_a_jobs_module_comes_back(service: FakeService, client: loopwright.Client, mod: tvm.IRModule) -> None:
+    from tests.unit.client.fake_service import job_json
+
+    service.on("GET", "/api/v1/jobs/job-1", job_json("succeeded"))
+    payload = {"format": "tvm-json", "data": ir.module_to_json(mod)}
+    service.on("GET", "/api/v1/jobs/job-1/module", Answer(payload))
+    assert structural_equal(client.job("job-1").module(), mod)

@@ -1,0 +1,153 @@
+"""Ways in: what is accepted, and what is sent of it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import tvm
+from tvm.s_tir import Schedule
+from tvm.s_tir.schedule import Trace
+from tvm_ffi import structural_equal
+
+from loopwright import frontends, ir
+from loopwright.errors import TvmUnavailable
+from loopwright.frontends import stochastic
+from tests.unit.client.programs import MM_RELU, schedule_mm_relu
+
+
+@pytest.fixture(scope="module")
+def mod() -> tvm.IRModule:
+    return frontends.to_module(MM_RELU)
+
+
+def test_text_is_sent_as_it_stands(tmp_path: Path) -> None:
+    path = tmp_path / "mm.py"
+    path.write_text(MM_RELU)
+    for model in (MM_RELU, path, str(path)):
+        payload = frontends.to_payload(model)
+        assert (payload.format, payload.data) == ("tvmscript", MM_RELU)
+
+
+def test_tvm_json_is_sent_as_it_stands(tmp_path: Path, mod: tvm.IRModule) -> None:
+    text = ir.module_to_json(mod)
+    path = tmp_path / "mm.json"
+    path.write_text(text)
+    for model in (text, path, str(path)):
+        payload = frontends.to_payload(model)
+        assert (payload.format, payload.data) == ("tvm-json", text)
+        assert structural_equal(frontends.to_module(model), mod)
+
+
+def test_tvm_objects_are_sent_as_json(mod: tvm.IRModule) -> None:
+    for model in (mod, mod["main"]):
+        payload = frontends.to_payload(model)
+        assert payload.format == "tvm-json"
+        assert structural_equal(ir.module_from_json(payload.data)["main"], mod["main"])
+
+
+def test_a_function_without_a_name_becomes_main(mod: tvm.IRModule) -> None:
+    sent = frontends.to_module(mod["main"].without_attr("global_symbol"))
+    assert [var.name_hint for var in sent.get_global_vars()] == ["main"]
+
+
+def test_what_is_not_accepted_is_told_what_is() -> None:
+    with pytest.raises(TypeError, match=r"cannot take a builtins\.int; accepted are: .*IRModule.*TVMScript.*JSON"):
+        frontends.to_payload(3)
+
+
+@pytest.mark.parametrize("name", ["no.py", "no.json"])
+def test_a_missing_file_is_not_taken_for_a_program(tmp_path: Path, name: str) -> None:
+    with pytest.raises(FileNotFoundError):
+        frontends.to_payload(str(tmp_path / name))
+
+
+def test_an_empty_program_is_refused() -> None:
+    with pytest.raises(ValueError, match="empty"):
+        frontends.to_payload(" \n")
+
+
+def test_a_function_travels_as_an_open_trace(mod: tvm.IRModule) -> None:
+    traces = stochastic.to_traces(schedule_mm_relu, MM_RELU)
+    assert traces is not None
+    [[instructions, decisions]] = traces
+    assert decisions == []
+    assert [instruction[0] for instruction in instructions] == [
+        "GetSBlock", "GetLoops", "SamplePerfectTile", "Split", "Parallel", "Split", "Reorder", "Vectorize",
+    ]  # fmt: skip
+    # Replayed, it makes its choices anew.
+    drawn = set()
+    for seed in range(1, 20):
+        schedule = Schedule(mod, seed=seed)
+        Trace.apply_json_to_schedule([instructions, decisions], schedule)
+        drawn.add(str(schedule.trace.as_json()[1]))
+    assert len(drawn) > 1
+
+
+def test_a_function_of_a_renamed_program_speaks_of_main(mod: tvm.IRModule) -> None:
+    renamed = tvm.IRModule({"other": mod["main"].with_attr("global_symbol", "other")})
+    assert stochastic.to_traces(schedule_mm_relu, renamed) == stochastic.to_traces(schedule_mm_relu, mod)
+
+
+def test_tracing_leaves_the_program_alone(mod: tvm.IRModule) -> None:
+    before = mod.script()
+    stochastic.to_traces(schedule_mm_relu, mod)
+    stochastic.to_traces(schedule_mm_relu, mod["main"])
+    assert mod.script() == before
+
+
+def test_traces_are_passed_on(mod: tvm.IRModule) -> None:
+    schedule = Schedule(mod, seed=1)
+    schedule_mm_relu(schedule)
+    as_json = ir.trace_to_json(schedule.trace)
+    assert as_json[1] != []
+    for space in (as_json, [as_json], schedule.trace, [schedule.trace]):
+        assert stochastic.to_traces(space, mod) == [as_json]
+    assert stochastic.to_traces(None, mod) is None
+
+
+@pytest.mark.parametrize("space", [3, "trace", [1, 2], [[1], 2], {"a": 1}])
+def test_what_is_no_space_is_refused(space: object) -> None:
+    with pytest.raises(TypeError, match="space takes"):
+        stochastic.to_traces(space, MM_RELU)
+
+
+def test_an_empty_space_is_refused() -> None:
+    with pytest.raises(ValueError, match="empty"):
+        stochastic.to_traces([], MM_RELU)
+
+
+def test_one_function_fits_one_program(mod: tvm.IRModule) -> None:
+    two = tvm.IRModule({name: mod["main"].with_attr("global_symbol", name) for name in ("a", "b")})
+    with pytest.raises(ValueError, match="this has 2"):
+        stochastic.to_traces(schedule_mm_relu, two)
+
+
+@pytest.mark.parametrize(
+    ("text", "fields"),
+    [
+        ("llvm", {"kind": "llvm"}),
+        ('{"kind": "llvm", "num-cores": 2}', {"kind": "llvm", "num-cores": 2}),
+        ("llvm -mcpu=znver4 -num-cores 2 -mattr=+avx2,+fma", {"mcpu": "znver4", "num-cores": 2}),
+    ],
+)
+def test_targets_are_read_in_every_form(text: str, fields: dict[str, object]) -> None:
+    exported = dict(ir.target_from(text).export())
+    assert {name: exported[name] for name in fields} == fields
+
+
+def test_another_tvm_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(ir.VERSIONS, "apache-tvm-ffi", "0.0.1")
+    with pytest.raises(TvmUnavailable, match=r"needs .*apache-tvm-ffi==0\.0\.1, but .* is installed"):
+        ir.require_tvm()
+
+
+def test_importing_is_light() -> None:
+    script = (
+        "import sys, loopwright.cli; print(loopwright.__version__);"
+        "assert not {'tvm', 'tvm_ffi', 'numpy', 'pandas', 'torch'} & set(sys.modules), 'heavy'"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,161 @@
+"""Calls over a real socket: retries, refusals, pages, and what is sent."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+
+import loopwright
+from loopwright.errors import (
+    Conflict,
+    CouldNotReach,
+    InvalidRequest,
+    NotFound,
+    ServiceError,
+    ServiceUnavailable,
+    TooManyRequests,
+    Unauthorized,
+    UnexpectedAnswer,
+)
+from loopwright.transport import ATTEMPTS
+from tests.unit.client.fake_service import Answer, FakeService, job_json, page, problem
+
+SCRIPT = "@T.prim_func\ndef main(): ...\n"
+
+
+def test_the_token_is_sent(service: FakeService, client: loopwright.Client) -> None:
+    service.on("GET", "/api/v1/jobs/job-1", job_json())
+    assert client.job("job-1").state == "queued"
+    assert service.requests[0].headers["authorization"] == "Bearer secret"
+
+
+@pytest.mark.parametrize("trouble", [Answer(hang_up=True), problem(503, "Unavailable", "starting")])
+def test_a_get_is_tried_again(service: FakeService, client: loopwright.Client, trouble: Answer) -> None:
+    service.on("GET", "/api/v1/jobs/job-1", [trouble, trouble, Answer(job_json("running"))])
+    assert client.job("job-1").state == "running"
+    assert len(service.requests) == 3
+
+
+def test_submit_is_tried_again_under_one_idempotency_key(service: FakeService, client: loopwright.Client) -> None:
+    service.on("POST", "/api/v1/jobs", [Answer(hang_up=True), Answer(job_json(), 202)])
+    job = client.submit(SCRIPT, {"kind": "llvm"}, max_trials=8, max_seconds=5, shapes={"n": 4}, seed=3, name="mm")
+    first, second = service.seen("POST", "/api/v1/jobs")
+    assert first.headers["idempotency-key"] == second.headers["idempotency-key"]
+    assert job.id == "job-1"
+    assert second.json() == {
+        "module": {"format": "tvmscript", "data": SCRIPT},
+        "target": {"kind": "llvm"},
+        "name": "mm",
+        "seed": 3,
+        "priority": 0,
+        "budget": {"max_trials": 8, "max_seconds": 5.0},
+        "space": None,
+        "shapes": {"n": 4},
+        "force": False,
+    }
+
+
+def test_two_submissions_have_two_keys_unless_one_is_given(service: FakeService, client: loopwright.Client) -> None:
+    service.on("POST", "/api/v1/jobs", Answer(job_json(), 202))
+    for key in (None, None, "mine"):
+        client.submit(SCRIPT, idempotency_key=key)
+    keys = [request.headers["idempotency-key"] for request in service.requests]
+    assert len(set(keys)) == 3
+    assert keys[2] == "mine"
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (401, Unauthorized),
+        (403, Unauthorized),
+        (404, NotFound),
+        (409, Conflict),
+        (413, InvalidRequest),
+        (418, ServiceError),
+        (422, InvalidRequest),
+        (429, TooManyRequests),
+        (500, ServiceUnavailable),
+    ],
+)
+def test_a_problem_becomes_a_typed_error(
+    service: FakeService, client: loopwright.Client, status: int, kind: type[ServiceError]
+) -> None:
+    service.on("POST", "/api/v1/jobs", problem(status, "No", "because"))
+    with pytest.raises(kind) as caught:
+        client.submit(SCRIPT)
+    assert type(caught.value) is kind
+    assert (caught.value.title, caught.value.detail, caught.value.status) == ("No", "because", status)
+    assert "because" in str(caught.value)
+
+
+def test_a_refusal_that_will_not_pass_is_not_tried_again(service: FakeService, client: loopwright.Client) -> None:
+    service.on("POST", "/api/v1/jobs", problem(422, "No", "because"))
+    with pytest.raises(InvalidRequest):
+        client.submit(SCRIPT)
+    assert len(service.requests) == 1
+
+
+def test_an_error_page_of_a_proxy_is_readable(service: FakeService, client: loopwright.Client) -> None:
+    service.on("GET", "/api/v1/jobs/job-1", Answer(b"<h1>gateway down</h1>", 502))
+    with pytest.raises(ServiceUnavailable, match="gateway down"):
+        client.job("job-1")
+    assert len(service.requests) == ATTEMPTS
+
+
+def test_an_answer_of_something_else_is_told_apart(service: FakeService, client: loopwright.Client) -> None:
+    service.on("GET", "/api/v1/jobs/job-1", Answer(b"<h1>welcome</h1>"))
+    with pytest.raises(UnexpectedAnswer, match="not a Job"):
+        client.job("job-1")
+
+
+def test_nobody_there() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    with loopwright.Client(f"http://127.0.0.1:{port}") as client, pytest.raises(CouldNotReach, match=str(port)):
+        client.job("job-1")
+
+
+def test_lists_run_over_all_pages(service: FakeService, client: loopwright.Client) -> None:
+    pages = {None: page(job_json(id="a"), job_json(id="b"), token="next"), "next": page(job_json(id="c"))}
+    service.on("GET", "/api/v1/jobs", lambda request: Answer(pages[request.query.get("page_token")]))
+    assert [job.id for job in client.jobs()] == ["a", "b", "c"]
+
+
+def test_fields_of_a_newer_service_are_passed_over(service: FakeService, client: loopwright.Client) -> None:
+    service.on("GET", "/api/v1/jobs/job-1", job_json(mood="good"))
+    service.on("GET", "/api/v1/jobs", page(job_json(mood="good")))
+    assert client.job("job-1").id == next(client.jobs()).id
+
+
+def test_a_workload_without_a_best_has_none(service: FakeService, client: loopwright.Client) -> None:
+    assert client.best("0" * 32, {"kind": "llvm", "num-cores": 2}) is None
+    assert service.requests[0].query == {"target": '{"kind": "llvm", "num-cores": 2}'}
+
+
+def test_records_make_the_round_trip(service: FakeService, client: loopwright.Client, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "database_workload.json").write_text("[1]\n")
+    (source / "database_tuning_record.json").write_text("[2]\n")
+    report = {"workloads": 1, "imported": 1, "duplicates": 0, "errors": []}
+    service.on("POST", "/api/v1/records/import", report)
+    assert client.import_records(source).imported == 1
+    sent = service.requests[0]
+    assert sent.headers["content-type"] == "application/x-tar"
+
+    service.on("GET", "/api/v1/records/export", Answer(sent.body))
+    target = client.export_records(tmp_path / "made" / "here")
+    assert {file.name: file.read_text() for file in target.iterdir()} == {
+        "database_workload.json": "[1]\n",
+        "database_tuning_record.json": "[2]\n",
+    }
+
+
+def test_half_a_pair_is_not_sent(service: FakeService, client: loopwright.Client, tmp_path: Path) -> None:
+    (tmp_path / "database_workload.json").write_text("[1]\n")
+    with pytest.raises(FileNotFoundError, match="database_tuning_record"):
+        client.import_records(tmp_path)
+    assert service.requests == []

@@ -1,0 +1,102 @@
+"""The house rules hold, and the checks that enforce them can fail."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+ROOMS = {"db": "db", "loopwright": "client/loopwright", "service": "service", "tuner": "tuner", "workers": "workers"}
+
+MAY_READ_ENVIRONMENT = {"service/settings.py", "client/loopwright/config.py"}
+HANDED_ON = {"HOME", "PATH"}
+"""What a child process is given of its parent's environment: no settings."""
+
+
+def lint_imports(directory: Path) -> subprocess.CompletedProcess[str]:
+    command = [str(Path(sys.executable).with_name("lint-imports")), "--no-cache", "--config", "pyproject.toml"]
+    environment = {**os.environ, "PYTHONPATH": str(directory)}
+    return subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def empty_house(tmp_path: Path) -> Path:
+    """The rooms with nothing in them, under the contracts of the real house."""
+    for room in ROOMS:
+        (tmp_path / room).mkdir()
+        (tmp_path / room / "__init__.py").touch()
+    (tmp_path / "pyproject.toml").write_text((ROOT / "pyproject.toml").read_text())
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("room", "imported"),
+    [
+        ("db", "workers"),
+        ("workers", "db"),
+        ("tuner", "db"),
+        ("tuner", "workers"),
+        ("workers", "service"),
+        ("loopwright", "tuner"),
+        ("loopwright", "service"),
+        ("workers", "loopwright"),
+        ("tuner", "ray"),
+        ("db", "ray"),
+        ("service", "sqlalchemy"),
+    ],
+)
+def test_an_import_the_wrong_way_is_refused(empty_house: Path, room: str, imported: str) -> None:
+    (empty_house / room / "wrong.py").write_text(f"import {imported}\n")
+    done = lint_imports(empty_house)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "BROKEN" in done.stdout
+
+
+def test_imports_the_right_way_are_accepted(empty_house: Path) -> None:
+    (empty_house / "service" / "right.py").write_text("import db, loopwright, tuner, workers\n")
+    (empty_house / "db" / "right.py").write_text("import sqlalchemy, tuner\n")
+    (empty_house / "workers" / "right.py").write_text("import ray, tuner\n")
+    done = lint_imports(empty_house)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_house_keeps_its_import_rule() -> None:
+    done = lint_imports(ROOT)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def environment_reads(tree: ast.AST) -> Iterator[str]:
+    """Names of the environment variables read in ``tree``; ``?`` where a name is computed."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Attribute(value=ast.Attribute(attr="environ"), attr="get" | "pop"), args=[name, *_]):
+                pass
+            case ast.Call(func=ast.Attribute(attr="getenv"), args=[name, *_]):
+                pass
+            case ast.Subscript(value=ast.Attribute(attr="environ"), slice=name, ctx=ast.Load()):
+                pass
+            case _:
+                continue
+        yield str(name.value) if isinstance(name, ast.Constant) else "?"
+
+
+def test_environment_reads_are_seen() -> None:
+    source = "import os\nos.environ['A']; os.environ.get('B'); os.getenv('C'); os.environ['D'] = '1'; os.getenv(x)"
+    assert sorted(environment_reads(ast.parse(source))) == ["?", "A", "B", "C"]
+
+
+def test_environment_is_read_only_in_settings() -> None:
+    strays = {
+        str(file.relative_to(ROOT)): sorted(names)
+        for room in ROOMS.values()
+        for file in (ROOT / room).rglob("*.py")
+        if "node_modules" not in file.parts and str(file.relative_to(ROOT)) not in MAY_READ_ENVIRONMENT
+        if (names := set(environment_reads(ast.parse(file.read_text()))) - HANDED_ON)
+    }
+    assert not strays

@@ -1,0 +1,101 @@
+"""Random inputs, poisoned outputs and their comparison, by dtype. NumPy only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+from tuner.types import TensorInfo
+
+Array = npt.NDArray[np.generic]
+
+DRAWS = ("normal", "uniform")
+"""Kinds of input sets: standard normal (both signs), and uniform in [0.1, 1) (for log, sqrt and division)."""
+
+_TOLERANCE = {"float64": 1e-9, "float32": 1e-4, "float16": 1e-2, "bfloat16": 5e-2}
+"""Relative tolerance; the absolute one is as much of the largest magnitude that the reference holds. Reordered sums
+of n terms differ by about sqrt(n) units in the last place, which stays an order of magnitude below these."""
+
+
+def tolerance(dtype: str) -> float:
+    """Relative tolerance for an output dtype; 0 (exact) for integers and booleans."""
+    if dtype.startswith("float8"):
+        return 0.25
+    return _TOLERANCE.get(dtype, 0.0)
+
+
+def numpy_dtype(dtype: str) -> np.dtype[np.generic]:
+    """TVM's dtype name as NumPy's (bfloat16 and float8 by ml_dtypes). Raises TypeError for what has no NumPy form."""
+    if dtype == "bool":
+        return np.dtype(np.bool_)
+    return np.dtype(getattr(ml_dtypes, dtype, dtype))
+
+
+def random_array(info: TensorInfo, draw: str, rng: np.random.Generator, index_bound: int) -> Array:
+    """An input of the given shape and dtype.
+
+    Integers of 32 and 64 bits are often indices, so they stay in [0, ``index_bound``); narrower ones take the
+    whole range of their dtype.
+    """
+    dtype = numpy_dtype(info.dtype)
+    if info.dtype == "bool":
+        return rng.integers(0, 2, info.shape).astype(np.bool_)
+    if np.issubdtype(dtype, np.integer):
+        if dtype.itemsize >= 4:
+            return rng.integers(0, index_bound, info.shape).astype(dtype)
+        limits = np.iinfo(dtype)
+        return rng.integers(limits.min, limits.max, info.shape, endpoint=True).astype(dtype)
+    if draw == "normal":
+        return rng.standard_normal(info.shape, dtype=np.float32).astype(dtype)
+    return (0.1 + 0.9 * rng.random(info.shape, dtype=np.float32)).astype(dtype)
+
+
+def poison(info: TensorInfo) -> Array:
+    """An output buffer before the call: NaN, or a value that a result is unlikely to hold, in every element."""
+    dtype = numpy_dtype(info.dtype)
+    if info.dtype == "bool":
+        return np.ones(info.shape, dtype=dtype)
+    if np.issubdtype(dtype, np.integer):
+        return np.full(info.shape, np.iinfo(dtype).max - 12, dtype=dtype)
+    return np.full(info.shape, np.nan, dtype=dtype)
+
+
+def index_bound(args: Sequence[TensorInfo]) -> int:
+    """An exclusive bound that keeps random indices inside every axis longer than one element."""
+    extents = [extent for info in args for extent in info.shape if extent > 1]
+    return max(1, min(extents, default=1))
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How far a result is from the reference; both errors are 0 for equal arrays, infinite where NaNs disagree."""
+
+    close: bool
+    max_abs_error: float
+    max_rel_error: float
+
+
+def compare(result: Array, reference: Array, rtol: float) -> Comparison:
+    """Whether |result - reference| <= rtol * (|reference| + max|reference|) everywhere; NaN equals NaN, shapes are alike."""
+    if rtol == 0.0:
+        wrong = result != reference
+        difference = np.abs(result.astype(np.float64) - reference.astype(np.float64))
+        worst = float(difference.max(initial=0.0))
+        return Comparison(not wrong.any(), worst, worst)
+    got, wanted = result.astype(np.float64), reference.astype(np.float64)
+    same = (got == wanted) | (np.isnan(got) & np.isnan(wanted))
+    with np.errstate(invalid="ignore"):
+        difference = np.where(same, 0.0, np.abs(got - wanted))
+    difference = np.where(np.isnan(difference), np.inf, difference)
+    magnitude = np.abs(np.where(np.isfinite(wanted), wanted, 0.0))
+    largest = float(magnitude.max(initial=0.0))
+    worst = float(difference.max(initial=0.0))
+    return Comparison(
+        close=bool((difference <= rtol * (magnitude + largest)).all()),
+        max_abs_error=worst,
+        max_rel_error=worst / largest if largest else (0.0 if worst == 0.0 else float("inf")),
+    )

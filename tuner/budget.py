@@ -1,0 +1,45 @@
+"""Which task gets the next trials: the one whose next trial promises to save the job the most time.
+
+A task's promise is its share of the model's time now, times the relative gain per trial that it showed lately, with an
+optimistic floor that shrinks as trials pass without a gain (after the gradient scheduler of Ansor, OSDI 2020).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+_WINDOW = 24
+"""Trials over which the recent gain is taken."""
+_OPTIMISM = 0.5
+"""A task of n trials is believed able to gain this / n per trial, however flat it was."""
+
+
+@dataclass(slots=True)
+class Progress:
+    """How one task's search went so far. ``curve[i]`` is the best latency (seconds) after trial i+1, inf before any."""
+
+    weight: int
+    curve: list[float] = field(default_factory=list)
+    proposed: int = 0
+    exhausted: bool = False
+
+    def record(self, latency: float | None) -> None:
+        best = self.curve[-1] if self.curve else float("inf")
+        self.curve.append(best if latency is None else min(best, latency))
+
+    def promise(self) -> float:
+        """Seconds of model time that the next trial may save; infinite before the first finished trial."""
+        if not self.curve or self.curve[-1] == float("inf"):
+            return float("inf") if self.proposed == 0 else self.weight / self.proposed
+        best = self.curve[-1]
+        past = self.curve[max(0, len(self.curve) - _WINDOW)]
+        span = min(len(self.curve), _WINDOW)
+        gain = (past - best) / past / span if past != float("inf") else 0.0
+        return self.weight * best * max(gain, _OPTIMISM / max(self.proposed, 1))
+
+
+def next_task(tasks: Sequence[Progress]) -> int | None:
+    """Index of the task that gets the next batch; None where every space is exhausted. Untried tasks go first."""
+    open_tasks = [i for i, task in enumerate(tasks) if not task.exhausted]
+    return max(open_tasks, key=lambda i: (tasks[i].promise(), -i), default=None)

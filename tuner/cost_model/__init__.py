@@ -1,0 +1,1 @@
+"""Which candidates are worth measuring: features of a scheduled program, and the model that ranks them."""

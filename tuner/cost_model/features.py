@@ -1,0 +1,26 @@
+"""Per-store features of scheduled programs (Zheng et al., Ansor, OSDI 2020), by TVM's extractor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+from tvm.s_tir import Schedule
+from tvm.s_tir import meta_schedule as ms
+
+FEATURES = 164
+"""Length of one store's feature vector."""
+
+Features = npt.NDArray[np.float32]
+"""One program: float32 [stores, 164]."""
+
+_extractor = ms.feature_extractor.PerStoreFeature()
+
+
+def extract(context: ms.TuneContext, schedules: Sequence[Schedule]) -> list[Features]:
+    """Features of each schedule, float32 [stores, 164], in the given order."""
+    if not schedules:
+        return []
+    candidates = [ms.MeasureCandidate(schedule, []) for schedule in schedules]
+    return [tensor.numpy().astype(np.float32) for tensor in _extractor.extract_from(context, candidates)]

@@ -1,0 +1,108 @@
+"""What the tuning loop needs from the world. `workers` and `db` fulfil these, `tuner.testing` holds the contracts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from tuner.types import Certificate, MeasureCandidate, Outcome, TensorInfo, Trial
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureRequest:
+    """One candidate to build and measure.
+
+    ``key`` comes back with the outcome; ``trace_json`` None is the baseline; a candidate slower than ``cutoff``
+    (seconds) need not be sampled to the end.
+    """
+
+    key: str
+    module_json: str
+    args: tuple[TensorInfo, ...]
+    trace_json: str | None
+    cutoff: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class RaceRequest:
+    """Contenders for the closing race: trace JSON by candidate hash, the fastest first. The baseline always runs."""
+
+    module_json: str
+    args: tuple[TensorInfo, ...]
+    outputs: tuple[bool, ...]
+    """For each argument, whether the function only writes it: such buffers are poisoned."""
+    contenders: dict[str, str]
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class RaceEntry:
+    """One contender's result: ``error`` says why it may not be published, or ``run_secs`` holds a sample a round."""
+
+    run_secs: tuple[float, ...]
+    max_abs_error: float
+    max_rel_error: float
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RaceResult:
+    baseline: RaceEntry
+    contenders: dict[str, RaceEntry]
+
+
+class Fleet(Protocol):
+    """Builds and measures on one device class. Not thread-safe.
+
+    Every submitted request comes back from `collect` exactly once, as `Measured` or `Failure`; a lost process is
+    retried inside, and only what cannot be had at all comes back as DEVICE_LOST.
+    """
+
+    @property
+    def slots(self) -> int:
+        """Requests in flight that keep builders and devices busy; at least 1."""
+        ...
+
+    def submit(self, request: MeasureRequest) -> None: ...
+
+    def collect(self, timeout: float) -> list[tuple[str, Outcome]]:
+        """Outcomes by key that are there, waiting up to ``timeout`` seconds for the first. Empty if none came."""
+        ...
+
+    def race(self, request: RaceRequest) -> RaceResult:
+        """Check and race in a fresh child. Raises RaceFailed if the baseline or the reference cannot be run."""
+        ...
+
+    def busy(self) -> AbstractContextManager[None]:
+        """Held while the loop computes, so that no timing is taken on this host meanwhile."""
+        ...
+
+
+class Ledger(Protocol):
+    """The durable record of trials. Every method is one short transaction."""
+
+    def history(self, task: int) -> Sequence[Trial]:
+        """All trials of task number ``task``, in the order they were proposed; unfinished ones have no outcome."""
+        ...
+
+    def propose(self, task: int, candidates: Sequence[MeasureCandidate]) -> list[Trial]:
+        """Write candidates down before they are measured. Those the task already holds are left out."""
+        ...
+
+    def finish(self, trial: Trial, outcome: Outcome) -> None:
+        """Write an outcome. Raises LeaseLost where this run no longer owns the trial: the run must end."""
+        ...
+
+    def certify(self, task: int, certificate: Certificate, stopped: str) -> None:
+        """Write the task's result. ``stopped`` is why its search ended: budget, time, exhausted or cancelled."""
+        ...
+
+    def fail(self, task: int, message: str) -> None:
+        """Write that the task has no result, and why."""
+        ...
+
+    def cancelled(self) -> bool:
+        """Whether the user wants the job to stop. Cheap: asked between batches."""
+        ...

@@ -1,0 +1,55 @@
+"""Showing programs and applying schedules: what the service asks of TVM for its answers. Runs in a disposable child."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import tvm
+from tvm import relax
+
+from tuner import ir
+from tuner.task import has_relax
+
+
+def scripts(module_json: str, trace_json: str | None, target_json: str) -> Iterator[dict[str, str]]:
+    """Yield ``{"before", "after"}``: a workload's TVMScript, unscheduled and with the trace applied."""
+    mod = ir.module_from_json(module_json)
+    before = ir.script(mod)
+    if trace_json is None:
+        yield {"before": before, "after": before}
+        return
+    ir.load_intrinsics(json.loads(target_json)["kind"])
+    yield {"before": before, "after": ir.script(ir.apply_trace_json(mod, trace_json).mod)}
+
+
+def apply(module_json: str, target_json: str, traces: dict[str, str | None]) -> Iterator[dict[str, Any]]:
+    """Yield ``{"module_json", "applied", "missed"}``: the module with the best traces applied, by workload digest.
+
+    A Relax module comes back legalised and fused, as it was tuned. ``traces`` maps digest to trace JSON, None where
+    the unscheduled function is the best.
+    """
+    mod = ir.module_from_json(module_json)
+    target = ir.target_from(target_json)
+    ir.load_intrinsics(target.kind.name)
+    if has_relax(mod):
+        with target:
+            mod = relax.get_pipeline("zero")(mod)
+    applied, missed = [], []
+    for var, func in list(mod.functions.items()):
+        if not isinstance(func, tvm.tirx.PrimFunc):
+            continue
+        name = str(var.name_hint)
+        workload = ir.wrap(func)
+        key = ir.digest(workload)
+        if key not in traces:
+            missed.append(name)
+            continue
+        applied.append(name)
+        trace = traces[key]
+        if trace is not None:
+            scheduled = ir.apply_trace_json(workload, trace).mod["main"].with_attr("tirx.is_scheduled", True)
+            symbol = func.attrs.get("global_symbol") if func.attrs else None
+            mod[var] = scheduled.with_attr("global_symbol", symbol) if symbol else scheduled.without_attr("global_symbol")
+    yield {"module_json": ir.module_to_json(mod), "applied": applied, "missed": missed}

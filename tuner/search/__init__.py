@@ -1,0 +1,1 @@
+"""Proposing candidates: sampling, mutation, crossover, evolution."""

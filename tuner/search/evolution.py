@@ -1,0 +1,138 @@
+"""Evolutionary search over a design space, guided by the cost model: as in Ansor and MetaSchedule, small batches."""
+
+from __future__ import annotations
+
+import heapq
+
+import numpy as np
+
+from tuner import ir
+from tuner.cost_model.features import Features, extract
+from tuner.cost_model.model import CostModel, Sample
+from tuner.search.crossover import crossover
+from tuner.search.individual import Individual
+from tuner.search.mutation import mutate
+from tuner.space.design_space import DesignSpace
+from tuner.types import Failure, FailureKind, MeasureCandidate, Measured, Origin, Outcome
+
+_POPULATION = 48
+_GENERATIONS = 3
+_ELITE = 24
+"""Measured programs that may become parents."""
+_RANDOM_SHARE = 0.15
+"""Of a batch: proposals that ignore the model, so that it also learns where it is not looking."""
+_CROSSOVER_SHARE = 0.1
+_ATTEMPTS = 8
+"""Replays per wanted program before a space counts as exhausted."""
+
+
+class EvolutionarySearch:
+    """Proposes candidates of one task and learns from their outcomes. Deterministic for a given ``rng``."""
+
+    def __init__(self, name: str, space: DesignSpace, model: CostModel, rng: np.random.Generator) -> None:
+        self._name = name
+        self._space = space
+        self._model = model
+        self._rng = rng
+        self._proposed: set[int] = set()
+        self._features: dict[str, Features] = {}
+        self._individuals: dict[str, Individual] = {}
+        self._latency: dict[str, float] = {}
+
+    def propose(self, count: int) -> list[MeasureCandidate]:
+        """Up to ``count`` programs that were not proposed before; fewer only where the space is exhausted."""
+        self._model.fit()
+        explore = count if not self._model.ready else max(1, round(count * _RANDOM_SHARE))
+        chosen = self._ranked(count - explore) if explore < count else []
+        chosen += [(individual, None) for individual in self._sample(count - len(chosen))]
+        candidates: list[MeasureCandidate] = []
+        features = extract(self._space.context, [individual.schedule for individual, _ in chosen])
+        for (individual, score), rows in zip(chosen, features, strict=True):
+            candidate = individual.candidate(score)
+            self._remember(candidate, individual, rows)
+            candidates.append(candidate)
+        return candidates
+
+    def observe(self, candidate: MeasureCandidate, outcome: Outcome) -> None:
+        """Learn from a finished trial. DEVICE_LOST says nothing about the program."""
+        if candidate.trace_json is None or (isinstance(outcome, Failure) and outcome.kind is FailureKind.DEVICE_LOST):
+            return
+        latency = outcome.median if isinstance(outcome, Measured) else None
+        if latency is not None:
+            self._latency[candidate.hash] = latency
+        self._model.observe(Sample(self._name, self._features[candidate.hash], latency))
+
+    def resume(self, candidate: MeasureCandidate) -> None:
+        """Take up a candidate that the ledger already holds: it is not proposed again, and may be observed."""
+        if candidate.trace_json is None:
+            return
+        schedule = ir.apply_trace_json(self._space.mod, candidate.trace_json)
+        individual = Individual.of(schedule, candidate.origin, candidate.parent)
+        self._remember(candidate, individual, extract(self._space.context, [schedule])[0])
+
+    def _remember(self, candidate: MeasureCandidate, individual: Individual, rows: Features) -> None:
+        self._proposed.add(individual.program)
+        self._individuals[candidate.hash] = individual
+        self._features[candidate.hash] = rows
+
+    def _sample(self, count: int) -> list[Individual]:
+        """Up to ``count`` new programs, decisions drawn at random, the space's traces taking turns."""
+        found: dict[int, Individual] = {}
+        traces = self._space.traces
+        for _ in range(count * _ATTEMPTS):
+            if len(found) == count:
+                break
+            trace = traces[int(self._rng.integers(len(traces)))]
+            self._add(found, Individual.of(schedule, Origin.RANDOM) if (schedule := self._replay(trace)) else None)
+        for individual in found.values():
+            self._proposed.add(individual.program)
+        return list(found.values())
+
+    def _ranked(self, count: int) -> list[tuple[Individual, float | None]]:
+        """The ``count`` new programs that the model likes best after some generations."""
+        elite = heapq.nsmallest(_ELITE, self._latency, key=self._latency.__getitem__)
+        parents = [(self._individuals[key], key) for key in elite]
+        pool: dict[int, tuple[float, Individual]] = {}
+        newcomers: dict[int, Individual] = {}
+        for _ in range(_POPULATION // 3):
+            trace = self._space.traces[int(self._rng.integers(len(self._space.traces)))]
+            schedule = self._replay(trace)
+            self._add(newcomers, Individual.of(schedule, Origin.RANDOM) if schedule else None)
+        for _ in range(_GENERATIONS):
+            for _ in range(_POPULATION):
+                self._add(newcomers, self._child(parents))
+            self._score(newcomers, pool)
+            newcomers = {}
+            best = heapq.nlargest(_POPULATION // 2, pool.values(), key=lambda entry: entry[0])
+            parents = [(individual, individual.parent) for _, individual in best] + [
+                (self._individuals[key], key) for key in elite
+            ]
+        best = heapq.nlargest(count, pool.values(), key=lambda entry: entry[0])
+        for _, individual in best:
+            self._proposed.add(individual.program)
+        return [(individual, score) for score, individual in best]
+
+    def _child(self, parents: list[tuple[Individual, str | None]]) -> Individual | None:
+        if not parents:
+            return None
+        mother, key = parents[int(self._rng.integers(len(parents)))]
+        if self._rng.random() < _CROSSOVER_SHARE:
+            father, _ = parents[int(self._rng.integers(len(parents)))]
+            trace, origin = crossover(mother.open_trace(), father.open_trace(), self._rng), Origin.CROSSOVER
+        else:
+            trace, origin = mutate(self._space, mother.open_trace(), self._rng), Origin.MUTATION
+        schedule = self._replay(trace) if trace is not None else None
+        return Individual.of(schedule, origin, key) if schedule else None
+
+    def _replay(self, trace: object) -> object:
+        return self._space.replay(trace, int(self._rng.integers(1, 2**31 - 1)))
+
+    def _add(self, found: dict[int, Individual], individual: Individual | None) -> None:
+        if individual is not None and individual.program not in self._proposed:
+            found.setdefault(individual.program, individual)
+
+    def _score(self, newcomers: dict[int, Individual], pool: dict[int, tuple[float, Individual]]) -> None:
+        fresh = [individual for program, individual in newcomers.items() if program not in pool]
+        features = extract(self._space.context, [individual.schedule for individual in fresh])
+        for individual, score in zip(fresh, self._model.predict(features), strict=True):
+            pool[individual.program] = (float(score), individual)

@@ -1,0 +1,34 @@
+"""A program within the search: one accepted point of a design space."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import tvm_ffi
+from tvm.s_tir import Schedule
+from tvm.s_tir.schedule import Trace
+
+from tuner import ir
+from tuner.types import MeasureCandidate, Origin
+
+
+@dataclass(slots=True)
+class Individual:
+    """``program`` is TVM's structural hash of the scheduled module: a name within this process only."""
+
+    schedule: Schedule
+    origin: Origin
+    program: int
+    parent: str | None
+
+    @classmethod
+    def of(cls, schedule: Schedule, origin: Origin, parent: str | None = None) -> Individual:
+        return cls(schedule, origin, tvm_ffi.structural_hash(schedule.mod), parent)
+
+    def open_trace(self) -> Trace:
+        """Its trace without what post-processors added: what mutation and crossover work on."""
+        return self.schedule.trace.simplified(remove_postproc=True)
+
+    def candidate(self, predicted: float | None) -> MeasureCandidate:
+        """As a value for the ledger. The whole trace goes along, so that builders need no post-processors."""
+        return MeasureCandidate(ir.trace_to_json(self.schedule.trace), self.origin, predicted, self.parent)

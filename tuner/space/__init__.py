@@ -1,0 +1,1 @@
+"""Design spaces: traces with sampling instructions whose decisions are left open."""

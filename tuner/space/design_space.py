@@ -1,0 +1,54 @@
+"""A design space: open traces for one workload, and the rules that accept, change and finish them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import tvm
+from tvm.s_tir import Schedule
+from tvm.s_tir import meta_schedule as ms
+from tvm.s_tir.meta_schedule import _ffi_api
+from tvm.s_tir.schedule import Trace
+
+from tuner import ir
+
+
+class DesignSpace:
+    """Open traces with the post-processors and mutators that belong to them.
+
+    Args:
+        mod: the workload's module; its function is ``main``.
+        context: a TuneContext that the rules were initialised with.
+        traces: open traces; a candidate comes from exactly one of them.
+    """
+
+    def __init__(self, mod: tvm.IRModule, context: ms.TuneContext, traces: Sequence[Trace]) -> None:
+        self.mod = mod
+        self.context = context
+        # Without decisions, every replay draws fresh ones from the schedule's seed.
+        self.traces = [Trace(trace.insts, {}) for trace in traces]
+        generator = context.space_generator
+        self._postprocs = list(generator.postprocs or [])
+        self.mutators: list[tuple[ms.Mutator, float]] = [
+            (mutator, float(probability)) for mutator, probability in dict(generator.mutator_probs or {}).items()
+        ]
+
+    def replay(self, trace: Trace, seed: int) -> Schedule | None:
+        """Apply a trace, drawing what it leaves open from ``seed``, and finish it with the post-processors.
+
+        Returns None where an instruction does not apply or a post-processor refuses: such a program is not
+        in the space, which is no failure of a trial.
+        """
+        schedule = ir.new_schedule(self.mod, seed)
+        try:
+            trace.apply_to_schedule(schedule, remove_postproc=True)
+            schedule.enter_postproc()
+            accepted = all(_ffi_api.PostprocApply(postproc, schedule) for postproc in self._postprocs)
+        except (RuntimeError, ValueError, TypeError, LookupError):
+            return None
+        return schedule if accepted else None
+
+
+def sampling_instructions(trace: Trace) -> list[tvm.s_tir.schedule.Instruction]:
+    """The instructions of a trace that make a choice, in order."""
+    return [inst for inst in trace.insts if inst.kind.name.startswith("Sample")]

@@ -1,0 +1,138 @@
+"""From a module to its tasks: which functions are tuned, how often the model calls each, and what is left alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import tvm
+import tvm_ffi
+from tvm import relax
+from tvm.s_tir import meta_schedule as ms
+from tvm.target import Target
+
+from tuner import ir
+from tuner.errors import InvalidModule
+from tuner.guard.module import check_callouts
+from tuner.types import TaskSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Tasks:
+    """``notes`` say what was left alone, and why, in words for the user."""
+
+    tasks: tuple[TaskSpec, ...]
+    notes: tuple[str, ...]
+
+
+def bind_shapes(mod: tvm.IRModule, shapes: dict[str, int]) -> tvm.IRModule:
+    """Bind symbolic extents by name, in Relax functions and PrimFuncs alike. Raises InvalidModule for unknown names."""
+    if not shapes:
+        return mod
+    if has_relax(mod):
+        known = {str(v.name) for f in mod.functions.values() if isinstance(f, relax.Function) for v in _symbols(f)}
+        _require_known(shapes, known)
+        return relax.transform.BindSymbolicVars(shapes)(mod)
+    bound = {
+        var: _specialise(func, shapes) if isinstance(func, tvm.tirx.PrimFunc) else func
+        for var, func in mod.functions.items()
+    }
+    known = {str(d.name) for f in mod.functions.values() for p in f.params for d in _shape(p) if _is_var(d)}
+    _require_known(shapes, known)
+    return tvm.IRModule(bound)
+
+
+def extract_tasks(mod: tvm.IRModule, target: Target) -> Tasks:
+    """The schedulable functions of a module, equal ones merged with their weights added.
+
+    A Relax module is legalised, folded and fused first. Raises InvalidModule where a function calls out, where a
+    shape is symbolic, and where nothing can be tuned.
+    """
+    if has_relax(mod):
+        with target:
+            mod = relax.get_pipeline("zero")(mod)
+        found = [
+            (str(task.task_name), task.dispatched[0]["main"], int(task.weight))
+            for task in ms.relax_integration.extract_tasks(mod, target)
+        ]
+        found.sort(key=lambda entry: entry[0])
+    else:
+        found = [
+            (str(var.name_hint), func, 1)
+            for var, func in sorted(mod.functions.items(), key=lambda item: str(item[0].name_hint))
+            if isinstance(func, tvm.tirx.PrimFunc)
+        ]
+    notes: list[str] = []
+    tasks: dict[str, TaskSpec] = {}
+    for name, func, weight in found:
+        if findings := check_callouts(func):
+            raise InvalidModule(
+                f"function {name} calls out of itself ({'; '.join(findings)}); a tunable function may only compute. "
+                "Move the call into a function of its own, called from Relax"
+            )
+        if reason := unschedulable(func):
+            notes.append(f"{name} is left alone: {reason}")
+            continue
+        workload = ir.workload(func, name)
+        known = tasks.get(workload.hash)
+        tasks[workload.hash] = TaskSpec(known.workload if known else workload, weight + (known.weight if known else 0))
+    if not tasks:
+        raise InvalidModule(
+            "the module has no schedulable function"
+            + (f" ({'; '.join(notes)})" if notes else "")
+            + "; give a PrimFunc with @T.prim_func(s_tir=True) whose computation stands in T.sblock, or a Relax function"
+        )
+    return Tasks(tuple(tasks.values()), tuple(notes))
+
+
+def unschedulable(func: tvm.tirx.PrimFunc) -> str | None:
+    """Why a function cannot be scheduled; None if it can. Raises InvalidModule for symbolic shapes, which are mendable."""
+    symbols = sorted({str(extent.name) for param in func.params for extent in _shape(param) if _is_var(extent)})
+    if symbols:
+        example = ", ".join(f'"{name}": 128' for name in symbols)
+        raise InvalidModule(f"symbolic shape ({', '.join(symbols)}): give shapes={{{example}}} to say what to tune for")
+    if not all(isinstance(param.ty, tvm.tirx.buffer.BufferType) for param in func.params):
+        return "it has a parameter that is not a buffer"
+    blocks: list[tvm.s_tir.SBlock] = []
+    tvm_ffi.structural_walk(func.body, (tvm.s_tir.SBlock, blocks.append), order="post")
+    if not any(block.iter_vars for block in blocks):
+        return "it has no block with axes (T.sblock with T.axis)"
+    if any("opaque" in str(key) for block in blocks for key in block.annotations):
+        return "its blocks are opaque to scheduling"
+    return None
+
+
+def has_relax(mod: tvm.IRModule) -> bool:
+    return any(isinstance(func, relax.Function) for func in mod.functions.values())
+
+
+def _symbols(func: relax.Function) -> list[tvm.ir.Var]:
+    return list(relax.analysis.free_symbolic_vars(func)) + list(relax.analysis.defined_symbolic_vars(func))
+
+
+def _require_known(shapes: dict[str, int], known: set[str]) -> None:
+    if unknown := sorted(set(shapes) - known):
+        raise InvalidModule(
+            f"shapes names {', '.join(unknown)}, which the module does not have; its symbolic extents are: "
+            f"{', '.join(sorted(known)) or 'none'}"
+        )
+
+
+def _shape(param: tvm.ir.Var) -> list[tvm.ir.Expr]:
+    return list(param.shape) if isinstance(param.ty, tvm.tirx.buffer.BufferType) else []
+
+
+def _is_var(extent: object) -> bool:
+    return isinstance(extent, tvm.ir.Var)
+
+
+def _specialise(func: tvm.tirx.PrimFunc, shapes: dict[str, int]) -> tvm.tirx.PrimFunc:
+    buffers = {}
+    for param in func.params:
+        extents = _shape(param)
+        if any(_is_var(extent) and extent.name in shapes for extent in extents):
+            shape = [
+                tvm.tirx.const(shapes[extent.name], str(extent.ty)) if _is_var(extent) and extent.name in shapes else extent
+                for extent in extents
+            ]
+            buffers[param] = tvm.tirx.decl_buffer(shape, param.dtype, param.name, elem_offset=param.elem_offset)
+    return func.specialize(buffers) if buffers else func

@@ -1,0 +1,43 @@
+"""A ledger in memory, for tests of the loop and for benchmarks of the search."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tuner.types import Certificate, MeasureCandidate, Outcome, Trial
+
+
+class MemoryLedger:
+    """See `tuner.ports.Ledger`. ``stop`` makes `cancelled` true; ``trials`` holds every task's lines in order."""
+
+    def __init__(self, tasks: int) -> None:
+        self.trials: list[dict[str, Trial]] = [{} for _ in range(tasks)]
+        self.certificates: dict[int, Certificate] = {}
+        self.failures: dict[int, str] = {}
+        self.stopped: dict[int, str] = {}
+        self.stop = False
+
+    def history(self, task: int) -> Sequence[Trial]:
+        return list(self.trials[task].values())
+
+    def propose(self, task: int, candidates: Sequence[MeasureCandidate]) -> list[Trial]:
+        lines = self.trials[task]
+        fresh = [c for c in candidates if c.hash not in lines]
+        made = [Trial(f"{task}/{len(lines) + i}", candidate, None) for i, candidate in enumerate(fresh)]
+        lines.update({trial.candidate.hash: trial for trial in made})
+        return made
+
+    def finish(self, trial: Trial, outcome: Outcome) -> None:
+        lines = self.trials[int(trial.id.split("/")[0])]
+        if lines[trial.candidate.hash].outcome is None:
+            lines[trial.candidate.hash] = Trial(trial.id, trial.candidate, outcome)
+
+    def certify(self, task: int, certificate: Certificate, stopped: str) -> None:
+        self.certificates[task] = certificate
+        self.stopped[task] = stopped
+
+    def fail(self, task: int, message: str) -> None:
+        self.failures[task] = message
+
+    def cancelled(self) -> bool:
+        return self.stop

@@ -1,0 +1,173 @@
+"""Frozen values that cross every boundary: between rooms, processes and machines.
+
+No TVM object stands here, so that a process without TVM (the API, the controller) can hold them.
+Modules, traces and targets travel as the JSON text that TVM wrote.
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+import statistics
+from dataclasses import dataclass, field
+
+
+class FailureKind(enum.StrEnum):
+    """Why a trial has no latency. Only DEVICE_LOST is retried, and it teaches the cost model nothing."""
+
+    COMPILE = "COMPILE"
+    TIMEOUT = "TIMEOUT"
+    CRASH = "CRASH"
+    WRONG_RESULT = "WRONG_RESULT"
+    DEVICE_LOST = "DEVICE_LOST"
+
+
+class Stage(enum.StrEnum):
+    """Where on its way a candidate failed."""
+
+    BUILD = "build"
+    RUN = "run"
+    CERTIFY = "certify"
+
+
+class Origin(enum.StrEnum):
+    """Where a candidate came from."""
+
+    BASELINE = "baseline"
+    SPACE = "space"
+    RANDOM = "random"
+    MUTATION = "mutation"
+    CROSSOVER = "crossover"
+
+
+@dataclass(frozen=True, slots=True)
+class TensorInfo:
+    """A buffer argument: its shape (elements) and TVM dtype."""
+
+    shape: tuple[int, ...]
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """One schedulable function.
+
+    ``hash`` is the digest of its normalised form, ``module_json`` an IRModule whose only function is
+    ``main`` (TVM's JSON, bound to the TVM version), ``script`` its TVMScript for people.
+    """
+
+    hash: str
+    name: str
+    module_json: str
+    script: str
+    args: tuple[TensorInfo, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSpec:
+    """A workload within a module, with the number of times the module calls it."""
+
+    workload: Workload
+    weight: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceClass:
+    """Machines whose timings may be compared.
+
+    ``target_json`` is the canonical target that code is generated for; ``model`` the CPU vendor with its
+    feature digest, or the GPU's name; ``threads`` what TVM's runtime is told to use.
+    """
+
+    target_json: str
+    model: str
+    features: tuple[str, ...]
+    cores: int
+    threads: int
+    runtime: str
+
+    @property
+    def id(self) -> str:
+        """Digest of all fields: equal ids mean comparable timings."""
+        text = "\n".join(
+            [self.target_json, self.model, ",".join(self.features), str(self.cores), str(self.threads), self.runtime]
+        )
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureCandidate:
+    """A trace proposed for measuring.
+
+    ``trace_json`` is TVM's ``[instructions, decisions]`` as text, or None for the baseline;
+    ``predicted`` the cost model's score (higher is faster; no unit); ``parent`` the hash of the candidate it came from.
+    """
+
+    trace_json: str | None
+    origin: Origin
+    predicted: float | None = None
+    parent: str | None = None
+
+    @property
+    def hash(self) -> str:
+        """Digest of the trace; within a task, a candidate with the same hash is the same candidate."""
+        return hashlib.sha256((self.trace_json or "baseline").encode()).hexdigest()[:32]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Raw samples of one candidate, in seconds per call."""
+
+    run_secs: tuple[float, ...]
+    worker: str
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.run_secs)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why there is no latency, in words a user can act on."""
+
+    stage: Stage
+    kind: FailureKind
+    message: str
+    worker: str | None = None
+
+
+Outcome = Measured | Failure
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A line of the ledger as the search sees it: a candidate and what became of it (None: not finished)."""
+
+    id: str
+    candidate: MeasureCandidate
+    outcome: Outcome | None
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """The evidence for a best: correctness against the unscheduled program, and the closing interleaved race.
+
+    ``best_run_secs[i]`` and ``baseline_run_secs[i]`` (seconds per call) come from round i of the race. Where the
+    baseline won, ``candidate_hash`` is its hash and both lists are its own.
+    """
+
+    candidate_hash: str
+    inputs: str
+    rtol: float
+    atol: float
+    max_abs_error: float
+    max_rel_error: float
+    best_run_secs: tuple[float, ...]
+    baseline_run_secs: tuple[float, ...]
+    contenders: int
+    rejected: dict[str, str] = field(default_factory=dict)
+    """Candidate hash -> why it may not be published (a wrong result, a crash)."""
+
+    @property
+    def speedup(self) -> float:
+        return statistics.median(self.baseline_run_secs) / statistics.median(self.best_run_secs)

@@ -1,0 +1,1 @@
+"""The fleet, on Ray: build, measure, isolate, detect the device."""

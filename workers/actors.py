@@ -1,0 +1,139 @@
+"""The Ray actors of a node: builders, and one measurer a device, each around a kept-warm, disposable child.
+
+Values that cross are JSON; what a child could not answer comes back as ``{"failure": {stage, kind, message}}``.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable
+from typing import Any
+
+from tuner.types import FailureKind, Stage
+from workers.warm_child import ChildCrashed, ChildRaised, ChildTimeout, WarmChild
+
+BUILD_SECONDS = 60.0
+MEASURE_SECONDS = 30.0
+RACE_SECONDS = 300.0
+_BUILD_MEMORY = 6 * 2**30
+_SIGKILL = 9
+_LAST_LINES = 600
+
+
+def failure(stage: Stage, kind: FailureKind, message: str) -> dict[str, Any]:
+    return {"failure": {"stage": stage, "kind": kind, "message": message}}
+
+
+def attempt(stage: Stage, action: Callable[[], Any]) -> Any:
+    """The action's value, or what went wrong with it as a failure."""
+    try:
+        return action()
+    except ChildTimeout as error:
+        return failure(stage, FailureKind.TIMEOUT, str(error))
+    except ChildRaised as error:
+        kind = FailureKind.COMPILE if stage is Stage.BUILD else FailureKind.CRASH
+        return failure(stage, kind, f"{error.kind}: {error}")
+    except ChildCrashed as error:
+        # Programs crash by SIGSEGV, SIGFPE and the like. SIGKILL comes from outside (an operator, the kernel short of
+        # memory), which says nothing about the program: try again.
+        kind = FailureKind.DEVICE_LOST if error.signal == _SIGKILL else FailureKind.CRASH
+        return failure(stage, kind, f"{error} {error.stderr[-_LAST_LINES:]}".strip())
+
+
+class Builder:
+    """Builds one candidate at a time.
+
+    Args:
+        cuda: it stands beside a GPU, and so loads what cuda candidates need before they come.
+    """
+
+    def __init__(self, cuda: bool) -> None:
+        self._module = "workers.build_cuda" if cuda else "workers.build"
+        self._child = WarmChild([self._module], {"TVM_NUM_THREADS": "1"}, _BUILD_MEMORY)
+        self._child.start()
+
+    def ping(self) -> dict[str, Any]:
+        return {"host": socket.gethostname(), "pid": os.getpid()}
+
+    def build(self, module_json: str, trace_json: str | None, target_json: str) -> dict[str, Any]:
+        """``{"artifact": …}`` or a failure."""
+        arguments = {"module_json": module_json, "trace_json": trace_json, "target_json": target_json}
+        return attempt(
+            Stage.BUILD,
+            lambda: {"artifact": self._child.call(f"{self._module}:build", arguments, BUILD_SECONDS)},
+        )
+
+
+class Measurer:
+    """The measuring slot of one device.
+
+    Args:
+        device: "cpu" or "cuda:N".
+        threads: what TVM's runtime is told to use.
+        backend: the module whose ``measure`` and ``race`` run in the child; tests put a simulated device here.
+    """
+
+    def __init__(self, device: str, threads: int, backend: str = "workers.timing") -> None:
+        self._kind, self._index = ("cuda", int(device.split(":")[1])) if device.startswith("cuda") else ("llvm", 0)
+        self._backend = backend
+        self._child = WarmChild(
+            [backend],
+            # TVM halves the cores it sees for hyper-threads that a virtual machine does not show.
+            {"TVM_NUM_THREADS": str(threads), "OMP_NUM_THREADS": str(threads)},
+        )
+        self._child.start()
+
+    def ping(self) -> dict[str, Any]:
+        return {"host": socket.gethostname(), "pid": os.getpid()}
+
+    def measure(self, args: list[Any], candidates: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """For each ``{"artifact", "cutoff"}``: ``{"run_secs": […]}`` or a failure, in order."""
+        results: list[dict[str, Any]] = []
+        while len(results) < len(candidates):
+            # A failure may end the child's batch; the rest goes on in a fresh one.
+            rest = candidates[len(results) :]
+            before = len(results)
+            ending = attempt(Stage.RUN, lambda rest=rest: self._measure_batch(args, rest, results))  # type: ignore[misc]
+            if ending is not None:
+                results.append(ending)
+            elif len(results) == before:
+                results.append(failure(Stage.RUN, FailureKind.CRASH, "the child ended without an answer"))
+        return results
+
+    def _measure_batch(self, args: list[Any], candidates: list[dict[str, Any]], results: list[dict[str, Any]]) -> None:
+        arguments = {
+            "target_kind": self._kind,
+            "device_index": self._index,
+            "args": args,
+            "candidates": candidates,
+        }
+        for value in self._child.stream(f"{self._backend}:measure", arguments, MEASURE_SECONDS):
+            if value is None:
+                continue
+            if "error" in value:
+                results.append(failure(Stage.RUN, FailureKind.CRASH, value["error"]))
+            else:
+                results.append(value)
+
+    def race(
+        self,
+        args: list[Any],
+        outputs: list[bool],
+        reference: dict[str, Any],
+        contenders: list[dict[str, Any]],
+        seed: int,
+    ) -> dict[str, Any]:
+        """``{"contenders": […]}`` as `workers.race.race` yields it, or a failure."""
+        arguments = {
+            "target_kind": self._kind,
+            "device_index": self._index,
+            "args": args,
+            "outputs": outputs,
+            "reference": reference,
+            "contenders": contenders,
+            "seed": seed,
+        }
+        return attempt(
+            Stage.CERTIFY, lambda: list(self._child.stream(f"{self._backend}:race", arguments, RACE_SECONDS))[-1]
+        )

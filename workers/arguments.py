@@ -1,0 +1,35 @@
+"""Arguments of a measured function on its device."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tvm
+
+from tuner.arrays import Array, index_bound, poison, random_array
+from tuner.types import TensorInfo
+
+
+def infos(args: Sequence[Sequence[Any]]) -> list[TensorInfo]:
+    """Wire form ``[[shape, dtype], …]`` as values."""
+    return [TensorInfo(tuple(shape), dtype) for shape, dtype in args]
+
+
+def draw(args: Sequence[TensorInfo], outputs: Sequence[bool], kind: str, seed: int) -> list[Array]:
+    """Host arrays: random inputs of a kind (see `tuner.arrays.DRAWS`), poison where ``outputs`` says write-only."""
+    rng = np.random.default_rng(seed)
+    bound = index_bound(args)
+    return [
+        poison(info) if output else random_array(info, kind, rng, bound)
+        for info, output in zip(args, outputs, strict=True)
+    ]
+
+
+def to_device(arrays: Sequence[Array], device: tvm.runtime.Device) -> list[tvm.runtime.Tensor]:
+    return [tvm.runtime.tensor(array, device=device) for array in arrays]
+
+
+def device_of(kind: str, index: int) -> tvm.runtime.Device:
+    return tvm.runtime.device("cuda", index) if kind == "cuda" else tvm.runtime.cpu(0)

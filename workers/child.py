@@ -1,0 +1,139 @@
+"""The warm child: a program of its own that imports TVM once and forks a fresh process for each request.
+
+Run as ``python -m workers.child MODULE…``; it speaks frames (see `workers.frames`) on the two descriptors named
+by its first arguments. A request names a generator function (``module:function``) and its keyword arguments; every
+value the function yields goes back as a frame and restarts the deadline. A crash, a hang or a kill costs the fork,
+not this program.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import importlib
+import os
+import resource
+import select
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from typing import Any
+
+from workers.frames import Closed, FrameReader, write_frame
+
+_PR_SET_PDEATHSIG = 1
+_STDERR_TAIL = 2000
+
+
+def main() -> None:
+    requests, replies = int(sys.argv[1]), int(sys.argv[2])
+    for name in sys.argv[3:]:
+        importlib.import_module(name)
+    write_frame(replies, {"ready": os.getpid()})
+    reader = FrameReader(requests)
+    while True:
+        try:
+            while (request := reader.pop()) is None:
+                reader.feed()
+            _serve(request, reader, requests, replies)
+        except (Closed, BrokenPipeError):
+            return  # the parent has gone
+
+
+def _serve(request: dict[str, Any], reader: FrameReader, requests: int, replies: int) -> None:
+    """Fork, relay what the fork yields, and say how it ended."""
+    scratch = tempfile.mkdtemp(prefix="loopwright-")
+    out, into = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(out)
+        os.close(requests)
+        os.close(replies)
+        _run(request, into, scratch)
+    os.close(into)
+    fork = FrameReader(out)
+    try:
+        ending = _relay(fork, out, requests, replies, request["deadline"])
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        _, status = os.waitpid(pid, 0)
+        os.close(out)
+        tail = _tail(os.path.join(scratch, "stderr"))
+        shutil.rmtree(scratch, ignore_errors=True)
+    if ending == "closed":
+        code = os.waitstatus_to_exitcode(status)
+        write_frame(replies, {"end": "crash", "signal": -code if code < 0 else 0, "exit": code, "stderr": tail})
+    else:
+        write_frame(replies, {"end": ending, "stderr": tail})
+
+
+def _relay(fork: FrameReader, out: int, requests: int, replies: int, deadline: float) -> str:
+    """Pass frames on until the fork is done. Returns "done", "timeout" or "closed"; raises Closed if the parent goes."""
+    until = time.monotonic() + deadline
+    while True:
+        readable, _, _ = select.select([out, requests], [], [], max(0.0, until - time.monotonic()))
+        if requests in readable:
+            # The parent sends nothing while a request runs: readable means that it has gone.
+            raise Closed
+        if not readable:
+            return "timeout"
+        try:
+            fork.feed()
+        except Closed:
+            return "closed"
+        while (value := fork.pop()) is not None:
+            if "done" in value:
+                return "done"
+            write_frame(replies, value)
+            until = time.monotonic() + deadline
+
+
+def _run(request: dict[str, Any], into: int, scratch: str) -> None:
+    """In the fork: limits, then the function. Never returns."""
+    try:
+        os.setpgid(0, 0)
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        _limit(request["memory_bytes"])
+        os.chdir(scratch)
+        os.environ["TMPDIR"] = tempfile.tempdir = scratch
+        stderr = os.open("stderr", os.O_WRONLY | os.O_CREAT, 0o600)
+        os.dup2(stderr, 1)
+        os.dup2(stderr, 2)
+        module, function = request["function"].split(":")
+        try:
+            for value in getattr(importlib.import_module(module), function)(**request["arguments"]):
+                write_frame(into, {"value": value})
+        except MemoryError:
+            write_frame(into, {"raised": "MemoryError", "message": "out of memory within the child's limit"})
+        except Exception as error:
+            write_frame(into, {"raised": type(error).__name__, "message": str(error)[-4000:]})
+        write_frame(into, {"done": True})
+    finally:
+        os._exit(0)
+
+
+def _limit(memory_bytes: int) -> None:
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if memory_bytes:
+        resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2**30, 2**30))
+
+
+def _tail(path: str) -> str:
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, os.path.getsize(path) - _STDERR_TAIL))
+            return file.read().decode(errors="replace")
+    except OSError:
+        return ""
+
+
+if __name__ == "__main__":
+    # Ctrl-C in a terminal reaches the whole foreground group; the parent decides when this process ends.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    main()

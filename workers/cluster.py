@@ -1,0 +1,139 @@
+"""The Ray cluster: starting or joining it, and keeping a measurer a device and some builders on every node.
+
+Actors are named and detached, so that any controller finds those that another one made, and they outlive it in a
+cluster. Ray restarts them where they die.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import ray
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from tuner.types import DeviceClass
+from workers.actors import Builder, Measurer
+from workers.warm_child import WarmChild
+
+NAMESPACE = "loopwright"
+_OBJECT_STORE_BYTES = 256 * 2**20
+_DETECT_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """One device of one node, with the actors that serve it."""
+
+    id: str
+    host: str
+    device: str
+    device_class: DeviceClass
+    measurer: str
+    builders: tuple[str, ...]
+
+
+def connect(address: str | None, data_dir: Path) -> None:
+    """Join the cluster at ``address``, or start one on this machine where it is None.
+
+    Raises ConnectionError where no cluster answers.
+    """
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    # Metrics and log forwarding would cost cores that are timed.
+    os.environ.setdefault("RAY_enable_metrics_collection", "0")
+    if address is None:
+        _private_token(data_dir)
+        ray.init(
+            address="local",
+            namespace=NAMESPACE,
+            include_dashboard=False,
+            log_to_driver=False,
+            object_store_memory=_OBJECT_STORE_BYTES,
+            configure_logging=False,
+        )
+    else:
+        ray.init(address=address, namespace=NAMESPACE, log_to_driver=False, configure_logging=False)
+
+
+def _private_token(data_dir: Path) -> None:
+    """Ray's own token file is world-readable; the embedded cluster gets one that is not."""
+    path = data_dir / "ray_token"
+    if not path.exists():
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
+            file.write(secrets.token_hex(32))
+    os.environ["RAY_AUTH_TOKEN_PATH"] = str(path)
+
+
+class Cluster:
+    """Keeps actors on every node."""
+
+    def __init__(self) -> None:
+        self._offers: dict[str, list[Offer]] = {}
+
+    def reconcile(self) -> list[Offer]:
+        """Offers of all live nodes; a node that is new gets its actors first. Quick where nothing changed."""
+        alive = {node["NodeID"]: node for node in ray.nodes() if node["Alive"]}
+        for gone in set(self._offers) - set(alive):
+            del self._offers[gone]
+        fresh = [node for node_id, node in alive.items() if node_id not in self._offers]
+        detected = ray.get([_detect.options(**_on(node["NodeID"])).remote() for node in fresh])
+        for node, devices in zip(fresh, detected, strict=True):
+            self._offers[node["NodeID"]] = _equip(node, devices)
+        return [offer for offers in self._offers.values() for offer in offers]
+
+    def ping(self, offer: Offer, timeout: float) -> bool:
+        """Whether the offer's measurer answers."""
+        try:
+            ray.get(ray.get_actor(offer.measurer, NAMESPACE).ping.remote(), timeout=timeout)
+        except (ray.exceptions.RayError, ValueError):
+            return False
+        return True
+
+
+def _on(node_id: str) -> dict[str, Any]:
+    """Options that pin a task or an actor to a node. It takes no logical CPU: the host lock governs the real ones."""
+    return {"num_cpus": 0, "scheduling_strategy": NodeAffinitySchedulingStrategy(node_id, soft=False)}
+
+
+@ray.remote(max_retries=2)
+def _detect() -> list[dict[str, Any]]:
+    child = WarmChild(["workers.detect"])
+    try:
+        devices: list[dict[str, Any]] = child.call("workers.detect:detect", {}, _DETECT_SECONDS)
+    finally:
+        child.close()
+    return devices
+
+
+def _equip(node: dict[str, Any], devices: list[dict[str, Any]]) -> list[Offer]:
+    node_id, host = node["NodeID"], node["NodeManagerHostname"]
+    cores = next(device["cores"] for device in devices if device["device"] == "cpu")
+    builders = tuple(f"builder-{node_id[:12]}-{i}" for i in range(cores))
+    cuda = any(device["device"].startswith("cuda") for device in devices)
+    for name in builders:
+        _actor(node_id, name, Builder).remote(cuda)
+    offers = []
+    for fields in devices:
+        device = fields.pop("device")
+        fields["features"] = tuple(fields["features"])
+        device_class = DeviceClass(**fields)
+        name = f"measurer-{node_id[:12]}-{device}"
+        _actor(node_id, name, Measurer).remote(device, device_class.threads)
+        offers.append(Offer(f"{node_id[:12]}/{device}", host, device, device_class, name, builders))
+    # An offer is made when its actors are up, so that nobody waits for imports in the middle of a job.
+    ray.get([ray.get_actor(name, NAMESPACE).ping.remote() for name in (*builders, *(o.measurer for o in offers))])
+    return offers
+
+
+def _actor(node_id: str, name: str, cls: type) -> Any:
+    return ray.remote(cls).options(
+        **_on(node_id),
+        name=name,
+        namespace=NAMESPACE,
+        lifetime="detached",
+        get_if_exists=True,
+        max_restarts=-1,
+    )

@@ -1,0 +1,185 @@
+"""What this machine offers: one device class for its CPU, one for each of its NVIDIA GPUs.
+
+Runs in a fork of a warm child, because asking for a GPU initialises CUDA.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import tvm
+from tvm.target import Target, codegen
+
+from tuner import ir
+
+# LLVM's names for processor generations, newest first, each with the CPU flags that prove it. LLVM's own detection
+# goes by model numbers, which virtual machines report wrongly; flags are what the code will run into.
+_GENERATIONS: dict[str, list[tuple[str, set[str]]]] = {
+    "GenuineIntel": [
+        ("sapphirerapids", {"amx_tile", "avx512_fp16", "avx512_bf16"}),
+        ("icelake-server", {"avx512_vbmi2", "avx512_vnni", "avx512f"}),
+        ("cascadelake", {"avx512_vnni", "avx512f"}),
+        ("skylake-avx512", {"avx512f", "avx512dq", "avx512bw", "avx512vl"}),
+        ("haswell", {"avx2", "fma", "bmi2"}),
+    ],
+    "AuthenticAMD": [
+        ("znver4", {"avx512f", "avx512_bf16", "avx512_vnni", "avx512_vbmi2"}),
+        ("znver3", {"avx2", "vaes", "vpclmulqdq", "fma"}),
+        ("znver2", {"avx2", "clwb", "fma"}),
+        ("znver1", {"avx2", "fma", "sha_ni"}),
+    ],
+}
+_LEVELS: list[tuple[str, set[str]]] = [
+    ("x86-64-v4", {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}),
+    ("x86-64-v3", {"avx2", "fma", "bmi1", "bmi2", "f16c"}),
+    ("x86-64-v2", {"sse4_2", "popcnt"}),
+]
+# LLVM lists advice to its scheduler among the features; code that follows it runs everywhere.
+_ADVICE = (
+    "slow-", "fast-", "faster-", "prefer-", "false-deps-", "tuning-", "no-bypass-", "allow-light-", "idivq-", "sbb-dep-",
+    "macrofusion", "branchfusion", "vzeroupper", "ermsb", "fsrm", "pconfig",
+)  # fmt: skip
+
+# Attributes that describe the machine rather than the code for it.
+_MACHINE = {
+    "num-cores", "max_shared_memory_per_block", "max_threads_per_block", "thread_warp_size", "registers_per_block",
+    "max_num_threads",
+}  # fmt: skip
+
+
+def detect() -> Iterator[list[dict[str, Any]]]:
+    """Yield the fields of a `tuner.types.DeviceClass` for each device, with ``device`` ("cpu" or "cuda:0")."""
+    yield [_cpu(), *_gpus()]
+
+
+def runtime_version() -> str:
+    return f"tvm {ir.TVM_VERSION}, llvm {codegen.llvm_version_major()}"
+
+
+def usable_cores() -> int:
+    """Physical cores that this process may use (one of each pair of hyper-threads)."""
+    allowed = len(os.sched_getaffinity(0))
+    physical, logical = psutil.cpu_count(logical=False), psutil.cpu_count(logical=True)
+    if physical and logical and logical >= 2 * physical:
+        return max(1, allowed * physical // logical)
+    return allowed
+
+
+def _cpu() -> dict[str, Any]:
+    vendor, flags = _cpuinfo()
+    cores = usable_cores()
+    target: dict[str, Any] = {"kind": "llvm", "num-cores": cores}
+    if platform.machine() in ("x86_64", "AMD64"):
+        target["mcpu"] = x86_generation(vendor, flags)
+        if "avx512f" in flags and not target["mcpu"].startswith("znver"):
+            # Most AVX-512 generations prefer 256-bit vectors in LLVM, which leaves half the width unused.
+            target["mattr"] = ["-prefer-256-bit"]
+    else:
+        target["mtriple"] = codegen.llvm_get_system_triple()
+        target["mcpu"] = codegen.llvm_get_system_cpu()
+    features = sorted(flags)
+    digest = hashlib.sha256(" ".join(features).encode()).hexdigest()[:8]
+    return {
+        "device": "cpu",
+        "target_json": ir.canonical_target(Target(target)),
+        "model": f"{vendor} {target['mcpu']} {digest}",
+        "features": features,
+        "cores": cores,
+        "threads": cores,
+        "runtime": runtime_version(),
+    }
+
+
+def x86_generation(vendor: str, flags: set[str]) -> str:
+    """The newest processor name whose instructions all appear in ``flags`` (names as in /proc/cpuinfo)."""
+    for name, needed in [*_GENERATIONS.get(vendor, []), *_LEVELS]:
+        if needed <= flags:
+            return name
+    return "x86-64"
+
+
+def _cpuinfo() -> tuple[str, set[str]]:
+    fields = dict(
+        (part.strip() for part in line.split(":", 1))
+        for line in Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines()
+        if ":" in line
+    )
+    vendor = fields.get("vendor_id") or fields.get("CPU implementer") or "unknown"
+    return vendor, set((fields.get("flags") or fields.get("Features") or "").split())
+
+
+def _gpus() -> list[dict[str, Any]]:
+    found = []
+    index = 0
+    while (device := tvm.runtime.device("cuda", index)).exist:
+        target = Target(
+            {
+                "kind": "cuda",
+                "arch": f"sm_{str(device.compute_version).replace('.', '')}",
+                "max_shared_memory_per_block": int(device.max_shared_memory_per_block),
+                "max_threads_per_block": int(device.max_threads_per_block),
+                "thread_warp_size": int(device.warp_size),
+                "registers_per_block": 65536,
+            }
+        )
+        found.append(
+            {
+                "device": f"cuda:{index}",
+                "target_json": ir.canonical_target(target),
+                "model": str(device.device_name),
+                "features": [f"compute {device.compute_version}"],
+                "cores": int(device.multi_processor_count),
+                "threads": 1,
+                "runtime": runtime_version(),
+            }
+        )
+        index += 1
+    return found
+
+
+def match(target: str, offers: list[str]) -> Iterator[dict[str, Any]]:
+    """Yield ``{"target", "offer"}``: a user's target as canonical JSON, and which of the offered targets' devices runs it.
+
+    ``offer`` is an index, or None. What rules need and the user left out (the number of cores, a GPU's limits) is taken
+    from the offer. Raises InvalidTarget.
+    """
+    wanted = ir.target_from(target)
+    text = ir.canonical_target(wanted)
+    for index, offer in enumerate(offers):
+        if runs_on(text, offer):
+            offered, own = json.loads(offer), json.loads(text)
+            filled = {name: value for name, value in offered.items() if name in _MACHINE} | own
+            yield {"target": ir.canonical_target(ir.target_from(filled)), "offer": index}
+            return
+    yield {"target": text, "offer": None}
+
+
+def runs_on(target_json: str, offer_json: str) -> bool:
+    """Whether code for a target runs on the device that offers ``offer_json``, and is worth calling its timing."""
+    target, offer = Target(json.loads(target_json)), Target(json.loads(offer_json))
+    if target.kind.name != offer.kind.name:
+        return False
+    if target.kind.name == "cuda":
+        return _arch(target) == _arch(offer)
+    same_machine = _triple(target).split("-")[0] == _triple(offer).split("-")[0]
+    return same_machine and _instructions(target) <= _instructions(offer)
+
+
+def _instructions(target: Target) -> set[str]:
+    """The instruction sets that code for an llvm target may use, in LLVM's names."""
+    return {name for name in map(str, codegen.llvm_get_cpu_features(target)) if not name.startswith(_ADVICE)}
+
+
+def _arch(target: Target) -> str:
+    return str(target.attrs.get("arch", "")).rstrip("af")
+
+
+def _triple(target: Target) -> str:
+    return str(target.attrs.get("mtriple", "")) or codegen.llvm_get_system_triple()

@@ -1,0 +1,225 @@
+"""The tuner's `Fleet` on Ray: candidates go to builders, what they build goes on to measurers, outcomes come back."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+import ray
+from ray.exceptions import ActorDiedError, RayActorError
+
+from tuner.errors import NoDevice, RaceFailed
+from tuner.ports import MeasureRequest, RaceEntry, RaceRequest, RaceResult
+from tuner.types import Failure, FailureKind, Measured, Outcome, Stage, TensorInfo
+from workers import host_lock
+from workers.cluster import NAMESPACE
+
+ATTEMPTS = 3
+"""How often a candidate is tried where the device or a process, not the candidate, was lost."""
+_BUILDS_PER_BUILDER = 2
+"""One that builds and one that waits, so that a builder never idles for a round trip."""
+_MEASURE_BATCH = 4
+_HOST_TARGET = '{"kind": "llvm"}'
+
+
+@dataclass(slots=True)
+class _Job:
+    request: MeasureRequest
+    attempts: int = 0
+    artifact: dict[str, Any] | None = None
+
+
+class _Pool:
+    """Actors of one kind with the number of calls each has in flight; those that died for good leave."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = names
+        self.load: dict[Any, int] = {ray.get_actor(name, NAMESPACE): 0 for name in names}
+
+    def idlest(self, limit: int) -> Any | None:
+        """The actor with the least in flight, if it has fewer than ``limit``. Raises NoDevice where none is left."""
+        if not self.load:
+            raise NoDevice(f"all of {', '.join(self._names)} died; the job goes on when a machine joins")
+        actor = min(self.load, key=self.load.__getitem__)
+        return actor if self.load[actor] < limit else None
+
+    def done(self, actor: Any, error: Exception | None) -> None:
+        if actor in self.load:
+            self.load[actor] -= 1
+            if isinstance(error, ActorDiedError):
+                del self.load[actor]
+
+
+class RayFleet:
+    """See `tuner.ports.Fleet`. ``measurers`` are actor names with the worker's name for the ledger."""
+
+    def __init__(self, target_json: str, builders: Sequence[str], measurers: dict[str, str]) -> None:
+        self._target_json = target_json
+        self._workers = measurers
+        self._builders = _Pool(builders)
+        self._measurers = _Pool(list(measurers))
+        self._names = {ray.get_actor(name, NAMESPACE): worker for name, worker in measurers.items()}
+        self._to_build: deque[_Job] = deque()
+        self._to_measure: deque[_Job] = deque()
+        self._calls: dict[Any, tuple[Any, list[_Job]]] = {}
+        self._finished: list[tuple[str, Outcome]] = []
+
+    @property
+    def slots(self) -> int:
+        return max(8, _BUILDS_PER_BUILDER * len(self._builders.load) + _MEASURE_BATCH * len(self._measurers.load))
+
+    def submit(self, request: MeasureRequest) -> None:
+        self._to_build.append(_Job(request))
+        self._dispatch()
+
+    def collect(self, timeout: float) -> list[tuple[str, Outcome]]:
+        until = time.monotonic() + timeout
+        while not self._finished and self._calls:
+            ready, _ = ray.wait(list(self._calls), num_returns=1, timeout=max(0.0, until - time.monotonic()))
+            if not ready:
+                break
+            self._absorb(ready[0])
+            self._dispatch()
+        finished, self._finished = self._finished, []
+        return finished
+
+    def busy(self) -> AbstractContextManager[None]:
+        return host_lock.busy()
+
+    def race(self, request: RaceRequest) -> RaceResult:
+        reference, baseline, *built = self._build_all(request)
+        for artifact in (reference, baseline):
+            if "failure" in artifact:
+                raise RaceFailed(artifact["failure"]["message"])
+        keys = list(request.contenders)
+        errors = {k: b["failure"]["message"] for k, b in zip(keys, built, strict=True) if "failure" in b}
+        standing = [(k, b["artifact"]) for k, b in zip(keys, built, strict=True) if "artifact" in b]
+        results = self._run_race(request, reference["artifact"], [baseline["artifact"], *(a for _, a in standing)])
+        if results is None:
+            # Some contender takes the whole process down: race each alone to find out which.
+            alone = {k: self._run_race(request, reference["artifact"], [baseline["artifact"], a]) for k, a in standing}
+            errors |= {k: "it ended the process that raced it" for k, found in alone.items() if found is None}
+            standing = [(k, a) for k, a in standing if alone[k] is not None]
+            results = self._run_race(request, reference["artifact"], [baseline["artifact"], *(a for _, a in standing)])
+            if results is None:
+                raise RaceFailed("the unscheduled program ended the process that raced it")
+        entries = [_entry(value) for value in results]
+        if entries[0].error is not None:
+            raise RaceFailed(entries[0].error)
+        contenders = {k: entry for (k, _), entry in zip(standing, entries[1:], strict=True)}
+        contenders |= {k: RaceEntry((), 0.0, 0.0, error) for k, error in errors.items()}
+        return RaceResult(entries[0], contenders)
+
+    def _build_all(self, request: RaceRequest) -> list[dict[str, Any]]:
+        """Reference (the unscheduled program for the host), baseline, contenders: artifacts or failures, in order."""
+        wanted: list[tuple[str | None, str]] = [(None, self._target_json)]
+        wanted += [(trace, self._target_json) for trace in request.contenders.values()]
+        if '"kind": "llvm"' not in self._target_json:
+            wanted.insert(0, (None, _HOST_TARGET))
+        built = [self._retry(self._builders, "build", request.module_json, trace, target) for trace, target in wanted]
+        # On llvm the baseline is the unscheduled program, and so the reference as well.
+        return built if len(built) == len(request.contenders) + 2 else [built[0], *built]
+
+    def _run_race(
+        self, request: RaceRequest, reference: dict[str, Any], artifacts: list[dict[str, Any]]
+    ) -> list[dict[str, Any]] | None:
+        """Results by artifact, or None where the racing process died."""
+        answer = self._retry(
+            self._measurers, "race", _wire(request.args), list(request.outputs), reference, artifacts, request.seed
+        )
+        return answer.get("contenders")
+
+    def _retry(self, pool: _Pool, method: str, *arguments: Any) -> dict[str, Any]:
+        """Call an actor, again where it or its child was lost from outside. Raises NoDevice when attempts are spent."""
+        for _ in range(ATTEMPTS):
+            actor = pool.idlest(1_000_000)
+            pool.load[actor] += 1
+            try:
+                answer: dict[str, Any] = ray.get(getattr(actor, method).remote(*arguments))
+            except RayActorError as error:
+                pool.done(actor, error)
+                continue
+            pool.done(actor, None)
+            if answer.get("failure", {}).get("kind") != FailureKind.DEVICE_LOST:
+                return answer
+        raise NoDevice(f"{method} was lost {ATTEMPTS} times in a row")
+
+    def _dispatch(self) -> None:
+        while self._to_measure and (actor := self._measurers.idlest(1)) is not None:
+            batch = self._batch()
+            candidates = [{"artifact": job.artifact, "cutoff": job.request.cutoff} for job in batch]
+            self._measurers.load[actor] += 1
+            self._calls[actor.measure.remote(_wire(batch[0].request.args), candidates)] = (actor, batch)
+        while self._to_build and (actor := self._builders.idlest(_BUILDS_PER_BUILDER)) is not None:
+            job = self._to_build.popleft()
+            self._builders.load[actor] += 1
+            reference = actor.build.remote(job.request.module_json, job.request.trace_json, self._target_json)
+            self._calls[reference] = (actor, [job])
+
+    def _batch(self) -> list[_Job]:
+        """The next few jobs whose arguments are alike: one fork measures them with the same buffers."""
+        batch = [self._to_measure.popleft()]
+        while self._to_measure and len(batch) < _MEASURE_BATCH and self._to_measure[0].request.args == batch[0].request.args:
+            batch.append(self._to_measure.popleft())
+        return batch
+
+    def _absorb(self, reference: Any) -> None:
+        actor, jobs = self._calls.pop(reference)
+        measuring = actor in self._names
+        pool = self._measurers if measuring else self._builders
+        stage = Stage.RUN if measuring else Stage.BUILD
+        try:
+            answer = ray.get(reference)
+        except RayActorError as error:
+            pool.done(actor, error)
+            for job in jobs:
+                self._lost(job, stage, f"the {stage} process died")
+            return
+        pool.done(actor, None)
+        if not measuring:
+            self._built(jobs[0], answer)
+            return
+        worker = self._names[actor]
+        for job, result in zip(jobs, answer, strict=True):
+            if "failure" in result:
+                self._failed(job, result["failure"], worker)
+            else:
+                self._finished.append((job.request.key, Measured(tuple(result["run_secs"]), worker)))
+
+    def _built(self, job: _Job, answer: dict[str, Any]) -> None:
+        if "failure" in answer:
+            self._failed(job, answer["failure"], None)
+        else:
+            job.artifact = answer["artifact"]
+            self._to_measure.append(job)
+
+    def _failed(self, job: _Job, found: dict[str, Any], worker: str | None) -> None:
+        if found["kind"] == FailureKind.DEVICE_LOST:
+            self._lost(job, Stage(found["stage"]), found["message"])
+            return
+        outcome = Failure(Stage(found["stage"]), FailureKind(found["kind"]), found["message"], worker)
+        self._finished.append((job.request.key, outcome))
+
+    def _lost(self, job: _Job, stage: Stage, message: str) -> None:
+        job.attempts += 1
+        if job.attempts < ATTEMPTS:
+            (self._to_measure if stage is Stage.RUN else self._to_build).append(job)
+        else:
+            self._finished.append((job.request.key, Failure(stage, FailureKind.DEVICE_LOST, message)))
+
+
+def _wire(args: Sequence[TensorInfo]) -> list[Any]:
+    return [[list(info.shape), info.dtype] for info in args]
+
+
+def _entry(value: dict[str, Any]) -> RaceEntry:
+    return RaceEntry(
+        tuple(value.get("run_secs", ())),
+        value["max_abs_error"],
+        value["max_rel_error"],
+        value.get("error") or value.get("wrong"),
+    )

@@ -1,0 +1,52 @@
+"""Length-prefixed JSON over pipes: how a parent, its warm child and the child's forks talk."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+from typing import Any
+
+_HEADER = struct.Struct("!I")
+MAX_FRAME = 256 * 2**20
+"""Bytes. A longer frame means that the peer is not speaking this protocol."""
+
+
+class Closed(Exception):
+    """The peer has gone."""
+
+
+def write_frame(fd: int, value: Any) -> None:
+    data = json.dumps(value).encode()
+    view = memoryview(_HEADER.pack(len(data)) + data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+class FrameReader:
+    """Collects bytes from a file descriptor and hands out whole frames; never blocks for the rest of one."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._buffer = bytearray()
+
+    def feed(self) -> None:
+        """Read what is there (call when the descriptor is readable). Raises Closed at the end."""
+        data = os.read(self._fd, 1 << 20)
+        if not data:
+            raise Closed
+        self._buffer += data
+
+    def pop(self) -> Any:
+        """The next whole frame, or None. Raises Closed on a length that cannot be."""
+        if len(self._buffer) < _HEADER.size:
+            return None
+        (length,) = _HEADER.unpack_from(self._buffer)
+        if length > MAX_FRAME:
+            raise Closed
+        end = _HEADER.size + length
+        if len(self._buffer) < end:
+            return None
+        value = json.loads(self._buffer[_HEADER.size : end])
+        del self._buffer[:end]
+        return value

@@ -1,0 +1,60 @@
+"""Taking the time of candidates. Runs in a fork of a warm child, one fork for a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from workers import host_lock
+from workers.arguments import device_of, draw, infos, to_device
+from workers.build import FUNCTION, load
+
+SAMPLES = 5
+SAMPLE_SECONDS = 0.004
+"""A sample is the mean of as many calls as fill this: long against the clock's and the pool's jitter."""
+
+
+def measure(
+    target_kind: str, device_index: int, args: list[Any], candidates: list[dict[str, Any]]
+) -> Iterator[dict[str, Any] | None]:
+    """For each candidate yield None (about to be timed), then ``{"run_secs": […]}`` or ``{"error": message}``.
+
+    A candidate is ``{"artifact", "cutoff"}``. One slower than ``cutoff`` (seconds, or None) after the first sample is
+    not sampled further: its place is known well enough. On cuda an error ends the batch, for the context may be dead.
+    """
+    device = device_of(target_kind, device_index)
+    information = infos(args)
+    arguments = to_device(draw(information, [False] * len(information), "normal", 0), device)
+    for position, candidate in enumerate(candidates):
+        try:
+            module = load(candidate["artifact"], f"candidate{position}")
+
+            def run(number: int, module: Any = module) -> float:
+                timer = module.time_evaluator(FUNCTION, device, number=number, repeat=1)
+                return float(timer(*arguments).results[0])
+
+            module[FUNCTION]  # generates machine code, which is not to disturb anybody's timing
+            # Waiting for the host may take as long as somebody else's timing: the deadline starts after it.
+            with host_lock.quiet():
+                yield None
+                samples = sample(run, candidate["cutoff"])
+            yield {"run_secs": samples}
+        except Exception as error:
+            yield {"error": str(error)[-2000:]}
+            if target_kind == "cuda":
+                return
+
+
+def sample(run: Callable[[int], float], cutoff: float | None) -> list[float]:
+    """Seconds per call: 1 sample for a program beyond the cutoff, otherwise `SAMPLES`, after one warm-up call.
+
+    ``run(n)`` returns the mean of n calls after one call that is not counted.
+    """
+    first = run(1)
+    if cutoff is not None and first > 2 * cutoff:
+        return [first]
+    number = max(1, round(SAMPLE_SECONDS / first)) if first > 0 else 1
+    samples = [run(number)]
+    if cutoff is not None and samples[0] > cutoff:
+        return samples
+    return samples + [run(number) for _ in range(SAMPLES - 1)]

@@ -1,0 +1,167 @@
+"""The parent's side of a warm child: deadlines, and killing whole process trees."""
+
+from __future__ import annotations
+
+import os
+import select
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from workers.frames import Closed, FrameReader, write_frame
+
+_CHECKOUT = str(Path(__file__).resolve().parent.parent)
+_START_SECONDS = 120.0
+"""For the imports, on a machine that is busy."""
+_GRACE_SECONDS = 10.0
+"""The child enforces a request's deadline itself; this much later it is itself held to be stuck."""
+
+
+class ChildTimeout(Exception):
+    """The function yielded nothing within its deadline and was killed."""
+
+
+class ChildCrashed(Exception):
+    """The function's process died. ``signal`` is 0 where it exited by itself."""
+
+    def __init__(self, signal: int, stderr: str) -> None:
+        super().__init__(f"died by signal {signal}" if signal else "exited without an answer")
+        self.signal = signal
+        self.stderr = stderr
+
+
+class ChildRaised(Exception):
+    """The function raised; ``kind`` is the exception's class name."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class WarmChild:
+    """A kept-warm child that runs functions in forks. Thread-safe: one request at a time.
+
+    Args:
+        preload: modules that the child imports before it takes requests.
+        env: environment variables set on top of a minimal environment (thread counts, say).
+        memory_bytes: limit on the data segment of each fork; 0 for none.
+    """
+
+    def __init__(self, preload: list[str], env: dict[str, str] | None = None, memory_bytes: int = 0) -> None:
+        self._preload = preload
+        self._env = env or {}
+        self._memory_bytes = memory_bytes
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it now, so that the first request does not wait for the imports."""
+        with self._lock:
+            self._ensure()
+
+    def call(self, function: str, arguments: dict[str, Any], deadline: float) -> Any:
+        """The only value that ``function`` yields; see `stream` for errors."""
+        values = list(self.stream(function, arguments, deadline))
+        if len(values) != 1:
+            raise ChildCrashed(0, f"{function} yielded {len(values)} values instead of one")
+        return values[0]
+
+    def stream(self, function: str, arguments: dict[str, Any], deadline: float) -> Iterator[Any]:
+        """Run ``module:function`` in a fresh fork and hand on what it yields.
+
+        ``deadline`` (seconds) holds for each value. Raises ChildTimeout, ChildCrashed, ChildRaised.
+        """
+        with self._lock:
+            self._ensure()
+            request = {
+                "function": function,
+                "arguments": arguments,
+                "deadline": deadline,
+                "memory_bytes": self._memory_bytes,
+            }
+            finished = False
+            try:
+                write_frame(self._requests, request)
+                while True:
+                    frame = self._next(deadline + _GRACE_SECONDS)
+                    if "value" in frame:
+                        yield frame["value"]
+                    elif "raised" in frame:
+                        raised = ChildRaised(frame["raised"], frame["message"])
+                        self._next(_GRACE_SECONDS)
+                        finished = True
+                        raise raised
+                    else:
+                        finished = True
+                        break
+            except (Closed, BrokenPipeError) as error:
+                raise ChildCrashed(9, "the warm child itself was killed") from error
+            finally:
+                if not finished:
+                    self._kill()
+        if frame["end"] == "timeout":
+            raise ChildTimeout(f"no answer within {deadline:g} s")
+        if frame["end"] == "crash":
+            raise ChildCrashed(frame["signal"], frame["stderr"])
+
+    def close(self) -> None:
+        with self._lock:
+            self._kill()
+
+    def _ensure(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            return
+        self._kill()
+        child_in, self._requests = os.pipe()
+        self._replies, child_out = os.pipe()
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "workers.child", str(child_in), str(child_out), *self._preload],
+            pass_fds=(child_in, child_out),
+            stdin=subprocess.DEVNULL,
+            cwd=_CHECKOUT,
+            env={"PATH": os.environ.get("PATH", ""), "HOME": os.environ.get("HOME", "/"), **self._env},
+            start_new_session=True,
+        )
+        os.close(child_in)
+        os.close(child_out)
+        self._reader = FrameReader(self._replies)
+        try:
+            self._next(_START_SECONDS)
+        except Closed as error:
+            self._kill()
+            raise ChildCrashed(0, "the warm child did not start; its message is in the log above") from error
+
+    def _next(self, seconds: float) -> Any:
+        until = time.monotonic() + seconds
+        while (frame := self._reader.pop()) is None:
+            readable, _, _ = select.select([self._replies], [], [], max(0.0, until - time.monotonic()))
+            if not readable:
+                self._kill()
+                raise ChildTimeout(f"the child did not answer within {seconds:g} s")
+            self._reader.feed()
+        return frame
+
+    def _kill(self) -> None:
+        """Kill the child and everything it started, and reap it."""
+        if self._process is None:
+            return
+        try:
+            tree = psutil.Process(self._process.pid).children(recursive=True)
+        except psutil.NoSuchProcess:
+            tree = []
+        self._process.kill()
+        for process in tree:
+            try:
+                process.kill()
+            except psutil.NoSuchProcess:
+                continue
+        self._process.wait()
+        os.close(self._requests)
+        os.close(self._replies)
+        self._process = None
