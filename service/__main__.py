@@ -1,4 +1,4 @@
-"""``python -m service``: the whole service; with ``migrate``, ``api`` or ``controller`` first, that part of it alone."""
+"""``python -m service``: the whole service; with ``migrate``, ``api`` or ``controller`` first, that part alone."""
 
 from __future__ import annotations
 

@@ -22,7 +22,8 @@ class BodyLimit:
             ProblemError(
                 413,
                 "body-too-large",
-                f"The body is over {self._limit // 2**20} MiB. Submit the module without its weights: schedules do not depend on them.",
+                f"The body is over {self._limit / 2**20:g} MiB. "
+                "Submit the module without its weights: schedules do not depend on them.",
             )
         )
         announced = dict(scope["headers"]).get(b"content-length", b"0")

@@ -38,8 +38,8 @@ def authorised(request: Request) -> None:
         raise ProblemError(
             401,
             "unauthorised",
-            "Send the service's token as 'Authorization: Bearer TOKEN'. It stands in the URL that the service printed and "
-            "in the file 'token' of its data directory; 'loopwright login' saves it.",
+            "Send the service's token as 'Authorization: Bearer TOKEN'. It stands in the URL that the service printed "
+            "and in the file 'token' of its data directory; 'loopwright login' saves it.",
             headers={"WWW-Authenticate": "Bearer"},
         )
 

@@ -27,7 +27,7 @@ from workers.cluster import Cluster, Offer, connect
 _POLL_SECONDS = 0.1
 _HEARTBEAT_SECONDS = 5.0
 MAX_ATTEMPTS = 10
-"""Claims of one job. Restarts of the service cost one each; a job that keeps killing its loop must not go on for ever."""
+"""Claims of one job. A restart of the service costs one; a job that kills its loop must not be claimed for ever."""
 
 log = logging.getLogger("loopwright.controller")
 
@@ -142,7 +142,7 @@ class Controller:
 
 
 def same_machine(offered: DeviceClass, wanted: DeviceClass) -> bool:
-    """Whether two device classes differ in nothing but the target: a user's own target is measured on the same machines."""
+    """Whether two device classes differ in nothing but the target: a user's own is measured on the same machines."""
     return replace(offered, target_json=wanted.target_json) == wanted
 
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 
 from db import Database, LeaseLost
-from db.views import ClaimedJob, TaskView
+from db.views import AnsweredFrom, ClaimedJob, TaskView
 from service.answers import answer_known, finish, open_tasks
 from service.ledger import DatabaseLedger, budget_per_task
 from tuner import errors
@@ -61,7 +61,7 @@ class JobRunner:
 
     def _take(self, claimed: ClaimedJob, task: TaskView, total: int) -> bool:
         """Whether this job tunes the task now; otherwise it was answered, or is joined with another job's search."""
-        source = "joined" if task.state == "joined" else "database"
+        source: AnsweredFrom = "joined" if task.state == "joined" else "database"
         if task.state != "running" and answer_known(self._db, claimed, task, total, source):
             return False
         if self._db.tasks.try_start(task.id, claimed.lease_token):

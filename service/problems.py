@@ -42,7 +42,7 @@ def answer(error: ProblemError) -> JSONResponse:
 
 def install(app: FastAPI) -> None:
     """Make the app answer with problems, whatever goes wrong."""
-    app.add_exception_handler(ProblemError, lambda _, error: answer(error))  # type: ignore[arg-type]
+    app.add_exception_handler(ProblemError, lambda _, error: answer(error))
     app.add_exception_handler(RequestValidationError, _invalid)  # type: ignore[arg-type]
     app.add_exception_handler(HTTPException, _http)  # type: ignore[arg-type]
     app.add_exception_handler(NotFound, lambda _, error: answer(ProblemError(404, "not-found", f"There is {error}.")))

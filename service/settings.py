@@ -7,10 +7,9 @@ import os
 import secrets
 import socket
 from pathlib import Path
-from typing import Annotated
 
 from pydantic import Field
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings import BaseSettings, SettingsConfigDict
 
 DEFAULT_DATA_DIR = Path.home() / ".local" / "share" / "loopwright"
 
@@ -27,8 +26,6 @@ class Settings(BaseSettings):
     ray_address: str | None = None
     token: str | None = None
     max_body_bytes: int = Field(default=32 * 2**20, gt=0)
-    simulate: Annotated[str | None, NoDecode] = None
-    """Module of a simulated device, offered beside the real ones; for tests of machines that are not there."""
 
     @property
     def database(self) -> str:
@@ -50,9 +47,9 @@ class Settings(BaseSettings):
         return {f"LOOPWRIGHT_{name.upper()}": str(value) for name, value in values.items()}
 
 
-def read_settings(arguments: list[str]) -> Settings:
+def read_settings(arguments: list[str], prog: str = "scripts/serve") -> Settings:
     """Settings from the command line, over those from the environment. Exits with status 2 on a wrong option."""
-    parser = argparse.ArgumentParser(prog="scripts/serve", description="Run the Loopwright service.")
+    parser = argparse.ArgumentParser(prog=prog, description="Run the Loopwright service.")
     parser.add_argument("--host", help="address to listen on (default 127.0.0.1)")
     parser.add_argument("--port", type=int, help="port to listen on (default 8080)")
     parser.add_argument("--data-dir", type=Path, help=f"database, token and logs (default {DEFAULT_DATA_DIR})")

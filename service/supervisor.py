@@ -114,8 +114,8 @@ class Supervisor:
             if (status := process.poll()) is not None:
                 log = self._settings.data_dir / f"{role}.log"
                 raise ServeError(
-                    f"the {role} process ended (status {status}), and so the service ends; nothing is lost, start it again. "
-                    f"The end of {log}:\n{_tail(log)}"
+                    f"the {role} process ended (status {status}), and so the service ends; nothing is lost, "
+                    f"start it again. The end of {log}:\n{_tail(log)}"
                 )
 
     def _stop(self) -> None:

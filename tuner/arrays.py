@@ -47,7 +47,7 @@ def random_array(info: TensorInfo, draw: str, rng: np.random.Generator, index_bo
     if np.issubdtype(dtype, np.integer):
         if dtype.itemsize >= 4:
             return rng.integers(0, index_bound, info.shape).astype(dtype)
-        limits = np.iinfo(dtype)
+        limits = np.iinfo(info.dtype)
         return rng.integers(limits.min, limits.max, info.shape, endpoint=True).astype(dtype)
     if draw == "normal":
         return rng.standard_normal(info.shape, dtype=np.float32).astype(dtype)
@@ -60,8 +60,8 @@ def poison(info: TensorInfo) -> Array:
     if info.dtype == "bool":
         return np.ones(info.shape, dtype=dtype)
     if np.issubdtype(dtype, np.integer):
-        return np.full(info.shape, np.iinfo(dtype).max - 12, dtype=dtype)
-    return np.full(info.shape, np.nan, dtype=dtype)
+        return np.full(info.shape, np.iinfo(info.dtype).max - 12).astype(dtype)
+    return np.full(info.shape, np.nan).astype(dtype)
 
 
 def index_bound(args: Sequence[TensorInfo]) -> int:
@@ -80,7 +80,7 @@ class Comparison:
 
 
 def compare(result: Array, reference: Array, rtol: float) -> Comparison:
-    """Whether |result - reference| <= rtol * (|reference| + max|reference|) everywhere; NaN equals NaN, shapes are alike."""
+    """Whether |result - reference| <= rtol * (|reference| + max|reference|) everywhere; NaN equals NaN."""
     if rtol == 0.0:
         wrong = result != reference
         difference = np.abs(result.astype(np.float64) - reference.astype(np.float64))

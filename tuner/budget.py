@@ -17,9 +17,14 @@ _OPTIMISM = 0.5
 
 @dataclass(slots=True)
 class Progress:
-    """How one task's search went so far. ``curve[i]`` is the best latency (seconds) after trial i+1, inf before any."""
+    """How one task's search went so far.
+
+    ``baseline`` is the latency (seconds) of the unscheduled function, ``curve[i]`` the best one after trial i+1; inf
+    where there is none yet.
+    """
 
     weight: int
+    baseline: float = float("inf")
     curve: list[float] = field(default_factory=list)
     proposed: int = 0
     exhausted: bool = False
@@ -29,14 +34,15 @@ class Progress:
         self.curve.append(best if latency is None else min(best, latency))
 
     def promise(self) -> float:
-        """Seconds of model time that the next trial may save; infinite before the first finished trial."""
-        if not self.curve or self.curve[-1] == float("inf"):
-            return float("inf") if self.proposed == 0 else self.weight / self.proposed
-        best = self.curve[-1]
-        past = self.curve[max(0, len(self.curve) - _WINDOW)]
-        span = min(len(self.curve), _WINDOW)
-        gain = (past - best) / past / span if past != float("inf") else 0.0
-        return self.weight * best * max(gain, _OPTIMISM / max(self.proposed, 1))
+        """Seconds of model time that the next trial may save; infinite before the first trial."""
+        if self.proposed == 0:
+            return float("inf")
+        recent = [self.baseline, *self.curve][-_WINDOW:]
+        past, best = min(recent[0], self.baseline), min(recent[-1], self.baseline)
+        if best == float("inf"):
+            return self.weight / self.proposed
+        gain = (past - best) / past / len(recent) if past != float("inf") else 0.0
+        return self.weight * best * max(gain, _OPTIMISM / self.proposed)
 
 
 def next_task(tasks: Sequence[Progress]) -> int | None:

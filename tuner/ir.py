@@ -60,6 +60,9 @@ def load_intrinsics(target_kind: str) -> None:
 def tune_context(mod: tvm.IRModule, target: Target, space: Any, seed: int) -> ms.TuneContext:
     """A TuneContext on one thread (the host's other cores belong to builders); ``seed`` in [1, 2^31-1]."""
     load_intrinsics(target.kind.name)
+    if target.kind.name == "llvm" and "num-cores" not in target.attrs:
+        # TVM's rules ask how many there are, to split parallel loops into 16 parts a core.
+        target = Target({**json.loads(canonical_target(target)), "num-cores": 1})
     return ms.TuneContext(mod=mod, target=target, space_generator=space, rand_state=seed, num_threads=1)
 
 
@@ -81,7 +84,9 @@ def wrap(func: tvm.tirx.PrimFunc) -> tvm.IRModule:
 
     It is a copy: a schedule of a module that nobody else holds changes statements in place, shared ones included.
     """
-    return tvm.IRModule({"main": tvm.s_tir.renew_defs(func).with_attr("global_symbol", "main").with_attr("tirx.noalias", True)})
+    return tvm.IRModule(
+        {"main": tvm.s_tir.renew_defs(func).with_attr("global_symbol", "main").with_attr("tirx.noalias", True)}
+    )
 
 
 def digest(mod: tvm.IRModule) -> str:
@@ -238,8 +243,8 @@ def write_only(func: tvm.tirx.PrimFunc) -> tuple[bool, ...]:
     """For each parameter, whether the function writes it without reading it first (as its blocks declare)."""
     blocks: list[tvm.s_tir.SBlock] = []
     tvm_ffi.structural_walk(func.body, (tvm.s_tir.SBlock, blocks.append), order="post")
-    reads = [region.source for block in blocks if block.name_hint != "root" for region in block.reads]
-    writes = [region.source for block in blocks if block.name_hint != "root" for region in block.writes]
+    reads = [region.source for block in blocks for region in block.reads]
+    writes = [region.source for block in blocks for region in block.writes]
     return tuple(
         any(param.same_as(buffer) for buffer in writes) and not any(param.same_as(buffer) for buffer in reads)
         for param in func.params

@@ -49,7 +49,7 @@ def apply(module_json: str, target_json: str, traces: dict[str, str | None]) -> 
         applied.append(name)
         trace = traces[key]
         if trace is not None:
-            scheduled = ir.apply_trace_json(workload, trace).mod["main"].with_attr("tirx.is_scheduled", True)
+            new = ir.apply_trace_json(workload, trace).mod["main"].with_attr("tirx.is_scheduled", True)
             symbol = func.attrs.get("global_symbol") if func.attrs else None
-            mod[var] = scheduled.with_attr("global_symbol", symbol) if symbol else scheduled.without_attr("global_symbol")
+            mod[var] = new.with_attr("global_symbol", symbol) if symbol else new.without_attr("global_symbol")
     yield {"module_json": ir.module_to_json(mod), "applied": applied, "missed": missed}

@@ -13,7 +13,7 @@ from typing import Any
 import tvm
 
 from tuner import ir
-from tuner.errors import InvalidModule, InvalidSpace
+from tuner.errors import InvalidModule, InvalidSpace, TunerError
 from tuner.guard.module import load_module_json
 from tuner.guard.tvmscript import check_tvmscript
 from tuner.space.user import user_space
@@ -51,7 +51,9 @@ def parse(
     mod = bind_shapes(read_module(fmt, data), shapes or {})
     try:
         found = extract_tasks(mod, target)
-    except tvm.error.TVMError as error:
+    except TunerError:
+        raise
+    except Exception as error:  # TVM's passes raise whatever the module makes them meet.
         raise InvalidModule(f"TVM cannot lower this module: {_diagnosis(error)}") from error
     space_json = None
     if space is not None:

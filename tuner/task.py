@@ -25,20 +25,22 @@ class Tasks:
 
 
 def bind_shapes(mod: tvm.IRModule, shapes: dict[str, int]) -> tvm.IRModule:
-    """Bind symbolic extents by name, in Relax functions and PrimFuncs alike. Raises InvalidModule for unknown names."""
+    """Bind symbolic extents by name, in Relax functions and PrimFuncs alike.
+
+    Raises InvalidModule for names that the module does not have, and for extents below 1.
+    """
     if not shapes:
         return mod
-    if has_relax(mod):
-        known = {str(v.name) for f in mod.functions.values() if isinstance(f, relax.Function) for v in _symbols(f)}
-        _require_known(shapes, known)
-        return relax.transform.BindSymbolicVars(shapes)(mod)
-    bound = {
-        var: _specialise(func, shapes) if isinstance(func, tvm.tirx.PrimFunc) else func
-        for var, func in mod.functions.items()
-    }
-    known = {str(d.name) for f in mod.functions.values() for p in f.params for d in _shape(p) if _is_var(d)}
-    _require_known(shapes, known)
-    return tvm.IRModule(bound)
+    if empty := sorted(name for name, extent in shapes.items() if extent < 1):
+        raise InvalidModule(f"shapes gives {', '.join(empty)} less than one element; give the extent to tune for")
+    in_relax = {str(v.name) for f in mod.functions.values() if isinstance(f, relax.Function) for v in _symbols(f)}
+    in_tir = {str(e.name) for f in mod.functions.values() for e in _symbolic_extents(f)}
+    _require_known(shapes, in_relax | in_tir)
+    bound = mod.clone()
+    for var, func in mod.functions.items():
+        if isinstance(func, tvm.tirx.PrimFunc):
+            bound[var] = _specialise(func, shapes)
+    return relax.transform.BindSymbolicVars({n: e for n, e in shapes.items() if n in in_relax})(bound)
 
 
 def extract_tasks(mod: tvm.IRModule, target: Target) -> Tasks:
@@ -47,6 +49,10 @@ def extract_tasks(mod: tvm.IRModule, target: Target) -> Tasks:
     A Relax module is legalised, folded and fused first. Raises InvalidModule where a function calls out, where a
     shape is symbolic, and where nothing can be tuned.
     """
+    # Folding compiles and runs functions, so the submitted ones are checked before any pass sees them.
+    for var, func in mod.functions.items():
+        if isinstance(func, tvm.tirx.PrimFunc):
+            _check_callouts(str(var.name_hint), func)
     if has_relax(mod):
         with target:
             mod = relax.get_pipeline("zero")(mod)
@@ -64,11 +70,7 @@ def extract_tasks(mod: tvm.IRModule, target: Target) -> Tasks:
     notes: list[str] = []
     tasks: dict[str, TaskSpec] = {}
     for name, func, weight in found:
-        if findings := check_callouts(func):
-            raise InvalidModule(
-                f"function {name} calls out of itself ({'; '.join(findings)}); a tunable function may only compute. "
-                "Move the call into a function of its own, called from Relax"
-            )
+        _check_callouts(name, func)
         if reason := unschedulable(func):
             notes.append(f"{name} is left alone: {reason}")
             continue
@@ -79,19 +81,34 @@ def extract_tasks(mod: tvm.IRModule, target: Target) -> Tasks:
         raise InvalidModule(
             "the module has no schedulable function"
             + (f" ({'; '.join(notes)})" if notes else "")
-            + "; give a PrimFunc with @T.prim_func(s_tir=True) whose computation stands in T.sblock, or a Relax function"
+            + "; give a PrimFunc with @T.prim_func(s_tir=True) that computes in T.sblock, or a Relax function"
         )
     return Tasks(tuple(tasks.values()), tuple(notes))
 
 
+def _check_callouts(name: str, func: tvm.tirx.PrimFunc) -> None:
+    if findings := check_callouts(func):
+        raise InvalidModule(
+            f"function {name} calls out of itself ({'; '.join(findings)}); a submitted function may only compute, "
+            "so take that out of it"
+        )
+
+
 def unschedulable(func: tvm.tirx.PrimFunc) -> str | None:
-    """Why a function cannot be scheduled; None if it can. Raises InvalidModule for symbolic shapes, which are mendable."""
-    symbols = sorted({str(extent.name) for param in func.params for extent in _shape(param) if _is_var(extent)})
-    if symbols:
+    """Why a function cannot be scheduled; None if it can.
+
+    Raises InvalidModule for symbolic shapes, which the user can bind.
+    """
+    if symbols := sorted({str(extent.name) for extent in _symbolic_extents(func)}):
         example = ", ".join(f'"{name}": 128' for name in symbols)
         raise InvalidModule(f"symbolic shape ({', '.join(symbols)}): give shapes={{{example}}} to say what to tune for")
     if not all(isinstance(param.ty, tvm.tirx.buffer.BufferType) for param in func.params):
         return "it has a parameter that is not a buffer"
+    extents = [extent for param in func.params for extent in _shape(param)]
+    if computed := [str(extent) for extent in extents if not isinstance(extent, tvm.tirx.IntImm)]:
+        return f"it has a computed extent ({', '.join(computed)}), which cannot be bound by name; make it static"
+    if any(int(extent) < 1 for extent in extents):
+        return "it has a buffer without elements"
     blocks: list[tvm.s_tir.SBlock] = []
     tvm_ffi.structural_walk(func.body, (tvm.s_tir.SBlock, blocks.append), order="post")
     if not any(block.iter_vars for block in blocks):
@@ -121,6 +138,12 @@ def _shape(param: tvm.ir.Var) -> list[tvm.ir.Expr]:
     return list(param.shape) if isinstance(param.ty, tvm.tirx.buffer.BufferType) else []
 
 
+def _symbolic_extents(func: tvm.ir.BaseFunc) -> list[tvm.ir.Var]:
+    """Variables that are an extent of a buffer parameter; none for what is no PrimFunc."""
+    params = func.params if isinstance(func, tvm.tirx.PrimFunc) else ()
+    return [extent for param in params for extent in _shape(param) if _is_var(extent)]
+
+
 def _is_var(extent: object) -> bool:
     return isinstance(extent, tvm.ir.Var)
 
@@ -131,8 +154,7 @@ def _specialise(func: tvm.tirx.PrimFunc, shapes: dict[str, int]) -> tvm.tirx.Pri
         extents = _shape(param)
         if any(_is_var(extent) and extent.name in shapes for extent in extents):
             shape = [
-                tvm.tirx.const(shapes[extent.name], str(extent.ty)) if _is_var(extent) and extent.name in shapes else extent
-                for extent in extents
+                tvm.tirx.const(shapes[e.name], str(e.ty)) if _is_var(e) and e.name in shapes else e for e in extents
             ]
             buffers[param] = tvm.tirx.decl_buffer(shape, param.dtype, param.name, elem_offset=param.elem_offset)
     return func.specialize(buffers) if buffers else func

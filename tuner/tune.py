@@ -173,6 +173,10 @@ class _Loop:
         run.trials[trial.candidate.hash] = Trial(trial.id, trial.candidate, outcome)
         if trial.candidate.trace_json is None:
             run.baseline = outcome
+            if isinstance(outcome, Measured):
+                run.progress.baseline = outcome.median
+            else:
+                run.progress.exhausted = True  # nothing could be proven against it
             return
         run.progress.record(outcome.median if isinstance(outcome, Measured) else None)
         if run.search is not None:
@@ -185,7 +189,11 @@ class _Loop:
         mod = ir.module_from_json(run.spec.workload.module_json)
         try:
             certificate = certify(
-                self._fleet, run.spec.workload, ir.write_only(mod["main"]), list(run.trials.values()), self._request.seed
+                self._fleet,
+                run.spec.workload,
+                ir.write_only(mod["main"]),
+                list(run.trials.values()),
+                self._request.seed,
             )
         except RaceFailed as error:
             self._ledger.fail(number, f"nothing could be proven: {error}")

@@ -1,9 +1,9 @@
 """The warm child: a program of its own that imports TVM once and forks a fresh process for each request.
 
-Run as ``python -m workers.child MODULE…``; it speaks frames (see `workers.frames`) on the two descriptors named
-by its first arguments. A request names a generator function (``module:function``) and its keyword arguments; every
-value the function yields goes back as a frame and restarts the deadline. A crash, a hang or a kill costs the fork,
-not this program.
+Run as ``python -m workers.child REQUESTS REPLIES DIRECTORY MODULE…``; it speaks frames (see `workers.frames`) on the
+two descriptors. A request names a generator function (``module:function``) and its keyword arguments; every value the
+function yields goes back as a frame and starts the deadline anew (see `workers.clock`). A crash, a hang or a kill
+costs the fork, not this program. It ends with its parent, and takes along its forks and the directory.
 """
 
 from __future__ import annotations
@@ -21,30 +21,39 @@ import tempfile
 import time
 from typing import Any
 
+import psutil
+
+from workers.clock import WAIT_SECONDS, Clock
 from workers.frames import Closed, FrameReader, write_frame
 
+_LIBC = ctypes.CDLL(None)
 _PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
 _STDERR_TAIL = 2000
 
 
 def main() -> None:
-    requests, replies = int(sys.argv[1]), int(sys.argv[2])
-    for name in sys.argv[3:]:
-        importlib.import_module(name)
-    write_frame(replies, {"ready": os.getpid()})
-    reader = FrameReader(requests)
-    while True:
-        try:
+    requests, replies, directory = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+    try:
+        for name in sys.argv[4:]:
+            importlib.import_module(name)
+        # What a fork started and left behind becomes ours to end.
+        _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1)
+        write_frame(replies, {"ready": os.getpid()})
+        reader = FrameReader(requests)
+        while True:
             while (request := reader.pop()) is None:
                 reader.feed()
-            _serve(request, reader, requests, replies)
-        except (Closed, BrokenPipeError):
-            return  # the parent has gone
+            _serve(request, requests, replies, directory)
+    except (Closed, BrokenPipeError):
+        pass  # the parent has gone
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
 
 
-def _serve(request: dict[str, Any], reader: FrameReader, requests: int, replies: int) -> None:
+def _serve(request: dict[str, Any], requests: int, replies: int, directory: str) -> None:
     """Fork, relay what the fork yields, and say how it ended."""
-    scratch = tempfile.mkdtemp(prefix="loopwright-")
+    scratch = tempfile.mkdtemp(dir=directory)
     out, into = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -57,11 +66,7 @@ def _serve(request: dict[str, Any], reader: FrameReader, requests: int, replies:
     try:
         ending = _relay(fork, out, requests, replies, request["deadline"])
     finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(pid, signal.SIGKILL)
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-        _, status = os.waitpid(pid, 0)
+        status = _end(pid)
         os.close(out)
         tail = _tail(os.path.join(scratch, "stderr"))
         shutil.rmtree(scratch, ignore_errors=True)
@@ -73,7 +78,7 @@ def _serve(request: dict[str, Any], reader: FrameReader, requests: int, replies:
 
 
 def _relay(fork: FrameReader, out: int, requests: int, replies: int, deadline: float) -> str:
-    """Pass frames on until the fork is done. Returns "done", "timeout" or "closed"; raises Closed if the parent goes."""
+    """Pass frames on until the fork ends: "done", "timeout" or "closed". Raises Closed if the parent goes."""
     until = time.monotonic() + deadline
     while True:
         readable, _, _ = select.select([out, requests], [], [], max(0.0, until - time.monotonic()))
@@ -86,18 +91,36 @@ def _relay(fork: FrameReader, out: int, requests: int, replies: int, deadline: f
             fork.feed()
         except Closed:
             return "closed"
-        while (value := fork.pop()) is not None:
-            if "done" in value:
+        while (frame := fork.pop()) is not None:
+            if "done" in frame:
                 return "done"
-            write_frame(replies, value)
-            until = time.monotonic() + deadline
+            write_frame(replies, frame)
+            until = time.monotonic() + (WAIT_SECONDS if frame.get("clock") == Clock.STOP else deadline)
+
+
+def _end(pid: int) -> int:
+    """Kill the fork and all that it started, in whatever group or session, and reap them. Returns its wait status."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(pid, signal.SIGKILL)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)  # it may not have got as far as making its group
+    _, status = os.waitpid(pid, 0)
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            left, _ = os.waitpid(-1, os.WNOHANG)
+            if left == 0:
+                for process in psutil.Process().children(recursive=True):
+                    with contextlib.suppress(psutil.NoSuchProcess):
+                        process.kill()
+                time.sleep(0.001)
+    return status
 
 
 def _run(request: dict[str, Any], into: int, scratch: str) -> None:
     """In the fork: limits, then the function. Never returns."""
     try:
         os.setpgid(0, 0)
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         _limit(request["memory_bytes"])
         os.chdir(scratch)
         os.environ["TMPDIR"] = tempfile.tempdir = scratch
@@ -107,7 +130,7 @@ def _run(request: dict[str, Any], into: int, scratch: str) -> None:
         module, function = request["function"].split(":")
         try:
             for value in getattr(importlib.import_module(module), function)(**request["arguments"]):
-                write_frame(into, {"value": value})
+                write_frame(into, {"clock": value} if isinstance(value, Clock) else {"value": value})
         except MemoryError:
             write_frame(into, {"raised": "MemoryError", "message": "out of memory within the child's limit"})
         except Exception as error:
@@ -137,3 +160,4 @@ if __name__ == "__main__":
     # Ctrl-C in a terminal reaches the whole foreground group; the parent decides when this process ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     main()
+    os._exit(0)  # nothing is left to tear down, and the parent may be waiting

@@ -17,7 +17,10 @@ class Closed(Exception):
 
 
 def write_frame(fd: int, value: Any) -> None:
+    """Blocks until the peer has room for it. Raises BrokenPipeError, and ValueError for a value that is too long."""
     data = json.dumps(value).encode()
+    if len(data) > MAX_FRAME:
+        raise ValueError(f"a value of {len(data)} bytes does not fit a frame of {MAX_FRAME}")
     view = memoryview(_HEADER.pack(len(data)) + data)
     while view:
         view = view[os.write(fd, view) :]

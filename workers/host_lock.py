@@ -9,14 +9,16 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+DIRECTORY = Path("/tmp")
+"""Not `tempfile.gettempdir()`: each fork of a warm child has a temporary directory of its own."""
+
 
 def _open(name: str) -> int:
-    path = Path(tempfile.gettempdir()) / f"loopwright-{os.getuid()}-{name}.lock"
-    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    path = DIRECTORY / f"loopwright-{os.getuid()}-{name}.lock"
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
 
 @contextlib.contextmanager

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -14,6 +16,7 @@ from typing import Any
 
 import psutil
 
+from workers.clock import WAIT_SECONDS, Clock
 from workers.frames import Closed, FrameReader, write_frame
 
 _CHECKOUT = str(Path(__file__).resolve().parent.parent)
@@ -21,6 +24,9 @@ _START_SECONDS = 120.0
 """For the imports, on a machine that is busy."""
 _GRACE_SECONDS = 10.0
 """The child enforces a request's deadline itself; this much later it is itself held to be stuck."""
+_LEAVE_SECONDS = 2.0
+"""A child that is told to go ends its fork and tidies up first."""
+_INHERITED = ("PATH", "HOME", "LD_LIBRARY_PATH", "CUDA_PATH")
 
 
 class ChildTimeout(Exception):
@@ -86,10 +92,14 @@ class WarmChild:
                 "memory_bytes": self._memory_bytes,
             }
             finished = False
+            patience = deadline
             try:
                 write_frame(self._requests, request)
                 while True:
-                    frame = self._next(deadline + _GRACE_SECONDS)
+                    frame = self._next(patience + _GRACE_SECONDS)
+                    patience = WAIT_SECONDS if frame.get("clock") == Clock.STOP else deadline
+                    if "clock" in frame:
+                        continue
                     if "value" in frame:
                         yield frame["value"]
                     elif "raised" in frame:
@@ -118,18 +128,21 @@ class WarmChild:
         if self._process is not None and self._process.poll() is None:
             return
         self._kill()
+        self._directory = tempfile.mkdtemp(prefix="loopwright-")
         child_in, self._requests = os.pipe()
         self._replies, child_out = os.pipe()
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "workers.child", str(child_in), str(child_out), *self._preload],
-            pass_fds=(child_in, child_out),
-            stdin=subprocess.DEVNULL,
-            cwd=_CHECKOUT,
-            env={"PATH": os.environ.get("PATH", ""), "HOME": os.environ.get("HOME", "/"), **self._env},
-            start_new_session=True,
-        )
-        os.close(child_in)
-        os.close(child_out)
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "workers.child", str(child_in), str(child_out), self._directory, *self._preload],
+                pass_fds=(child_in, child_out),
+                stdin=subprocess.DEVNULL,
+                cwd=_CHECKOUT,
+                env={name: os.environ[name] for name in _INHERITED if name in os.environ} | self._env,
+                start_new_session=True,
+            )
+        finally:
+            os.close(child_in)
+            os.close(child_out)
         self._reader = FrameReader(self._replies)
         try:
             self._next(_START_SECONDS)
@@ -148,20 +161,17 @@ class WarmChild:
         return frame
 
     def _kill(self) -> None:
-        """Kill the child and everything it started, and reap it."""
+        """End the child and everything it started, and reap it."""
         if self._process is None:
             return
-        try:
-            tree = psutil.Process(self._process.pid).children(recursive=True)
-        except psutil.NoSuchProcess:
-            tree = []
-        self._process.kill()
-        for process in tree:
-            try:
-                process.kill()
-            except psutil.NoSuchProcess:
-                continue
-        self._process.wait()
         os.close(self._requests)
         os.close(self._replies)
+        try:
+            self._process.wait(_LEAVE_SECONDS)
+        except subprocess.TimeoutExpired:
+            _kill_family(self._process)
+        else:
+            if self._process.returncode != 0:
+                _kill_family(self._process)
+        shutil.rmtree(self._directory, ignore_errors=True)
         self._process = None

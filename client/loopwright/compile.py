@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from loopwright import ir, schemas
 from loopwright.database import Knowledge
+from loopwright.units import ratio
 
 Outcome = Literal["tuned", "baseline", "missed"]
 
@@ -44,7 +45,7 @@ class ApplyReport:
     def __str__(self) -> str:
         lines = [f"{len(self.hits)} of {len(self.functions)} functions have a certified best"]
         for function in self.functions:
-            gain = f", {function.best.speedup:.1f}x over the baseline" if function.best else ""
+            gain = f", {ratio(function.best.speedup)} over the baseline" if function.best else ""
             lines.append(f"  {function.name}: {function.outcome}{gain}")
         return "\n".join(lines)
 

@@ -1,57 +1,72 @@
-"""A job's progress as bars: one for its trials, and a line for each task with what was gained."""
+"""A job's progress: a bar for its trials, and a line for each task with what was gained."""
 
 from __future__ import annotations
 
 from types import TracebackType
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
 
 from loopwright import schemas
+from loopwright.units import latency, ratio
 
 
 class ProgressView:
     """Draws while it is entered; `show` takes the job as it is now. Draws nothing when not ``enabled``."""
 
     def __init__(self, enabled: bool, console: Console | None = None) -> None:
-        self._progress = Progress(
+        self._bar = Progress(
             SpinnerColumn(finished_text=" "),
             TextColumn("{task.description}", markup=False),
             BarColumn(),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
             TextColumn("{task.fields[note]}", markup=False),
-            console=console or Console(stderr=True),
-            disable=not enabled,
         )
-        self._rows: dict[str, TaskID] = {}
+        self._job = self._bar.add_task("", note="")
+        self._tasks: list[schemas.Task] = []
+        console = console or Console(stderr=True)
+        self._live = Live(console=console, get_renderable=self._render, refresh_per_second=8) if enabled else None
 
     def __enter__(self) -> ProgressView:
-        self._progress.start()
+        if self._live:
+            self._live.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._progress.stop()
+        if self._live:
+            self._live.stop()
 
     def show(self, job: schemas.Job) -> None:
         failed = f", {job.progress.failed} failed" if job.progress.failed else ""
-        self._row("", job.name, job.progress.trials, job.progress.total, f"{job.state}{failed}", job.state)
-        for task in job.tasks:
-            self._row(task.workload_hash, f"  {task.name}", task.trials, None, _gain(task), task.state)
+        self._tasks = job.tasks
+        self._bar.update(
+            self._job,
+            description=job.name,
+            completed=job.progress.trials,
+            total=job.progress.total,
+            note=f"{job.state}{failed}",
+        )
+        if job.state in schemas.FINISHED:
+            self._bar.stop_task(self._job)
 
-    def _row(self, key: str, name: str, completed: int, total: int | None, note: str, state: str) -> None:
-        if key not in self._rows:
-            self._rows[key] = self._progress.add_task(name, total=total, note=note)
-        # A finished search may have spent less than it was allowed: its bar is full all the same.
-        full = max(completed, 1) if state in schemas.FINISHED else total
-        done = full if state in schemas.FINISHED and full is not None else completed
-        self._progress.update(self._rows[key], completed=done, total=full, note=note)
+    def _render(self) -> RenderableType:
+        table = Table.grid(padding=(0, 2, 0, 2))
+        table.add_column(no_wrap=True, overflow="ellipsis")
+        table.add_column(no_wrap=True, justify="right")
+        table.add_column(no_wrap=True)
+        for task in self._tasks:
+            table.add_row(Text(task.name), f"{task.trials} trial{'' if task.trials == 1 else 's'}", _gain(task))
+        return Group(self._bar, table)
 
 
 def _gain(task: schemas.Task) -> str:
     if task.best_us is None:
         return task.state
-    speedup = f" ({task.speedup:.1f}x)" if task.speedup is not None else ""
-    return f"{task.best_us:.1f} µs{speedup}{', certified' if task.certified else ''}"
+    speedup = f" ({ratio(task.speedup)})" if task.speedup is not None else ""
+    return f"{latency(task.best_us)}{speedup}{', certified' if task.certified else ''}"

@@ -115,7 +115,10 @@ class Transport:
 
     def _unreachable(self, error: httpx.TransportError) -> CouldNotReach:
         reason = str(error) or type(error).__name__
-        return CouldNotReach(f"could not reach Loopwright at {self.endpoint.url}: {reason}")
+        return CouldNotReach(
+            f"could not reach Loopwright at {self.endpoint.url}: {reason}. "
+            "Is it running there? LOOPWRIGHT_URL or 'loopwright login' say where to look."
+        )
 
 
 def parse(model: type[Model], response: httpx.Response) -> Model:

@@ -32,7 +32,8 @@ def resolve(ctx: Context, target: str | dict[str, Any]) -> DeviceClass:
         raise ProblemError(
             503,
             "no-worker",
-            "No machine that measures has joined yet. Wait until GET /readyz answers 200, or start a worker, and try again.",
+            "No machine that measures has joined yet. "
+            "Wait until GET /readyz answers 200, or start a worker, and try again.",
             headers={"Retry-After": "5"},
         )
     if isinstance(target, str) and target.strip() == "auto":

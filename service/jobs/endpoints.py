@@ -29,7 +29,7 @@ def submit_job(
     response: Response,
     idempotency_key: Annotated[str | None, Header(max_length=200)] = None,
 ) -> schemas.Job:
-    """Check and store a job; a controller takes it up. The same Idempotency-Key with the same body gives the same job."""
+    """Check and store a job; a controller takes it up. The same Idempotency-Key and body give the same job."""
     view = submit(ctx, body, idempotency_key, TVM_VERSION)
     response.headers["Location"] = request.url_for("get_job", job_id=view.id).path
     return _job(ctx, view.id)

@@ -51,7 +51,7 @@ def task(view: TaskView) -> schemas.Task:
         certified=view.certified,
         answered_from=view.answered_from,
         record_id=view.record_id,
-        failures={str(kind): count for kind, count in view.failures.items()},  # type: ignore[misc]
+        failures={str(kind): count for kind, count in view.failures.items()},
         error=view.error,
     )
 
@@ -65,7 +65,7 @@ def trial(view: TrialView) -> schemas.Trial:
         origin=view.origin,
         predicted=view.predicted,
         median_us=micros(view.median),
-        failure_kind=view.failure_kind,  # type: ignore[arg-type]
+        failure_kind=view.failure_kind,
         failure_stage=view.failure_stage,
         failure_message=view.failure_message,
         worker=view.worker,

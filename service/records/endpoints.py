@@ -78,7 +78,7 @@ def import_records(ctx: Ctx, body: Annotated[bytes, Depends(_raw_body)]) -> sche
 
 @router.get("/records/{record_id}")
 def get_record(ctx: Ctx, record_id: str) -> schemas.RecordDetail:
-    """A record with all that it stands on: trace, samples, device, provenance, certificate, TVMScript before and after."""
+    """A record with all that it stands on: samples, device, provenance, certificate, TVMScript before and after."""
     found = ctx.database.records.get(record_id)
     record = found.record
     scripts = ctx.sandbox.call(

@@ -84,7 +84,7 @@ class CostModel:
             return np.zeros(len(features))
         rows, owner = _pack(features)
         per_store = self._booster.inplace_predict(rows)
-        return np.bincount(owner, weights=per_store, minlength=len(features))
+        return np.bincount(owner, weights=per_store, minlength=len(features)).astype(np.float64)
 
 
 def _pack(features: Sequence[Features]) -> tuple[Features, npt.NDArray[np.intp]]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import heapq
 
 import numpy as np
+from tvm.s_tir import Schedule
+from tvm.s_tir.schedule import Trace
 
 from tuner import ir
 from tuner.cost_model.features import Features, extract
@@ -22,8 +24,10 @@ _ELITE = 24
 _RANDOM_SHARE = 0.15
 """Of a batch: proposals that ignore the model, so that it also learns where it is not looking."""
 _CROSSOVER_SHARE = 0.1
-_ATTEMPTS = 8
-"""Replays per wanted program before a space counts as exhausted."""
+_KNOWN = 128
+"""Replays that bring only known programs, after which a space counts as exhausted."""
+_REFUSED = 512
+"""Replays that are refused, after which it does, too: of some spaces for GPUs one program in a hundred is accepted."""
 
 
 class EvolutionarySearch:
@@ -76,14 +80,17 @@ class EvolutionarySearch:
         self._features[candidate.hash] = rows
 
     def _sample(self, count: int) -> list[Individual]:
-        """Up to ``count`` new programs, decisions drawn at random, the space's traces taking turns."""
+        """Up to ``count`` new programs, decisions drawn at random from traces drawn at random."""
         found: dict[int, Individual] = {}
-        traces = self._space.traces
-        for _ in range(count * _ATTEMPTS):
-            if len(found) == count:
-                break
-            trace = traces[int(self._rng.integers(len(traces)))]
-            self._add(found, Individual.of(schedule, Origin.RANDOM) if (schedule := self._replay(trace)) else None)
+        known = refused = 0
+        while len(found) < count and known < _KNOWN and refused < _REFUSED:
+            individual = self._newcomer()
+            if individual is None:
+                refused += 1
+            elif self._add(found, individual):
+                known = refused = 0
+            else:
+                known += 1
         for individual in found.values():
             self._proposed.add(individual.program)
         return list(found.values())
@@ -91,26 +98,28 @@ class EvolutionarySearch:
     def _ranked(self, count: int) -> list[tuple[Individual, float | None]]:
         """The ``count`` new programs that the model likes best after some generations."""
         elite = heapq.nsmallest(_ELITE, self._latency, key=self._latency.__getitem__)
-        parents = [(self._individuals[key], key) for key in elite]
+        measured: list[tuple[Individual, str | None]] = [(self._individuals[key], key) for key in elite]
+        parents = measured
         pool: dict[int, tuple[float, Individual]] = {}
         newcomers: dict[int, Individual] = {}
         for _ in range(_POPULATION // 3):
-            trace = self._space.traces[int(self._rng.integers(len(self._space.traces)))]
-            schedule = self._replay(trace)
-            self._add(newcomers, Individual.of(schedule, Origin.RANDOM) if schedule else None)
+            self._add(newcomers, self._newcomer())
         for _ in range(_GENERATIONS):
             for _ in range(_POPULATION):
                 self._add(newcomers, self._child(parents))
             self._score(newcomers, pool)
             newcomers = {}
             best = heapq.nlargest(_POPULATION // 2, pool.values(), key=lambda entry: entry[0])
-            parents = [(individual, individual.parent) for _, individual in best] + [
-                (self._individuals[key], key) for key in elite
-            ]
+            parents = [(individual, individual.parent) for _, individual in best] + measured
         best = heapq.nlargest(count, pool.values(), key=lambda entry: entry[0])
         for _, individual in best:
             self._proposed.add(individual.program)
         return [(individual, score) for score, individual in best]
+
+    def _newcomer(self) -> Individual | None:
+        traces = self._space.traces
+        schedule = self._replay(traces[int(self._rng.integers(len(traces)))])
+        return Individual.of(schedule, Origin.RANDOM) if schedule else None
 
     def _child(self, parents: list[tuple[Individual, str | None]]) -> Individual | None:
         if not parents:
@@ -124,12 +133,15 @@ class EvolutionarySearch:
         schedule = self._replay(trace) if trace is not None else None
         return Individual.of(schedule, origin, key) if schedule else None
 
-    def _replay(self, trace: object) -> object:
+    def _replay(self, trace: Trace) -> Schedule | None:
         return self._space.replay(trace, int(self._rng.integers(1, 2**31 - 1)))
 
-    def _add(self, found: dict[int, Individual], individual: Individual | None) -> None:
-        if individual is not None and individual.program not in self._proposed:
-            found.setdefault(individual.program, individual)
+    def _add(self, found: dict[int, Individual], individual: Individual | None) -> bool:
+        """Take an individual up if it is new; says whether it was."""
+        if individual is None or individual.program in self._proposed or individual.program in found:
+            return False
+        found[individual.program] = individual
+        return True
 
     def _score(self, newcomers: dict[int, Individual], pool: dict[int, tuple[float, Individual]]) -> None:
         fresh = [individual for program, individual in newcomers.items() if program not in pool]

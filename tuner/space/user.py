@@ -20,30 +20,83 @@ from tuner.guard.module import check_callouts
 from tuner.space.design_space import DesignSpace
 
 INSTRUCTIONS = frozenset(
-    """
-    GetSBlock GetLoops GetChildBlocks GetProducers GetConsumers GetOutputBlocks
-    SampleCategorical SamplePerfectTile SamplePartitionedTile SampleComputeLocation
-    Split LoopPartition Merge Fuse Reorder ReorderBlockIterVar AddUnitLoop
-    Parallel Vectorize Bind Unroll
-    CacheRead CacheWrite CacheInplace CacheIndex ReIndex ReindexCacheRead ReindexCacheWrite ReadAt WriteAt
-    ComputeAt ReverseComputeAt ComputeInline ReverseComputeInline FuseReductionEpilogue
-    DecomposeReduction RFactor StorageAlign SetScope
-    Blockize Annotate Unannotate TransformLayout TransformBlockLayout DecomposePadding PadEinsum
-    RollingBuffer EnterPostproc
-    """.split()
+    {
+        "GetSBlock",
+        "GetLoops",
+        "GetChildBlocks",
+        "GetProducers",
+        "GetConsumers",
+        "GetOutputBlocks",
+        "SampleCategorical",
+        "SamplePerfectTile",
+        "SamplePartitionedTile",
+        "SampleComputeLocation",
+        "Split",
+        "LoopPartition",
+        "Merge",
+        "Fuse",
+        "Reorder",
+        "ReorderBlockIterVar",
+        "AddUnitLoop",
+        "Parallel",
+        "Vectorize",
+        "Bind",
+        "Unroll",
+        "CacheRead",
+        "CacheWrite",
+        "CacheInplace",
+        "CacheIndex",
+        "ReIndex",
+        "ReindexCacheRead",
+        "ReindexCacheWrite",
+        "ReadAt",
+        "WriteAt",
+        "ComputeAt",
+        "ReverseComputeAt",
+        "ComputeInline",
+        "ReverseComputeInline",
+        "FuseReductionEpilogue",
+        "DecomposeReduction",
+        "RFactor",
+        "StorageAlign",
+        "SetScope",
+        "Blockize",
+        "Annotate",
+        "Unannotate",
+        "TransformLayout",
+        "TransformBlockLayout",
+        "DecomposePadding",
+        "PadEinsum",
+        "RollingBuffer",
+        "EnterPostproc",
+    }
 )
 
 ANNOTATIONS = frozenset(
-    """
-    meta_schedule.tiling_structure meta_schedule.parallel meta_schedule.vectorize meta_schedule.unroll_explicit
-    meta_schedule.unroll_implicit meta_schedule.random_compute_producer meta_schedule.cooperative_fetch
-    meta_schedule.thread_extent_low_inclusive meta_schedule.thread_extent_high_inclusive
-    meta_schedule.layout_rewrite_preproc meta_schedule.cache_type meta_schedule.inline_rule
-    meta_schedule.vectorize_factor meta_schedule.cross_thread_reduction
-    pragma_auto_unroll_max_step pragma_unroll_explicit
-    software_pipeline_stage software_pipeline_order software_pipeline_async_stages double_buffer_scope
-    buffer_dim_align warp_execution
-    """.split()
+    {
+        "meta_schedule.tiling_structure",
+        "meta_schedule.parallel",
+        "meta_schedule.vectorize",
+        "meta_schedule.unroll_explicit",
+        "meta_schedule.unroll_implicit",
+        "meta_schedule.random_compute_producer",
+        "meta_schedule.cooperative_fetch",
+        "meta_schedule.thread_extent_low_inclusive",
+        "meta_schedule.thread_extent_high_inclusive",
+        "meta_schedule.layout_rewrite_preproc",
+        "meta_schedule.cache_type",
+        "meta_schedule.inline_rule",
+        "meta_schedule.vectorize_factor",
+        "meta_schedule.cross_thread_reduction",
+        "pragma_auto_unroll_max_step",
+        "pragma_unroll_explicit",
+        "software_pipeline_stage",
+        "software_pipeline_order",
+        "software_pipeline_async_stages",
+        "double_buffer_scope",
+        "buffer_dim_align",
+        "warp_execution",
+    }
 )
 
 

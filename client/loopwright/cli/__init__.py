@@ -1,11 +1,12 @@
 """The ``loopwright`` command.
 
-Exit status: 0 done, 1 the job did not succeed, 2 usage (wrong arguments, a file that cannot be read), 3 the service
+Exit status: 0 done, 1 the job did not succeed (or not in the time that was given for it), 2 usage (wrong arguments, a file that cannot be read), 3 the service
 could not be reached or refused.
 """
 
 from __future__ import annotations
 
+import logging
 import sys
 from typing import Annotated
 
@@ -15,9 +16,9 @@ import loopwright
 from loopwright import config
 from loopwright.cli import job, record, schedule, worker
 from loopwright.cli.options import Json
-from loopwright.cli.output import show_login
+from loopwright.cli.output import print_json, print_line
 from loopwright.client import Client
-from loopwright.errors import LoopwrightError, TvmUnavailable
+from loopwright.errors import LoopwrightError, TvmUnavailable, WaitTimedOut
 
 app = typer.Typer(
     name="loopwright",
@@ -65,21 +66,31 @@ def login(
     with Client(url, token) as client:
         next(client.jobs(), None)  # any call that needs the token
         service = client.version()
-    show_login(url, service, config.save_login(url, token), as_json)
+    file = config.save_login(url, token)
+    if as_json:
+        print_json({"url": url, "service": service.model_dump(mode="json"), "saved": str(file)})
+    else:
+        print_line(f"logged in to {url} (Loopwright {service.loopwright}, TVM {service.tvm}); saved in {file}")
 
 
 def main() -> None:
     """Run the command and exit with its status."""
+    # What the SDK would log, commands print themselves.
+    logging.getLogger("loopwright").addHandler(logging.NullHandler())
     try:
         app()
+    except WaitTimedOut as error:
+        _end(str(error), 1)
     except TvmUnavailable as error:
-        _end(error, 2)
+        _end(str(error), 2)
     except LoopwrightError as error:
-        _end(error, 3)
-    except (OSError, TypeError, ValueError, SyntaxError) as error:
-        _end(error, 2)
+        _end(str(error), 3)
+    except OSError as error:
+        _end(f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error), 2)
+    except (TypeError, ValueError, SyntaxError) as error:
+        _end(str(error), 2)
 
 
-def _end(error: Exception, status: int) -> None:
-    print(f"loopwright: {error}", file=sys.stderr)
+def _end(reason: str, status: int) -> None:
+    print(f"loopwright: {reason}", file=sys.stderr)
     sys.exit(status)

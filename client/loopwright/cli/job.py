@@ -11,7 +11,8 @@ from typing import Annotated
 import typer
 
 from loopwright.cli.options import JobId, Json, Limit, Model, Target, connect
-from loopwright.cli.output import print_json, print_line, show_job, show_jobs
+from loopwright.cli.output import print_json, print_line
+from loopwright.cli.views import show_event, show_job, show_jobs
 from loopwright.job import Job
 
 app = typer.Typer(help="Submit programs for tuning and follow them.", no_args_is_help=True)
@@ -103,12 +104,13 @@ def events(
 ) -> None:
     """Print what happens to a job, as it happens, until it is finished; with --json one object a line."""
     with connect(context) as client:
-        for event in client.job(job_id).events(after):
+        job = client.job(job_id)
+        names = {task.workload_hash: task.name for task in job.tasks}
+        for event in job.events(after):
             if as_json:
                 print(json.dumps(asdict(event), ensure_ascii=False), flush=True)
             else:
-                said = "  ".join(f"{key}={value}" for key, value in event.data.items() if value is not None)
-                print_line(f"{event.id:>6}  {event.type:<5}  {said}")
+                show_event(event, names)
 
 
 def _shapes(words: list[str]) -> dict[str, int] | None:

@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from loopwright.cli.options import Json, Limit, connect
-from loopwright.cli.output import print_json, print_line, show_record, show_records
+from loopwright.cli.output import print_json, print_line
+from loopwright.cli.views import show_record, show_records
 
 app = typer.Typer(help="List, export and import tuning records.", no_args_is_help=True)
 

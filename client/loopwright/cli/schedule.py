@@ -11,8 +11,10 @@ import typer
 
 from loopwright import ir
 from loopwright.cli.options import Json, Model, Target, connect
-from loopwright.cli.output import print_json, print_line, show_best
+from loopwright.cli.output import print_json, print_line
+from loopwright.cli.views import show_best
 from loopwright.client import Client
+from loopwright.units import ratio
 
 app = typer.Typer(help="Look up, apply and build the best schedules.", no_args_is_help=True)
 
@@ -52,10 +54,11 @@ def apply(
         output.write_text(text, encoding="utf-8")
     if as_json:
         print_json({**report, "output": str(output) if output else None, "script": applied.script()})
-    elif not output:
+        return
+    if not output:
         print(text)
-    else:
-        _say(report, output)
+    # The program may go on to another command: what is said about it stands apart from it.
+    _say(report, output, error=output is None)
 
 
 @app.command()
@@ -86,8 +89,9 @@ def _report(client: Client) -> dict[str, Any]:
     return {"functions": functions}
 
 
-def _say(report: dict[str, Any], output: Path) -> None:
+def _say(report: dict[str, Any], output: Path | None, error: bool = False) -> None:
     for function in report["functions"]:
-        gain = f", {function['best']['speedup']:.2f}x" if function["best"] else ""
-        print_line(f"{function['name']}: {function['outcome']}{gain}")
-    print_line(f"written to {output}")
+        gain = f", {ratio(function['best']['speedup'])}" if function["best"] else ""
+        print_line(f"{function['name']}: {function['outcome']}{gain}", error)
+    if output:
+        print_line(f"written to {output}")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import typer
 
 from loopwright.cli.options import Json, connect
-from loopwright.cli.output import print_json, show_workers
+from loopwright.cli.output import print_json
+from loopwright.cli.views import show_workers
 
 app = typer.Typer(help="The machines that build and measure.", no_args_is_help=True)
 

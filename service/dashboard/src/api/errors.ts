@@ -1,5 +1,3 @@
-import type { Problem } from "./types";
-
 /** The service answered with an error. `message` is the problem's `detail`, ready to be shown. */
 export class ApiError extends Error {
   constructor(
@@ -24,7 +22,7 @@ export class UnreachableError extends Error {
 
 /** Reads an RFC 9457 body if there is one; a proxy between may have answered in its own words. */
 export function problemToError(status: number, body: unknown): ApiError {
-  const problem = (typeof body === "object" && body !== null ? body : {}) as Partial<Problem>;
+  const problem = (typeof body === "object" && body !== null ? body : {}) as Record<string, unknown>;
   const title = typeof problem.title === "string" ? problem.title : `Error ${status}`;
   const detail =
     typeof problem.detail === "string" ? problem.detail : `The service answered with status ${status}.`;

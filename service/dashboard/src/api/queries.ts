@@ -40,7 +40,7 @@ export const jobsQuery = infiniteQueryOptions({
 export function jobQuery(id: string, refreshMs: number) {
   return queryOptions({
     queryKey: ["job", id],
-    queryFn: ({ signal }) => unwrap(api.GET("/api/v1/jobs/{id}", { params: { path: { id } }, signal })),
+    queryFn: ({ signal }) => unwrap(api.GET("/api/v1/jobs/{job_id}", { params: { path: { job_id: id } }, signal })),
     refetchInterval: ({ state }) => (state.data && isFinished(state.data.state) ? false : refreshMs),
   });
 }
@@ -54,8 +54,8 @@ export function trialsQuery(id: string) {
       let pageToken: string | undefined;
       do {
         const page = await unwrap(
-          api.GET("/api/v1/jobs/{id}/trials", {
-            params: { path: { id }, query: { page_size: TRIALS_PAGE_SIZE, page_token: pageToken } },
+          api.GET("/api/v1/jobs/{job_id}/trials", {
+            params: { path: { job_id: id }, query: { page_size: TRIALS_PAGE_SIZE, page_token: pageToken } },
             signal,
           }),
         );
@@ -84,14 +84,13 @@ export const bestsQuery = infiniteQueryOptions({
 export function recordQuery(id: string) {
   return queryOptions({
     queryKey: ["record", id],
-    queryFn: ({ signal }) => unwrap(api.GET("/api/v1/records/{id}", { params: { path: { id } }, signal })),
+    queryFn: ({ signal }) => unwrap(api.GET("/api/v1/records/{record_id}", { params: { path: { record_id: id } }, signal })),
   });
 }
 
 export const workersQuery = queryOptions({
   queryKey: ["workers"],
-  queryFn: ({ signal }) =>
-    unwrap(api.GET("/api/v1/workers", { params: { query: { page_size: 200 } }, signal })),
+  queryFn: ({ signal }) => unwrap(api.GET("/api/v1/workers", { signal })),
   refetchInterval: 10_000,
 });
 
@@ -104,7 +103,7 @@ export const versionQuery = queryOptions({
 export function useCancelJob(id: string) {
   const queries = useQueryClient();
   return useMutation({
-    mutationFn: () => unwrap(api.POST("/api/v1/jobs/{id}/cancel", { params: { path: { id } } })),
+    mutationFn: () => unwrap(api.POST("/api/v1/jobs/{job_id}/cancel", { params: { path: { job_id: id } } })),
     onSuccess: (job: Job) => queries.setQueryData(["job", id], job),
   });
 }

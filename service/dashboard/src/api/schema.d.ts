@@ -4,6 +4,46 @@
  */
 
 export interface paths {
+    "/healthz": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Health
+         * @description This process answers.
+         */
+        get: operations["health_healthz_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/readyz": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Ready
+         * @description The database answers and a worker can measure.
+         */
+        get: operations["ready_readyz_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/version": {
         parameters: {
             query?: never;
@@ -11,8 +51,28 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get Version */
-        get: operations["get_version_version_get"];
+        /** Version */
+        get: operations["version_version_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/metrics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Metrics
+         * @description Counts for Prometheus, read from the database: they are the same from every API process.
+         */
+        get: operations["metrics_metrics_get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -28,10 +88,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List Jobs */
+        /**
+         * List Jobs
+         * @description All jobs, the newest first.
+         */
         get: operations["list_jobs_api_v1_jobs_get"];
         put?: never;
-        /** Submit Job */
+        /**
+         * Submit Job
+         * @description Check and store a job; a controller takes it up. The same Idempotency-Key with the same body gives the same job.
+         */
         post: operations["submit_job_api_v1_jobs_post"];
         delete?: never;
         options?: never;
@@ -39,7 +105,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/jobs/{id}": {
+    "/api/v1/jobs/{job_id}": {
         parameters: {
             query?: never;
             header?: never;
@@ -47,7 +113,7 @@ export interface paths {
             cookie?: never;
         };
         /** Get Job */
-        get: operations["get_job_api_v1_jobs__id__get"];
+        get: operations["get_job_api_v1_jobs__job_id__get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -56,7 +122,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/jobs/{id}/cancel": {
+    "/api/v1/jobs/{job_id}/cancel": {
         parameters: {
             query?: never;
             header?: never;
@@ -65,23 +131,29 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Cancel Job */
-        post: operations["cancel_job_api_v1_jobs__id__cancel_post"];
+        /**
+         * Cancel Job
+         * @description Ask a job to stop. What it measured stays; a finished job stays as it is.
+         */
+        post: operations["cancel_job_api_v1_jobs__job_id__cancel_post"];
         delete?: never;
         options?: never;
         head?: never;
         patch?: never;
         trace?: never;
     };
-    "/api/v1/jobs/{id}/events": {
+    "/api/v1/jobs/{job_id}/trials": {
         parameters: {
             query?: never;
             header?: never;
             path?: never;
             cookie?: never;
         };
-        /** Job Events */
-        get: operations["job_events_api_v1_jobs__id__events_get"];
+        /**
+         * List Trials
+         * @description The job's lines of the ledger, by task and number.
+         */
+        get: operations["list_trials_api_v1_jobs__job_id__trials_get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -90,15 +162,112 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/jobs/{id}/trials": {
+    "/api/v1/jobs/{job_id}/events": {
         parameters: {
             query?: never;
             header?: never;
             path?: never;
             cookie?: never;
         };
-        /** List Trials */
-        get: operations["list_trials_api_v1_jobs__id__trials_get"];
+        /**
+         * Follow Job
+         * @description Server-sent events from after Last-Event-ID on; the stream ends when the job has.
+         */
+        get: operations["follow_job_api_v1_jobs__job_id__events_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/{job_id}/module": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Module
+         * @description The submitted module with the best schedules known now applied; a Relax module comes legalised and fused.
+         */
+        get: operations["get_module_api_v1_jobs__job_id__module_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workloads": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List Workloads */
+        get: operations["list_workloads_api_v1_workloads_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workloads/{workload_hash}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get Workload */
+        get: operations["get_workload_api_v1_workloads__workload_hash__get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workloads/{workload_hash}/module": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Workload Module
+         * @description The unscheduled workload as TVM's JSON: a module whose only function is ``main``.
+         */
+        get: operations["get_workload_module_api_v1_workloads__workload_hash__module_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workloads/{workload_hash}/best": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Best
+         * @description The certified best schedule for a target; 404 where none is known.
+         */
+        get: operations["get_best_api_v1_workloads__workload_hash__best_get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -114,7 +283,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List Bests */
+        /**
+         * List Bests
+         * @description The certified best of each workload and device class, the newest first.
+         */
         get: operations["list_bests_api_v1_bests_get"];
         put?: never;
         post?: never;
@@ -124,15 +296,78 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/records/{id}": {
+    "/api/v1/records": {
         parameters: {
             query?: never;
             header?: never;
             path?: never;
             cookie?: never;
         };
-        /** Get Record */
-        get: operations["get_record_api_v1_records__id__get"];
+        /**
+         * List Records
+         * @description Measured trials.
+         */
+        get: operations["list_records_api_v1_records_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/records/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Export Records
+         * @description The certified bests as TVM's JSON pair (database_workload.json, database_tuning_record.json) in a tar.
+         */
+        get: operations["export_records_api_v1_records_export_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/records/import": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Import Records
+         * @description Take TVM's JSON pair in a tar, record by record; lines that cannot be taken are reported, good ones kept.
+         */
+        post: operations["import_records_api_v1_records_import_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/records/{record_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Record
+         * @description A record with all that it stands on: trace, samples, device, provenance, certificate, TVMScript before and after.
+         */
+        get: operations["get_record_api_v1_records__record_id__get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -148,8 +383,31 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List Workers */
+        /**
+         * List Workers
+         * @description Every machine that ever joined, and whether it is there now.
+         */
         get: operations["list_workers_api_v1_workers_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/targets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Targets
+         * @description What live workers offer; the first is what ``auto`` takes.
+         */
+        get: operations["list_targets_api_v1_targets_get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -246,6 +504,25 @@ export interface components {
             /** Contenders */
             contenders: number;
         };
+        /** HTTPValidationError */
+        HTTPValidationError: {
+            /** Detail */
+            detail?: components["schemas"]["ValidationError"][];
+        };
+        /**
+         * ImportReport
+         * @description What ``POST /records/import`` kept, and each line that it could not, with the reason.
+         */
+        ImportReport: {
+            /** Workloads */
+            workloads: number;
+            /** Imported */
+            imported: number;
+            /** Duplicates */
+            duplicates: number;
+            /** Errors */
+            errors: string[];
+        };
         /**
          * Job
          * @description What a user submitted, and how far it is.
@@ -313,6 +590,20 @@ export interface components {
             /** Next Page Token */
             next_page_token: string | null;
         };
+        /** Page[Record] */
+        Page_Record_: {
+            /** Items */
+            items: components["schemas"]["Record"][];
+            /** Next Page Token */
+            next_page_token: string | null;
+        };
+        /** Page[TargetOffer] */
+        Page_TargetOffer_: {
+            /** Items */
+            items: components["schemas"]["TargetOffer"][];
+            /** Next Page Token */
+            next_page_token: string | null;
+        };
         /** Page[Trial] */
         Page_Trial_: {
             /** Items */
@@ -327,24 +618,12 @@ export interface components {
             /** Next Page Token */
             next_page_token: string | null;
         };
-        /**
-         * Problem
-         * @description An error as RFC 9457 has it.
-         */
-        Problem: {
-            /**
-             * Type
-             * @default about:blank
-             */
-            type: string;
-            /** Title */
-            title: string;
-            /** Status */
-            status: number;
-            /** Detail */
-            detail: string;
-        } & {
-            [key: string]: unknown;
+        /** Page[Workload] */
+        Page_Workload_: {
+            /** Items */
+            items: components["schemas"]["Workload"][];
+            /** Next Page Token */
+            next_page_token: string | null;
         };
         /**
          * Progress
@@ -357,6 +636,37 @@ export interface components {
             failed: number;
             /** Total */
             total: number;
+        };
+        /**
+         * Record
+         * @description A measured trial.
+         */
+        Record: {
+            /** Id */
+            id: string;
+            /** Workload Hash */
+            workload_hash: string;
+            /** Name */
+            name: string;
+            /** Target */
+            target: {
+                [key: string]: unknown;
+            };
+            /** Device Class */
+            device_class: string;
+            /** Median Us */
+            median_us: number;
+            /** Certified */
+            certified: boolean;
+            /** Is Baseline */
+            is_baseline: boolean;
+            /** Job Id */
+            job_id: string | null;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
         };
         /** RecordDetail */
         RecordDetail: {
@@ -455,6 +765,22 @@ export interface components {
             force: boolean;
         };
         /**
+         * TargetOffer
+         * @description A target that live workers offer; the one that ``auto`` takes is marked.
+         */
+        TargetOffer: {
+            /** Target */
+            target: {
+                [key: string]: unknown;
+            };
+            /** Device Class */
+            device_class: string;
+            /** Workers */
+            workers: number;
+            /** Is Auto */
+            is_auto: boolean;
+        };
+        /**
          * Task
          * @description One workload within a job. ``weight`` counts how often the model calls it.
          */
@@ -490,6 +816,16 @@ export interface components {
             };
             /** Error */
             error: string | null;
+        };
+        /**
+         * Tensor
+         * @description A buffer argument of a workload.
+         */
+        Tensor: {
+            /** Shape */
+            shape: number[];
+            /** Dtype */
+            dtype: string;
         };
         /**
          * Trial
@@ -529,6 +865,19 @@ export interface components {
             /** Finished At */
             finished_at: string | null;
         };
+        /** ValidationError */
+        ValidationError: {
+            /** Location */
+            loc: (string | number)[];
+            /** Message */
+            msg: string;
+            /** Error Type */
+            type: string;
+            /** Input */
+            input?: unknown;
+            /** Context */
+            ctx?: Record<string, never>;
+        };
         /** Version */
         Version: {
             /** Loopwright */
@@ -567,6 +916,49 @@ export interface components {
              */
             last_seen_at: string;
         };
+        /**
+         * Workload
+         * @description One schedulable function, named by the digest of its normalised form.
+         */
+        Workload: {
+            /** Hash */
+            hash: string;
+            /** Name */
+            name: string;
+            /** Args */
+            args: components["schemas"]["Tensor"][];
+            /** Tvm Version */
+            tvm_version: string;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Records */
+            records: number;
+        };
+        /** WorkloadDetail */
+        WorkloadDetail: {
+            /** Hash */
+            hash: string;
+            /** Name */
+            name: string;
+            /** Args */
+            args: components["schemas"]["Tensor"][];
+            /** Tvm Version */
+            tvm_version: string;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Records */
+            records: number;
+            /** Script */
+            script: string;
+            /** Bests */
+            bests: components["schemas"]["Best"][];
+        };
     };
     responses: never;
     parameters: never;
@@ -576,7 +968,51 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
-    get_version_version_get: {
+    health_healthz_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        [key: string]: string;
+                    };
+                };
+            };
+        };
+    };
+    ready_readyz_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        [key: string]: string;
+                    };
+                };
+            };
+        };
+    };
+    version_version_get: {
         parameters: {
             query?: never;
             header?: never;
@@ -594,21 +1030,32 @@ export interface operations {
                     "application/json": components["schemas"]["Version"];
                 };
             };
-            /** @description Error */
-            default: {
+        };
+    };
+    metrics_metrics_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
                 headers: {
                     [name: string]: unknown;
                 };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
+                content?: never;
             };
         };
     };
     list_jobs_api_v1_jobs_get: {
         parameters: {
             query?: {
+                /** @description Items on a page */
                 page_size?: number;
+                /** @description next_page_token of the page before */
                 page_token?: string | null;
             };
             header?: never;
@@ -626,13 +1073,13 @@ export interface operations {
                     "application/json": components["schemas"]["Page_Job_"];
                 };
             };
-            /** @description Error */
-            default: {
+            /** @description Validation Error */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["HTTPValidationError"];
                 };
             };
         };
@@ -640,7 +1087,9 @@ export interface operations {
     submit_job_api_v1_jobs_post: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "idempotency-key"?: string | null;
+            };
             path?: never;
             cookie?: never;
         };
@@ -659,23 +1108,23 @@ export interface operations {
                     "application/json": components["schemas"]["Job"];
                 };
             };
-            /** @description Error */
-            default: {
+            /** @description Validation Error */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["HTTPValidationError"];
                 };
             };
         };
     };
-    get_job_api_v1_jobs__id__get: {
+    get_job_api_v1_jobs__job_id__get: {
         parameters: {
             query?: never;
             header?: never;
             path: {
-                id: string;
+                job_id: string;
             };
             cookie?: never;
         };
@@ -690,23 +1139,23 @@ export interface operations {
                     "application/json": components["schemas"]["Job"];
                 };
             };
-            /** @description Error */
-            default: {
+            /** @description Validation Error */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["HTTPValidationError"];
                 };
             };
         };
     };
-    cancel_job_api_v1_jobs__id__cancel_post: {
+    cancel_job_api_v1_jobs__job_id__cancel_post: {
         parameters: {
             query?: never;
             header?: never;
             path: {
-                id: string;
+                job_id: string;
             };
             cookie?: never;
         };
@@ -721,57 +1170,28 @@ export interface operations {
                     "application/json": components["schemas"]["Job"];
                 };
             };
-            /** @description Error */
-            default: {
+            /** @description Validation Error */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["HTTPValidationError"];
                 };
             };
         };
     };
-    job_events_api_v1_jobs__id__events_get: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "text/event-stream": unknown;
-                };
-            };
-            /** @description Error */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    list_trials_api_v1_jobs__id__trials_get: {
+    list_trials_api_v1_jobs__job_id__trials_get: {
         parameters: {
             query?: {
+                /** @description Items on a page */
                 page_size?: number;
+                /** @description next_page_token of the page before */
                 page_token?: string | null;
             };
             header?: never;
             path: {
-                id: string;
+                job_id: string;
             };
             cookie?: never;
         };
@@ -786,13 +1206,206 @@ export interface operations {
                     "application/json": components["schemas"]["Page_Trial_"];
                 };
             };
-            /** @description Error */
-            default: {
+            /** @description Validation Error */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    follow_job_api_v1_jobs__job_id__events_get: {
+        parameters: {
+            query?: never;
+            header?: {
+                "last-event-id"?: number;
+            };
+            path: {
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    get_module_api_v1_jobs__job_id__module_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    list_workloads_api_v1_workloads_get: {
+        parameters: {
+            query?: {
+                /** @description Items on a page */
+                page_size?: number;
+                /** @description next_page_token of the page before */
+                page_token?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_Workload_"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    get_workload_api_v1_workloads__workload_hash__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workload_hash: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WorkloadDetail"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    get_workload_module_api_v1_workloads__workload_hash__module_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workload_hash: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ModulePayload"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    get_best_api_v1_workloads__workload_hash__best_get: {
+        parameters: {
+            query?: {
+                target?: string;
+            };
+            header?: never;
+            path: {
+                workload_hash: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Best"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
                 };
             };
         };
@@ -800,7 +1413,12 @@ export interface operations {
     list_bests_api_v1_bests_get: {
         parameters: {
             query?: {
+                /** @description 'auto', a target string or its JSON; without it, all targets */
+                target?: string | null;
+                workload_hash?: string | null;
+                /** @description Items on a page */
                 page_size?: number;
+                /** @description next_page_token of the page before */
                 page_token?: string | null;
             };
             header?: never;
@@ -818,23 +1436,111 @@ export interface operations {
                     "application/json": components["schemas"]["Page_Best_"];
                 };
             };
-            /** @description Error */
-            default: {
+            /** @description Validation Error */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["HTTPValidationError"];
                 };
             };
         };
     };
-    get_record_api_v1_records__id__get: {
+    list_records_api_v1_records_get: {
+        parameters: {
+            query?: {
+                workload_hash?: string | null;
+                /** @description 'auto', a target string or its JSON; without it, all targets */
+                target?: string | null;
+                sort?: "newest" | "latency";
+                /** @description Items on a page */
+                page_size?: number;
+                /** @description next_page_token of the page before */
+                page_token?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_Record_"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    export_records_api_v1_records_export_get: {
+        parameters: {
+            query?: {
+                /** @description 'auto', a target string or its JSON; without it, all targets */
+                target?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    import_records_api_v1_records_import_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ImportReport"];
+                };
+            };
+        };
+    };
+    get_record_api_v1_records__record_id__get: {
         parameters: {
             query?: never;
             header?: never;
             path: {
-                id: string;
+                record_id: string;
             };
             cookie?: never;
         };
@@ -849,23 +1555,20 @@ export interface operations {
                     "application/json": components["schemas"]["RecordDetail"];
                 };
             };
-            /** @description Error */
-            default: {
+            /** @description Validation Error */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["HTTPValidationError"];
                 };
             };
         };
     };
     list_workers_api_v1_workers_get: {
         parameters: {
-            query?: {
-                page_size?: number;
-                page_token?: string | null;
-            };
+            query?: never;
             header?: never;
             path?: never;
             cookie?: never;
@@ -881,13 +1584,24 @@ export interface operations {
                     "application/json": components["schemas"]["Page_Worker_"];
                 };
             };
-            /** @description Error */
-            default: {
+        };
+    };
+    list_targets_api_v1_targets_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["Page_TargetOffer_"];
                 };
             };
         };

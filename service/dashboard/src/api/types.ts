@@ -12,7 +12,6 @@ export type Best = Schemas["Best"];
 export type Certificate = Schemas["Certificate"];
 export type RecordDetail = Schemas["RecordDetail"];
 export type Worker = Schemas["Worker"];
-export type Problem = Schemas["Problem"];
 
 /** The states that a job or a task never leaves. */
 export function isFinished(state: JobState | TaskState): boolean {

@@ -1,0 +1,143 @@
+"""Runs both arms in alternating order, then times both results interleaved, and writes the report.
+
+.venv/bin/python -m benchmarks.main_job [--rounds 2]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tvm
+from tvm.s_tir import meta_schedule as ms
+
+from benchmarks.main_job.workload import SIZE, TRIALS, product
+from loopwright import Client
+from service.settings import Settings, ensure_token
+from service.supervisor import Supervisor
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "docs" / "benchmarks" / "main-job.json"
+REPORT = ROOT / "docs" / "benchmarks" / "main-job.md"
+_RACE_ROUNDS = 25
+_SAMPLE_SECONDS = 0.02
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.main_job")
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--port", type=int, default=8097)
+    options = parser.parse_args()
+    rounds = []
+    with tempfile.TemporaryDirectory(prefix="loopwright-bench-") as scratch:
+        settings = Settings(data_dir=Path(scratch) / "service", port=options.port)
+        supervisor = Supervisor(settings)
+        with supervisor.running(), Client(supervisor.url, ensure_token(settings)) as client:
+            target = next(offer.target for offer in client.targets() if offer.target["kind"] == "llvm")
+            for seed in range(options.rounds):
+                work_dir = Path(scratch) / f"stock{seed}"
+                order = ["loopwright", "stock"] if seed % 2 == 0 else ["stock", "loopwright"]
+                found = {
+                    arm: ours(client, target, seed) if arm == "loopwright" else stock(target, work_dir, seed)
+                    for arm in order
+                }
+                rounds.append({"seed": seed, "first": order[0], **found})
+                print(json.dumps(rounds[-1]), flush=True)
+            race_result = race(client, target, Path(scratch) / "stock0")
+    figures = {"size": SIZE, "trials": TRIALS, "target": target, "rounds": rounds, "race": race_result}
+    RESULTS.parent.mkdir(parents=True, exist_ok=True)
+    RESULTS.write_text(json.dumps(figures, indent=2) + "\n")
+    REPORT.write_text(report(figures))
+    print(REPORT.read_text())
+
+
+def ours(client: Client, target: dict[str, Any], seed: int) -> dict[str, Any]:
+    """One job through REST: seconds from the submission to the certified end, the closing race included."""
+    started = time.monotonic()
+    job = client.submit(product(), target=target, max_trials=TRIALS, seed=seed, force=True)
+    job.wait(progress=False)
+    seconds = time.monotonic() - started
+    task = job.tasks[0]
+    assert job.state == "succeeded", job.error
+    assert task.trials == TRIALS, task
+    return {"seconds": seconds, "trials": task.trials, "best_us": task.best_us, "failures": dict(task.failures)}
+
+
+def stock(target: dict[str, Any], work_dir: Path, seed: int) -> dict[str, Any]:
+    command = [sys.executable, "-m", "benchmarks.main_job.stock", json.dumps(target), str(work_dir), str(seed)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
+def race(client: Client, target: dict[str, Any], work_dir: Path) -> dict[str, Any]:
+    """Loopwright's best and that of stock's first round, interleaved in this process; microseconds a call."""
+    # TVM's runtime takes half of the cores it sees, unless told before its pool starts.
+    tvm.get_global_func("runtime.config_threadpool")(1, target["num-cores"])
+    real_target = tvm.target.Target(target)
+    database = ms.database.JSONDatabase(work_dir=str(work_dir))
+    stock_module = ms.tir_integration.compile_tir(database, product(), real_target)
+    modules = {
+        "loopwright": client.compile(product(), target)["main"],
+        "stock": tvm.compile(stock_module, target=real_target)["main"],
+    }
+    rng = np.random.default_rng(0)
+    arguments = [tvm.runtime.tensor(rng.standard_normal((SIZE, SIZE), dtype=np.float32)) for _ in range(3)]
+
+    def timed(name: str, number: int) -> float:
+        begin = time.perf_counter()
+        for _ in range(number):
+            modules[name](*arguments)
+        return (time.perf_counter() - begin) / number
+
+    numbers = {name: max(1, int(_SAMPLE_SECONDS / timed(name, 50))) for name in modules}
+    samples = {name: [] for name in modules}
+    for _ in range(_RACE_ROUNDS):
+        for name in rng.permutation(list(modules)):
+            samples[str(name)].append(timed(str(name), numbers[str(name)]) * 1e6)
+    ratios = [b / a for a, b in zip(samples["loopwright"], samples["stock"], strict=True)]
+    return {
+        "loopwright_us": statistics.median(samples["loopwright"]),
+        "stock_us": statistics.median(samples["stock"]),
+        "stock_over_loopwright": statistics.median(ratios),
+        "spread": [min(ratios), max(ratios)],
+    }
+
+
+def report(figures: dict[str, Any]) -> str:
+    lines = [
+        f"# {figures['trials']} trials of a {figures['size']}-cubed fp32 product",
+        "",
+        "Wall-clock seconds of one tuning job: Loopwright through REST, from submission to certified result with the",
+        "service already up; stock MetaSchedule by `tune_tir`, from call to return. Both on all cores of one machine,",
+        f"in one run, in alternating order. Target: `{json.dumps(figures['target'])}`.",
+        "",
+        "| round | Loopwright | stock MetaSchedule | ratio |",
+        "|---|---|---|---|",
+    ]
+    for found in figures["rounds"]:
+        mine, theirs = found["loopwright"]["seconds"], found["stock"]["seconds"]
+        lines.append(f"| {found['seed']} | {mine:.1f} s | {theirs:.1f} s | {theirs / mine:.1f}x |")
+    race_result = figures["race"]
+    lines += [
+        "",
+        "What they found, called from one process in turn (median of 25 rounds): Loopwright "
+        f"{race_result['loopwright_us']:.1f} µs, stock {race_result['stock_us']:.1f} µs, "
+        f"ratio {race_result['stock_over_loopwright']:.2f} "
+        f"({race_result['spread'][0]:.2f} to {race_result['spread'][1]:.2f}).",
+        "",
+        "Made by `python -m benchmarks.main_job`; raw figures in [main-job.json](main-job.json).",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,161 @@
+"""How jobs, bests, records and workers look in a terminal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from loopwright import schemas
+from loopwright.cli.output import Column, print_facts, print_line, print_table
+from loopwright.job import JobEvent
+from loopwright.units import latency, ratio
+
+
+def show_jobs(jobs: Sequence[schemas.Job]) -> None:
+    columns = (Column("job"), Column("name", folds=True), Column("state"), Column("trials", is_number=True))
+    rows = [
+        (job.id, job.name, job.state, f"{job.progress.trials}/{job.progress.total}", f"{job.created_at:%Y-%m-%d %H:%M}")
+        for job in jobs
+    ]
+    print_table((*columns, Column("created (UTC)")), rows)
+
+
+_TASK_COLUMNS = (
+    Column("task", folds=True),
+    Column("weight", is_number=True),
+    Column("trials", is_number=True),
+    Column("baseline", is_number=True),
+    Column("best", is_number=True),
+    Column("speedup", is_number=True),
+    Column("result"),
+    Column("from"),
+)
+
+
+def show_job(job: schemas.Job) -> None:
+    print_line(f"{job.id}  {job.name}  {job.state}  {job.progress.trials} of {job.progress.total} trials")
+    for note in job.notes:
+        print_line(f"note: {note}")
+    if job.error:
+        print_line(f"error: {job.error}")
+    print_table(_TASK_COLUMNS, [_task_row(task) for task in job.tasks])
+    for task in job.tasks:
+        if task.failures:
+            failures = ", ".join(f"{count} {kind}" for kind, count in task.failures.items())
+            print_line(f"{task.name}: {sum(task.failures.values())} of {task.trials} trials failed ({failures})")
+
+
+def _task_row(task: schemas.Task) -> tuple[str, ...]:
+    return (
+        task.name,
+        str(task.weight),
+        str(task.trials),
+        latency(task.baseline_us),
+        latency(task.best_us),
+        ratio(task.speedup),
+        "certified" if task.certified else task.state,
+        task.answered_from or "-",
+    )
+
+
+def show_event(event: JobEvent, task_names: dict[str, str]) -> None:
+    """One line. ``task_names`` are by workload hash."""
+    data = event.data
+    task = task_names.get(data.get("workload_hash", ""), "task")
+    if event.type == "job":
+        said = _joined(data["state"], data.get("error"))
+    elif event.type == "task":
+        best = f"{latency(data['best_us'])}, {ratio(data.get('speedup'))}" if data.get("best_us") is not None else None
+        said = f"{task}: {_joined(data['state'], best, 'certified' if data.get('certified') else None)}"
+    else:
+        said = f"{task} #{data['number']}: {_outcome(data)} ({data['origin']})"
+    print_line(f"{event.id:>6}  {event.type:<5}  {said}")
+
+
+def _outcome(trial: dict[str, Any]) -> str:
+    if trial["state"] == "failed":
+        return _joined("failed", trial.get("failure_kind"), trial.get("failure_message"))
+    return _joined(trial["state"], None if trial.get("median_us") is None else latency(trial["median_us"]))
+
+
+def _joined(*words: str | None) -> str:
+    return ", ".join(word for word in words if word)
+
+
+def show_best(best: schemas.Best) -> None:
+    kind = "the unscheduled program is the best" if best.is_baseline else "schedule found"
+    facts = [
+        ("workload", f"{best.workload_hash} ({best.name})"),
+        ("target", json.dumps(best.target, sort_keys=True)),
+        ("device class", best.device_class),
+        ("record", best.record_id),
+        ("baseline", latency(best.baseline_us)),
+        ("best", f"{latency(best.best_us)}, {ratio(best.speedup)} ({kind})"),
+        ("certified", certificate_words(best.certificate)),
+    ]
+    print_facts(facts)
+
+
+def certificate_words(certificate: schemas.Certificate) -> str:
+    error = f"largest error {certificate.max_abs_error:.3g} absolute, {certificate.max_rel_error:.3g} relative"
+    race = f"race of {certificate.rounds} rounds"
+    return f"{certificate.created_at:%Y-%m-%d %H:%M} UTC; {race}; {error}; inputs: {certificate.inputs}"
+
+
+_RECORD_COLUMNS = (
+    Column("record"),
+    Column("workload", folds=True),
+    Column("median", is_number=True),
+    Column("certified"),
+    Column("device class"),
+)
+
+
+def show_records(records: Sequence[schemas.Record]) -> None:
+    rows = [
+        (record.id, record.name, latency(record.median_us), "yes" if record.certified else "no", record.device_class)
+        for record in records
+    ]
+    print_table(_RECORD_COLUMNS, rows)
+
+
+def show_record(record: schemas.RecordDetail) -> None:
+    """Its facts, and the scheduled program, which is all that a later command can use: it goes last."""
+    samples = f"{len(record.run_secs)} sample" + ("" if len(record.run_secs) == 1 else "s")
+    facts = [
+        ("record", record.id),
+        ("workload", f"{record.workload_hash} ({record.name})"),
+        ("target", json.dumps(record.target, sort_keys=True)),
+        ("device class", record.device_class),
+        ("median", f"{latency(record.median_us)} of {samples}"),
+        ("found by", record.origin + (f", job {record.job_id}" if record.job_id else "")),
+        ("certified", "no" if record.certificate is None else certificate_words(record.certificate)),
+    ]
+    print_facts(facts)
+    print_line(f"\n{record.script_after}")
+
+
+_WORKER_COLUMNS = (
+    Column("host"),
+    Column("device"),
+    Column("threads", is_number=True),
+    Column("builders", is_number=True),
+    Column("state"),
+    Column("target", folds=True),
+)
+
+
+def show_workers(workers: Sequence[schemas.Worker]) -> None:
+    rows = [
+        (
+            worker.host,
+            worker.device,
+            str(worker.threads),
+            str(worker.builders),
+            "alive" if worker.alive else f"gone since {worker.last_seen_at:%Y-%m-%d %H:%M} UTC",
+            json.dumps(worker.target, sort_keys=True),
+        )
+        for worker in workers
+    ]
+    print_table(_WORKER_COLUMNS, rows)

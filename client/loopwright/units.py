@@ -1,0 +1,29 @@
+"""Numbers as people read them: three digits and the unit that suits."""
+
+from __future__ import annotations
+
+
+def latency(us: float | None) -> str:
+    """A latency in microseconds: ``7.79 µs``, ``1.50 ms``; ``-`` for None."""
+    if us is None:
+        return "-"
+    if us < 1:
+        return _three_digits(us * 1e3, "ns")
+    if us < 999.5:
+        return _three_digits(us, "µs")
+    if us < 999.5e3:
+        return _three_digits(us / 1e3, "ms")
+    return _three_digits(us / 1e6, "s")
+
+
+def ratio(value: float | None) -> str:
+    """How many times faster: ``2.73x``, ``18.0x``, ``140x``; ``-`` for None."""
+    return "-" if value is None else f"{value:.{_decimals(value)}f}x"
+
+
+def _three_digits(value: float, unit: str) -> str:
+    return f"{value:.{_decimals(value)}f} {unit}"
+
+
+def _decimals(value: float) -> int:
+    return 0 if value >= 99.95 else 1 if value >= 9.995 else 2

@@ -1,0 +1,94 @@
+"""``scripts/demo``: the service, a real two-layer model, and its tuning, watched.
+
+Exit status 0 only if every task has a certified best.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from rich.console import Console
+from rich.table import Table
+
+from loopwright import Client, Job
+from service.settings import ensure_token, read_settings
+from service.supervisor import ServeError, Supervisor
+
+TRIALS = 128
+
+# A perceptron of the size that FashionMNIST takes, batch 1: 784 pixels, 128 hidden units, 10 classes. The weights are
+# arguments: schedules do not depend on their values.
+MODEL = """
+@I.ir_module
+class Perceptron:
+    @R.function
+    def main(
+        x: R.Tensor((1, 784), "float32"),
+        w0: R.Tensor((784, 128), "float32"),
+        b0: R.Tensor((128,), "float32"),
+        w1: R.Tensor((128, 10), "float32"),
+        b1: R.Tensor((10,), "float32"),
+    ) -> R.Tensor((1, 10), "float32"):
+        with R.dataflow():
+            hidden = R.matmul(x, w0)
+            shifted = R.add(hidden, b0)
+            active = R.nn.relu(shifted)
+            scores = R.matmul(active, w1)
+            out = R.add(scores, b1)
+            R.output(out)
+        return out
+"""
+
+
+def main() -> None:
+    arguments = sys.argv[1:]
+    leave = "--exit" in arguments
+    settings = read_settings([argument for argument in arguments if argument != "--exit"], prog="scripts/demo")
+    console = Console()
+    supervisor = Supervisor(settings)
+    supervisor.handle_signals()
+    console.print("Starting the service: database, API, controller and a local Ray …")
+    try:
+        with supervisor.running():
+            certified = tune(Client(supervisor.url, ensure_token(settings)), console)
+            url = f"{supervisor.url}/?token={ensure_token(settings)}"
+            console.print(f"Dashboard: {url}", soft_wrap=True, highlight=False)
+            if not leave:
+                console.print("Serving until Ctrl-C.")
+                supervisor.wait()
+    except ServeError as error:
+        sys.exit(f"loopwright: {error}")
+    sys.exit(0 if certified else 1)
+
+
+def tune(client: Client, console: Console) -> bool:
+    """Submit the model, watch its job and print the table. True if every task has a certified best."""
+    job = client.submit(MODEL, target="auto", max_trials=TRIALS, name="two-layer perceptron")
+    job.wait(progress=True, console=console)
+    console.print(_table(job))
+    if job.error:
+        console.print(f"The job failed: {job.error}", style="red")
+    return bool(job.tasks) and all(task.certified for task in job.tasks)
+
+
+def _table(job: Job) -> Table:
+    table = Table(title=f"{job.name}: {job.progress.trials} trials")
+    for heading in ("task", "baseline", "best", "speedup", "certified"):
+        table.add_column(heading, justify="left" if heading in ("task", "certified") else "right", no_wrap=True)
+    for task in job.tasks:
+        table.add_row(
+            task.name,
+            _micros(task.baseline_us),
+            _micros(task.best_us),
+            "-" if task.speedup is None else f"{task.speedup:.2f}x",
+            "certified" if task.certified else f"no: {task.error or job.state}",
+        )
+    return table
+
+
+def _micros(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.2f} µs"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""A fleet without devices: a program's latency is computed from its features. For tests of the loop and of the search."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import numpy as np
+from tvm.s_tir import meta_schedule as ms
+
+from tuner import ir
+from tuner.cost_model.features import FEATURES, Features, extract
+from tuner.errors import RaceFailed
+from tuner.ports import MeasureRequest, RaceEntry, RaceRequest, RaceResult
+from tuner.types import Failure, FailureKind, Measured, Outcome, Stage
+
+WORKER = "simulated"
+ROUNDS = 5
+"""Samples of each entry of a race."""
+_WRONG = "UnsafeSetDType"
+"""The one schedule instruction that changes what a program computes, so that the simulation can tell without running."""
+
+Fault = Callable[[MeasureRequest], Failure | None]
+
+
+def no_fault(_: MeasureRequest) -> Failure | None:
+    return None
+
+
+class SimulatedFleet:
+    """See `tuner.ports.Fleet`. Outcomes depend on nothing but the program, and come back in order of submission.
+
+    Args:
+        target_json: what the programs are scheduled for.
+        baseline: latency of every unscheduled function, in seconds; that of a schedule lies around 0.1 to 10 ms.
+        fault: says which requests fail, and how; such a program is rejected in races, too.
+        slots: requests in flight that keep the fleet busy.
+        per_collect: outcomes that one `collect` returns at most.
+    """
+
+    def __init__(
+        self,
+        target_json: str = '{"kind": "llvm"}',
+        baseline: float = 1e-2,
+        fault: Fault = no_fault,
+        slots: int = 4,
+        per_collect: int = 2,
+    ) -> None:
+        self._target = ir.target_from(target_json)
+        self._baseline = baseline
+        self._fault = fault
+        self._slots = slots
+        self._per_collect = per_collect
+        self._waiting: deque[MeasureRequest] = deque()
+        self._landscape = np.random.default_rng(0).standard_normal(FEATURES) / np.sqrt(FEATURES)
+        self.submitted: list[MeasureRequest] = []
+        self.races: list[RaceRequest] = []
+
+    @property
+    def slots(self) -> int:
+        return self._slots
+
+    def submit(self, request: MeasureRequest) -> None:
+        self.submitted.append(request)
+        self._waiting.append(request)
+
+    def collect(self, timeout: float) -> list[tuple[str, Outcome]]:
+        ready = [self._waiting.popleft() for _ in range(min(self._per_collect, len(self._waiting)))]
+        return [(request.key, self._outcome(request)) for request in ready]
+
+    def race(self, request: RaceRequest) -> RaceResult:
+        self.races.append(request)
+        entries = {key: self._entry(request, key, trace) for key, trace in request.contenders.items()}
+        baseline = self._entry(request, "baseline", None)
+        if baseline.error is not None:
+            raise RaceFailed(baseline.error)
+        return RaceResult(baseline, entries)
+
+    @contextmanager
+    def busy(self) -> Iterator[None]:
+        yield
+
+    def latency(self, module_json: str, trace_json: str | None) -> float:
+        """Seconds per call. Raises what TVM raises where the module does not load or the trace does not apply."""
+        mod = ir.module_from_json(module_json)
+        if trace_json is None:
+            return self._baseline
+        context = ir.tune_context(mod, self._target, ms.space_generator.PostOrderApply(), seed=1)
+        schedule = ir.apply_trace_json(mod, trace_json)
+        return self._of(extract(context, [schedule])[0])
+
+    def _of(self, features: Features) -> float:
+        """A fixed, smooth landscape over the features, so that a model can learn it."""
+        return float(1e-3 * np.exp(np.tanh(features.mean(axis=0) @ self._landscape / 4) * 2.3))
+
+    def _outcome(self, request: MeasureRequest) -> Outcome:
+        if failure := self._fault(request):
+            return failure
+        try:
+            latency = self.latency(request.module_json, request.trace_json)
+        except Exception as error:
+            return Failure(Stage.BUILD, FailureKind.COMPILE, ir.first_line(error), None)
+        dropped = request.cutoff is not None and latency > request.cutoff
+        return Measured((latency,) if dropped else (latency, latency * 1.01, latency * 0.99), WORKER)
+
+    def _entry(self, request: RaceRequest, key: str, trace_json: str | None) -> RaceEntry:
+        outcome = self._outcome(MeasureRequest(key, request.module_json, request.args, trace_json, None))
+        if isinstance(outcome, Failure):
+            return RaceEntry((), 0.0, 0.0, outcome.message)
+        if trace_json is not None and _WRONG in {instruction[0] for instruction in json.loads(trace_json)[0]}:
+            return RaceEntry((), 1.0, 1.0, "wrong result: the largest error is 1.0")
+        drift = 1.0 + 0.1 * np.arange(ROUNDS)  # of the machine: the same for all entries
+        return RaceEntry(tuple(float(s) for s in outcome.median * drift), 0.0, 0.0, None)
