@@ -20,7 +20,7 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="LOOPWRIGHT_", env_ignore_empty=True)
 
     host: str = "127.0.0.1"
-    port: int = Field(default=8080, ge=0, le=65535)
+    port: int = Field(default=8080, ge=1, le=65535)
     data_dir: Path = DEFAULT_DATA_DIR
     database_url: str | None = None
     ray_address: str | None = None

@@ -11,6 +11,7 @@ import fcntl
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -27,6 +28,7 @@ from service.settings import Settings, ensure_token
 START_SECONDS = 180.0
 _LOCK_SECONDS = 30.0
 """How long to wait for an earlier service on the same data directory to finish ending."""
+_PORT_SECONDS = 5.0
 _STOP_SECONDS = 20.0
 _POLL_SECONDS = 0.2
 
@@ -54,6 +56,7 @@ class Supervisor:
         """The service, ready, for the time of the block. Raises ServeError if it does not get ready."""
         self._settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         with _sole_owner(self._settings.data_dir):
+            _require_free_port(self._settings)
             migrate.upgrade(self._settings.database)
             ensure_token(self._settings)
             try:
@@ -156,12 +159,31 @@ def _announced(url: str, token_file: Path) -> Iterator[None]:
     """Let clients on this machine find the service (see `loopwright.config`)."""
     path = service_file()
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    said = json.dumps({"url": url, "token_file": str(token_file)})
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        json.dump({"url": url, "token_file": str(token_file)}, file)
+        file.write(said)
     try:
         yield
     finally:
-        path.unlink(missing_ok=True)
+        # Another service may have announced itself since.
+        with contextlib.suppress(FileNotFoundError):
+            if path.read_text() == said:
+                path.unlink()
+
+
+def _require_free_port(settings: Settings) -> None:
+    """Say now, not after half a minute in a log, that somebody else has the port."""
+    until = time.monotonic() + _PORT_SECONDS
+    while True:
+        try:
+            with socket.create_server((settings.host, settings.port), reuse_port=False):
+                return
+        except OSError as error:
+            if time.monotonic() > until:
+                raise ServeError(
+                    f"cannot listen on {settings.host}:{settings.port} ({error.strerror}); choose another with --port"
+                ) from error
+            time.sleep(_POLL_SECONDS)
 
 
 def _tail(path: Path, lines: int = 20) -> str:

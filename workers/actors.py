@@ -109,8 +109,6 @@ class Measurer:
             "candidates": candidates,
         }
         for value in self._child.stream(f"{self._backend}:measure", arguments, MEASURE_SECONDS):
-            if value is None:
-                continue
             if "error" in value:
                 results.append(failure(Stage.RUN, FailureKind.CRASH, value["error"]))
             else:
@@ -135,5 +133,5 @@ class Measurer:
             "seed": seed,
         }
         return attempt(
-            Stage.CERTIFY, lambda: list(self._child.stream(f"{self._backend}:race", arguments, RACE_SECONDS))[-1]
+            Stage.CERTIFY, lambda: self._child.call(f"{self._backend}:race", arguments, RACE_SECONDS)
         )

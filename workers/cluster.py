@@ -122,7 +122,7 @@ def _equip(node: dict[str, Any], devices: list[dict[str, Any]]) -> list[Offer]:
         device_class = DeviceClass(**fields)
         name = f"measurer-{node_id[:12]}-{device}"
         _actor(node_id, name, Measurer).remote(device, device_class.threads)
-        offers.append(Offer(f"{node_id[:12]}/{device}", host, device, device_class, name, builders))
+        offers.append(Offer(f"{host}/{device}", host, device, device_class, name, builders))
     # An offer is made when its actors are up, so that nobody waits for imports in the middle of a job.
     ray.get([ray.get_actor(name, NAMESPACE).ping.remote() for name in (*builders, *(o.measurer for o in offers))])
     return offers

@@ -8,16 +8,20 @@ from typing import Any
 from workers import host_lock
 from workers.arguments import device_of, draw, infos, to_device
 from workers.build import FUNCTION, load
+from workers.clock import Clock
 
 SAMPLES = 5
 SAMPLE_SECONDS = 0.004
 """A sample is the mean of as many calls as fill this: long against the clock's and the pool's jitter."""
 
+LONG_SECONDS = 0.5
+"""A call that takes this long is its own sample: jitter is small beside it, and the deadline is near."""
+
 
 def measure(
     target_kind: str, device_index: int, args: list[Any], candidates: list[dict[str, Any]]
-) -> Iterator[dict[str, Any] | None]:
-    """For each candidate yield None (about to be timed), then ``{"run_secs": […]}`` or ``{"error": message}``.
+) -> Iterator[dict[str, Any] | Clock]:
+    """For each candidate yield ``{"run_secs": […]}`` or ``{"error": message}``.
 
     A candidate is ``{"artifact", "cutoff"}``. One slower than ``cutoff`` (seconds, or None) after the first sample is
     not sampled further: its place is known well enough. On cuda an error ends the batch, for the context may be dead.
@@ -34,26 +38,26 @@ def measure(
                 return float(timer(*arguments).results[0])
 
             module[FUNCTION]  # generates machine code, which is not to disturb anybody's timing
-            # Waiting for the host may take as long as somebody else's timing: the deadline starts after it.
+            yield Clock.STOP
             with host_lock.quiet():
-                yield None
+                yield Clock.START
                 samples = sample(run, candidate["cutoff"])
             yield {"run_secs": samples}
         except Exception as error:
-            yield {"error": str(error)[-2000:]}
+            yield {"error": f"{type(error).__name__}: {error}"[-2000:]}
             if target_kind == "cuda":
                 return
 
 
 def sample(run: Callable[[int], float], cutoff: float | None) -> list[float]:
-    """Seconds per call: 1 sample for a program beyond the cutoff, otherwise `SAMPLES`, after one warm-up call.
+    """Seconds per call: 1 sample for a program beyond the cutoff or a long one, otherwise `SAMPLES`.
 
     ``run(n)`` returns the mean of n calls after one call that is not counted.
     """
     first = run(1)
-    if cutoff is not None and first > 2 * cutoff:
+    if first > LONG_SECONDS or (cutoff is not None and first > 2 * cutoff):
         return [first]
-    number = max(1, round(SAMPLE_SECONDS / first)) if first > 0 else 1
+    number = max(1, round(SAMPLE_SECONDS / max(first, 1e-9)))
     samples = [run(number)]
     if cutoff is not None and samples[0] > cutoff:
         return samples

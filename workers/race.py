@@ -5,7 +5,7 @@ Runs in one fresh fork of a warm child: all contenders share the process, the in
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import numpy as np
@@ -16,12 +16,15 @@ from tuner.types import TensorInfo
 from workers import host_lock
 from workers.arguments import device_of, draw, infos, to_device
 from workers.build import FUNCTION, load
+from workers.clock import Clock
 
 SAMPLE_SECONDS = 0.01
 ROUNDS = 15
 MIN_ROUNDS = 5
 RACE_SECONDS = 15.0
 """Slow programs are raced in fewer rounds, but never fewer than `MIN_ROUNDS`."""
+BEAT_SECONDS = 1.0
+"""Only where a round takes longer is it worth a frame, which costs whatever is being timed a little."""
 
 
 def race(
@@ -32,8 +35,8 @@ def race(
     reference: dict[str, Any],
     contenders: list[dict[str, Any]],
     seed: int,
-) -> Iterator[dict[str, Any] | None]:
-    """Yield progress (None), and at last ``{"contenders": […]}``, one entry an artifact, the baseline first.
+) -> Iterator[dict[str, Any] | Clock]:
+    """Yield ``{"contenders": […]}``, one entry an artifact, the baseline first.
 
     An entry is ``{"error": message}`` for a contender that raised, ``{"wrong": message}`` for a wrong result, otherwise
     ``{"run_secs": […], "max_abs_error", "max_rel_error"}``; ``run_secs[i]`` of all entries come from round i.
@@ -47,17 +50,19 @@ def race(
     for number, kind in enumerate(DRAWS):
         inputs = draw(information, outputs, kind, seed + number)
         wanted = _outcome(expected, inputs, tvm.runtime.cpu(0))
-        yield None
+        yield Clock.START
         for module, entry in zip(modules, entries, strict=True):
             if "error" not in entry and "wrong" not in entry:
                 _check(module, inputs, wanted, information, device, kind, entry)
-            yield None
+            yield Clock.START
     racing = [i for i, entry in enumerate(entries) if "error" not in entry and "wrong" not in entry]
     arguments = to_device(draw(information, [False] * len(information), "normal", seed), device)
+    yield Clock.STOP
     with host_lock.quiet():
-        yield None
-        for i, samples in _interleaved(modules, racing, arguments, device, seed).items():
-            entries[i]["run_secs"] = samples
+        yield Clock.START
+        samples = yield from _interleaved(modules, racing, arguments, device, seed)
+    for i in racing:
+        entries[i]["run_secs"] = samples[i]
     yield {"contenders": entries}
 
 
@@ -103,8 +108,8 @@ def _interleaved(
     arguments: list[tvm.runtime.Tensor],
     device: tvm.runtime.Device,
     seed: int,
-) -> dict[int, list[float]]:
-    """Seconds per call of each racing module, one sample a round, in a fresh random order each round."""
+) -> Generator[Clock, None, dict[int, list[float]]]:
+    """Return seconds per call of each racing module, one sample a round, in a fresh random order each round."""
 
     def run(i: int, number: int) -> float:
         timer = modules[i].time_evaluator(FUNCTION, device, number=number, repeat=1)
@@ -118,6 +123,8 @@ def _interleaved(
     order = np.random.default_rng(seed)
     samples: dict[int, list[float]] = {i: [] for i in racing}
     for _ in range(rounds):
+        if round_seconds > BEAT_SECONDS:
+            yield Clock.START
         for i in order.permutation(racing):
             samples[int(i)].append(run(int(i), numbers[int(i)]))
     return samples

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -166,12 +167,25 @@ class WarmChild:
             return
         os.close(self._requests)
         os.close(self._replies)
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_LEAVE_SECONDS)
-        except subprocess.TimeoutExpired:
-            _kill_family(self._process)
-        else:
-            if self._process.returncode != 0:
-                _kill_family(self._process)
+        if self._process.returncode != 0:
+            _kill_family(self._process.pid)
+            self._process.wait()
         shutil.rmtree(self._directory, ignore_errors=True)
         self._process = None
+
+
+def _kill_family(leader: int) -> None:
+    """Kill the child that leads a session, its descendants, and the session's members that its death orphaned."""
+    family = []
+    with contextlib.suppress(psutil.NoSuchProcess):
+        child = psutil.Process(leader)
+        family = [child, *child.children(recursive=True)]
+    for process in psutil.process_iter():
+        with contextlib.suppress(ProcessLookupError):
+            if os.getsid(process.pid) == leader:
+                family.append(process)
+    for process in family:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()

@@ -167,9 +167,12 @@ class Certificate(Wire):
     inputs: str
     """In words: how the random inputs were drawn, and how many sets of them."""
     rtol: float
+    """Share of each reference element that the result may differ by; 0 means exact."""
     atol: float
+    """The same of the reference's largest magnitude, allowed on top for sums that cancel."""
     max_abs_error: float
     max_rel_error: float
+    """Largest difference over the reference's largest magnitude."""
     rounds: int
     """Interleaved rounds of the closing race."""
     baseline_run_secs: list[float]

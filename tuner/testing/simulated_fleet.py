@@ -1,4 +1,4 @@
-"""A fleet without devices: a program's latency is computed from its features. For tests of the loop and of the search."""
+"""A fleet without devices, for tests of the loop and of the search: latencies are computed from programs' features."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WORKER = "simulated"
 ROUNDS = 5
 """Samples of each entry of a race."""
 _WRONG = "UnsafeSetDType"
-"""The one schedule instruction that changes what a program computes, so that the simulation can tell without running."""
+"""The schedule instruction that changes what a program computes: so the simulation can tell without running it."""
 
 Fault = Callable[[MeasureRequest], Failure | None]
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel
 from rich.console import Console
-from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
 _NARROWEST = 14
-"""Characters that a column which may fold keeps at least; a table that needs more than the terminal is a list instead."""
+"""Characters that a column which may fold keeps at least; a table that then is too wide becomes a list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +41,24 @@ def print_line(text: str, error: bool = False) -> None:
 
 
 def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None:
-    """A table, or where the terminal is too narrow for it, a list with a line for each cell. Cells are text, never markup."""
+    """A table, or where the terminal is too narrow for it, a list with a line for each cell. Cells are never markup."""
     shown = [list(row) for row in rows]
-    table = _table(columns, shown)
+    longest = [max([len(column.title), *(len(row[index]) for row in shown)]) for index, column in enumerate(columns)]
+    narrowest = [
+        min(width, _NARROWEST) if column.folds else width for column, width in zip(columns, longest, strict=True)
+    ]
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column, width in zip(columns, narrowest, strict=True):
+        justify: Literal["left", "right"] = "right" if column.is_number else "left"
+        table.add_column(column.title, justify=justify, overflow="fold", no_wrap=not column.folds, min_width=width)
+    for row in shown:
+        table.add_row(*(Text(cell) for cell in row))
+    gaps = 2 * (len(columns) - 1)
     console = Console()
-    needed = Measurement.get(console, console.options.update(width=10_000), table)
     if not console.is_terminal:
         # A file or a pipe has no width: nothing is folded there, so that a line holds a row.
-        Console(width=needed.maximum).print(table)
-    elif needed.minimum <= console.width:
+        Console(width=sum(longest) + gaps).print(table)
+    elif sum(narrowest) + gaps <= console.width:
         console.print(table)
     else:
         _print_list(columns, shown)
@@ -64,22 +72,6 @@ def print_facts(facts: Sequence[tuple[str, str]]) -> None:
     for name, value in facts:
         table.add_row(name, Text(value))
     Console().print(table)
-
-
-def _table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for index, column in enumerate(columns):
-        longest = max([len(column.title), *(len(row[index]) for row in rows)])
-        table.add_column(
-            column.title,
-            justify="right" if column.is_number else "left",
-            overflow="fold",
-            no_wrap=not column.folds,
-            min_width=min(longest, _NARROWEST) if column.folds else longest,
-        )
-    for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
-    return table
 
 
 def _print_list(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:

@@ -1,0 +1,254 @@
+"""A real service in processes of its own, and what tests ask of it over HTTP."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import httpx
+import psutil
+
+ROOT = Path(__file__).resolve().parents[2]
+START_SECONDS = 180.0
+JOB_SECONDS = 240.0
+FINISHED = ("succeeded", "failed", "cancelled")
+
+Found = TypeVar("Found")
+
+
+def wait_for(what: str, look: Callable[[], Found | None], seconds: float = 60.0) -> Found:
+    """The first true value of ``look``; fails after ``seconds``, which no passing test comes near."""
+    until = time.monotonic() + seconds
+    while not (found := look()):
+        assert time.monotonic() < until, f"waited {seconds:g} s in vain for {what}"
+        time.sleep(0.05)
+    return found
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Service:
+    """``python -m service`` on a data directory, which outlives it. Everything of the user's lies in ``folder``."""
+
+    def __init__(self, folder: Path, database_url: str | None = None) -> None:
+        self.folder = folder
+        self.data_dir = folder / "data"
+        self.home = folder / "home"
+        self.home.mkdir(parents=True)
+        self.port = free_port()
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("LOOPWRIGHT_", "XDG_", "RAY_"))}
+        self._env = {**kept, "HOME": str(self.home), "XDG_STATE_HOME": str(folder / "state")}
+        if database_url is not None:
+            self._env["LOOPWRIGHT_DATABASE_URL"] = database_url
+        self._seen: set[psutil.Process] = set()
+        self.process: subprocess.Popen[str] | None = None
+        self.url = ""
+        self.http = httpx.Client()
+
+    def start(self) -> None:
+        """Returns when the service has said that it is ready."""
+        command = [sys.executable, "-m", "service", "--data-dir", str(self.data_dir), "--port", str(self.port)]
+        with (self.folder / "stderr").open("ab") as log:
+            self.process = subprocess.Popen(
+                command, cwd=ROOT, env=self._env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True
+            )
+        assert self.process.stdout is not None
+        readable, _, _ = select.select([self.process.stdout], [], [], START_SECONDS)
+        line = self.process.stdout.readline() if readable else ""
+        assert "?token=" in line, f"not ready: {line!r}\n{self.logs()}"
+        self.url, token = line.split()[-1].split("/?token=")
+        self.http = httpx.Client(
+            base_url=self.url, headers={"Authorization": f"Bearer {token}"}, timeout=90, trust_env=False
+        )
+
+    def stop(self) -> int:
+        """End it as a user or systemd does; its exit status."""
+        assert self.process is not None
+        self.note_processes()
+        self.process.send_signal(signal.SIGTERM)
+        return self.ended()
+
+    def ended(self, seconds: float = 60.0) -> int:
+        """The exit status of the service, once it and all that it ever started are gone."""
+        assert self.process is not None
+        status = self.process.wait(seconds)
+        wait_for("the end of every process of the service", lambda: not self.note_processes(), seconds)
+        self.http.close()
+        return status
+
+    def destroy(self) -> None:
+        """Leave nothing behind, whatever state the service is in."""
+        if self.process is not None and self.process.poll() is None:
+            self.note_processes()
+            self.process.send_signal(signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(60)
+        for process in self.note_processes():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+        if self.process is not None:
+            self.process.wait()
+        self.http.close()
+
+    def note_processes(self) -> list[psutil.Process]:
+        """The living processes of this service: those with its HOME, their descendants, and those seen before."""
+        marked = [process for process in psutil.process_iter() if _environment(process).get("HOME") == str(self.home)]
+        for process in marked:
+            self._seen.add(process)
+            with contextlib.suppress(psutil.NoSuchProcess):
+                self._seen.update(process.children(recursive=True))
+        self._seen = {process for process in self._seen if _alive(process)}
+        return list(self._seen)
+
+    def find(self, *words: str) -> list[psutil.Process]:
+        """Its living processes whose command line holds all of ``words``, the oldest first."""
+        found = [process for process in self.note_processes() if all(word in _command(process) for word in words)]
+        return sorted(found, key=lambda process: (process.create_time(), process.pid))
+
+    def logs(self) -> str:
+        files = [self.folder / "stderr", *self.data_dir.glob("*.log")]
+        return "\n".join(f"--- {file.name}\n{file.read_text(errors='replace')[-3000:]}" for file in files if file.exists())
+
+    # What tests ask of it.
+
+    def get(self, path: str, **query: Any) -> Any:
+        """The JSON of a path below /api/v1, which must be there."""
+        answer = self.http.get(f"/api/v1{path}", params=query)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    def post_job(self, module: str | dict[str, str], headers: dict[str, str] | None = None, **fields: Any) -> httpx.Response:
+        payload = {"format": "tvmscript", "data": module} if isinstance(module, str) else module
+        trials = fields.pop("trials", 8)
+        body = {"module": payload, "budget": {"max_trials": trials}, **fields}
+        return self.http.post("/api/v1/jobs", json=body, headers=headers)
+
+    def submit(self, module: str | dict[str, str], **fields: Any) -> str:
+        """The id of a new job."""
+        answer = self.post_job(module, **fields)
+        assert answer.status_code == 202, answer.text
+        assert answer.headers["Location"] == f"/api/v1/jobs/{answer.json()['id']}"
+        return str(answer.json()["id"])
+
+    def job(self, job_id: str) -> dict[str, Any]:
+        found: dict[str, Any] = self.get(f"/jobs/{job_id}")
+        return found
+
+    def finished(self, job_id: str) -> dict[str, Any]:
+        """The job, once it has ended."""
+
+        def look() -> dict[str, Any] | None:
+            job = self.job(job_id)
+            return job if job["state"] in FINISHED else None
+
+        return wait_for(f"the end of job {job_id}", look, JOB_SECONDS)
+
+    def tuned(self, module: str | dict[str, str], **fields: Any) -> dict[str, Any]:
+        """Submit a job and see it succeed, every task with a certified best."""
+        job = self.finished(self.submit(module, **fields))
+        assert job["state"] == "succeeded", job
+        assert all(task["certified"] for task in job["tasks"]), job
+        return job
+
+    def in_the_middle(self, job_id: str, trials: int = 3) -> dict[str, Any]:
+        """The job, once it has measured ``trials`` and while it is still running."""
+
+        def look() -> dict[str, Any] | None:
+            job = self.job(job_id)
+            return job if job["progress"]["trials"] >= trials else None
+
+        job = wait_for(f"{trials} trials of job {job_id}", look, JOB_SECONDS)
+        assert job["state"] == "running", f"the job was over too soon for this test: {job}"
+        return job
+
+    def pages(self, path: str, page_size: int = 500, **query: Any) -> list[list[dict[str, Any]]]:
+        """Every page of a list."""
+        pages, token = [], None
+        while True:
+            page = self.get(path, page_size=page_size, **query, **({"page_token": token} if token else {}))
+            pages.append(page["items"])
+            token = page["next_page_token"]
+            if token is None:
+                return pages
+
+    def items(self, path: str, **query: Any) -> list[dict[str, Any]]:
+        return [item for page in self.pages(path, **query) for item in page]
+
+    def events(self, job_id: str, after: int | None = None, most: int | None = None) -> list[dict[str, Any]]:
+        """The job's events to the end of the stream, or the first ``most`` of them."""
+        headers = {} if after is None else {"Last-Event-ID": str(after)}
+        events: list[dict[str, Any]] = []
+        with self.http.stream("GET", f"/api/v1/jobs/{job_id}/events", headers=headers, timeout=JOB_SECONDS) as answer:
+            assert answer.status_code == 200
+            assert answer.headers["content-type"].startswith("text/event-stream")
+            for event in _server_sent(answer.iter_lines()):
+                events.append(event)
+                if len(events) == most:
+                    break
+        return events
+
+
+def _server_sent(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
+    fields: dict[str, str] = {}
+    for line in lines:
+        if line.startswith(":"):
+            continue
+        if line:
+            name, _, value = line.partition(": ")
+            fields[name] = value
+        elif fields:
+            yield {"id": int(fields["id"]), "type": fields["event"], "data": json.loads(fields["data"])}
+            fields = {}
+
+
+def check_ledger(service: Service, job: dict[str, Any]) -> list[dict[str, Any]]:
+    """The job's trials, each there once, finished, numbered without a gap, none lost and none on top of the budget."""
+    trials = service.items(f"/jobs/{job['id']}/trials", page_size=50)
+    assert len({trial["id"] for trial in trials}) == len(trials)
+    searched = [trial for trial in trials if trial["number"] > 0]
+    assert len(searched) == job["budget"]["max_trials"] == job["progress"]["trials"] == job["progress"]["total"]
+    for task in job["tasks"]:
+        numbers = [trial["number"] for trial in trials if trial["workload_hash"] == task["workload_hash"]]
+        assert numbers == list(range(task["trials"] + 1))
+    assert {trial["origin"] for trial in trials if trial["number"] == 0} == {"baseline"}
+    assert all(trial["state"] in ("measured", "failed") and trial["finished_at"] for trial in trials)
+    # What was lost with a process is tried again, not written off.
+    assert not [trial for trial in trials if trial["failure_kind"] == "DEVICE_LOST"]
+    told = [event["data"]["id"] for event in service.events(job["id"]) if event["type"] == "trial"]
+    assert sorted(told) == sorted(trial["id"] for trial in trials)
+    return trials
+
+
+def _environment(process: psutil.Process) -> dict[str, str]:
+    try:
+        return process.environ()
+    except psutil.Error:
+        return {}
+
+
+def _command(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:
+        return ""
+
+
+def _alive(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False

@@ -1,0 +1,189 @@
+"""A submission from its text to its tasks."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import tvm
+
+from tests.unit.tuner.programs import LLVM, add_one, add_one_script, elementwise, matmul, mlp, split_outer, traced
+from tuner import ir
+from tuner.errors import InvalidModule, InvalidSpace, InvalidTarget, UnsupportedVersion
+from tuner.submission import parse
+
+MODULE = """
+from tvm.script import ir as I
+from tvm.script import tirx as T
+
+@I.ir_module
+class Module:
+    @T.prim_func(s_tir=True)
+    def one(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32")):
+        for i in range(16):
+            with T.sblock("B"):
+                vi = T.axis.spatial(16, i)
+                B[vi] = A[vi] + T.float32(1)
+
+    @T.prim_func(s_tir=True)
+    def two(A: T.Buffer((32,), "float32"), B: T.Buffer((32,), "float32")):
+        for i in range(32):
+            with T.sblock("B"):
+                vi = T.axis.spatial(32, i)
+                B[vi] = A[vi] + T.float32(1)
+"""
+
+RELAX = """
+from tvm.script import ir as I, relax as R
+
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((4, 8), dtype="float32"), w: R.Tensor((8, 8), dtype="float32")) -> R.Tensor((4, 8), dtype="float32"):
+        with R.dataflow():
+            lv = R.matmul(x, w)
+            gv = R.nn.relu(lv)
+            R.output(gv)
+        return gv
+"""
+
+
+def _parse(
+    data: str,
+    fmt: str = "tvmscript",
+    target: str = LLVM,
+    shapes: dict[str, int] | None = None,
+    space: list[Any] | None = None,
+) -> dict[str, Any]:
+    (answer,) = parse(fmt, data, target, shapes, space)
+    return json.loads(json.dumps(answer))
+
+
+def _tasks(answer: dict[str, Any]) -> list[tuple[str, int]]:
+    return [(task["name"], task["weight"]) for task in answer["tasks"]]
+
+
+def test_a_function() -> None:
+    answer = _parse(add_one_script())
+    (task,) = answer["tasks"]
+    assert (task["name"], task["weight"], task["args"]) == ("main", 1, [[[16], "float32"], [[16], "float32"]])
+    assert task["hash"] == ir.digest(ir.wrap(add_one())) == ir.digest(ir.module_from_json(task["module_json"]))
+    assert "def main" in task["script"]
+    assert (answer["notes"], answer["space_json"], answer["space_hash"]) == ([], None, "default")
+
+
+def test_a_function_keeps_its_name() -> None:
+    answer = _parse(add_one_script(name="gelu"))
+    assert _tasks(answer) == [("gelu", 1)]
+    assert [str(v.name_hint) for v in ir.module_from_json(answer["module_json"]).functions] == ["gelu"]
+
+
+def test_a_module() -> None:
+    assert _tasks(_parse(MODULE)) == [("one", 1), ("two", 1)]
+
+
+def test_relax() -> None:
+    assert _tasks(_parse(RELAX)) == [("fused_matmul_relu", 1)]
+
+
+def test_json_and_script_of_a_module_are_the_same_tasks() -> None:
+    mod = mlp(2)
+    by_json, by_script = _parse(ir.module_to_json(mod), "tvm-json"), _parse(mod.script())
+    assert _tasks(by_json) == [("fused_matmul_relu", 2), ("softmax", 1)]
+    assert [task["hash"] for task in by_json["tasks"]] == [task["hash"] for task in by_script["tasks"]]
+
+
+def test_shapes_are_bound_in_what_is_kept() -> None:
+    answer = _parse(
+        add_one_script(extent='"n"').replace('serial("n")', "serial(n)").replace('spatial("n"', "spatial(n"),
+        shapes={"n": 8},
+    )
+    assert answer["tasks"][0]["args"] == [[[8], "float32"], [[8], "float32"]]
+    assert '"n"' not in ir.script(ir.module_from_json(answer["module_json"]))
+
+
+def test_another_version_of_tvm() -> None:
+    graph = json.loads(ir.module_to_json(mlp(1)))
+    graph["metadata"]["tvm_version"] = "0.19.0"
+    with pytest.raises(UnsupportedVersion, match=r"written by TVM 0\.19\.0"):
+        _parse(json.dumps(graph), "tvm-json")
+
+
+@pytest.mark.parametrize(
+    ("fmt", "data", "message"),
+    [
+        ("tvmscript", "def main(:", "not Python syntax"),
+        ("tvmscript", "print('hello')", "outside the module"),
+        ("tvmscript", "import os", "not accepted"),
+        ("tvmscript", add_one_script().replace("A[vi]", "A[vi, vi]"), "TVM cannot parse this TVMScript"),
+        ("tvmscript", add_one_script().replace("A[vi]", "Z[vi]"), "Z"),
+        ("tvm-json", "{}", "not TVM's JSON"),
+        ("tvm-json", "nonsense", "not TVM's JSON"),
+        ("tvm-json", str(tvm.ir.save_json(add_one())), "not a module"),
+    ],
+)
+def test_what_is_no_module(fmt: str, data: str, message: str) -> None:
+    with pytest.raises(InvalidModule, match=message):
+        _parse(data, fmt)
+
+
+def test_a_module_that_tvm_cannot_lower() -> None:
+    mismatched = RELAX.replace("w: R.Tensor((8, 8)", "w: R.Tensor((7, 8)")
+    with pytest.raises(InvalidModule, match="TVM cannot"):
+        _parse(mismatched)
+
+
+def test_an_unknown_target() -> None:
+    with pytest.raises(InvalidTarget):
+        _parse(add_one_script(), target='{"kind": "abacus"}')
+
+
+def test_a_space_from_a_stochastic_function() -> None:
+    space = [traced(elementwise(), split_outer)]
+    answer = _parse(elementwise().script, space=space)
+    assert json.loads(answer["space_json"]) == space
+    assert len(answer["space_hash"]) == 16
+    assert answer["space_hash"] == _parse(elementwise().script, space=space)["space_hash"]
+
+
+def test_a_space_needs_no_cores_in_the_target() -> None:
+    assert _parse(elementwise().script, target='{"kind": "llvm"}', space=[traced(elementwise(), split_outer)])["tasks"]
+
+
+def test_a_space_may_fit_one_function_of_several() -> None:
+    names = {"one": elementwise().module_json, "two": matmul().module_json}
+    functions = {n: ir.module_from_json(m)["main"].with_attr("global_symbol", n) for n, m in names.items()}
+    answer = _parse(ir.module_to_json(tvm.IRModule(functions)), "tvm-json", space=[traced(elementwise(), split_outer)])
+    assert len(answer["tasks"]) == 2
+
+
+GOOD = traced(elementwise(), split_outer)
+
+
+@pytest.mark.parametrize(
+    ("space", "message"),
+    [
+        ([], "no trace was given"),
+        (["x"], "trace 0 is not TVM's"),
+        ([[]], "trace 0 is not TVM's"),
+        ([[[], [], []]], "trace 0 is not TVM's"),
+        ([GOOD, {"a": 1}], "trace 1 is not TVM's"),
+        ([[["GetSBlock"], []]], "malformed instruction"),
+        ([[[["GetSBlock", [], ["B", "main"]]], []]], "malformed instruction"),
+        ([[[[1, [], [], []]], []]], "malformed instruction"),
+        ([[[["Tensorize", [], [], []]], []]], "uses Tensorize, which a submitted space may not"),
+        ([[[["UnsafeSetDType", [], [], []]], []]], "uses UnsafeSetDType"),
+        ([[[["Nonsense", [], [], []]], []]], "uses Nonsense"),
+        ([[[["Annotate", [], [], []]], []]], "sets the annotation"),
+        ([[[["Annotate", ["l1", '"x"'], ["pragma_import_llvm"], []]], []]], "sets the annotation"),
+        ([[[["GetSBlock", [], ["no such block", "main"], ["b0"]]], []]], "no trace of the space applies"),
+        ([[[["GetSBlock", 7, None, "b0"]], []]], "no trace of the space applies"),
+        ([[[["Split", ["l9"], [True, False], ["l1"]]], []]], "no trace of the space applies"),
+        ([[[["GetLoops", [], [], []]], [[0, "x"]]]], "no trace of the space applies"),
+        ([[[], []]], "makes no choice"),
+    ],
+)
+def test_a_bad_space(space: list[Any], message: str) -> None:
+    with pytest.raises(InvalidSpace, match=message):
+        _parse(elementwise().script, space=space)
