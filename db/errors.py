@@ -34,3 +34,7 @@ class InvalidTransition(DatabaseError):
 
 class InvalidPage(DatabaseError):
     """A page size out of bounds, or a page token that this list did not give."""
+
+
+class InvalidArchive(DatabaseError):
+    """An archive of records that is not one, or lacks a part."""

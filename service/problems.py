@@ -11,7 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from db.errors import IdempotencyConflict, InvalidPage, NotFound
+from db.errors import IdempotencyConflict, InvalidArchive, InvalidPage, NotFound
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -50,6 +50,7 @@ def install(app: FastAPI) -> None:
         InvalidPage,
         lambda _, error: answer(ProblemError(422, "invalid-page", f"{error}; start again without page_token")),
     )
+    app.add_exception_handler(InvalidArchive, lambda _, error: answer(ProblemError(422, "invalid-archive", str(error))))
     app.add_exception_handler(
         IdempotencyConflict,
         lambda _, error: answer(ProblemError(409, "idempotency-conflict", f"{error}; choose a new Idempotency-Key")),

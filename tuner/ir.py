@@ -57,12 +57,18 @@ def load_intrinsics(target_kind: str) -> None:
         importlib.import_module(f"{name}.{module}")
 
 
+_ASSUMED: dict[str, dict[str, Any]] = {
+    "llvm": {"num-cores": 1},
+    "cuda": {"max_threads_per_block": 1024, "max_shared_memory_per_block": 49152},
+}
+"""What TVM's rules ask of a target and its text may leave out; the limits are those of every GPU that CUDA runs on."""
+
+
 def tune_context(mod: tvm.IRModule, target: Target, space: Any, seed: int) -> ms.TuneContext:
     """A TuneContext on one thread (the host's other cores belong to builders); ``seed`` in [1, 2^31-1]."""
     load_intrinsics(target.kind.name)
-    if target.kind.name == "llvm" and "num-cores" not in target.attrs:
-        # TVM's rules ask how many there are, to split parallel loops into 16 parts a core.
-        target = Target({**json.loads(canonical_target(target)), "num-cores": 1})
+    if any(key not in target.attrs for key in _ASSUMED[target.kind.name]):
+        target = Target(_ASSUMED[target.kind.name] | json.loads(canonical_target(target)))
     return ms.TuneContext(mod=mod, target=target, space_generator=space, rand_state=seed, num_threads=1)
 
 
@@ -208,8 +214,8 @@ def _without_derived(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def new_schedule(mod: tvm.IRModule, seed: int = 1) -> Schedule:
-    """A schedule that reports errors without rendering the program (rendering dominates failing replays)."""
-    return Schedule(mod, seed=seed, debug_mask="none", error_render_level="none")
+    """A schedule whose errors give their reason without the program around it, which would be slow to render."""
+    return Schedule(mod, seed=seed, debug_mask="none", error_render_level="fast")
 
 
 def apply_trace_json(mod: tvm.IRModule, trace_json: str, seed: int = 1) -> Schedule:

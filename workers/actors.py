@@ -46,9 +46,11 @@ class Builder:
 
     Args:
         cuda: it stands beside a GPU, and so loads what cuda candidates need before they come.
+        seconds: a build's deadline.
     """
 
-    def __init__(self, cuda: bool) -> None:
+    def __init__(self, cuda: bool, seconds: float = BUILD_SECONDS) -> None:
+        self._seconds = seconds
         self._module = "workers.build_cuda" if cuda else "workers.build"
         self._child = WarmChild([self._module], {"TVM_NUM_THREADS": "1"}, _BUILD_MEMORY)
         self._child.start()
@@ -61,7 +63,7 @@ class Builder:
         arguments = {"module_json": module_json, "trace_json": trace_json, "target_json": target_json}
         return attempt(
             Stage.BUILD,
-            lambda: {"artifact": self._child.call(f"{self._module}:build", arguments, BUILD_SECONDS)},
+            lambda: {"artifact": self._child.call(f"{self._module}:build", arguments, self._seconds)},
         )
 
 
@@ -72,9 +74,13 @@ class Measurer:
         device: "cpu" or "cuda:N".
         threads: what TVM's runtime is told to use.
         backend: the module whose ``measure`` and ``race`` run in the child; tests put a simulated device here.
+        seconds: a candidate's deadline for being measured.
     """
 
-    def __init__(self, device: str, threads: int, backend: str = "workers.timing") -> None:
+    def __init__(
+        self, device: str, threads: int, backend: str = "workers.timing", seconds: float = MEASURE_SECONDS
+    ) -> None:
+        self._seconds = seconds
         self._kind, self._index = ("cuda", int(device.split(":")[1])) if device.startswith("cuda") else ("llvm", 0)
         self._backend = backend
         self._child = WarmChild(
@@ -108,7 +114,7 @@ class Measurer:
             "args": args,
             "candidates": candidates,
         }
-        for value in self._child.stream(f"{self._backend}:measure", arguments, MEASURE_SECONDS):
+        for value in self._child.stream(f"{self._backend}:measure", arguments, self._seconds):
             if "error" in value:
                 results.append(failure(Stage.RUN, FailureKind.CRASH, value["error"]))
             else:
@@ -132,6 +138,4 @@ class Measurer:
             "contenders": contenders,
             "seed": seed,
         }
-        return attempt(
-            Stage.CERTIFY, lambda: self._child.call(f"{self._backend}:race", arguments, RACE_SECONDS)
-        )
+        return attempt(Stage.CERTIFY, lambda: self._child.call(f"{self._backend}:race", arguments, RACE_SECONDS))

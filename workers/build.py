@@ -12,63 +12,50 @@ from pathlib import Path
 from typing import Any
 
 import tvm
-from tvm.s_tir import dlight
-from tvm.target import Target
 
 from tuner import ir
-from workers import host_lock
+from workers import cuda, host_lock
+from workers.clock import Clock
 
 FUNCTION = "main"
 
-# In the warm child, once, instead of in every fork. Those of cuda take seconds, and only builders beside a GPU need them.
+# In the warm child, once, instead of in every fork. Those of cuda take seconds: only builders beside a GPU load them.
 ir.load_intrinsics("llvm")
 
 
-def build(module_json: str, trace_json: str | None, target_json: str) -> Iterator[dict[str, Any]]:
-    """Yield the artifact ``{"format": "ll" | "so", "code": text}`` of one candidate (None: the baseline)."""
+def build(module_json: str, trace_json: str | None, target_json: str) -> Iterator[dict[str, Any] | Clock]:
+    """Yield the artifact ``{"format": "ll" | "so" | "cu", "code": text}`` of one candidate (None: the baseline)."""
+    yield Clock.STOP
     with host_lock.busy():
+        yield Clock.START
         artifact = _build(module_json, trace_json, target_json)
     yield artifact
 
 
 def _build(module_json: str, trace_json: str | None, target_json: str) -> dict[str, Any]:
     target = ir.target_from(target_json)
+    on_cuda = target.kind.name == "cuda"
     mod = ir.module_from_json(module_json)
     if trace_json is not None:
         ir.load_intrinsics(target.kind.name)
         mod = ir.apply_trace_json(mod, trace_json).mod
-    elif target.kind.name == "cuda":
-        mod = default_cuda_schedule(mod, target)
-    if target.kind.name == "cuda":
-        target = Target(target, host="llvm")
-    return package(tvm.compile(mod, target=target).mod, target.kind.name)
-
-
-def default_cuda_schedule(mod: tvm.IRModule, target: Target) -> tvm.IRModule:
-    """The cuda baseline: DLight's default schedule."""
-    with target:
-        return dlight.ApplyDefaultSchedule(
-            dlight.gpu.Matmul(),
-            dlight.gpu.GEMV(),
-            dlight.gpu.Reduction(),
-            dlight.gpu.GeneralReduction(),
-            dlight.gpu.Fallback(),
-        )(mod)
-
-
-def package(module: tvm.runtime.Module, kind: str) -> dict[str, Any]:
-    if kind == "llvm":
-        path = Path("code.ll").resolve()
-        module.write_to_file(str(path), "ll")
-        return {"format": "ll", "code": path.read_text()}
-    path = Path("code.so").resolve()
-    module.export_library(str(path))
-    return {"format": "so", "code": base64.b64encode(path.read_bytes()).decode()}
+    elif on_cuda:
+        mod = cuda.default_schedule(mod, target)
+    if on_cuda:
+        return cuda.build(mod, target)
+    path = Path("code.ll").resolve()
+    tvm.compile(mod, target=target).mod.write_to_file(str(path), "ll")
+    return {"format": "ll", "code": path.read_text()}
 
 
 def load(artifact: dict[str, Any], name: str) -> tvm.runtime.Module:
-    """The artifact as a module that runs, in this process; ``name`` is a file name unique within it."""
+    """The artifact as a module that runs, in this process; ``name`` is a file name unique within it.
+
+    Raises RuntimeError for CUDA source ("cu"): it was built on a machine that cannot compile it.
+    """
     path = Path(f"{name}.{artifact['format']}").resolve()
+    if artifact["format"] == "cu":
+        raise RuntimeError(f"the builder found no CUDA runtime: {cuda.NEEDS}")
     if artifact["format"] == "ll":
         path.write_text(artifact["code"])
     else:

@@ -135,5 +135,7 @@ def _actor(node_id: str, name: str, cls: type) -> Any:
         namespace=NAMESPACE,
         lifetime="detached",
         get_if_exists=True,
+        # A build or a timing that was lost with its actor can be done again; Ray sends it to the restarted one.
         max_restarts=-1,
+        max_task_retries=-1,
     )

@@ -43,8 +43,8 @@ _LEVELS: list[tuple[str, set[str]]] = [
 ]
 # LLVM lists advice to its scheduler among the features; code that follows it runs everywhere.
 _ADVICE = (
-    "slow-", "fast-", "faster-", "prefer-", "false-deps-", "tuning-", "no-bypass-", "allow-light-", "idivq-", "sbb-dep-",
-    "macrofusion", "branchfusion", "vzeroupper", "ermsb", "fsrm", "pconfig",
+    "slow-", "fast-", "faster-", "prefer-", "false-deps-", "tuning-", "no-bypass-", "allow-light-", "idivq-",
+    "sbb-dep-", "macrofusion", "branchfusion", "vzeroupper", "ermsb", "fsrm", "pconfig",
 )  # fmt: skip
 
 # Attributes that describe the machine rather than the code for it.
@@ -106,11 +106,8 @@ def x86_generation(vendor: str, flags: set[str]) -> str:
 
 
 def _cpuinfo() -> tuple[str, set[str]]:
-    fields = dict(
-        (part.strip() for part in line.split(":", 1))
-        for line in Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines()
-        if ":" in line
-    )
+    lines = Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines()
+    fields = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
     vendor = fields.get("vendor_id") or fields.get("CPU implementer") or "unknown"
     return vendor, set((fields.get("flags") or fields.get("Features") or "").split())
 
@@ -145,7 +142,7 @@ def _gpus() -> list[dict[str, Any]]:
 
 
 def match(target: str, offers: list[str]) -> Iterator[dict[str, Any]]:
-    """Yield ``{"target", "offer"}``: a user's target as canonical JSON, and which of the offered targets' devices runs it.
+    """Yield ``{"target", "offer"}``: a user's target as canonical JSON, and which of the offered devices runs it.
 
     ``offer`` is an index, or None. What rules need and the user left out (the number of cores, a GPU's limits) is taken
     from the offer. Raises InvalidTarget.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import ray
-from ray.exceptions import ActorDiedError, RayActorError
+from ray.exceptions import ActorDiedError, ActorUnschedulableError, RayError
 
 from tuner.errors import NoDevice, RaceFailed
 from tuner.ports import MeasureRequest, RaceEntry, RaceRequest, RaceResult
@@ -50,7 +50,7 @@ class _Pool:
     def done(self, actor: Any, error: Exception | None) -> None:
         if actor in self.load:
             self.load[actor] -= 1
-            if isinstance(error, ActorDiedError):
+            if isinstance(error, ActorDiedError | ActorUnschedulableError):
                 del self.load[actor]
 
 
@@ -98,16 +98,17 @@ class RayFleet:
         keys = list(request.contenders)
         errors = {k: b["failure"]["message"] for k, b in zip(keys, built, strict=True) if "failure" in b}
         standing = [(k, b["artifact"]) for k, b in zip(keys, built, strict=True) if "artifact" in b]
-        results = self._run_race(request, reference["artifact"], [baseline["artifact"], *(a for _, a in standing)])
-        if results is None:
+        fixed = (request, reference["artifact"], baseline["artifact"])
+        answer = self._run_race(*fixed, [artifact for _, artifact in standing])
+        if "failure" in answer:
             # Some contender takes the whole process down: race each alone to find out which.
-            alone = {k: self._run_race(request, reference["artifact"], [baseline["artifact"], a]) for k, a in standing}
-            errors |= {k: "it ended the process that raced it" for k, found in alone.items() if found is None}
-            standing = [(k, a) for k, a in standing if alone[k] is not None]
-            results = self._run_race(request, reference["artifact"], [baseline["artifact"], *(a for _, a in standing)])
-            if results is None:
-                raise RaceFailed("the unscheduled program ended the process that raced it")
-        entries = [_entry(value) for value in results]
+            alone = {key: self._run_race(*fixed, [artifact]) for key, artifact in standing}
+            errors |= {key: found["failure"]["message"] for key, found in alone.items() if "failure" in found}
+            standing = [(key, artifact) for key, artifact in standing if "failure" not in alone[key]]
+            answer = self._run_race(*fixed, [artifact for _, artifact in standing])
+            if "failure" in answer:
+                raise RaceFailed(answer["failure"]["message"])
+        entries = [_entry(value) for value in answer["contenders"]]
         if entries[0].error is not None:
             raise RaceFailed(entries[0].error)
         contenders = {k: entry for (k, _), entry in zip(standing, entries[1:], strict=True)}
@@ -125,13 +126,13 @@ class RayFleet:
         return built if len(built) == len(request.contenders) + 2 else [built[0], *built]
 
     def _run_race(
-        self, request: RaceRequest, reference: dict[str, Any], artifacts: list[dict[str, Any]]
-    ) -> list[dict[str, Any]] | None:
-        """Results by artifact, or None where the racing process died."""
-        answer = self._retry(
-            self._measurers, "race", _wire(request.args), list(request.outputs), reference, artifacts, request.seed
+        self, request: RaceRequest, reference: dict[str, Any], baseline: dict[str, Any], artifacts: list[dict[str, Any]]
+    ) -> dict[str, Any]:
+        """``{"contenders": …}``, the baseline's first, or the failure that ended the racing process."""
+        contenders = [baseline, *artifacts]
+        return self._retry(
+            self._measurers, "race", _wire(request.args), list(request.outputs), reference, contenders, request.seed
         )
-        return answer.get("contenders")
 
     def _retry(self, pool: _Pool, method: str, *arguments: Any) -> dict[str, Any]:
         """Call an actor, again where it or its child was lost from outside. Raises NoDevice when attempts are spent."""
@@ -140,7 +141,7 @@ class RayFleet:
             pool.load[actor] += 1
             try:
                 answer: dict[str, Any] = ray.get(getattr(actor, method).remote(*arguments))
-            except RayActorError as error:
+            except RayError as error:
                 pool.done(actor, error)
                 continue
             pool.done(actor, None)
@@ -163,7 +164,8 @@ class RayFleet:
     def _batch(self) -> list[_Job]:
         """The next few jobs whose arguments are alike: one fork measures them with the same buffers."""
         batch = [self._to_measure.popleft()]
-        while self._to_measure and len(batch) < _MEASURE_BATCH and self._to_measure[0].request.args == batch[0].request.args:
+        args = batch[0].request.args
+        while self._to_measure and len(batch) < _MEASURE_BATCH and self._to_measure[0].request.args == args:
             batch.append(self._to_measure.popleft())
         return batch
 
@@ -174,7 +176,7 @@ class RayFleet:
         stage = Stage.RUN if measuring else Stage.BUILD
         try:
             answer = ray.get(reference)
-        except RayActorError as error:
+        except RayError as error:
             pool.done(actor, error)
             for job in jobs:
                 self._lost(job, stage, f"the {stage} process died")

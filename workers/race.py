@@ -39,7 +39,8 @@ def race(
     """Yield ``{"contenders": […]}``, one entry an artifact, the baseline first.
 
     An entry is ``{"error": message}`` for a contender that raised, ``{"wrong": message}`` for a wrong result, otherwise
-    ``{"run_secs": […], "max_abs_error", "max_rel_error"}``; ``run_secs[i]`` of all entries come from round i.
+    ``{"run_secs": […], "max_abs_error", "max_rel_error"}``; ``run_secs[i]`` of all entries come from round i. On cuda
+    an error is raised, not noted.
     ``reference`` is the unscheduled program built for the host.
     """
     device = device_of(target_kind, device_index)
@@ -53,7 +54,12 @@ def race(
         yield Clock.START
         for module, entry in zip(modules, entries, strict=True):
             if "error" not in entry and "wrong" not in entry:
-                _check(module, inputs, wanted, information, device, kind, entry)
+                try:
+                    _check(module, inputs, wanted, information, device, kind, entry)
+                except Exception as error:
+                    if target_kind == "cuda":
+                        raise  # the context may be dead: nothing that follows in this process would count
+                    entry["error"] = f"{type(error).__name__}: {error}"[-2000:]
             yield Clock.START
     racing = [i for i, entry in enumerate(entries) if "error" not in entry and "wrong" not in entry]
     arguments = to_device(draw(information, [False] * len(information), "normal", seed), device)
@@ -85,11 +91,7 @@ def _check(
     kind: str,
     entry: dict[str, Any],
 ) -> None:
-    try:
-        got = _outcome(module, inputs, device)
-    except Exception as error:
-        entry["error"] = str(error)[-2000:]
-        return
+    got = _outcome(module, inputs, device)
     for position, (result, reference, info) in enumerate(zip(got, wanted, information, strict=True)):
         found: Comparison = compare(result, reference, tolerance(info.dtype))
         entry["max_abs_error"] = max(entry["max_abs_error"], found.max_abs_error)

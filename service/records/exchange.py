@@ -1,14 +1,81 @@
-"""Records in and out as TVM's JSON pair."""
+"""Records in and out as TVM's JSON pair, in a tar."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from db import json_pair
+from db.views import BestView, ImportedRecord
 from loopwright import schemas
 from service.context import Context
+from service.meta import TVM_VERSION
+from tuner.types import DeviceClass, TensorInfo, Workload
 
 
 def export(ctx: Context, device_class_id: str | None) -> bytes:
-    raise NotImplementedError
+    """The certified bests as a tar of the pair; those where the baseline won have no trace, and so no line."""
+    bests = list(_bests(ctx, device_class_id))
+    hashes = sorted({best.certificate.workload_hash for best in bests})
+    pair = ctx.sandbox.call(
+        "db.tvm_json:export",
+        workloads=[{"hash": key, "module_json": ctx.database.workloads.get(key).module_json} for key in hashes],
+        records=[
+            {
+                "workload_hash": best.certificate.workload_hash,
+                "trace_json": best.trace_json,
+                "run_secs": list(best.certificate.value.best_run_secs),
+                "target_json": best.target_json,
+            }
+            for best in bests
+        ],
+    )
+    return json_pair.pack(pair)
+
+
+def _bests(ctx: Context, device_class_id: str | None) -> Iterator[BestView]:
+    token = None
+    while True:
+        page = ctx.database.certificates.bests(device_class_id=device_class_id, page_size=500, page_token=token)
+        yield from page.items
+        token = page.next_page_token
+        if token is None:
+            return
 
 
 def import_tar(ctx: Context, body: bytes) -> schemas.ImportReport:
-    raise NotImplementedError
+    """Keep what can be kept. Raises InvalidArchive for a body that is not such a tar."""
+    workload_text, record_text = json_pair.unpack(body)
+    found = ctx.sandbox.call("db.tvm_json:read", workload_text=workload_text, record_text=record_text)
+    workloads = [
+        Workload(
+            hash=item["hash"],
+            name=item["name"],
+            module_json=item["module_json"],
+            script=item["script"],
+            args=tuple(TensorInfo(tuple(shape), dtype) for shape, dtype in item["args"]),
+        )
+        for item in found["workloads"]
+    ]
+    ctx.database.workloads.put(workloads, TVM_VERSION)
+    classes = {
+        target: ctx.database.devices.put(unknown_machine(target))
+        for target in sorted({record["target_json"] for record in found["records"]})
+    }
+    count = ctx.database.records.import_(
+        ImportedRecord(
+            workload_hash=record["workload_hash"],
+            device_class_id=classes[record["target_json"]],
+            trace_json=record["trace_json"],
+            run_secs=tuple(record["run_secs"]),
+            tvm_version=TVM_VERSION,
+        )
+        for record in found["records"]
+    )
+    return schemas.ImportReport(
+        workloads=len(workloads), imported=count.imported, duplicates=count.duplicates, errors=found["errors"]
+    )
+
+
+def unknown_machine(target_json: str) -> DeviceClass:
+    """The device class of imported measurements: the files name no machine, so no timing compares with theirs."""
+    return DeviceClass(target_json, "imported: machine unknown", (), 0, 0, f"tvm {TVM_VERSION}")

@@ -50,10 +50,12 @@ class Service:
         self.home = folder / "home"
         self.home.mkdir(parents=True)
         self.port = free_port()
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("LOOPWRIGHT_", "XDG_", "RAY_"))}
-        self._env = {**kept, "HOME": str(self.home), "XDG_STATE_HOME": str(folder / "state")}
+        kept = {
+            name: value for name, value in os.environ.items() if not name.startswith(("LOOPWRIGHT_", "XDG_", "RAY_"))
+        }
+        self.environment = {**kept, "HOME": str(self.home), "XDG_STATE_HOME": str(folder / "state")}
         if database_url is not None:
-            self._env["LOOPWRIGHT_DATABASE_URL"] = database_url
+            self.environment["LOOPWRIGHT_DATABASE_URL"] = database_url
         self._seen: set[psutil.Process] = set()
         self.process: subprocess.Popen[str] | None = None
         self.url = ""
@@ -64,7 +66,13 @@ class Service:
         command = [sys.executable, "-m", "service", "--data-dir", str(self.data_dir), "--port", str(self.port)]
         with (self.folder / "stderr").open("ab") as log:
             self.process = subprocess.Popen(
-                command, cwd=ROOT, env=self._env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True
+                command,
+                cwd=ROOT,
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
             )
         assert self.process.stdout is not None
         readable, _, _ = select.select([self.process.stdout], [], [], START_SECONDS)
@@ -121,7 +129,9 @@ class Service:
 
     def logs(self) -> str:
         files = [self.folder / "stderr", *self.data_dir.glob("*.log")]
-        return "\n".join(f"--- {file.name}\n{file.read_text(errors='replace')[-3000:]}" for file in files if file.exists())
+        return "\n".join(
+            f"--- {file.name}\n{file.read_text(errors='replace')[-3000:]}" for file in files if file.exists()
+        )
 
     # What tests ask of it.
 
@@ -131,7 +141,9 @@ class Service:
         assert answer.status_code == 200, answer.text
         return answer.json()
 
-    def post_job(self, module: str | dict[str, str], headers: dict[str, str] | None = None, **fields: Any) -> httpx.Response:
+    def post_job(
+        self, module: str | dict[str, str], headers: dict[str, str] | None = None, **fields: Any
+    ) -> httpx.Response:
         payload = {"format": "tvmscript", "data": module} if isinstance(module, str) else module
         trials = fields.pop("trials", 8)
         body = {"module": payload, "budget": {"max_trials": trials}, **fields}

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-MM_RELU = '''\
+MM_RELU = """\
 from tvm.script import ir as I
 from tvm.script import tirx as T
 
 @I.ir_module
 class Module:
     @T.prim_func(s_tir=True)
-    def main(A: T.Buffer((128, 128), "float32"), B: T.Buffer((128, 128), "float32"), C: T.Buffer((128, 128), "float32")):
+    def main(
+        A: T.Buffer((128, 128), "float32"), B: T.Buffer((128, 128), "float32"), C: T.Buffer((128, 128), "float32")
+    ):
         T.func_attr({"tirx.noalias": True})
         Y = T.sblock_alloc_buffer((128, 128), dtype="float32")
         for i, j, k in T.grid(128, 128, 128):
@@ -22,10 +24,10 @@ class Module:
             with T.sblock("C"):
                 vi, vj = T.axis.remap("SS", [i, j])
                 C[vi, vj] = T.max(Y[vi, vj], T.float32(0))
-'''
+"""
 """A 128x128x128 product, then relu."""
 
-MM_RELU_RENAMED = '''\
+MM_RELU_RENAMED = """\
 from tvm.script import ir as I
 from tvm.script import tirx as T
 
@@ -33,7 +35,9 @@ from tvm.script import tirx as T
 class Other:
     @T.prim_func(s_tir=True)
     def main(
-        left: T.Buffer((128, 128), "float32"), right: T.Buffer((128, 128), "float32"), out: T.Buffer((128, 128), "float32")
+        left: T.Buffer((128, 128), "float32"),
+        right: T.Buffer((128, 128), "float32"),
+        out: T.Buffer((128, 128), "float32"),
     ):
         T.func_attr({"tirx.noalias": True})
         product = T.sblock_alloc_buffer((128, 128), dtype="float32")
@@ -47,10 +51,10 @@ class Other:
             with T.sblock("C"):
                 r, c = T.axis.remap("SS", [row, column])
                 out[r, c] = T.max(product[r, c], T.float32(0))
-'''
+"""
 """`MM_RELU` with other names for its variables."""
 
-PERCEPTRON = '''\
+PERCEPTRON = """\
 @I.ir_module
 class Perceptron:
     @R.function
@@ -66,10 +70,10 @@ class Perceptron:
             scores = R.add(R.matmul(hidden, w1), b1)
             R.output(scores)
         return scores
-'''
+"""
 """A two-layer perceptron in Relax: two functions to tune."""
 
-SYMBOLIC = '''\
+SYMBOLIC = """\
 @T.prim_func(s_tir=True)
 def main(a: T.handle, b: T.handle):
     n = T.int64()
@@ -79,16 +83,16 @@ def main(a: T.handle, b: T.handle):
         with T.sblock("B"):
             vi, vj = T.axis.remap("SS", [i, j])
             B[vi, vj] = A[vi, vj] * T.float32(2)
-'''
+"""
 
-NO_BLOCK = '''\
+NO_BLOCK = """\
 @T.prim_func(s_tir=True)
 def main(A: T.Buffer((4,), "float32")):
     for i in range(4):
         A[i] = T.float32(0)
-'''
+"""
 
-ATTACK = '''\
+ATTACK = """\
 from tvm.script import tirx as T
 
 @T.prim_func(s_tir=True)
@@ -97,22 +101,22 @@ def main(A: T.Buffer((4,), "float32")):
         with T.sblock("A"):
             vi = T.axis.spatial(4, i)
             A[vi] = T.float32(0)
-'''
+"""
 """Runs a command where it is parsed without a gate; ``{marker}`` is a file to touch."""
 
-CALLS_OUT = '''\
+CALLS_OUT = """\
 @T.prim_func(s_tir=True)
 def main(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):
     for i in range(4):
         with T.sblock("B"):
             vi = T.axis.spatial(4, i)
             B[vi] = T.call_extern("float32", "system", A[vi])
-'''
+"""
 
 
 def product(n: int, m: int = 64, k: int = 64) -> str:
     """An n x m x k product as TVMScript: a workload of its own for each shape."""
-    return f'''\
+    return f"""\
 @T.prim_func(s_tir=True)
 def main(A: T.Buffer(({n}, {k}), "float32"), B: T.Buffer(({k}, {m}), "float32"), C: T.Buffer(({n}, {m}), "float32")):
     T.func_attr({{"tirx.noalias": True}})
@@ -122,4 +126,4 @@ def main(A: T.Buffer(({n}, {k}), "float32"), B: T.Buffer(({k}, {m}), "float32"),
             with T.init():
                 C[vi, vj] = T.float32(0)
             C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
-'''
+"""

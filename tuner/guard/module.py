@@ -68,12 +68,14 @@ def load_module_json(text: str) -> tvm.IRModule:
     """
     try:
         graph = json.loads(text)
-        kinds = [node["type"] for node in graph["nodes"]]
-        root = kinds[graph["root_index"]]
-    except (ValueError, KeyError, IndexError, TypeError, RecursionError) as error:
+        # Where TVM before 0.22 wrote its version; the rest of its JSON had another form, too.
+        header = graph.get("metadata", graph.get("attrs"))
+        version = header.get("tvm_version") if isinstance(header, dict) else None
+        if version is None or version == tvm.__version__:
+            kinds = [node["type"] for node in graph["nodes"]]
+            root = kinds[graph["root_index"]]
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError) as error:
         raise InvalidModule(f"not TVM's JSON ({type(error).__name__}: {error}); send tvm.ir.save_json(mod)") from None
-    metadata = graph.get("metadata")
-    version = metadata.get("tvm_version") if isinstance(metadata, dict) else None
     if version != tvm.__version__:
         raise UnsupportedVersion(
             f"the module was written by TVM {version or 'of unknown version'}, but TVM {tvm.__version__} runs here; "

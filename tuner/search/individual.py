@@ -9,6 +9,7 @@ from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import Trace
 
 from tuner import ir
+from tuner.space.design_space import sampling_instructions
 from tuner.types import MeasureCandidate, Origin
 
 
@@ -27,7 +28,12 @@ class Individual:
 
     def open_trace(self) -> Trace:
         """Its trace without what post-processors added: what mutation and crossover work on."""
-        return self.schedule.trace.simplified(remove_postproc=True)
+        trace = self.schedule.trace.simplified(remove_postproc=True)
+        # TVM's mutators draw by the order of the decisions, which `simplified` leaves to chance.
+        decisions = dict(trace.decisions)
+        return Trace(
+            trace.insts, {inst: decisions[inst] for inst in sampling_instructions(trace) if inst in decisions}
+        )
 
     def candidate(self, predicted: float | None) -> MeasureCandidate:
         """As a value for the ledger. The whole trace goes along, so that builders need no post-processors."""

@@ -86,6 +86,8 @@ ANNOTATIONS = frozenset(
         "meta_schedule.layout_rewrite_preproc",
         "meta_schedule.cache_type",
         "meta_schedule.inline_rule",
+        "meta_schedule.auto_tensorize",
+        "meta_schedule.auto_tensorize_init",
         "meta_schedule.vectorize_factor",
         "meta_schedule.cross_thread_reduction",
         "pragma_auto_unroll_max_step",
@@ -109,7 +111,7 @@ def user_space(mod: tvm.IRModule, target: Target, traces: list[Any], seed: int) 
     open_traces: list[Trace] = []
     reason = "no trace was given"
     for position, trace in enumerate(traces):
-        _check_trace(trace, position)
+        check_trace(trace, f"trace {position}")
         schedule = ir.new_schedule(mod, seed)
         try:
             Trace.apply_json_to_schedule([trace[0], trace[1]], schedule)
@@ -131,14 +133,30 @@ def user_space(mod: tvm.IRModule, target: Target, traces: list[Any], seed: int) 
     return DesignSpace(mod, ir.tune_context(mod, target, generator, seed), open_traces)
 
 
-def _check_trace(trace: Any, position: int) -> None:
+def check_trace(trace: Any, name: str, also: frozenset[str] = frozenset()) -> None:
+    """Refuse a trace that uses an instruction neither listed above nor in ``also``, or a foreign annotation.
+
+    ``name`` is what the messages call it. Raises InvalidSpace.
+    """
     if not (isinstance(trace, list) and len(trace) == 2 and all(isinstance(part, list) for part in trace)):
-        raise InvalidSpace(f"trace {position} is not TVM's [instructions, decisions]; send sch.trace.as_json()")
+        raise InvalidSpace(f"{name} is not TVM's [instructions, decisions]; send sch.trace.as_json()")
     for instruction in trace[0]:
-        if not (isinstance(instruction, list) and len(instruction) == 4 and isinstance(instruction[0], str)):
-            raise InvalidSpace(f"trace {position} holds a malformed instruction: {json.dumps(instruction)[:120]}")
+        if not _is_instruction(instruction):
+            raise InvalidSpace(f"{name} holds a malformed instruction: {json.dumps(instruction)[:120]}")
         kind, _, attributes, _ = instruction
-        if kind not in INSTRUCTIONS:
-            raise InvalidSpace(f"trace {position} uses {kind}, which a submitted space may not; remove that step")
-        if kind in ("Annotate", "Unannotate") and (not attributes or attributes[0] not in ANNOTATIONS):
-            raise InvalidSpace(f"trace {position} sets the annotation {attributes[:1]}, which a space may not")
+        if kind not in INSTRUCTIONS | also:
+            raise InvalidSpace(f"{name} uses {kind}, which a submitted space may not; remove that step")
+        if kind in ("Annotate", "Unannotate") and not (
+            attributes and isinstance(attributes[0], str) and attributes[0] in ANNOTATIONS
+        ):
+            raise InvalidSpace(f"{name} sets the annotation {attributes[:1]}, which a space may not")
+
+
+def _is_instruction(value: Any) -> bool:
+    """Whether it is ``[kind, inputs, attributes, outputs]``."""
+    return (
+        isinstance(value, list)
+        and len(value) == 4
+        and isinstance(value[0], str)
+        and all(isinstance(part, list) for part in value[1:])
+    )

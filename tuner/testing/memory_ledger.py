@@ -22,7 +22,7 @@ class MemoryLedger:
 
     def propose(self, task: int, candidates: Sequence[MeasureCandidate]) -> list[Trial]:
         lines = self.trials[task]
-        fresh = [c for c in candidates if c.hash not in lines]
+        fresh = {c.hash: c for c in candidates if c.hash not in lines}.values()
         made = [Trial(f"{task}/{len(lines) + i}", candidate, None) for i, candidate in enumerate(fresh)]
         lines.update({trial.candidate.hash: trial for trial in made})
         return made

@@ -24,13 +24,15 @@ def show_jobs(jobs: Sequence[schemas.Job]) -> None:
 _TASK_COLUMNS = (
     Column("task", folds=True),
     Column("weight", is_number=True),
-    Column("trials", is_number=True),
     Column("baseline", is_number=True),
     Column("best", is_number=True),
     Column("speedup", is_number=True),
     Column("result"),
-    Column("from"),
+    Column("found by"),
 )
+
+
+_FOUND_BY: dict[str, str] = {"database": "database", "joined": "another job"}
 
 
 def show_job(job: schemas.Job) -> None:
@@ -50,12 +52,11 @@ def _task_row(task: schemas.Task) -> tuple[str, ...]:
     return (
         task.name,
         str(task.weight),
-        str(task.trials),
         latency(task.baseline_us),
         latency(task.best_us),
         ratio(task.speedup),
         "certified" if task.certified else task.state,
-        task.answered_from or "-",
+        _FOUND_BY.get(task.answered_from or "search", f"{task.trials} trial{'' if task.trials == 1 else 's'}"),
     )
 
 

@@ -40,7 +40,8 @@ export const jobsQuery = infiniteQueryOptions({
 export function jobQuery(id: string, refreshMs: number) {
   return queryOptions({
     queryKey: ["job", id],
-    queryFn: ({ signal }) => unwrap(api.GET("/api/v1/jobs/{job_id}", { params: { path: { job_id: id } }, signal })),
+    queryFn: ({ signal }) =>
+      unwrap(api.GET("/api/v1/jobs/{job_id}", { params: { path: { job_id: id } }, signal })),
     refetchInterval: ({ state }) => (state.data && isFinished(state.data.state) ? false : refreshMs),
   });
 }
@@ -84,7 +85,8 @@ export const bestsQuery = infiniteQueryOptions({
 export function recordQuery(id: string) {
   return queryOptions({
     queryKey: ["record", id],
-    queryFn: ({ signal }) => unwrap(api.GET("/api/v1/records/{record_id}", { params: { path: { record_id: id } }, signal })),
+    queryFn: ({ signal }) =>
+      unwrap(api.GET("/api/v1/records/{record_id}", { params: { path: { record_id: id } }, signal })),
   });
 }
 

@@ -1,0 +1,77 @@
+"""Runs what is missing of the comparison: every workload, arm and seed, in a random order that alternates arms.
+
+    .venv/bin/python -m benchmarks.search [--minutes 60] [--workloads GMM-128 …]
+
+Stops after the run in which the time is up; started again, it goes on. Then `python -m benchmarks.search.race` measures
+all results anew, interleaved, and `python -m benchmarks.search.report` draws the report.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import ray
+
+from benchmarks.search.run_record import Run
+from benchmarks.search.workloads import WORKLOADS
+from workers.cluster import Cluster, Offer, connect
+
+ROOT = Path(__file__).resolve().parents[2]
+RUNS = ROOT / "docs" / "benchmarks" / "search" / "runs"
+TRIALS = 128
+SEEDS = {"A": 2, "A1": 3, "R": 3, "C": 3}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.search")
+    parser.add_argument("--minutes", type=float, default=60.0)
+    parser.add_argument("--workloads", nargs="*", choices=list(WORKLOADS), default=list(WORKLOADS))
+    parser.add_argument("--arms", nargs="*", choices=list(SEEDS), default=list(SEEDS))
+    options = parser.parse_args()
+    until = time.monotonic() + 60 * options.minutes
+    with tempfile.TemporaryDirectory(prefix="loopwright-bench-") as scratch:
+        connect(None, Path(scratch))
+        offer = next(offer for offer in Cluster().reconcile() if offer.device == "cpu")
+        for run in plan(options.workloads, options.arms):
+            if time.monotonic() > until:
+                print("time is up; start again to go on")
+                return
+            if not (RUNS / run.file_name).exists():
+                execute(run, offer)
+    print("complete")
+
+
+def plan(workloads: list[str], arms: list[str]) -> list[Run]:
+    """Seed by seed, workloads and, within each, arms in random order: whatever is stopped is a fair part."""
+    order = random.Random(0)
+    runs = []
+    for seed in range(max(SEEDS.values())):
+        for workload in order.sample(workloads, len(workloads)):
+            present = [arm for arm in arms if seed < SEEDS[arm]]
+            runs += [Run(arm, workload, seed) for arm in order.sample(present, len(present))]
+    return runs
+
+
+def execute(run: Run, offer: Offer) -> None:
+    target = offer.device_class.target_json
+    module = "stock" if run.arm in ("A", "A1") else "ours"
+    command = [sys.executable, "-m", f"benchmarks.search.{module}", run.arm, run.workload, str(run.seed), str(TRIALS)]
+    command += [target, str(RUNS)]
+    if module == "ours":
+        command += [ray.get_runtime_context().gcs_address, json.dumps(offer.builders), offer.measurer]
+    started = time.monotonic()
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    print(f"{run.file_name}: {time.monotonic() - started:.0f} s, status {done.returncode}", flush=True)
+    if done.returncode != 0:
+        print(done.stderr[-3000:], file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

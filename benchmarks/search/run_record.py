@@ -1,0 +1,56 @@
+"""One run of one arm, as it is kept: when each trial was known, and every trace that was the best so far."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+
+@dataclass(slots=True)
+class Incumbent:
+    """A trace that was the best so far: seconds after the start, trial number from 1, its own reported latency."""
+
+    seconds: float
+    trial: int
+    latency: float
+    trace_json: str
+
+
+@dataclass(slots=True)
+class Run:
+    """``seconds`` is the wall-clock of the whole run, ``peak_mb`` the tuner process's peak memory."""
+
+    arm: str
+    workload: str
+    seed: int
+    seconds: float = 0.0
+    trials: int = 0
+    failed: int = 0
+    peak_mb: float = 0.0
+    incumbents: list[Incumbent] = field(default_factory=list)
+
+    def observe(self, seconds: float, latency: float | None, trace_json: str) -> None:
+        """Take note of a finished trial; ``latency`` None where it failed."""
+        self.trials += 1
+        if latency is None:
+            self.failed += 1
+        elif not self.incumbents or latency < self.incumbents[-1].latency:
+            self.incumbents.append(Incumbent(seconds, self.trials, latency, trace_json))
+
+    @property
+    def file_name(self) -> str:
+        return f"{self.workload}.{self.arm}.{self.seed}.json"
+
+    def save(self, folder: Path) -> None:
+        """Write whole or not at all: a harness that is stopped goes on with what is complete."""
+        folder.mkdir(parents=True, exist_ok=True)
+        draft = folder / f".{self.file_name}"
+        draft.write_text(json.dumps(asdict(self), indent=1) + "\n")
+        draft.rename(folder / self.file_name)
+
+
+def load(path: Path) -> Run:
+    fields = json.loads(path.read_text())
+    fields["incumbents"] = [Incumbent(**entry) for entry in fields["incumbents"]]
+    return Run(**fields)

@@ -1,0 +1,65 @@
+"""Arms A and A1: stock MetaSchedule, in a process of its own.
+
+A is `tune_tir` as a user calls it. A1 has the same search, cost model and measuring settings, with builds and runs in
+Loopwright's kept-warm children instead of stock's pools. Prints nothing; writes the run's record.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import tvm
+from tvm.ir.utils import derived_object
+from tvm.s_tir import meta_schedule as ms
+
+from benchmarks.search.run_record import Run
+from benchmarks.search.warm_stock import WarmBuilder, WarmRunner
+from benchmarks.search.workloads import WORKLOADS
+from tuner import ir
+
+
+def main() -> None:
+    arm, workload, seed, trials, target_json, folder = sys.argv[1:]
+    run = Run(arm, workload, int(seed))
+    started = time.monotonic()
+
+    @derived_object
+    class Clock(ms.measure_callback.PyMeasureCallback):
+        """Notes when each batch's results reach the tuner."""
+
+        def apply(
+            self, task_scheduler: Any, task_id: int, candidates: Any, builder_results: Any, runner_results: Any
+        ) -> None:
+            seconds = time.monotonic() - started
+            for candidate, result in zip(candidates, runner_results, strict=True):
+                latency = None if result.error_msg else float(sum(result.run_secs)) / len(result.run_secs)
+                run.observe(seconds, latency, ir.trace_to_json(candidate.sch.trace))
+
+    options: dict[str, Any] = {}
+    if arm == "A1":
+        options = {"builder": WarmBuilder(target_json), "runner": WarmRunner(target_json)}
+    with tempfile.TemporaryDirectory(prefix="loopwright-bench-") as work_dir:
+        ms.tune_tir(
+            mod=WORKLOADS[workload](),
+            target=tvm.target.Target(json.loads(target_json)),
+            work_dir=work_dir,
+            max_trials_global=int(trials),
+            num_trials_per_iter=64,
+            measure_callbacks=[ms.measure_callback.AddToDatabase(), ms.measure_callback.UpdateCostModel(), Clock()],
+            seed=int(seed) + 1,
+            **options,
+        )
+    run.seconds = time.monotonic() - started
+    run.peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    run.save(Path(folder))
+
+
+# Stock builders are spawned and import this module again.
+if __name__ == "__main__":
+    main()

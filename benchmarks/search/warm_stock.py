@@ -1,0 +1,76 @@
+"""Loopwright's kept-warm children behind MetaSchedule's own builder and runner interfaces (arm A1)."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from tvm.ir.utils import derived_object
+from tvm.s_tir import meta_schedule as ms
+
+from tuner import ir
+from workers.warm_child import ChildCrashed, ChildRaised, ChildTimeout, WarmChild
+
+_SECONDS = 30.0
+_FAILURES = (ChildCrashed, ChildRaised, ChildTimeout)
+
+
+@derived_object
+class WarmBuilder(ms.builder.PyBuilder):
+    """Builds a batch in as many warm children as the target has cores."""
+
+    def __init__(self, target_json: str) -> None:
+        super().__init__()
+        self._target = target_json
+        cores = json.loads(target_json)["num-cores"]
+        self._children = [WarmChild(["workers.build"], {"TVM_NUM_THREADS": "1"}) for _ in range(cores)]
+        self._pool = ThreadPoolExecutor(cores)
+        self._folder = tempfile.mkdtemp(prefix="loopwright-bench-")
+        self._count = 0
+
+    def build(self, build_inputs: list[Any]) -> list[Any]:
+        return list(self._pool.map(self._build, range(len(build_inputs)), build_inputs))
+
+    def _build(self, position: int, build_input: Any) -> Any:
+        arguments = {
+            "module_json": ir.module_to_json(build_input.mod),
+            "trace_json": None,
+            "target_json": self._target,
+        }
+        try:
+            artifact = self._children[position % len(self._children)].call("workers.build:build", arguments, _SECONDS)
+        except _FAILURES as error:
+            return ms.builder.BuilderResult(None, str(error))
+        self._count += 1
+        path = Path(self._folder) / f"{self._count}.json"
+        path.write_text(json.dumps(artifact))
+        return ms.builder.BuilderResult(str(path), None)
+
+
+@derived_object
+class WarmRunner(ms.runner.PyRunner):
+    """Runs a batch in one warm child, with the settings that stock's runner has by default."""
+
+    def __init__(self, target_json: str) -> None:
+        super().__init__()
+        threads = str(json.loads(target_json)["num-cores"])
+        self._child = WarmChild(["benchmarks.search.stock_timing"], {"TVM_NUM_THREADS": threads})
+
+    def run(self, runner_inputs: list[Any]) -> list[Any]:
+        return [self._run(runner_input) for runner_input in runner_inputs]
+
+    def _run(self, runner_input: Any) -> Any:
+        artifact = json.loads(Path(runner_input.artifact_path).read_text())
+        Path(runner_input.artifact_path).unlink()
+        args = [[[int(extent) for extent in info.shape], str(info.dtype)] for info in runner_input.args_info]
+        try:
+            samples = self._child.call(
+                "benchmarks.search.stock_timing:run", {"args": args, "artifact": artifact}, _SECONDS
+            )
+            result = ms.runner.RunnerResult(samples, None)
+        except _FAILURES as error:
+            result = ms.runner.RunnerResult(None, str(error))
+        return ms.runner.RunnerFuture(f_done=lambda: True, f_result=lambda: result)

@@ -1,0 +1,190 @@
+"""TVM's own tuning database in and out: the pair of files of MetaSchedule's ``JSONDatabase``, as text.
+
+Imports TVM and reads what strangers sent: run it in a disposable child. The entry points are generators that take and
+yield JSON values. In the files, line n of the workloads is workload n - 1 of the records::
+
+    ["<structural hash>", "<base64 of a length and the module's JSON>"]
+    [<workload>, [<trace>, [<seconds>, …], <target>, [["TENSOR", <dtype>, <shape>], …]]]
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import struct
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import tvm
+from tvm.s_tir import Schedule, TensorIntrin
+from tvm.s_tir import meta_schedule as ms
+from tvm.s_tir.schedule import Trace
+
+from db.json_pair import RECORDS, WORKLOADS
+from tuner import ir
+from tuner.errors import InvalidModule, InvalidSpace
+from tuner.guard.module import check_callouts, load_module_json
+from tuner.space.user import check_trace
+from tuner.task import unschedulable
+from tuner.types import Workload
+
+_LENGTH = struct.Struct("<Q")
+_FAILED_SECONDS = 1e9
+"""TVM stores a failed measurement as one of 1e10 seconds; no real one takes thirty years."""
+
+_T = TypeVar("_T")
+
+
+def export(workloads: list[dict[str, Any]], records: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield ``{"database_workload": text, "database_tuning_record": text, "skipped": int}``.
+
+    Args:
+        workloads: ``{"hash", "module_json"}`` each.
+        records: ``{"workload_hash", "trace_json", "run_secs", "target_json"}`` each, of those workloads. One whose
+            ``trace_json`` is None (nothing beats the unscheduled function) cannot be said in TVM's form: it is skipped.
+    """
+    positions = {workload["hash"]: position for position, workload in enumerate(workloads)}
+    modules = [ir.module_from_json(workload["module_json"]) for workload in workloads]
+    shapes = [[["TENSOR", arg.dtype, list(arg.shape)] for arg in ir.tensor_args(mod["main"])] for mod in modules]
+    scheduled = [record for record in records if record["trace_json"] is not None]
+    record_lines = []
+    for record in scheduled:
+        position = positions[record["workload_hash"]]
+        trace, target = json.loads(record["trace_json"]), json.loads(record["target_json"])
+        record_lines.append(_line([position, [trace, record["run_secs"], target, shapes[position]]]))
+    yield {
+        "database_workload": "".join(_line(list(ms.database.Workload(mod).as_json())) for mod in modules),
+        "database_tuning_record": "".join(record_lines),
+        "skipped": len(records) - len(scheduled),
+    }
+
+
+def read(workload_text: str, record_text: str) -> Iterator[dict[str, Any]]:
+    """Yield ``{"workloads": […], "records": […], "errors": […]}``: what can be taken, and why the rest cannot.
+
+    A workload is ``{"hash", "name", "module_json", "script", "args": [[shape, dtype], …]}``; equal ones stand once. A
+    record is ``{"workload_hash", "trace_json", "run_secs", "target_json"}``; its trace was replayed on its workload. An
+    error is ``"database_tuning_record.json line 7: …"``. Never raises on account of the texts.
+    """
+    errors: list[str] = []
+    known = dict(_take(WORKLOADS, workload_text, _workload, errors))
+    records = dict(_take(RECORDS, record_text, lambda line: _record(line, known), errors))
+    workloads = {workload.hash: workload for workload in reversed(known.values())}
+    yield {
+        "workloads": [
+            {
+                "hash": workload.hash,
+                "name": workload.name,
+                "module_json": workload.module_json,
+                "script": workload.script,
+                "args": [[list(arg.shape), arg.dtype] for arg in workload.args],
+            }
+            for workload in reversed(workloads.values())
+        ],
+        "records": list(records.values()),
+        "errors": errors,
+    }
+
+
+def _line(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":")) + "\n"
+
+
+def _take(file: str, text: str, take: Callable[[str], _T], errors: list[str]) -> Iterator[tuple[int, _T]]:
+    """What ``take`` makes of each line, by position; its refusals go to ``errors``. Blank lines say nothing."""
+    for position, line in enumerate(text.split("\n")):
+        if not line.strip():
+            continue
+        try:
+            yield position, take(line)
+        except Exception as error:  # TVM raises whatever a stranger's values make it meet.
+            errors.append(f"{file} line {position + 1}: {ir.first_line(error)}")
+
+
+def _workload(line: str) -> Workload:
+    entry = json.loads(line)
+    if not (isinstance(entry, list) and len(entry) == 2 and isinstance(entry[1], str)):
+        raise InvalidModule("not a workload: expected [hash, module in base64], as TVM's JSONDatabase writes it")
+    packed = base64.b64decode(entry[1])
+    if len(packed) < _LENGTH.size or _LENGTH.unpack_from(packed) != (len(packed) - _LENGTH.size,):
+        raise InvalidModule("the module is cut off, or not base64 as TVM's JSONDatabase writes it")
+    mod = load_module_json(packed[_LENGTH.size :].decode())
+    functions = {str(var.name_hint): func for var, func in mod.functions.items()}
+    func = functions.get("main")
+    if len(functions) != 1 or not isinstance(func, tvm.tirx.PrimFunc):
+        raise InvalidModule("not a workload of MetaSchedule: its module must hold one PrimFunc, named main")
+    if findings := check_callouts(func):
+        raise InvalidModule(f"the function calls out of itself ({'; '.join(findings)}); it may only compute")
+    if reason := unschedulable(func):
+        raise InvalidModule(f"the function cannot be scheduled: {reason}")
+    return ir.workload(func, "main")
+
+
+def _record(line: str, known: dict[int, Workload]) -> dict[str, Any]:
+    entry = json.loads(line)
+    if not (isinstance(entry, list) and len(entry) == 2 and type(entry[0]) is int):
+        raise ValueError("not a record: expected [workload, [trace, seconds, target, arguments]]")
+    position, fields = entry
+    if not (isinstance(fields, list) and len(fields) == 4):
+        raise ValueError("not a record: expected [trace, seconds, target, arguments] of the workload")
+    if position not in known:
+        raise ValueError(f"its workload, {WORKLOADS} line {position + 1}, is missing or was not taken")
+    trace, run_secs, target_fields, _ = fields
+    samples = _samples(run_secs)
+    if not isinstance(target_fields, dict | str):
+        raise ValueError("it does not say for which target it was measured")
+    target = ir.target_from(target_fields)
+    return {
+        "workload_hash": known[position].hash,
+        "trace_json": _replayed(ir.module_from_json(known[position].module_json), trace, target.kind.name),
+        "run_secs": samples,
+        "target_json": ir.canonical_target(target),
+    }
+
+
+def _samples(run_secs: Any) -> list[float]:
+    if not (isinstance(run_secs, list) and run_secs and all(type(value) in (int, float) for value in run_secs)):
+        raise ValueError("it has no measured seconds")
+    samples = [float(value) for value in run_secs]
+    if any(value >= _FAILED_SECONDS for value in samples):
+        raise ValueError("a failed measurement, left out: TVM writes 1e10 seconds for what has no latency")
+    if not all(math.isfinite(value) and value > 0 for value in samples):
+        raise ValueError("its seconds are not positive numbers")
+    return samples
+
+
+def _replayed(mod: tvm.IRModule, trace: Any, target_kind: str) -> str:
+    """The trace as TVM writes it after a replay, which must take all its decisions as they are.
+
+    Foreign intrinsics are held back by their names, and what the replayed program calls must come from them alone:
+    a trace can bring expressions of its own (in index maps, say).
+    """
+    check_trace(trace, "the trace", also=frozenset({"Tensorize"}))
+    brought = _intrinsic_findings(trace, target_kind)
+    # Unlike the search's, this schedule says why a step fails; rendering the program would take too long even here.
+    schedule = Schedule(mod, seed=1, debug_mask="none", error_render_level="fast")
+    try:
+        Trace.apply_json_to_schedule(trace, schedule)
+    except Exception as error:
+        raise InvalidSpace(f"the trace does not apply to its workload: {ir.first_line(error)}") from error
+    if foreign := [finding for finding in check_callouts(schedule.mod["main"]) if finding not in brought]:
+        raise InvalidSpace(f"the trace brings foreign code into the program: {'; '.join(foreign)}")
+    trace_json = ir.trace_to_json(schedule.trace)
+    if json.loads(trace_json)[1] != trace[1]:
+        raise InvalidSpace("the trace's decisions are incomplete or do not fit its workload")
+    return trace_json
+
+
+def _intrinsic_findings(trace: Any, target_kind: str) -> set[str]:
+    """What the tensor intrinsics that a trace names call. Raises InvalidSpace for one that TVM does not ship."""
+    names = [attributes[0] if attributes else None for kind, _, attributes, _ in trace[0] if kind == "Tensorize"]
+    if names:
+        ir.load_intrinsics(target_kind)
+    findings: set[str] = set()
+    for name in names:
+        intrinsic = TensorIntrin.get(name, allow_missing=True) if isinstance(name, str) else None
+        if intrinsic is None:
+            raise InvalidSpace(f"the trace tensorizes with {name!r}, which is no intrinsic of TVM for {target_kind}")
+        findings.update(check_callouts(intrinsic.impl))
+    return findings

@@ -1,0 +1,151 @@
+"""kill -9 of every process in the middle of a job: the job ends well, and the ledger holds each trial once."""
+
+from __future__ import annotations
+
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.acceptance.harness import ROOT, Service, check_ledger, wait_for
+from tests.acceptance.programs import product
+
+TRIALS = 24
+
+
+def _check(service: Service, job: dict[str, Any], killed_at: datetime) -> None:
+    assert job["state"] == "succeeded", job
+    assert all(task["certified"] for task in job["tasks"])
+    assert datetime.fromisoformat(job["finished_at"]) > killed_at, "the job was over before the kill"
+    check_ledger(service, job)
+    with sqlite3.connect(f"file:{service.data_dir / 'loopwright.db'}?mode=ro", uri=True) as database:
+        counted = database.execute(
+            "SELECT count(*), count(DISTINCT candidate_hash) FROM trials JOIN tasks ON tasks.id = trials.task_id "
+            "WHERE tasks.job_id = ?",
+            [job["id"]],
+        ).fetchone()
+    assert counted == (TRIALS + 1, TRIALS + 1)
+
+
+def _kill(process: psutil.Process) -> datetime:
+    process.send_signal(signal.SIGKILL)
+    return datetime.now(UTC)
+
+
+@pytest.mark.parametrize("role", ["api", "controller", "supervisor"])
+def test_killed_service_goes_on_after_a_start(own_service: Service, role: str) -> None:
+    """The service ends as a whole, leaves no process behind, and a new one finishes the job."""
+    service = own_service
+    service.start()
+    job_id = service.submit(product(128, 96), trials=TRIALS)
+    before = service.in_the_middle(job_id)["progress"]["trials"]
+    words = {
+        "api": ("-m service api",),
+        "controller": ("-m service controller",),
+        "supervisor": ("-m service --data-dir",),
+    }
+    (victim,) = service.find(*words[role])
+    killed_at = _kill(victim)
+    # Somebody's start at once, while the earlier service still ends, must do.
+    if role == "supervisor":
+        assert service.process is not None
+        service.process.wait()
+        service.start()
+    else:
+        assert service.ended() not in (0, None)
+        assert f"the {role} process ended" in (service.folder / "stderr").read_text()
+        service.start()
+    job = service.finished(job_id)
+    assert before <= job["progress"]["trials"]
+    _check(service, job, killed_at)
+    assert service.stop() == 0
+
+
+VICTIMS = {
+    "builder": ("ray::Builder",),
+    "measurer": ("ray::Measurer",),
+    "build child": ("workers.child", "workers.build"),
+    "measuring child": ("workers.child", "workers.timing"),
+    "loop": ("ray::JobRunner",),
+}
+
+
+@pytest.mark.parametrize("victim", VICTIMS)
+def test_killed_worker_costs_nothing(service: Service, victim: str) -> None:
+    """The service stays up; whatever was lost is started again and tried again."""
+    job_id = service.submit(product(128, 96), trials=TRIALS, force=True)
+    service.in_the_middle(job_id)
+    supervisor = service.process
+    killed_at = _kill(service.find(*VICTIMS[victim])[0])
+    _check(service, service.finished(job_id), killed_at)
+    assert supervisor is not None
+    assert supervisor.poll() is None
+    # Nothing is worse for it afterwards.
+    check_ledger(service, service.tuned(product(33), trials=8, force=True))
+
+
+def test_killed_fork_costs_nothing(service: Service) -> None:
+    """The process that runs a candidate right now, inside the measuring child."""
+    job_id = service.submit(product(128, 96), trials=TRIALS, force=True)
+    service.in_the_middle(job_id)
+
+    def fork() -> psutil.Process | None:
+        (child,) = service.find(*VICTIMS["measuring child"])[:1]
+        return next(iter(child.children()), None)
+
+    killed_at = _kill(wait_for("a fork that measures", fork))
+    _check(service, service.finished(job_id), killed_at)
+
+
+def test_sigterm_in_the_middle_of_a_job(own_service: Service) -> None:
+    """Ends cleanly and soon, children included; the next start goes on."""
+    service = own_service
+    service.start()
+    job_id = service.submit(product(128, 96), trials=TRIALS)
+    service.in_the_middle(job_id)
+    stopped_at = datetime.now(UTC)
+    started = time.monotonic()
+    assert service.stop() == 0
+    assert time.monotonic() - started < 40
+    service.start()
+    _check(service, service.finished(job_id), stopped_at)
+
+    # A second service on the same data directory or port says so and touches nothing.
+    other = subprocess.run(
+        [sys.executable, "-m", "service", "--data-dir", str(service.folder / "other"), "--port", str(service.port)],
+        cwd=ROOT,
+        env=service.environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert other.returncode != 0
+    assert other.stdout == ""
+    assert str(service.port) in other.stderr
+    assert service.http.get("/readyz").status_code == 200
+    assert service.stop() == 0
+
+
+@pytest.mark.long
+def test_kills_on_and_on(own_service: Service) -> None:
+    """One job through every kind of death, one after the other."""
+    service = own_service
+    service.start()
+    job_id = service.submit(product(128, 112), trials=120)
+    for number, words in enumerate([*VICTIMS.values(), ("-m service api",), ("-m service controller",)]):
+        service.in_the_middle(job_id, trials=3 + 10 * number)
+        _kill(service.find(*words)[0])
+        if words[0].startswith("-m service"):
+            service.ended()
+            service.start()
+    job = service.finished(job_id)
+    assert job["state"] == "succeeded", job
+    check_ledger(service, job)
+    assert service.stop() == 0

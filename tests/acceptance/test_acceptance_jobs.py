@@ -1,0 +1,181 @@
+"""Jobs beside each other: idempotency, joining, order, limits, cancelling, and a user's own space."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from typing import Any
+
+import tvm
+from tvm import s_tir
+
+from loopwright.ir import trace_to_json
+from tests.acceptance.harness import Service, check_ledger, wait_for
+from tests.acceptance.programs import product
+
+
+def _time(job: dict[str, Any], name: str) -> datetime:
+    return datetime.fromisoformat(job[name])
+
+
+def test_idempotency_key(service: Service) -> None:
+    module = product(24)
+    first = service.post_job(module, headers={"Idempotency-Key": "key 1"})
+    again = service.post_job(module, headers={"Idempotency-Key": "key 1"})
+    assert (first.status_code, again.status_code) == (202, 202)
+    assert again.json()["id"] == first.json()["id"]
+    assert again.headers["Location"] == first.headers["Location"]
+    other = service.post_job(product(25), headers={"Idempotency-Key": "key 1"})
+    assert other.status_code == 409
+    assert other.headers["content-type"] == "application/problem+json"
+    assert "Idempotency-Key" in other.json()["detail"]
+    apart = service.post_job(module, headers={"Idempotency-Key": "key 2"})
+    assert apart.json()["id"] != first.json()["id"]
+    for answer in (first, apart):
+        assert service.finished(answer.json()["id"])["state"] == "succeeded"
+
+
+def test_equal_requests_at_once_are_one_job(service: Service) -> None:
+    before = len(service.items("/jobs"))
+    module = product(26)
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: service.post_job(module, headers={"Idempotency-Key": "at once"}), range(8)))
+    assert [answer.status_code for answer in answers] == [202] * 8
+    (job_id,) = {answer.json()["id"] for answer in answers}
+    assert len(service.items("/jobs")) == before + 1
+    check_ledger(service, service.finished(job_id))
+
+
+def test_equal_jobs_at_once_search_once(service: Service) -> None:
+    module = product(40, 96, 64)
+    first = service.submit(module, trials=16)
+    second = service.submit(module, trials=16)
+    jobs = [service.finished(job_id) for job_id in (first, second)]
+    assert [job["state"] for job in jobs] == ["succeeded"] * 2
+    searched = [job for job in jobs if job["tasks"][0]["answered_from"] == "search"]
+    answered = [job for job in jobs if job["tasks"][0]["answered_from"] in ("joined", "database")]
+    assert (len(searched), len(answered)) == (1, 1)
+    check_ledger(service, searched[0])
+    assert service.items(f"/jobs/{answered[0]['id']}/trials") == []
+    assert answered[0]["tasks"][0]["record_id"] == searched[0]["tasks"][0]["record_id"]
+
+
+def test_priority_goes_first(service: Service) -> None:
+    """Two jobs fill the cluster's two slots; of those that wait, the higher priority is taken up first."""
+    running = [service.submit(product(64, 64, 64 + 8 * number), trials=500) for number in range(_slots(service))]
+    for job_id in running:
+        wait_for("a running job", lambda job_id=job_id: service.job(job_id)["state"] == "running")
+    low = service.submit(product(16), trials=4, priority=-1)
+    middle = service.submit(product(17), trials=4)
+    high = service.submit(product(18), trials=4, priority=10)
+    assert [service.job(job_id)["state"] for job_id in (low, middle, high)] == ["queued"] * 3
+    for job_id in running:
+        assert service.http.post(f"/api/v1/jobs/{job_id}/cancel").status_code == 200
+    jobs = [service.finished(job_id) for job_id in (high, middle, low)]
+    assert [job["state"] for job in jobs] == ["succeeded"] * 3
+    started = [_time(job, "started_at") for job in jobs]
+    assert started == sorted(started)
+    assert [service.finished(job_id)["state"] for job_id in running] == ["cancelled"] * len(running)
+
+
+def _slots(service: Service) -> int:
+    return sum(worker["builders"] for worker in service.items("/workers") if worker["alive"])
+
+
+def test_cancel_running(service: Service) -> None:
+    job_id = service.submit(product(80), trials=1000)
+    service.in_the_middle(job_id)
+    asked = service.http.post(f"/api/v1/jobs/{job_id}/cancel")
+    assert asked.status_code == 200
+    job = service.finished(job_id)
+    assert job["state"] == "cancelled"
+    assert job["finished_at"]
+    assert 3 <= job["progress"]["trials"] < 1000
+    # What was measured stays, finished, and the end is final.
+    trials = service.items(f"/jobs/{job_id}/trials")
+    assert len(trials) == job["progress"]["trials"] + 1
+    assert all(trial["state"] in ("measured", "failed") for trial in trials)
+    assert service.http.post(f"/api/v1/jobs/{job_id}/cancel").json()["state"] == "cancelled"
+    assert service.events(job_id)[-1]["data"]["state"] == "cancelled"
+    # The same again is not held up by what was cancelled.
+    assert service.tuned(product(80), trials=4)["tasks"][0]["certified"]
+
+
+def test_cancel_queued(service: Service) -> None:
+    running = [service.submit(product(64, 72, 64 + 8 * number), trials=500) for number in range(_slots(service))]
+    for job_id in running:
+        wait_for("a running job", lambda job_id=job_id: service.job(job_id)["state"] == "running")
+    waiting = service.submit(product(19), trials=4)
+    answer = service.http.post(f"/api/v1/jobs/{waiting}/cancel").json()
+    assert answer["state"] == "cancelled"
+    assert answer["started_at"] is None
+    assert [task["state"] for task in answer["tasks"]] == ["cancelled"]
+    for job_id in running:
+        service.http.post(f"/api/v1/jobs/{job_id}/cancel")
+        assert service.finished(job_id)["state"] == "cancelled"
+    assert service.items(f"/jobs/{waiting}/trials") == []
+
+
+def test_cancel_finished_changes_nothing(service: Service) -> None:
+    job = service.tuned(product(20), trials=4)
+    assert service.http.post(f"/api/v1/jobs/{job['id']}/cancel").json() == job
+
+
+def test_max_seconds_ends_the_search(service: Service) -> None:
+    job_id = service.submit(product(88), budget={"max_trials": 100_000, "max_seconds": 6})
+    job = service.finished(job_id)
+    assert job["state"] == "succeeded"
+    (task,) = job["tasks"]
+    assert task["certified"]
+    assert 0 < task["trials"] < 100_000
+    assert 6 <= (_time(job, "finished_at") - _time(job, "started_at")).total_seconds() < 60
+    # It stands for the trials that it made, not for those that it was allowed.
+    assert (
+        service.finished(service.submit(product(88), trials=task["trials"]))["tasks"][0]["answered_from"] == "database"
+    )
+
+
+def _tiled(module: str) -> list[Any]:
+    schedule = s_tir.Schedule(tvm.IRModule({"main": tvm.script.from_source(module)}))
+    block = schedule.get_sblock("C", func_name="main")
+    i, j, k = schedule.get_loops(block)
+    rows = schedule.split(i, schedule.sample_perfect_tile(i, n=2, max_innermost_factor=16))
+    columns = schedule.split(j, schedule.sample_perfect_tile(j, n=2, max_innermost_factor=32))
+    depth = schedule.split(k, schedule.sample_perfect_tile(k, n=2, max_innermost_factor=16))
+    schedule.reorder(rows[0], columns[0], depth[0], rows[1], depth[1], columns[1])
+    schedule.vectorize(columns[1])
+    return trace_to_json(schedule.trace)
+
+
+def test_own_space(service: Service) -> None:
+    """A user's stochastic schedule travels as its trace; only its decisions are searched."""
+    module = product(48)
+    job = service.tuned(module, trials=12, space=[_tiled(module)])
+    (task,) = job["tasks"]
+    check_ledger(service, job)
+    trace = next(
+        record["trace"]
+        for record in (
+            service.get(f"/records/{item['id']}")
+            for item in service.items("/records", workload_hash=task["workload_hash"])
+        )
+        if record["trace"] is not None
+    )
+    kinds = [instruction[0] for instruction in trace[0]]
+    assert kinds.count("SamplePerfectTile") == 3
+    assert kinds.count("Vectorize") == 1
+    assert "CacheWrite" not in kinds
+    # Another space is another question: the built-in one is searched, not answered from this.
+    assert service.tuned(module, trials=4)["tasks"][0]["answered_from"] == "search"
+
+
+def test_a_job_of_two_functions_spends_one_budget(service: Service) -> None:
+    module = f"@I.ir_module\nclass Two:\n{_method(product(28), 'first')}\n{_method(product(30), 'second')}"
+    job = service.tuned(module, trials=16, seed=3, name="two")
+    assert sorted(task["name"] for task in job["tasks"]) == ["first", "second"]
+    assert all(task["trials"] > 0 for task in job["tasks"])
+    check_ledger(service, job)
+
+
+def _method(function: str, name: str) -> str:
+    return "".join(f"    {line}\n" for line in function.replace("def main", f"def {name}").splitlines())

@@ -1,0 +1,33 @@
+"""Memory at rest after a job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import psutil
+
+from tests.acceptance.harness import Service
+from tests.acceptance.programs import MM_RELU
+
+GIB = 2**30
+
+
+def _proportional(processes: Iterable[psutil.Process]) -> int:
+    """Bytes that these processes hold, pages that several share counted once among them."""
+    return sum(process.memory_full_info().pss for process in processes)
+
+
+def test_memory_at_rest(service: Service) -> None:
+    service.tuned(MM_RELU, trials=16, force=True)
+    api, controller = service.find("-m service api") + service.find("-m service controller")
+    own = _proportional([api, controller])
+    children = [process for process in api.children(recursive=True) if "workers.child" in " ".join(process.cmdline())]
+    assert children
+    assert own < GIB
+    assert own + _proportional(children) < GIB
+    actors = service.find("ray::Builder") + service.find("ray::Measurer")
+    assert len(actors) >= 2
+    for actor in actors:
+        resident = {process.pid: process.memory_info().rss for process in [actor, *actor.children(recursive=True)]}
+        assert len(resident) == 2, "an actor and its warm child"
+        assert sum(resident.values()) < GIB

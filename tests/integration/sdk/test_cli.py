@@ -1,0 +1,240 @@
+"""The command line against a real service: what users type, read and script with."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from loopwright import Job, ir
+from tests.acceptance.harness import Service, free_port, wait_for
+from tests.integration.sdk.programs import PERCEPTRON
+from tests.unit.client.programs import MM_RELU
+
+LOOPWRIGHT = str(Path(sys.executable).parent / "loopwright")
+_CONTROL = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\r")
+
+
+class Done(NamedTuple):
+    status: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """All of standard output as one JSON document."""
+        return json.loads(self.out)
+
+
+class Cli:
+    """Runs the command as another process of the user who runs the service, in a folder with programs."""
+
+    def __init__(self, folder: Path, service: Service) -> None:
+        self.folder = folder
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("LOOPWRIGHT_", "XDG_"))}
+        self._env = {**kept, "HOME": str(folder / "home"), "XDG_STATE_HOME": str(service.folder / "state")}
+
+    def __call__(self, *words: str, **env: str) -> Done:
+        done = subprocess.run(
+            [LOOPWRIGHT, *words], cwd=self.folder, env={**self._env, **env}, capture_output=True, text=True, timeout=300
+        )
+        assert "Traceback" not in done.stderr
+        return Done(done.returncode, done.stdout, done.stderr)
+
+    def in_terminal(self, columns: int, *words: str) -> tuple[int, str]:
+        """Exit status, and what a terminal of that width is told, without colours and cursor movements."""
+        child, terminal = pty.fork()
+        if child == 0:
+            os.chdir(self.folder)
+            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+            os.execve(LOOPWRIGHT, [LOOPWRIGHT, *words], {**self._env, "TERM": "xterm"})
+        told = b""
+        while chunk := _read(terminal):
+            told += chunk
+        os.close(terminal)
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), _CONTROL.sub("", told.decode())
+
+
+def _read(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 65536)
+    except OSError:  # EIO: the command has ended
+        return b""
+
+
+@pytest.fixture
+def cli(service: Service, tmp_path: Path) -> Cli:
+    (tmp_path / "product.py").write_text(MM_RELU)
+    (tmp_path / "perceptron.py").write_text(PERCEPTRON)
+    return Cli(tmp_path, service)
+
+
+def test_submit_and_wait_in_a_terminal(cli: Cli) -> None:
+    (cli.folder / "small.py").write_text(MM_RELU.replace("64", "32"))
+    status, told = cli.in_terminal(80, "job", "submit", "small.py", "--max-trials", "6", "--wait")
+    assert status == 0, told
+    for word in ("small", "queued", "running", "6/6", "6 of 6 trials", "succeeded", "certified", "main"):
+        assert word in told
+    assert max(len(line) for line in told.splitlines()) <= 80
+
+
+def test_submit_then_wait(cli: Cli, product: Job) -> None:
+    submitted = cli("job", "submit", "product.py", "--max-trials", "16", "--name", "again", "--seed", "3")
+    assert submitted.status == 0, submitted.err
+    job_id = submitted.out.strip()
+    waited = cli("job", "wait", job_id, "--json")
+    assert waited.status == 0
+    assert waited.err == ""
+    assert (waited.json["name"], waited.json["seed"], waited.json["state"]) == ("again", 3, "succeeded")
+    assert "database" in cli("job", "show", job_id).out
+
+
+def test_cancel(cli: Cli) -> None:
+    (cli.folder / "endless.py").write_text(MM_RELU.replace("64", "80"))
+    job_id = cli("job", "submit", "endless.py", "--max-trials", "5000", "--json").json["id"]
+    timed_out = cli("job", "wait", job_id, "--timeout", "0.1")
+    assert timed_out.status == 1
+    assert f"job {job_id} is still" in timed_out.err
+    wait_for("the job to run", lambda: cli("job", "show", job_id, "--json").json["state"] == "running")
+    assert cli("job", "cancel", job_id, "--json").status == 0
+    ended = cli("job", "wait", job_id, "--json")
+    assert (ended.status, ended.json["state"]) == (1, "cancelled")
+
+
+def test_jobs_are_listed_and_shown(cli: Cli, perceptron: Job, product: Job) -> None:
+    listed = cli("job", "list").out.splitlines()
+    assert listed[0].split() == ["job", "name", "state", "trials", "created", "(UTC)"]
+    [line] = [line for line in listed if line.startswith(perceptron.id)]
+    assert line.split()[1:4] == ["perceptron", "succeeded", "16/16"]
+    assert perceptron.id in [job["id"] for job in cli("job", "list", "--json").json]
+    assert len(cli("job", "list", "--limit", "1", "--json").json) == 1
+    shown = cli("job", "show", perceptron.id).out
+    for task in perceptron.tasks:
+        [row] = [line for line in shown.splitlines() if line.startswith(task.name)]
+        assert re.search(r"[\d.]+ (ns|µs|ms) +[\d.]+ (ns|µs|ms) +[\d.]+x  certified  \d+ trials", row), row
+    assert cli("job", "show", perceptron.id, "--json").json["id"] == perceptron.id
+
+
+def test_tables_hold_together_in_every_terminal(cli: Cli, perceptron: Job) -> None:
+    """No word but the name of a task or a program is ever broken; where there is no room for that, lines replace rows."""
+    for columns in (40, 60, 80, 120):
+        status, told = cli.in_terminal(columns, "job", "show", perceptron.id)
+        assert status == 0
+        words = told.split()
+        assert words.count("certified") >= 2, told
+        for title in ("task", "weight", "baseline", "best", "speedup", "result", "found"):
+            assert title in words, told
+        if columns >= 80:
+            assert {task.name for task in perceptron.tasks} <= set(words), told
+
+
+def test_events_are_sentences(cli: Cli, product: Job) -> None:
+    lines = cli("job", "events", product.id).out.splitlines()
+    assert re.fullmatch(r" +\d+  job    queued", lines[0])
+    assert re.fullmatch(r" +\d+  job    succeeded", lines[-1])
+    assert any(re.search(r"trial  main #0: measured, [\d.]+ (ns|µs|ms) \(baseline\)", line) for line in lines)
+    assert any(re.search(r"task   main: succeeded, [\d.]+ (ns|µs), [\d.]+x, certified", line) for line in lines)
+    events = [json.loads(line) for line in cli("job", "events", product.id, "--json").out.splitlines()]
+    assert len(events) == len(lines)
+    rest = cli("job", "events", product.id, "--after", str(events[-2]["id"])).out
+    assert rest.splitlines() == lines[-1:]
+
+
+def test_the_best_is_shown(cli: Cli, product: Job) -> None:
+    [task] = product.tasks
+    shown = cli("schedule", "best", task.workload_hash).out
+    for word in (task.workload_hash, "schedule found", "certified", "largest error", "µs"):
+        assert word in shown
+    assert cli("schedule", "best", "product.py", "--json").json["workload_hash"] == task.workload_hash
+    assert cli("schedule", "best", "f" * 32, "--json")[:2] == (1, "null\n")
+    assert "no certified best" in cli("schedule", "best", "f" * 32).out
+
+
+def test_apply_prints_a_program_and_says_what_hit(cli: Cli, perceptron: Job) -> None:
+    done = cli("schedule", "apply", "perceptron.py")
+    assert done.status == 0
+    assert "T.parallel" in done.out or "T.vectorized" in done.out
+    assert sorted(line.split(":")[0] for line in done.err.splitlines()) == sorted(
+        task.name for task in perceptron.tasks
+    )
+    # What it prints is a program that it takes.
+    (cli.folder / "applied.py").write_text(done.out)
+    assert ir.prim_funcs(ir.module_from_script(done.out))
+    written = cli("schedule", "apply", "perceptron.py", "-o", "applied.json", "--json")
+    assert written.json["output"] == "applied.json"
+    assert {function["outcome"] for function in written.json["functions"]} <= {"tuned", "baseline"}
+    assert ir.has_relax(ir.module_from_json((cli.folder / "applied.json").read_text()))
+
+
+def test_compile_writes_a_library(cli: Cli, product: Job) -> None:
+    done = cli("schedule", "compile", "product.py", "-o", "product.so")
+    assert done.status == 0, done.err
+    assert re.search(r"^main: tuned, [\d.]+x$", done.out, re.MULTILINE)
+    assert (cli.folder / "product.so").read_bytes().startswith(b"\x7fELF")
+
+
+def test_records_and_workers(cli: Cli, product: Job) -> None:
+    [task] = product.tasks
+    records = cli("record", "list", "--workload", task.workload_hash, "--target", "auto", "--json").json
+    assert [record["median_us"] for record in records] == sorted(record["median_us"] for record in records)
+    shown = cli("record", "show", str(task.record_id)).out
+    for word in (str(task.record_id), product.id, "samples", "largest error", "def main"):
+        assert word in shown
+    assert cli("record", "show", str(task.record_id), "--json").json["run_secs"]
+    assert str(task.record_id) in cli("record", "list").out
+    [worker] = cli("worker", "list", "--json").json
+    assert worker["alive"]
+    assert f'"kind": "{worker["target"]["kind"]}"' in cli("worker", "list").out
+
+
+def test_login_is_kept(cli: Cli, service: Service, token: str) -> None:
+    elsewhere = {"XDG_STATE_HOME": str(cli.folder / "nothing")}
+    assert cli("job", "list", LOOPWRIGHT_URL=service.url, **elsewhere).status == 3
+    assert cli("login", service.url, "--token", "wrong", **elsewhere).status == 3
+    done = cli("login", service.url, "--token", token, "--json", **elsewhere)
+    assert done.status == 0, done.err
+    assert token not in done.out
+    assert Path(done.json["saved"]).stat().st_mode & 0o777 == 0o600
+    assert cli("job", "list", **elsewhere).status == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("job", "submit", "nosuch.py"), "nosuch.py: No such file"),
+        (("job", "submit", "product.py", "--max-trials", "0"), "max-trials"),
+        (("job", "submit", "product.py", "--shape", "n"), "n=128"),
+        (("job", "nosuch"), "No such command"),
+        (("schedule", "compile", "product.py"), "--output"),
+    ],
+)
+def test_wrong_usage_is_2(cli: Cli, words: tuple[str, ...], said: str) -> None:
+    done = cli(*words)
+    assert (done.status, done.out) == (2, "")
+    assert said in done.err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (lambda: ("job", "show", "nosuch"), "no job 'nosuch'"),
+        (lambda: ("--token", "wrong", "job", "list"), "loopwright login"),
+        (lambda: ("job", "submit", "product.py", "--target", "cuda"), "Use 'auto' or one of"),
+        (lambda: ("--url", f"http://127.0.0.1:{free_port()}", "worker", "list"), "Is it running there?"),
+    ],
+)
+def test_a_refusal_is_3(cli: Cli, words: Callable[[], tuple[str, ...]], said: str) -> None:
+    done = cli(*words())
+    assert (done.status, done.out) == (3, "")
+    assert said in done.err

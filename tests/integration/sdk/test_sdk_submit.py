@@ -1,0 +1,181 @@
+"""Ways in and what becomes of a job, through the SDK."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+import loopwright
+from loopwright import Client, Job, frontends, ir
+from tests.acceptance.harness import JOB_SECONDS, Service, free_port, wait_for
+from tests.integration.sdk.conftest import tuned
+from tests.unit.client.programs import MM_RELU, RENAMED, schedule_mm_relu
+
+
+# Blocks keep their names: traces address them by these.
+OTHER_NAMES = RENAMED.replace('"product"', '"Y"').replace('"relu"', '"C"')
+
+
+def as_script_file(folder: Path) -> Path:
+    path = folder / "mm_relu.py"
+    path.write_text(MM_RELU)
+    return path
+
+
+def as_json_file(folder: Path) -> Path:
+    path = folder / "mm_relu.json"
+    path.write_text(ir.module_to_json(frontends.to_module(MM_RELU)))
+    return path
+
+
+@pytest.mark.parametrize(
+    "way_in",
+    [
+        pytest.param(lambda _: frontends.to_module(MM_RELU), id="IRModule"),
+        pytest.param(lambda _: frontends.to_module(MM_RELU)["main"], id="PrimFunc"),
+        pytest.param(lambda _: MM_RELU, id="TVMScript text"),
+        pytest.param(as_script_file, id="TVMScript path"),
+        pytest.param(lambda folder: str(as_json_file(folder)), id="TVM JSON path"),
+        pytest.param(lambda _: OTHER_NAMES, id="the same program by other names"),
+    ],
+)
+def test_every_way_in_is_the_same_workload(
+    client: Client, product: Job, tmp_path: Path, way_in: Callable[[Path], Any]
+) -> None:
+    job = tuned(client.submit(way_in(tmp_path), max_trials=16))
+    [task], [known] = job.tasks, product.tasks
+    assert task.workload_hash == known.workload_hash
+    assert (task.answered_from, job.progress.trials) == ("database", 0)
+
+
+def test_auto_is_a_target_that_a_worker_offers(client: Client, product: Job) -> None:
+    [offer] = client.targets()
+    assert offer.is_auto
+    assert product.info.target == offer.target
+    [worker] = client.workers()
+    assert worker.alive
+    assert worker.target == offer.target
+
+
+def test_progress_is_drawn_to_the_end(client: Client) -> None:
+    output = io.StringIO()
+    job = client.submit(MM_RELU.replace("64", "48"), max_trials=8, name="drawn")
+    assert job.state == "queued"
+    job.wait(progress=True, console=Console(file=output, width=100, force_terminal=True))
+    assert job.state == "succeeded"
+    for word in ("drawn", "running", "8/8", "8 trials", "certified", "x)"):
+        assert word in output.getvalue()
+
+
+def test_events_resume_where_they_were_left(client: Client, product: Job) -> None:
+    events = list(product.events())
+    assert [event.data["state"] for event in events if event.type == "job"] == ["queued", "running", "succeeded"]
+    trials = [event for event in events if event.type == "trial"]
+    assert {event.data["number"] for event in trials} == set(range(17))
+    middle = len(events) // 2
+    assert list(client.job(product.id).events(after=events[middle].id)) == events[middle + 1 :]
+
+
+def test_trials_are_the_ledger(product: Job) -> None:
+    trials = list(product.trials())
+    assert [trial.number for trial in trials] == list(range(17))
+    assert trials[0].origin == "baseline"
+    assert all(trial.median_us or trial.failure_kind for trial in trials)
+
+
+def test_a_space_of_ones_own_is_searched(client: Client) -> None:
+    job = tuned(client.submit(MM_RELU, space=schedule_mm_relu, max_trials=6, name="own space"))
+    [task] = job.tasks
+    # The space holds seven programs, so that the search may meet one twice before it has met six.
+    assert task.answered_from == "search"
+    assert 0 < task.trials <= 6
+    measured = [trial for trial in job.trials() if trial.number > 0 and trial.state == "measured"]
+    assert measured
+    for trial in measured:
+        record = client.record(trial.id)
+        assert record.trace is not None
+        names = [instruction[0] for instruction in record.trace[0]]
+        # The function's own steps in its own order, its random choice decided anew for each candidate.
+        own = ["SamplePerfectTile", "Split", "Parallel", "Split", "Reorder", "Vectorize"]
+        assert [name for name in names if name in own][: len(own)] == own
+        assert "T.vectorized(16)" in record.script_after
+    assert len({str(client.record(trial.id).trace) for trial in measured}) == len(measured)
+
+
+def test_the_service_returns_the_scheduled_module(product: Job) -> None:
+    script = product.module().script()
+    assert "T.parallel" in script or "T.vectorized" in script
+
+
+def test_the_same_key_is_the_same_job(client: Client, product: Job) -> None:
+    first = client.submit(MM_RELU, idempotency_key="only-once")
+    assert client.submit(MM_RELU, idempotency_key="only-once").id == first.id
+    with pytest.raises(loopwright.Conflict, match="Idempotency-Key"):
+        client.submit(MM_RELU, max_trials=3, idempotency_key="only-once")
+
+
+def test_a_job_is_cancelled(client: Client) -> None:
+    job = client.submit(MM_RELU.replace("64", "96"), max_trials=2_000, name="endless")
+    with pytest.raises(loopwright.WaitTimedOut, match="still"):
+        job.wait(progress=False, timeout=0.2)
+    wait_for("a trial", lambda: job.refresh().progress.trials > 0, JOB_SECONDS)
+    job.cancel()
+    assert job.wait(progress=False, timeout=60).state == "cancelled"
+    assert job.cancel().state == "cancelled"
+    assert 0 < job.progress.trials < 2_000
+    assert job.id in [listed.id for listed in client.jobs()]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "advice"),
+    [
+        ({"model": "import os\n"}, "is not accepted"),
+        ({"model": '{"format": "none of TVM\'s"}'}, "save_json"),
+        ({"model": MM_RELU, "target": "abacus"}, "abacus"),
+        ({"model": MM_RELU, "target": "cuda"}, "Use 'auto' or one of"),
+        ({"model": MM_RELU, "space": [[[["NoSuchStep", [], [], []]], []]]}, "space"),
+    ],
+)
+def test_a_refusal_says_what_to_do(client: Client, wrong: dict[str, Any], advice: str) -> None:
+    known = len(list(client.jobs()))
+    with pytest.raises(loopwright.InvalidRequest) as refused:
+        client.submit(**wrong)
+    assert advice in refused.value.detail
+    assert len(list(client.jobs())) == known
+
+
+def test_a_budget_of_nothing_is_refused(client: Client) -> None:
+    with pytest.raises(ValueError, match="greater than or equal to 1"):
+        client.submit(MM_RELU, max_trials=0)
+
+
+def test_what_is_not_there_is_not_found(client: Client) -> None:
+    with pytest.raises(loopwright.NotFound, match="nosuch"):
+        client.job("nosuch")
+    with pytest.raises(loopwright.NotFound):
+        client.record("nosuch")
+    assert client.best("f" * 32) is None
+
+
+def test_a_wrong_token_is_refused(service: Service) -> None:
+    with Client(service.url, "wrong") as stranger, pytest.raises(loopwright.Unauthorized, match="loopwright login"):
+        next(stranger.jobs())
+
+
+def test_nobody_there_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("loopwright.transport.FIRST_DELAY", 0.005)
+    with Client(f"http://127.0.0.1:{free_port()}", "any") as lost, pytest.raises(loopwright.CouldNotReach):
+        lost.version()
+
+
+@pytest.mark.usefixtures("on_the_same_machine")
+def test_the_service_of_this_machine_is_found(service: Service, product: Job) -> None:
+    with Client() as found:
+        assert found.url == service.url
+        assert found.job(product.id).state == "succeeded"
+        assert found.version().api == "v1"

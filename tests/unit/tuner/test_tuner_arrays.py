@@ -1,0 +1,164 @@
+"""Inputs, poison and comparison: what stands between a wrong program and its publication."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tuner.arrays import DRAWS, Array, compare, index_bound, numpy_dtype, poison, random_array, tolerance
+from tuner.types import TensorInfo
+
+FLOATS = ("float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
+INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
+RNG = np.random.default_rng(0)
+
+
+def _normal(*shape: int, dtype: str = "float32") -> Array:
+    return np.random.default_rng(1).standard_normal(shape).astype(numpy_dtype(dtype))
+
+
+@pytest.mark.parametrize("dtype", FLOATS + INTEGERS)
+def test_equal_arrays_are_close_without_error(dtype: str) -> None:
+    array = (_normal(16, 16) * 4).astype(numpy_dtype(dtype))
+    found = compare(array, array.copy(), tolerance(dtype))
+    assert (found.close, found.max_abs_error, found.max_rel_error) == (True, 0.0, 0.0)
+
+
+@pytest.mark.parametrize("dtype", FLOATS + INTEGERS + ("bool",))
+def test_unwritten_outputs_are_caught(dtype: str) -> None:
+    info = TensorInfo((4, 4), dtype)
+    reference = random_array(info, "normal", RNG, 4)
+    result = reference.copy()
+    result[0, 0] = poison(info)[0, 0]
+    if dtype == "bool":
+        reference[0, 0] = False
+    assert not compare(result, reference, tolerance(dtype)).close
+
+
+@pytest.mark.parametrize("dtype", FLOATS + INTEGERS + ("bool",))
+@pytest.mark.parametrize("draw", DRAWS)
+def test_arrays_have_the_shape_and_dtype_that_was_asked_for(dtype: str, draw: str) -> None:
+    info = TensorInfo((3, 5), dtype)
+    for array in (random_array(info, draw, RNG, 4), poison(info)):
+        assert (array.shape, array.dtype) == ((3, 5), numpy_dtype(dtype))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_draws_are_what_they_say(dtype: str) -> None:
+    normal, uniform = (
+        random_array(TensorInfo((64, 64), dtype), draw, RNG, 4).astype(np.float64) for draw in ("normal", "uniform")
+    )
+    assert (normal < 0).any()
+    assert (normal > 0).any()
+    assert uniform.min() >= 0.05
+    assert uniform.max() <= 1.0
+
+
+def test_wide_integers_are_indices_in_range() -> None:
+    args = [TensorInfo((1, 12), "float32"), TensorInfo((5,), "int64")]
+    assert index_bound(args) == 5
+    drawn = random_array(TensorInfo((200,), "int64"), "normal", RNG, index_bound(args))
+    assert set(drawn.tolist()) == set(range(5))
+    assert index_bound([TensorInfo((1,), "float32"), TensorInfo((), "int32")]) == 1
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_narrow_integers_take_their_whole_range(dtype: str) -> None:
+    drawn = random_array(TensorInfo((10_000,), dtype), "normal", RNG, 2)
+    limits = np.iinfo(dtype)
+    assert (drawn.min(), drawn.max()) == (limits.min, limits.max)
+
+
+def test_equal_seeds_draw_equal_inputs() -> None:
+    info = TensorInfo((8,), "float32")
+    one, other = (random_array(info, "normal", np.random.default_rng(5), 4) for _ in range(2))
+    np.testing.assert_array_equal(one, other)
+
+
+def test_unknown_dtypes_are_refused() -> None:
+    with pytest.raises(TypeError):
+        numpy_dtype("handle")
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
+@pytest.mark.parametrize("terms", [64, 1024])
+def test_a_reordered_sum_passes(dtype: str, terms: int) -> None:
+    a, b = _normal(32, terms, dtype=dtype), _normal(terms, 32, dtype=dtype)
+    reference = np.zeros((32, 32), dtype=dtype)
+    for k in range(terms):
+        reference += a[:, k : k + 1] * b[k]
+    backwards = np.zeros_like(reference)
+    for k in reversed(range(terms)):
+        backwards += a[:, k : k + 1] * b[k]
+    assert compare(backwards, reference, tolerance(dtype)).close
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
+@pytest.mark.parametrize("terms", [16, 1024])
+def test_a_sum_that_lacks_its_last_term_is_caught(dtype: str, terms: int) -> None:
+    a, b = _normal(32, terms).astype(np.float64), _normal(terms, 32).astype(np.float64)
+    reference = (a @ b).astype(dtype)
+    short = (a[:, :-1] @ b[:-1]).astype(dtype)
+    assert not compare(short, reference, tolerance(dtype)).close
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_one_element_from_its_neighbour_is_caught(dtype: str) -> None:
+    reference = np.linspace(-4, 4, 16).astype(numpy_dtype(dtype))
+    shifted = np.roll(reference, 1)
+    assert not compare(shifted, reference, tolerance(dtype)).close
+    one = reference.copy()
+    one[3] = reference[12]
+    assert not compare(one, reference, tolerance(dtype)).close
+
+
+@given(st.integers(-(2**62), 2**62), st.sampled_from([-1, 1]))
+def test_integers_are_exact(value: int, off: int) -> None:
+    reference = np.array([value, 0], dtype=np.int64)
+    assert compare(reference.copy(), reference, tolerance("int64")).close
+    assert not compare(reference + np.array([off, 0]), reference, tolerance("int64")).close
+
+
+def test_a_nan_must_stand_where_the_reference_has_one() -> None:
+    clean, dirty = np.array([1.0, 2.0], dtype=np.float32), np.array([1.0, np.nan], dtype=np.float32)
+    assert compare(dirty.copy(), dirty, 1e-4).close
+    for result, reference in ((dirty, clean), (clean, dirty)):
+        found = compare(result, reference, 1e-4)
+        assert not found.close
+        assert found.max_abs_error == float("inf")
+
+
+def test_infinities_must_agree_and_do_not_widen_the_tolerance() -> None:
+    reference = np.array([np.inf, -np.inf, 1.0], dtype=np.float32)
+    assert compare(reference.copy(), reference, 1e-4).close
+    for wrong in ([-np.inf, -np.inf, 1.0], [np.inf, -np.inf, 1.1], [1e38, -np.inf, 1.0], [np.inf, np.nan, 1.0]):
+        assert not compare(np.array(wrong, dtype=np.float32), reference, 1e-4).close
+
+
+def test_the_tolerance_scales_with_the_magnitude_of_the_output() -> None:
+    for scale in (1e-20, 1.0, 1e20):
+        reference = np.array([1.0, 0.5, 0.0], dtype=np.float64) * scale
+        assert compare(reference + 0.5e-4 * scale, reference, 1e-4).close
+        assert not compare(reference + 3e-4 * scale, reference, 1e-4).close
+
+
+def test_an_output_of_zeros_must_be_zeros() -> None:
+    zeros = np.zeros(4, dtype=np.float32)
+    assert compare(zeros.copy(), zeros, 1e-4).close
+    found = compare(zeros + np.float32(1e-30), zeros, 1e-4)
+    assert not found.close
+    assert found.max_rel_error == float("inf")
+
+
+def test_errors_are_measured() -> None:
+    found = compare(np.array([1.0, 2.5]), np.array([1.0, 2.0]), 1e-9)
+    assert (found.close, found.max_abs_error, found.max_rel_error) == (False, 0.5, 0.25)
+
+
+def test_arrays_without_elements_are_close() -> None:
+    for dtype in (np.float32, np.int32, ml_dtypes.bfloat16):
+        empty = np.zeros((0, 4), dtype=dtype)
+        assert compare(empty, empty, tolerance(np.dtype(dtype).name)).close

@@ -1,0 +1,138 @@
+"""Who wins: never a wrong program, never a slower one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from tests.unit.tuner.programs import elementwise
+from tuner.certify import BASELINE, CONTENDERS, certify, winner
+from tuner.errors import RaceFailed
+from tuner.ports import RaceEntry, RaceRequest, RaceResult
+from tuner.testing.simulated_fleet import SimulatedFleet
+from tuner.types import Certificate, Failure, FailureKind, MeasureCandidate, Measured, Origin, Outcome, Stage, Trial
+
+OUTPUTS = (False, True)
+BASELINE_SECS = (1.0, 1.2, 1.1)
+WRONG = RaceEntry((), 3.0, 0.5, "wrong result")
+
+
+def _entry(*run_secs: float, error: str | None = None) -> RaceEntry:
+    return RaceEntry(run_secs, 1e-6, 1e-7, error)
+
+
+class _ScriptedRaces(SimulatedFleet):
+    """Races end as ``entries`` say, by trace."""
+
+    def __init__(self, entries: dict[str, RaceEntry]) -> None:
+        super().__init__()
+        self._entries = entries
+
+    def race(self, request: RaceRequest) -> RaceResult:
+        self.races.append(request)
+        return RaceResult(_entry(*BASELINE_SECS), {key: self._entries[t] for key, t in request.contenders.items()})
+
+
+def _trial(trace: str, latency: float | None) -> Trial:
+    outcome: Outcome = (
+        Failure(Stage.RUN, FailureKind.CRASH, "it crashed") if latency is None else Measured((latency,), "worker")
+    )
+    return Trial(trace, MeasureCandidate(trace, Origin.RANDOM), outcome)
+
+
+BASELINE_TRIAL = Trial("baseline", BASELINE, Measured((1.0,), "worker"))
+
+
+def _certify(fleet: SimulatedFleet, trials: Sequence[Trial]) -> Certificate:
+    return certify(fleet, elementwise(), OUTPUTS, [BASELINE_TRIAL, *trials], seed=1)
+
+
+def _hash(trace: str) -> str:
+    return MeasureCandidate(trace, Origin.RANDOM).hash
+
+
+def test_the_fastest_of_the_race_wins_not_of_the_search() -> None:
+    fleet = _ScriptedRaces({"a": _entry(0.5, 0.6, 0.55), "b": _entry(0.4, 0.5, 0.45)})
+    found = _certify(fleet, [_trial("a", 0.1), _trial("b", 0.2)])
+    assert found.candidate_hash == _hash("b")
+    assert (found.best_run_secs, found.baseline_run_secs) == ((0.4, 0.5, 0.45), BASELINE_SECS)
+    assert found.speedup == pytest.approx(1.1 / 0.45)
+    assert (found.contenders, found.rejected) == (3, {})
+    assert found.max_abs_error == 1e-6
+
+
+def test_a_wrong_result_never_wins() -> None:
+    fleet = _ScriptedRaces({"a": RaceEntry((0.1, 0.1, 0.1), 3.0, 0.5, "wrong result"), "b": _entry(0.5, 0.5, 0.5)})
+    found = _certify(fleet, [_trial("a", 0.1), _trial("b", 0.2)])
+    assert found.candidate_hash == _hash("b")
+    assert found.rejected == {_hash("a"): "wrong result"}
+
+
+def test_the_baseline_wins_where_nothing_beats_it() -> None:
+    fleet = _ScriptedRaces({"a": _entry(1.3, 1.5, 1.4)})
+    found = _certify(fleet, [_trial("a", 0.1)])
+    assert found.candidate_hash == BASELINE.hash
+    assert found.best_run_secs == found.baseline_run_secs == BASELINE_SECS
+    assert found.speedup == 1.0
+
+
+def test_a_tie_is_the_baselines() -> None:
+    assert _certify(_ScriptedRaces({"a": _entry(*BASELINE_SECS)}), [_trial("a", 0.1)]).candidate_hash == BASELINE.hash
+
+
+def test_rounds_are_compared_in_pairs() -> None:
+    """The machine slowed down: the contender's median is above the baseline's first sample, yet it won each round."""
+    result = RaceResult(_entry(1.0, 2.0, 3.0), {"a": _entry(0.9, 1.9, 2.9)})
+    assert winner(result) == "a"
+    unlucky = RaceResult(_entry(1.0, 2.0, 3.0), {"a": _entry(1.1, 2.1, 0.1)})
+    assert winner(unlucky) is None
+
+
+def test_the_best_few_are_raced_fastest_first() -> None:
+    traces = "hgfedcba"
+    fleet = _ScriptedRaces({trace: _entry(0.5, 0.5, 0.5) for trace in traces})
+    _certify(fleet, [_trial(trace, ord(trace) / 100) for trace in traces])
+    (race,) = fleet.races
+    assert list(race.contenders.values()) == list("abcd")
+    assert len(race.contenders) == CONTENDERS
+    assert race.outputs == OUTPUTS
+
+
+def test_where_all_are_rejected_the_next_are_raced() -> None:
+    fleet = _ScriptedRaces(dict.fromkeys("abcde", WRONG) | {"f": _entry(0.9, 0.9, 0.9), "g": WRONG})
+    found = _certify(fleet, [_trial(trace, i / 10) for i, trace in enumerate("abcdefg", start=1)])
+    assert [list(race.contenders.values()) for race in fleet.races] == [list("abcd"), list("efg")]
+    assert found.candidate_hash == _hash("f")
+    assert found.rejected == {_hash(trace): "wrong result" for trace in "abcdeg"}
+
+
+def test_where_none_is_left_the_baseline_is_raced_alone_and_wins() -> None:
+    fleet = _ScriptedRaces(dict.fromkeys("abcde", WRONG))
+    found = _certify(fleet, [_trial(trace, i / 10) for i, trace in enumerate("abcde", start=1)])
+    assert [len(race.contenders) for race in fleet.races] == [4, 1, 0]
+    assert found.candidate_hash == BASELINE.hash
+    assert len(found.rejected) == 5
+
+
+def test_failed_and_unfinished_trials_do_not_contend() -> None:
+    fleet = _ScriptedRaces({"b": _entry(0.5, 0.5, 0.5)})
+    unfinished = Trial("c", MeasureCandidate("c", Origin.RANDOM), None)
+    assert _certify(fleet, [_trial("a", None), _trial("b", 0.2), unfinished]).candidate_hash == _hash("b")
+    assert list(fleet.races[0].contenders.values()) == ["b"]
+
+
+def test_without_candidates_the_baseline_is_certified() -> None:
+    fleet = _ScriptedRaces({})
+    assert _certify(fleet, []).candidate_hash == BASELINE.hash
+    assert len(fleet.races) == 1
+
+
+def test_the_tolerance_is_that_of_the_outputs() -> None:
+    assert _certify(_ScriptedRaces({}), []).rtol == 1e-4
+
+
+def test_a_baseline_that_cannot_be_raced_is_no_certificate() -> None:
+    fleet = SimulatedFleet(fault=lambda _: Failure(Stage.RUN, FailureKind.CRASH, "it crashed"))
+    with pytest.raises(RaceFailed, match="it crashed"):
+        _certify(fleet, [])

@@ -1,0 +1,238 @@
+"""Proposals: always new, always applicable, the same for the same seed."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import tvm_ffi
+from tvm.s_tir import Schedule
+
+from tests.unit.tuner.programs import LLVM, elementwise, matmul, split_outer, traced
+from tuner import ir
+from tuner.cost_model.model import WARM_UP, CostModel
+from tuner.search.crossover import crossover
+from tuner.search.evolution import EvolutionarySearch
+from tuner.search.mutation import mutate, redraw
+from tuner.space.builtin import builtin_space
+from tuner.space.design_space import DesignSpace, sampling_instructions
+from tuner.space.user import user_space
+from tuner.testing.simulated_fleet import SimulatedFleet
+from tuner.types import Failure, FailureKind, MeasureCandidate, Measured, Origin, Outcome, Stage, Workload
+
+FLEET = SimulatedFleet(LLVM)
+Space = Callable[[], DesignSpace]
+
+
+def _builtin(workload: Workload, target: str = LLVM) -> DesignSpace:
+    return builtin_space(ir.module_from_json(workload.module_json), ir.target_from(target), seed=1)
+
+
+def _tiny() -> DesignSpace:
+    """Seven programs: the ways to write 64 as a product of two."""
+    trace = traced(elementwise(), split_outer)
+    return user_space(ir.module_from_json(elementwise().module_json), ir.target_from(LLVM), [trace], seed=1)
+
+
+def _search(space: DesignSpace, seed: int = 1) -> EvolutionarySearch:
+    return EvolutionarySearch("workload", space, CostModel(seed), np.random.default_rng(seed))
+
+
+def _measured(workload: Workload, candidate: MeasureCandidate) -> Outcome:
+    return Measured((FLEET.latency(workload.module_json, candidate.trace_json),), "worker")
+
+
+def _run(search: EvolutionarySearch, workload: Workload, batches: int, size: int = 8) -> list[MeasureCandidate]:
+    """Propose and observe for some batches."""
+    proposed: list[MeasureCandidate] = []
+    for _ in range(batches):
+        batch = search.propose(size)
+        for candidate in batch:
+            search.observe(candidate, _measured(workload, candidate))
+        proposed += batch
+    return proposed
+
+
+def _programs(workload: Workload, candidates: list[MeasureCandidate]) -> list[int]:
+    mod = ir.module_from_json(workload.module_json)
+    return [tvm_ffi.structural_hash(ir.apply_trace_json(mod, c.trace_json or "").mod) for c in candidates]
+
+
+def test_no_program_is_proposed_twice() -> None:
+    candidates = _run(_search(_builtin(matmul())), matmul(), batches=6)
+    assert len(candidates) == 48
+    assert len({candidate.hash for candidate in candidates}) == 48
+    assert len(set(_programs(matmul(), candidates))) == 48
+
+
+def test_equal_seeds_propose_the_same() -> None:
+    one, other = (_run(_search(_builtin(matmul())), matmul(), batches=4) for _ in range(2))
+    assert one == other
+    assert _run(_search(_builtin(matmul()), seed=2), matmul(), batches=1) != one[:8]
+
+
+def test_the_first_are_random_and_later_ones_are_ranked() -> None:
+    candidates = _run(_search(_builtin(matmul())), matmul(), batches=5)
+    first, later = candidates[:WARM_UP], candidates[WARM_UP:]
+    assert {(c.origin, c.predicted) for c in first} == {(Origin.RANDOM, None)}
+    ranked = [c for c in later if c.predicted is not None]
+    assert len(ranked) >= len(later) / 2
+    assert Counter(c.origin for c in ranked)[Origin.MUTATION] > 0
+    assert any(c.predicted is None for c in later), "some proposals ignore the model"
+    known = {c.hash for c in candidates}
+    assert all(c.parent in known for c in ranked if c.origin is Origin.MUTATION)
+
+
+def test_the_search_beats_random_sampling() -> None:
+    candidates = _run(_search(_builtin(matmul())), matmul(), batches=8)
+    latencies = [FLEET.latency(matmul().module_json, c.trace_json) for c in candidates]
+    ranked = [s for s, c in zip(latencies, candidates, strict=True) if c.predicted is not None]
+    assert np.median(ranked) < np.median(latencies[:WARM_UP])
+
+
+def test_a_tiny_space_is_exhausted_and_says_so() -> None:
+    search = _search(_tiny())
+    candidates = search.propose(4) + search.propose(8)
+    assert len(set(_programs(elementwise(), candidates))) == len(candidates) == 7
+    assert search.propose(8) == []
+
+
+def test_a_space_of_fixed_schedules_is_exhausted_after_them() -> None:
+    def parallel(sch: Schedule) -> None:
+        sch.parallel(sch.get_loops(sch.get_sblock("B"))[0])
+
+    trace = traced(elementwise(), parallel)
+    space = user_space(ir.module_from_json(elementwise().module_json), ir.target_from(LLVM), [trace], seed=1)
+    search = _search(space)
+    (only,) = search.propose(8)
+    search.observe(only, _measured(elementwise(), only))
+    assert search.propose(8) == []
+
+
+def test_what_failed_is_not_proposed_again_and_the_search_goes_on() -> None:
+    search = _search(_builtin(matmul()))
+    seen: set[str] = set()
+    for _ in range(4):
+        for candidate in search.propose(8):
+            assert candidate.hash not in seen
+            seen.add(candidate.hash)
+            search.observe(candidate, Failure(Stage.BUILD, FailureKind.COMPILE, "no"))
+    assert len(seen) == 32
+
+
+def test_a_lost_device_teaches_nothing() -> None:
+    model = CostModel(1)
+    search = EvolutionarySearch("w", _builtin(matmul()), model, np.random.default_rng(1))
+    for candidate in search.propose(WARM_UP):
+        search.observe(candidate, Failure(Stage.RUN, FailureKind.DEVICE_LOST, "gone"))
+    model.fit()
+    assert not model.ready
+
+
+def test_a_resumed_search_does_not_repeat() -> None:
+    """Not even with the seed of the first run, whose random draws come again."""
+    before = _run(_search(_builtin(matmul())), matmul(), batches=4)
+    resumed = _search(_builtin(matmul()))
+    for candidate in before:
+        resumed.resume(candidate)
+        resumed.observe(candidate, _measured(matmul(), candidate))
+    after = _run(resumed, matmul(), batches=3)
+    assert len(after) == 24
+    assert len(set(_programs(matmul(), before + after))) == len(before) + 24
+    assert any(c.parent in {b.hash for b in before} for c in after)
+
+
+def test_a_search_that_resumes_unfinished_trials_can_observe_them() -> None:
+    (candidate,) = _search(_builtin(matmul())).propose(1)
+    resumed = _search(_builtin(matmul()))
+    resumed.resume(candidate)
+    resumed.observe(candidate, _measured(matmul(), candidate))
+    assert candidate.hash not in {c.hash for c in resumed.propose(4)}
+
+
+def test_a_resumed_tiny_space_stays_exhausted() -> None:
+    candidates = _search(_tiny()).propose(8)
+    resumed = _search(_tiny())
+    for candidate in candidates:
+        resumed.resume(candidate)
+    assert resumed.propose(8) == []
+
+
+def test_mutants_replay_or_are_refused() -> None:
+    space = _builtin(matmul())
+    rng = np.random.default_rng(0)
+    changed = applied = 0
+    for seed in range(1, 31):
+        parent = space.replay(space.traces[seed % len(space.traces)], seed)
+        assert parent is not None
+        mutant = mutate(space, parent.trace.simplified(remove_postproc=True), rng)
+        if mutant is None:
+            continue
+        child = space.replay(mutant, seed)
+        if child is not None:
+            applied += 1
+            changed += not tvm_ffi.structural_equal(child.mod, parent.mod)
+            again = ir.apply_trace_json(space.mod, ir.trace_to_json(child.trace))
+            assert tvm_ffi.structural_equal(again.mod, child.mod)
+    assert applied >= 15
+    assert changed >= 8
+
+
+def test_a_redraw_forgets_one_decision() -> None:
+    space = _builtin(matmul())
+    schedule = space.replay(space.traces[0], 3)
+    assert schedule is not None
+    trace = schedule.trace.simplified(remove_postproc=True)
+    forgetful = redraw(trace, np.random.default_rng(0))
+    assert forgetful is not None
+    assert len(forgetful.decisions) == len(trace.decisions) - 1
+
+
+def test_where_nothing_is_chosen_nothing_is_mutated() -> None:
+    schedule = ir.new_schedule(ir.module_from_json(elementwise().module_json))
+    schedule.get_sblock("B")
+    assert redraw(schedule.trace, np.random.default_rng(0)) is None
+    assert crossover(schedule.trace, schedule.trace, np.random.default_rng(0)) is None
+
+
+def test_a_cross_takes_each_choice_from_a_parent() -> None:
+    space = _builtin(matmul())
+    rng = np.random.default_rng(0)
+    crossed = 0
+    for seed in range(1, 21):
+        mother, father = (space.replay(space.traces[0], s) for s in (seed, seed + 100))
+        assert mother is not None
+        assert father is not None
+        traces = [parent.trace.simplified(remove_postproc=True) for parent in (mother, father)]
+        child = crossover(*traces, rng)
+        assert child is not None
+        choices = [
+            [json.dumps(ir._plain_json(t.decisions[i])) for i in sampling_instructions(t)] for t in (child, *traces)
+        ]
+        assert all(ours in (hers, his) for ours, hers, his in zip(*choices, strict=True))
+        crossed += choices[0] not in choices[1:]
+        schedule = space.replay(child, seed)
+        if schedule is not None:
+            again = ir.apply_trace_json(space.mod, ir.trace_to_json(schedule.trace))
+            assert tvm_ffi.structural_equal(again.mod, schedule.mod)
+    assert crossed >= 10
+
+
+def test_traces_of_different_shape_do_not_cross() -> None:
+    one, other = _builtin(matmul()).traces[0], _tiny().traces[0]
+    assert crossover(one, other, np.random.default_rng(0)) is None
+
+
+def test_a_trace_that_does_not_apply_is_refused_not_raised() -> None:
+    foreign = _builtin(matmul()).traces[0]
+    assert _builtin(elementwise()).replay(foreign, 1) is None
+
+
+@pytest.mark.long  # loading the tensor intrinsics takes 7 s
+def test_a_space_for_gpus_has_programs_too() -> None:
+    candidates = _search(_builtin(matmul(), '{"kind": "cuda", "arch": "sm_80"}')).propose(4)
+    assert len(candidates) == 4
+    assert all("threadIdx.x" in (candidate.trace_json or "") for candidate in candidates)

@@ -1,0 +1,295 @@
+"""The loop of a job, from tasks to certificates, on a simulated fleet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.tuner.programs import LLVM, elementwise, matmul, split_outer, task, traced
+from tuner.certify import BASELINE
+from tuner.errors import LeaseLost
+from tuner.ports import MeasureRequest
+from tuner.testing.memory_ledger import MemoryLedger
+from tuner.testing.simulated_fleet import SimulatedFleet
+from tuner.tune import BATCH, CUTOFF, TuneRequest, tune
+from tuner.types import Failure, FailureKind, MeasureCandidate, Measured, Outcome, Stage, TaskSpec, Trial
+
+REQUEST = TuneRequest(tasks=[task(matmul())], target_json=LLVM, space=None, max_trials=20, max_seconds=None, seed=1)
+TINY = [traced(elementwise(), split_outer)]
+"""A space of seven programs that fits `elementwise` only."""
+CRASH = Failure(Stage.RUN, FailureKind.CRASH, "it crashed", "simulated")
+
+
+class Interrupted(Exception):
+    """The process was killed."""
+
+
+class _Clock:
+    """Seconds that pass when a fleet is waited for, and only then."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class _SlowFleet(SimulatedFleet):
+    def __init__(self, clock: _Clock, seconds: float) -> None:
+        super().__init__(LLVM)
+        self._clock = clock
+        self._seconds = seconds
+
+    def collect(self, timeout: float) -> list[tuple[str, Outcome]]:
+        self._clock.now += self._seconds
+        return super().collect(timeout)
+
+
+class _Ledger(MemoryLedger):
+    """Calls ``after`` with the number of finished trials, once each is written."""
+
+    def __init__(self, tasks: int, after: Callable[[_Ledger, int], None]) -> None:
+        super().__init__(tasks)
+        self._after = after
+        self._finished = 0
+
+    def finish(self, trial: Trial, outcome: Outcome) -> None:
+        super().finish(trial, outcome)
+        self._finished += 1
+        self._after(self, self._finished)
+
+
+def _tune(request: TuneRequest = REQUEST, fleet: SimulatedFleet | None = None) -> tuple[MemoryLedger, SimulatedFleet]:
+    ledger, fleet = MemoryLedger(len(request.tasks)), fleet or SimulatedFleet(LLVM)
+    tune(request, fleet, ledger)
+    return ledger, fleet
+
+
+def _lines(ledger: MemoryLedger, number: int = 0) -> list[Trial]:
+    return list(ledger.history(number))
+
+
+def _candidates(ledger: MemoryLedger, number: int = 0) -> list[MeasureCandidate]:
+    """What the search proposed: the baseline left out."""
+    return [trial.candidate for trial in _lines(ledger, number) if trial.candidate.trace_json is not None]
+
+
+def test_a_job_ends_with_a_certificate_of_its_best() -> None:
+    ledger, fleet = _tune()
+    certificate = ledger.certificates[0]
+    best = min(
+        (trial for trial in _lines(ledger) if isinstance(trial.outcome, Measured)), key=lambda t: t.outcome.median
+    )
+    assert certificate.candidate_hash == best.candidate.hash
+    assert certificate.speedup > 2
+    assert ledger.stopped == {0: "budget"}
+    assert ledger.failures == {}
+    assert len(fleet.races) == 1
+
+
+@pytest.mark.parametrize("max_trials", [1, BATCH, BATCH + 1, 20])
+def test_the_budget_is_exact_and_the_baseline_is_not_of_it(max_trials: int) -> None:
+    ledger, fleet = _tune(replace(REQUEST, max_trials=max_trials))
+    assert len(_candidates(ledger)) == max_trials
+    assert len(_lines(ledger)) == len(fleet.submitted) == max_trials + 1
+    assert all(trial.outcome is not None for trial in _lines(ledger))
+    assert _lines(ledger)[0].candidate == BASELINE
+
+
+def test_the_budget_is_shared_by_the_tasks() -> None:
+    request = replace(REQUEST, tasks=[task(matmul()), task(_named(matmul(), "again"), weight=3)], max_trials=30)
+    ledger, _ = _tune(request)
+    shares = [len(_candidates(ledger, number)) for number in (0, 1)]
+    assert sum(shares) == 30
+    assert min(shares) >= BATCH / 2
+    assert shares[1] > shares[0]
+    assert set(ledger.certificates) == {0, 1}
+
+
+def _named(workload: object, name: str) -> object:
+    return replace(workload, name=name, hash=name)  # type: ignore[type-var]
+
+
+def test_equal_seeds_make_equal_jobs() -> None:
+    one, other = _tune()[0], _tune()[0]
+    assert one.trials == other.trials
+    assert one.certificates == other.certificates
+    assert _candidates(_tune(replace(REQUEST, seed=2))[0]) != _candidates(one)
+
+
+def test_an_exhausted_space_ends_the_search() -> None:
+    ledger, _ = _tune(replace(REQUEST, tasks=[task(elementwise())], space=TINY, max_trials=50))
+    assert len(_candidates(ledger)) == 7
+    assert ledger.stopped == {0: "exhausted"}
+
+
+def test_a_users_space_that_does_not_fit_leaves_the_baseline() -> None:
+    ledger, _ = _tune(replace(REQUEST, tasks=[task(matmul()), task(elementwise())], space=TINY, max_trials=50))
+    assert [len(_candidates(ledger, number)) for number in (0, 1)] == [0, 7]
+    assert ledger.certificates[0].candidate_hash == BASELINE.hash
+    assert ledger.stopped == {0: "exhausted", 1: "exhausted"}
+
+
+def test_time_ends_the_search_and_what_is_in_flight_is_awaited() -> None:
+    clock = _Clock()
+    ledger = MemoryLedger(1)
+    tune(replace(REQUEST, max_trials=1000, max_seconds=25.0), _SlowFleet(clock, seconds=5.0), ledger, clock)
+    assert ledger.stopped == {0: "time"}
+    assert 5 <= len(_candidates(ledger)) <= 25
+    assert all(trial.outcome is not None for trial in _lines(ledger))
+    assert ledger.certificates[0].speedup > 1
+
+
+def test_no_time_left_still_measures_and_certifies_the_baseline() -> None:
+    ledger = MemoryLedger(1)
+    tune(replace(REQUEST, max_seconds=0.0), SimulatedFleet(LLVM), ledger, _Clock())
+    assert [trial.candidate for trial in _lines(ledger)] == [BASELINE]
+    assert ledger.certificates[0].candidate_hash == BASELINE.hash
+    assert ledger.stopped == {0: "time"}
+
+
+def test_cancelling_ends_the_search_with_what_was_found() -> None:
+    def cancel(ledger: _Ledger, finished: int) -> None:
+        ledger.stop = finished >= 6
+
+    ledger = _Ledger(1, cancel)
+    tune(replace(REQUEST, max_trials=1000), SimulatedFleet(LLVM), ledger)
+    assert len(_candidates(ledger)) <= 3 * BATCH
+    assert all(trial.outcome is not None for trial in _lines(ledger))
+    assert ledger.stopped == {0: "cancelled"}
+    assert ledger.certificates[0].speedup > 1
+
+
+@pytest.mark.parametrize("after", [1, 4, 12, 18, 21])
+def test_an_interrupted_job_goes_on(after: int) -> None:
+    """Killed after some trials: each is in the ledger once, and none is measured again that had ended."""
+
+    def kill(_: _Ledger, finished: int) -> None:
+        if finished == after:
+            raise Interrupted
+
+    ledger = _Ledger(1, kill)
+    with pytest.raises(Interrupted):
+        tune(REQUEST, SimulatedFleet(LLVM), ledger)
+    before = _lines(ledger)
+    unfinished = [trial.id for trial in before if trial.outcome is None]
+
+    fleet = SimulatedFleet(LLVM)
+    tune(REQUEST, fleet, ledger)
+    now = _lines(ledger)
+    assert [trial.id for trial in now][: len(before)] == [trial.id for trial in before]
+    assert [(t.id, t.outcome) for t in before if t.outcome] == [
+        (t.id, t.outcome) for t in now[: len(before)] if t.id not in unfinished
+    ]
+    keys = [request.key for request in fleet.submitted]
+    assert keys[: len(unfinished)] == unfinished
+    assert sorted(keys[len(unfinished) :]) == sorted(t.id for t in now[len(before) :])
+    assert len(_candidates(ledger)) == REQUEST.max_trials
+    assert len({trial.candidate.hash for trial in now}) == len(now)
+    assert all(trial.outcome is not None for trial in now)
+    assert ledger.certificates[0].speedup > 2
+
+
+def test_a_job_that_was_interrupted_before_its_certificates_only_certifies() -> None:
+    ledger, _ = _tune()
+    fleet = SimulatedFleet(LLVM)
+    tune(REQUEST, fleet, ledger)
+    assert fleet.submitted == []
+    assert len(fleet.races) == 1
+
+
+def test_a_failing_baseline_fails_the_task_and_costs_no_more_trials() -> None:
+    def fault(request: MeasureRequest) -> Failure | None:
+        return CRASH if request.module_json == matmul().module_json else None
+
+    request = replace(REQUEST, tasks=[task(matmul()), task(elementwise())], max_trials=40)
+    ledger, _ = _tune(request, SimulatedFleet(LLVM, fault=fault))
+    assert set(ledger.failures) == {0}
+    assert "the unscheduled function failed (CRASH): it crashed" in ledger.failures[0]
+    assert set(ledger.certificates) == {1}
+    assert len(_candidates(ledger, 0)) <= BATCH
+
+
+def test_a_baseline_that_fails_in_the_race_fails_the_task() -> None:
+    ledger = MemoryLedger(1)
+    fleet = SimulatedFleet(LLVM, fault=lambda request: CRASH if request.key == "baseline" else None)
+    tune(REQUEST, fleet, ledger)
+    assert ledger.failures == {0: "nothing could be proven: it crashed"}
+    assert ledger.certificates == {}
+
+
+def _failing(kind: FailureKind, share: int) -> Callable[[MeasureRequest], Failure | None]:
+    """Every ``share``-th candidate fails, by its trace."""
+
+    def fault(request: MeasureRequest) -> Failure | None:
+        unlucky = request.trace_json is not None and sum(request.trace_json.encode()) % share == 0
+        return Failure(Stage.BUILD, kind, "no luck") if unlucky else None
+
+    return fault
+
+
+@pytest.mark.parametrize("kind", list(FailureKind))
+def test_failing_candidates_count_and_the_job_goes_on(kind: FailureKind) -> None:
+    ledger, _ = _tune(fleet=SimulatedFleet(LLVM, fault=_failing(kind, 3)))
+    failures = [trial.outcome for trial in _lines(ledger) if isinstance(trial.outcome, Failure)]
+    assert {failure.kind for failure in failures} == {kind}
+    assert len(_candidates(ledger)) == REQUEST.max_trials
+    assert ledger.certificates[0].speedup > 1
+
+
+def test_where_every_candidate_fails_the_baseline_is_certified() -> None:
+    ledger, _ = _tune(fleet=SimulatedFleet(LLVM, fault=_failing(FailureKind.COMPILE, 1)))
+    assert ledger.certificates[0].candidate_hash == BASELINE.hash
+    assert len(_candidates(ledger)) == REQUEST.max_trials
+
+
+def test_a_baseline_that_nothing_beats_is_the_best() -> None:
+    ledger, _ = _tune(fleet=SimulatedFleet(LLVM, baseline=1e-9))
+    assert ledger.certificates[0].candidate_hash == BASELINE.hash
+    assert ledger.certificates[0].speedup == 1.0
+
+
+def test_a_lost_lease_ends_the_run_at_once_and_nothing_more_is_written() -> None:
+    def take_over(_: _Ledger, finished: int) -> None:
+        if finished == 5:
+            raise LeaseLost("another controller owns the job")
+
+    ledger = _Ledger(1, take_over)
+    with pytest.raises(LeaseLost, match="another controller"):
+        tune(REQUEST, SimulatedFleet(LLVM), ledger)
+    assert sum(trial.outcome is not None for trial in _lines(ledger)) == 5
+    assert ledger.certificates == {}
+    assert ledger.failures == {}
+
+
+def test_a_candidate_is_dropped_when_it_is_much_slower_than_the_best_so_far() -> None:
+    _, fleet = _tune()
+    cutoffs = [request.cutoff for request in fleet.submitted]
+    assert cutoffs[0] is None
+    known = [cutoff for cutoff in cutoffs if cutoff is not None]
+    assert len(known) >= 5
+    assert known == sorted(known, reverse=True)
+    best = min(fleet.latency(r.module_json, r.trace_json) for r in fleet.submitted)
+    assert known[-1] >= CUTOFF * best * 0.98
+
+
+def test_the_fleet_is_kept_busy_but_not_flooded() -> None:
+    class Watched(SimulatedFleet):
+        most = 0
+
+        def submit(self, request: MeasureRequest) -> None:
+            super().submit(request)
+            self.most = max(self.most, len(self._waiting))
+
+    fleet = Watched(LLVM, slots=4)
+    _tune(fleet=fleet)
+    assert fleet.slots <= fleet.most <= fleet.slots + BATCH
+
+
+def test_a_job_of_many_tasks_tries_each() -> None:
+    tasks: Sequence[TaskSpec] = [task(_named(matmul(), f"m{i}")) for i in range(4)]  # type: ignore[arg-type]
+    ledger, _ = _tune(replace(REQUEST, tasks=tasks, max_trials=4 * BATCH))
+    assert all(len(_candidates(ledger, number)) >= 1 for number in range(4))
+    assert set(ledger.certificates) == {0, 1, 2, 3}

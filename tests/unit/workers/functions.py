@@ -1,0 +1,97 @@
+"""What the tests of the warm child have it run. A child imports this module by its dotted name."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from workers.clock import Clock
+
+
+def values(items: list[Any], pause: float = 0.0) -> Iterator[Any]:
+    for item in items:
+        time.sleep(pause)
+        yield item
+
+
+def waits(seconds: float) -> Iterator[Any]:
+    """Stops the clock for a while."""
+    yield Clock.STOP
+    time.sleep(seconds)
+    yield Clock.START
+    yield "waited"
+
+
+def where() -> Iterator[dict[str, Any]]:
+    """Names its process, its parent and its directory, and stays."""
+    yield {"pid": os.getpid(), "parent": os.getppid(), "directory": os.getcwd()}
+    time.sleep(600)
+
+
+def spin() -> Iterator[Any]:
+    while True:
+        pass
+    yield
+
+
+def deaf() -> Iterator[Any]:
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    yield from where()
+
+
+def family() -> Iterator[list[int]]:
+    """Starts a child, one in a session of its own, and one whose parent has left; names them and stays."""
+    sleep = [sys.executable, "-c", "import time; time.sleep(600)"]
+    plain = subprocess.Popen(sleep)
+    apart = subprocess.Popen(sleep, start_new_session=True)
+    orphan = "import subprocess, sys; print(subprocess.Popen(sys.argv[1:], start_new_session=True, stdout=2).pid)"
+    answer = subprocess.run([sys.executable, "-c", orphan, *sleep], stdout=subprocess.PIPE, check=True)
+    yield [plain.pid, apart.pid, int(answer.stdout)]
+    time.sleep(600)
+
+
+def segfault() -> Iterator[Any]:
+    ctypes.string_at(0)
+    yield
+
+
+def leave() -> Iterator[Any]:
+    print("going", file=sys.stderr, flush=True)
+    os._exit(3)
+    yield
+
+
+def fail(message: str) -> Iterator[Any]:
+    raise KeyError(message)
+    yield
+
+
+def shout() -> Iterator[Any]:
+    os.write(2, b"x" * 50_000_000)
+    os.write(2, b"the last words")
+    os.abort()
+    yield
+
+
+def allocate(size: int) -> Iterator[int]:
+    yield len(bytearray(size))
+
+
+def kill_self() -> Iterator[Any]:
+    os.kill(os.getpid(), signal.SIGKILL)
+    yield
+
+
+def unspeakable() -> Iterator[Any]:
+    yield object()
+
+
+def too_long(size: int) -> Iterator[str]:
+    yield "x" * size

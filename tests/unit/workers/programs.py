@@ -1,0 +1,93 @@
+"""Programs with the same arguments: a product with relu, and some that are wrong or harmful in its place."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import tvm
+
+from tuner import ir
+from tuner.types import Workload
+
+SIZE = 32
+LLVM = json.dumps({"kind": "llvm", "num-cores": 2})
+CUDA = json.dumps(
+    {
+        "kind": "cuda",
+        "arch": "sm_90",
+        "max_shared_memory_per_block": 49152,
+        "max_threads_per_block": 1024,
+        "thread_warp_size": 32,
+        "registers_per_block": 65536,
+    }
+)
+
+_HEAD = """
+from tvm.script import tirx as T, ir as I
+@I.ir_module
+class Module:
+    @T.prim_func(s_tir=True)
+    def main({args}):
+        T.func_attr({{"tirx.noalias": True}})
+{body}
+"""
+
+_PRODUCT = """
+Y = T.sblock_alloc_buffer(({n}, {n}), dtype="{dtype}")
+for i, j, k in T.grid({n}, {n}, {n}):
+    with T.sblock("Y"):
+        vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+        with T.init():
+            Y[vi, vj] = T.{dtype}(0)
+        Y[vi, vj] = Y[vi, vj] + A[vi, vk] * B[vk, vj]
+for i, j in T.grid({n}, {n}):
+    with T.sblock("C"):
+        vi, vj = T.axis.remap("SS", [i, j])
+        C[vi, vj] = T.max(Y[vi, vj], T.{dtype}(0))
+"""
+
+_ELEMENTWISE = """
+for i, j in T.grid({rows}, {n}):
+    with T.sblock("C"):
+        vi, vj = T.axis.remap("SS", [i, j])
+        {statement}
+"""
+
+# A recurrence that no compiler takes out of its loops.
+_HANG = """
+for i in range(1048576):
+    for j in range(1048576):
+        C[0, 0] = C[0, 0] * A[0, 0] + B[0, 0]
+"""
+
+
+def _workload(name: str, body: str, size: int = SIZE, dtype: str = "float32") -> Workload:
+    args = ", ".join(f'{arg}: T.Buffer(({size}, {size}), "{dtype}")' for arg in "ABC")
+    indented = "\n".join("        " + line for line in body.strip().splitlines())
+    mod = tvm.script.from_source(_HEAD.format(args=args, body=indented))
+    return ir.workload(mod["main"], name)
+
+
+def product(size: int = SIZE, dtype: str = "float32") -> Workload:
+    return _workload("product", _PRODUCT.format(n=size, dtype=dtype), size, dtype)
+
+
+def elementwise(statement: str = "C[vi, vj] = A[vi, vj] + B[vi, vj]", rows: int = SIZE) -> Workload:
+    return _workload("elementwise", _ELEMENTWISE.format(rows=rows, n=SIZE, statement=statement))
+
+
+def hang() -> Workload:
+    return _workload("hang", _HANG)
+
+
+def crash() -> Workload:
+    return elementwise("C[vi * 67108864, vj] = A[vi, vj] + B[vi, vj]", rows=32)
+
+
+def expected_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return np.maximum(a @ b, 0)
+
+
+def wire(workload: Workload) -> list[list[object]]:
+    return [[list(info.shape), info.dtype] for info in workload.args]

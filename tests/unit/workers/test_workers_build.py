@@ -1,0 +1,132 @@
+"""Building for llvm and for cuda, on a machine that may have neither a compiler nor a GPU."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tvm
+from tvm import te, topi
+
+from tests.unit.workers import programs
+from tuner import ir
+from tuner.space.builtin import builtin_space
+from tuner.types import Workload
+from workers import build, cuda, host_lock
+from workers.clock import Clock
+from workers.warm_child import ChildRaised, WarmChild
+
+
+@pytest.fixture(autouse=True)
+def _apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files and locks of its own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(host_lock, "DIRECTORY", tmp_path)
+
+
+def built(workload: Workload, trace_json: str | None = None, target: str = programs.LLVM) -> dict[str, Any]:
+    (artifact,) = [v for v in build.build(workload.module_json, trace_json, target) if not isinstance(v, Clock)]
+    return json.loads(json.dumps(artifact))
+
+
+def traces(workload: Workload, target: str, count: int = 3) -> list[str]:
+    """Traces of the built-in space with random decisions, replayed and accepted."""
+    space = builtin_space(ir.module_from_json(workload.module_json), ir.target_from(target), 1)
+    found = []
+    for seed in range(1, 60):
+        schedule = space.replay(space.traces[seed % len(space.traces)], seed)
+        if schedule is not None:
+            found.append(ir.trace_to_json(schedule.trace))
+        if len(found) == count:
+            return found
+    raise AssertionError("the space accepts too little")
+
+
+def softmax() -> Workload:
+    x = te.placeholder((64, 256), "float32", name="X")
+    return ir.workload(te.create_prim_func([x, topi.nn.softmax(x)]), "softmax")
+
+
+def run(artifact: dict[str, Any], workload: Workload) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal(info.shape).astype(info.dtype) for info in workload.args]
+    arguments = [tvm.runtime.tensor(array) for array in arrays]
+    build.load(artifact, "artifact")["main"](*arguments)
+    return arguments[-1].numpy(), programs.expected_product(*arrays[:2])
+
+
+def test_llvm_baseline_and_candidates_compute_right() -> None:
+    workload = programs.product()
+    for trace in [None, *traces(workload, programs.LLVM)]:
+        artifact = built(workload, trace)
+        assert artifact["format"] == "ll"
+        got, wanted = run(artifact, workload)
+        np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_llvm_needs_no_compiler() -> None:
+    workload = programs.product()
+    child = WarmChild(["workers.build", "workers.timing"], {"PATH": "/nonexistent", "TVM_NUM_THREADS": "1"})
+    try:
+        arguments = {"module_json": workload.module_json, "trace_json": None, "target_json": programs.LLVM}
+        artifact = child.call("workers.build:build", arguments, 60)
+        measured = {
+            "target_kind": "llvm",
+            "device_index": 0,
+            "args": programs.wire(workload),
+            "candidates": [{"artifact": artifact, "cutoff": None}],
+        }
+        assert child.call("workers.timing:measure", measured, 60)["run_secs"]
+        broken = traces(workload, programs.LLVM, 1)[0].replace('"GetSBlock"', '"GetNothing"')
+        with pytest.raises(ChildRaised, match="GetNothing") as caught:
+            child.call("workers.build:build", arguments | {"trace_json": broken}, 60)
+        assert len(str(caught.value)) < 4001
+    finally:
+        child.close()
+
+
+def test_a_trace_of_another_workload_is_refused_in_words() -> None:
+    foreign = traces(softmax(), programs.LLVM, 1)[0]
+    with pytest.raises(Exception, match=r"(?i)block"):
+        built(programs.product(), foreign)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_cuda_candidates_of_a_product_become_source(dtype: str) -> None:
+    workload = programs.product(128, dtype)
+    sources = {built(workload, trace, programs.CUDA)["code"] for trace in traces(workload, programs.CUDA, 2)}
+    assert len(sources) == 2
+    for source in sources:
+        assert "__global__ void" in source
+        assert "threadIdx.x" in source
+        assert ("half" if dtype == "float16" else "float") in source
+
+
+def test_cuda_candidates_of_a_softmax_become_source() -> None:
+    workload = softmax()
+    for trace in traces(workload, programs.CUDA, 2):
+        assert "__global__ void" in built(workload, trace, programs.CUDA)["code"]
+
+
+@pytest.mark.parametrize("workload", [programs.product(64), softmax(), programs.elementwise()], ids=lambda w: w.name)
+def test_the_cuda_baseline_is_a_bound_schedule(workload: Workload) -> None:
+    artifact = built(workload, None, programs.CUDA)
+    assert artifact["format"] == "cu"
+    assert "blockIdx.x" in artifact["code"]
+
+
+def test_cuda_source_is_not_loaded_and_the_reason_names_the_remedy() -> None:
+    artifact = built(programs.elementwise(), None, programs.CUDA)
+    with pytest.raises(RuntimeError, match=r"libcudart.*nvcc.*C\+\+ compiler"):
+        build.load(artifact, "artifact")
+
+
+def test_a_gpu_host_without_compilers_is_told_what_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda, "runtime_loads", lambda: True)
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    monkeypatch.setenv("PATH", "/nonexistent")
+    with pytest.raises(RuntimeError, match="nvcc and a C\\+\\+ compiler not found"):
+        built(programs.elementwise(), None, programs.CUDA)

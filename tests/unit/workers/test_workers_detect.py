@@ -1,0 +1,110 @@
+"""Names of processors by their flags, and which targets a device can serve."""
+
+from __future__ import annotations
+
+import json
+
+import psutil
+import pytest
+
+from tuner import ir
+from tuner.types import DeviceClass
+from workers import detect
+
+HASWELL = {
+    "fpu",
+    "sse",
+    "sse2",
+    "ssse3",
+    "sse4_1",
+    "sse4_2",
+    "popcnt",
+    "avx",
+    "avx2",
+    "fma",
+    "bmi1",
+    "bmi2",
+    "f16c",
+    "abm",
+    "movbe",
+    "aes",
+}
+SKYLAKE = HASWELL | {"avx512f", "avx512dq", "avx512bw", "avx512vl", "avx512cd", "clwb"}
+CASCADE_LAKE = SKYLAKE | {"avx512_vnni"}
+ICE_LAKE = CASCADE_LAKE | {"avx512_vbmi2", "avx512_vbmi", "avx512_bitalg", "gfni", "vaes", "vpclmulqdq", "sha_ni"}
+SAPPHIRE_RAPIDS = ICE_LAKE | {"amx_tile", "amx_int8", "amx_bf16", "avx512_fp16", "avx512_bf16"}
+ZEN1 = HASWELL | {"sha_ni", "sse4a"}
+ZEN2 = ZEN1 | {"clwb"}
+ZEN3 = ZEN2 | {"vaes", "vpclmulqdq"}
+ZEN4 = ZEN3 | SKYLAKE | {"avx512_bf16", "avx512_vnni", "avx512_vbmi2", "gfni"}
+
+
+@pytest.mark.parametrize(
+    ("vendor", "flags", "name"),
+    [
+        ("GenuineIntel", SAPPHIRE_RAPIDS, "sapphirerapids"),
+        ("GenuineIntel", SAPPHIRE_RAPIDS - {"amx_tile"}, "icelake-server"),  # a virtual machine that hides AMX
+        ("GenuineIntel", ICE_LAKE, "icelake-server"),
+        ("GenuineIntel", CASCADE_LAKE | {"avx512_bf16"}, "cascadelake"),
+        ("GenuineIntel", SKYLAKE, "skylake-avx512"),
+        ("GenuineIntel", HASWELL, "haswell"),
+        ("GenuineIntel", {"sse4_2", "popcnt"}, "x86-64-v2"),
+        ("AuthenticAMD", ZEN4, "znver4"),
+        ("AuthenticAMD", ZEN3, "znver3"),
+        ("AuthenticAMD", ZEN2, "znver2"),
+        ("AuthenticAMD", ZEN1, "znver1"),
+        ("AuthenticAMD", HASWELL, "x86-64-v3"),
+        ("CentaurHauls", SKYLAKE, "x86-64-v4"),
+        ("unknown", HASWELL, "x86-64-v3"),
+        ("unknown", set(), "x86-64"),
+    ],
+)
+def test_a_processor_is_named_by_its_flags(vendor: str, flags: set[str], name: str) -> None:
+    assert detect.x86_generation(vendor, flags) == name
+
+
+def offer(mcpu: str, *mattr: str) -> str:
+    fields: dict[str, object] = {"kind": "llvm", "mcpu": mcpu, "mtriple": "x86_64-unknown-linux-gnu"}
+    return json.dumps(fields | ({"mattr": list(mattr)} if mattr else {}))
+
+
+def cuda(arch: str) -> str:
+    return json.dumps({"kind": "cuda", "arch": arch})
+
+
+@pytest.mark.parametrize(
+    ("target", "device", "runs"),
+    [
+        (offer("x86-64-v3"), offer("znver4"), True),
+        (offer("haswell"), offer("sapphirerapids", "-prefer-256-bit"), True),
+        (offer("sapphirerapids", "-prefer-256-bit"), offer("sapphirerapids"), True),
+        (offer("skylake-avx512"), offer("icelake-server"), True),
+        (offer("icelake-server"), offer("skylake-avx512"), False),
+        (offer("sapphirerapids"), offer("haswell"), False),
+        (offer("x86-64-v3", "+avx512f"), offer("haswell"), False),
+        (cuda("sm_90"), cuda("sm_90"), True),
+        (cuda("sm_90a"), cuda("sm_90"), True),
+        (cuda("sm_80"), cuda("sm_90"), False),
+        (cuda("sm_90"), offer("znver4"), False),
+        (offer("znver4"), cuda("sm_90"), False),
+    ],
+)
+def test_which_targets_a_device_serves(target: str, device: str, runs: bool) -> None:
+    assert detect.runs_on(target, device) is runs
+
+
+def test_another_machine_does_not_serve() -> None:
+    arm = json.dumps({"kind": "llvm", "mtriple": "aarch64-unknown-linux-gnu", "mcpu": "neoverse-n1"})
+    assert not detect.runs_on(arm, offer("znver4"))
+
+
+def test_this_machine_is_a_device_class_that_serves_its_own_target() -> None:
+    (found,) = detect.detect()
+    cpu = next(device for device in found if device["device"] == "cpu")
+    fields = {name: value for name, value in cpu.items() if name != "device"}
+    device_class = DeviceClass(**fields | {"features": tuple(fields["features"])})
+    assert device_class.id == DeviceClass(**fields | {"features": tuple(fields["features"])}).id
+    assert detect.runs_on(device_class.target_json, device_class.target_json)
+    assert ir.canonical_target(ir.target_from(device_class.target_json)) == device_class.target_json
+    assert 1 <= device_class.cores <= (psutil.cpu_count() or 1)
+    json.dumps(found)

@@ -1,0 +1,115 @@
+"""The host's lock, between processes: that is what it is for."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).resolve().parents[3]
+PROGRAM = """
+import sys, time
+from pathlib import Path
+from workers import host_lock
+host_lock.DIRECTORY = Path(sys.argv[1])
+kind, hold, times = sys.argv[2], float(sys.argv[3]), int(sys.argv[4])
+print("asks", flush=True)
+for _ in range(times):
+    with getattr(host_lock, kind)():
+        print("in", flush=True)
+        time.sleep(hold)
+print("out", flush=True)
+"""
+Holder = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def holder(tmp_path: Path) -> Iterator[Holder]:
+    """Starts a process that holds a lock for so many seconds, so many times; it says asks, in, out."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(kind: str, hold: float = 600, times: int = 1) -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", PROGRAM, str(tmp_path), kind, str(hold), str(times)]
+        process = subprocess.Popen(command, cwd=CHECKOUT, stdout=subprocess.PIPE, text=True)
+        started.append(process)
+        assert says(process) == "asks"
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+def says(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+def silent(process: subprocess.Popen[str], seconds: float = 0.5) -> bool:
+    """Whether it is still waiting after a while."""
+    assert process.stdout is not None
+    time.sleep(seconds)
+    os.set_blocking(process.stdout.fileno(), False)
+    heard = process.stdout.readline()
+    os.set_blocking(process.stdout.fileno(), True)
+    return heard == ""
+
+
+def test_many_are_busy_together(holder: Holder) -> None:
+    assert [says(process) for process in [holder("busy") for _ in range(4)]] == ["in"] * 4
+
+
+def test_a_timing_is_alone(holder: Holder) -> None:
+    first = holder("quiet")
+    assert says(first) == "in"
+    waiting = [holder("quiet"), holder("busy")]
+    assert all(silent(process) for process in waiting)
+    first.kill()
+    for process in waiting:
+        process.kill()
+    assert says(holder("quiet")) == "in"
+
+
+def test_a_timing_waits_for_the_busy(holder: Holder) -> None:
+    busy = [holder("busy") for _ in range(2)]
+    assert [says(process) for process in busy] == ["in", "in"]
+    quiet = holder("quiet")
+    assert silent(quiet)
+    busy[0].kill()
+    assert silent(quiet)
+    busy[1].kill()
+    assert says(quiet) == "in"
+
+
+def test_a_stream_of_builds_does_not_starve_a_timing(holder: Holder) -> None:
+    builds = [holder("busy", 0.05, 100_000) for _ in range(3)]
+    assert [says(process) for process in builds] == ["in"] * 3
+    quiet = holder("quiet", 0.01, 3)
+    assert [says(quiet) for _ in range(4)] == ["in", "in", "in", "out"]
+
+
+@pytest.mark.parametrize("kind", ["quiet", "busy"])
+def test_the_kernel_frees_what_a_killed_holder_held(holder: Holder, kind: str) -> None:
+    first = holder(kind)
+    assert says(first) == "in"
+    second = holder("quiet")
+    assert silent(second)
+    first.send_signal(signal.SIGKILL)
+    assert says(second) == "in"
+
+
+def test_a_timing_that_dies_waiting_frees_the_turnstile(holder: Holder) -> None:
+    assert says(holder("busy")) == "in"
+    waiting = holder("quiet")
+    assert silent(waiting)
+    waiting.kill()
+    assert says(holder("busy")) == "in"

@@ -1,0 +1,131 @@
+"""Timings and the closing race, run here in this process on artifacts that were really built."""
+
+from __future__ import annotations
+
+import functools
+import math
+import statistics
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.workers import programs
+from tuner.types import Workload
+from workers import build, host_lock, measure
+from workers.clock import Clock
+from workers.race import MIN_ROUNDS, ROUNDS, race
+
+ARGS = programs.wire(programs.elementwise())
+OUTPUTS = [False, False, True]
+
+
+@pytest.fixture(autouse=True)
+def _apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(host_lock, "DIRECTORY", tmp_path)
+
+
+@functools.cache
+def code(workload: Workload) -> str:
+    return str(
+        [v for v in build.build(workload.module_json, None, programs.LLVM) if not isinstance(v, Clock)][0]["code"]
+    )
+
+
+def artifact(workload: Workload) -> dict[str, Any]:
+    return {"format": "ll", "code": code(workload)}
+
+
+def measured(*candidates: tuple[dict[str, Any], float | None]) -> list[dict[str, Any]]:
+    wire = [{"artifact": built, "cutoff": cutoff} for built, cutoff in candidates]
+    return [value for value in measure.measure("llvm", 0, ARGS, wire) if not isinstance(value, Clock)]
+
+
+def raced(*contenders: Workload) -> list[dict[str, Any]]:
+    baseline = artifact(programs.elementwise())
+    values = race("llvm", 0, ARGS, OUTPUTS, baseline, [baseline, *map(artifact, contenders)], 7)
+    (found,) = [value for value in values if not isinstance(value, Clock)]
+    return found["contenders"]
+
+
+def test_samples_are_seconds_and_a_larger_program_takes_longer() -> None:
+    little, much = artifact(programs.elementwise()), artifact(programs.product())
+    results = measured((little, None), (much, None))
+    assert [len(result["run_secs"]) for result in results] == [measure.SAMPLES] * 2
+    fast, slow = (statistics.median(result["run_secs"]) for result in results)
+    assert 0 < fast < slow < 1  # 1,024 additions against 32,768 multiplications and more
+
+
+def test_beyond_the_cutoff_one_sample_is_enough() -> None:
+    (result,) = measured((artifact(programs.product()), 1e-9))
+    assert len(result["run_secs"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "cutoff", "calls"),
+    [
+        (1e-3, 1e-3, None, [1, 4, 4, 4, 4, 4]),
+        (1e-3, 1e-3, 1e-2, [1, 4, 4, 4, 4, 4]),
+        (1e-3, 1e-3, 4e-4, [1]),  # hopeless at first sight
+        (1e-3, 1e-3, 8e-4, [1, 4]),  # too slow after a whole sample
+        (2.0, 2.0, None, [1]),  # long calls are their own samples
+        (0.0, 1e-6, None, [1] + [4_000_000] * 5),  # below the clock's resolution
+    ],
+)
+def test_how_often_a_program_is_called(first: float, then: float, cutoff: float | None, calls: list[int]) -> None:
+    made: list[int] = []
+
+    def run(number: int) -> float:
+        made.append(number)
+        return first if len(made) == 1 else then
+
+    samples = measure.sample(run, cutoff)
+    assert made == calls
+    assert samples == ([first] if len(calls) == 1 else [then] * (len(calls) - 1))
+
+
+def test_a_candidate_that_fails_does_not_spoil_the_next() -> None:
+    good = artifact(programs.elementwise())
+    other_shape = artifact(programs.product(16))
+    not_code = {"format": "ll", "code": "this is no IR"}
+    results = measured((good, None), (other_shape, None), (not_code, None), (good, None))
+    assert ["error" in result for result in results] == [False, True, True, False]
+    assert "shape" in results[1]["error"]
+    assert results[2]["error"]
+
+
+def test_the_race_takes_the_same_rounds_of_all() -> None:
+    baseline, same = raced(programs.elementwise("C[vi, vj] = B[vi, vj] + A[vi, vj]"))
+    assert len(baseline["run_secs"]) == len(same["run_secs"])
+    assert MIN_ROUNDS <= len(same["run_secs"]) <= ROUNDS
+    assert same["max_abs_error"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("wrong", "position"),
+    [
+        (programs.product(), 2),
+        (programs.elementwise("C[vi, vj] = A[vi, vj] + B[vi, vj] * T.float32(1.01)"), 2),
+        (programs.elementwise(rows=programs.SIZE - 1), 2),  # leaves the last row as it was
+        (programs.elementwise("C[vi, vj] = A[vi, vj] + B[vi, vj]\n        A[vi, vj] = T.float32(0)"), 0),
+    ],
+    ids=["another computation", "slightly off", "unwritten", "spoils its input"],
+)
+def test_the_race_rejects_what_computes_something_else(wrong: Workload, position: int) -> None:
+    baseline, rejected, fine = raced(wrong, programs.elementwise())
+    assert rejected["wrong"].startswith(f"argument {position} differs")
+    assert "run_secs" not in rejected
+    assert baseline["run_secs"]
+    assert fine["run_secs"]
+
+
+def test_an_unwritten_element_is_infinitely_wrong() -> None:
+    _, rejected = raced(programs.elementwise(rows=programs.SIZE - 1))
+    assert math.isinf(rejected["max_abs_error"])
+
+
+def test_a_contender_that_raises_is_noted_and_the_others_race() -> None:
+    _, failed, fine = raced(programs.product(16), programs.elementwise())
+    assert "shape" in failed["error"]
+    assert fine["run_secs"]

@@ -1,0 +1,290 @@
+"""A warm child under everything that a hostile or broken function can do to it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from workers import warm_child
+from workers.warm_child import ChildCrashed, ChildRaised, ChildTimeout, WarmChild
+
+FUNCTIONS = "tests.unit.workers.functions"
+CHECKOUT = Path(__file__).resolve().parents[3]
+SOON = 0.4
+
+
+@pytest.fixture
+def child() -> Iterator[WarmChild]:
+    child = WarmChild([FUNCTIONS])
+    yield child
+    child.close()
+
+
+def name(function: str) -> str:
+    return f"{FUNCTIONS}:{function}"
+
+
+def alive(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def eventually(condition: Callable[[], bool]) -> bool:
+    """Whether it comes true; the limit is generous because machines are busy."""
+    until = time.monotonic() + 20
+    while not condition():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def works(child: WarmChild) -> bool:
+    return bool(child.call(name("values"), {"items": ["fine"]}, 30) == "fine")
+
+
+def test_values_stream_in_order(child: WarmChild) -> None:
+    assert list(child.stream(name("values"), {"items": [1, None, "a", {"b": [2.5]}]}, 30)) == [
+        1,
+        None,
+        "a",
+        {"b": [2.5]},
+    ]
+
+
+def test_a_large_value_passes_both_ways(child: WarmChild) -> None:
+    text = "x" * 5_000_000
+    assert child.call(name("values"), {"items": [text]}, 30) == text
+
+
+def test_the_deadline_is_for_each_value(child: WarmChild) -> None:
+    assert list(child.stream(name("values"), {"items": [1, 2, 3, 4], "pause": 0.5}, 1.5)) == [1, 2, 3, 4]
+
+
+def test_waiting_for_others_does_not_count(child: WarmChild) -> None:
+    assert child.call(name("waits"), {"seconds": 1.5}, 0.7) == "waited"
+
+
+def test_call_wants_exactly_one_value(child: WarmChild) -> None:
+    with pytest.raises(ChildCrashed) as caught:
+        child.call(name("values"), {"items": [1, 2]}, 30)
+    assert "2 values" in caught.value.stderr
+    assert works(child)
+
+
+@pytest.mark.parametrize("function", ["spin", "deaf"])
+def test_what_does_not_answer_is_killed(child: WarmChild, function: str) -> None:
+    with pytest.raises(ChildTimeout):
+        list(child.stream(name(function), {}, SOON))
+    assert works(child)
+
+
+def test_nothing_that_a_function_started_outlives_its_deadline(child: WarmChild) -> None:
+    stream = child.stream(name("family"), {}, 3)
+    started = next(stream)
+    assert [alive(pid) for pid in started] == [True] * 3
+    with pytest.raises(ChildTimeout):
+        next(stream)
+    assert not any(alive(pid) for pid in started)
+    assert works(child)
+
+
+@pytest.mark.parametrize(
+    ("function", "number", "words"),
+    [
+        ("segfault", signal.SIGSEGV, ""),
+        ("leave", 0, "going"),
+        ("kill_self", signal.SIGKILL, ""),
+        ("shout", signal.SIGABRT, "the last words"),
+    ],
+)
+def test_a_death_is_told_with_its_signal_and_last_words(
+    child: WarmChild, function: str, number: int, words: str
+) -> None:
+    with pytest.raises(ChildCrashed) as caught:
+        child.call(name(function), {}, 30)
+    assert caught.value.signal == number
+    assert words in caught.value.stderr
+    assert len(caught.value.stderr) <= 2000
+    assert works(child)
+
+
+def test_an_exception_is_told_with_its_name(child: WarmChild) -> None:
+    with pytest.raises(ChildRaised, match="no such thing") as caught:
+        child.call(name("fail"), {"message": "no such thing"}, 30)
+    assert caught.value.kind == "KeyError"
+
+
+@pytest.mark.parametrize(
+    ("function", "kind"), [("unspeakable", "TypeError"), ("nothing_of_the_kind", "AttributeError")]
+)
+def test_what_cannot_be_run_or_sent_is_an_exception(child: WarmChild, function: str, kind: str) -> None:
+    with pytest.raises(ChildRaised) as caught:
+        child.call(name(function), {}, 30)
+    assert caught.value.kind == kind
+    assert works(child)
+
+
+def test_a_value_too_long_for_a_frame_is_an_exception(child: WarmChild) -> None:
+    with pytest.raises(ChildRaised, match="does not fit"):
+        child.call(name("too_long"), {"size": 2**28 + 1}, 60)
+    assert works(child)
+
+
+def test_memory_is_limited_in_the_fork_only() -> None:
+    child = WarmChild([FUNCTIONS], memory_bytes=300 * 2**20)
+    try:
+        assert child.call(name("allocate"), {"size": 2**20}, 30) == 2**20
+        with pytest.raises(ChildRaised, match="out of memory"):
+            child.call(name("allocate"), {"size": 2**30}, 30)
+        assert works(child)
+    finally:
+        child.close()
+
+
+def test_killing_the_fork_is_told_and_the_child_goes_on(child: WarmChild) -> None:
+    parents = []
+    for _ in range(2):
+        stream = child.stream(name("where"), {}, 30)
+        place = next(stream)
+        parents.append(place["parent"])
+        os.kill(place["pid"], signal.SIGKILL)
+        with pytest.raises(ChildCrashed) as caught:
+            next(stream)
+        assert caught.value.signal == signal.SIGKILL
+    assert parents[0] == parents[1]
+
+
+def test_killing_the_child_ends_its_fork_and_all_below_and_the_next_call_starts_another(child: WarmChild) -> None:
+    stream = child.stream(name("family"), {}, 30)
+    plain, *apart = next(stream)
+    fork = psutil.Process(plain).ppid()
+    os.kill(psutil.Process(fork).ppid(), signal.SIGKILL)
+    with pytest.raises(ChildCrashed) as caught:
+        next(stream)
+    assert caught.value.signal == signal.SIGKILL
+    assert eventually(lambda: not alive(fork))
+    assert eventually(lambda: not alive(plain))
+    for pid in apart:  # in sessions of their own, with nobody left who knows them
+        if alive(pid):
+            os.kill(pid, signal.SIGKILL)
+    assert works(child)
+
+
+def test_killing_the_idle_child(child: WarmChild) -> None:
+    stream = child.stream(name("where"), {}, SOON)
+    parent = next(stream)["parent"]
+    with pytest.raises(ChildTimeout):
+        next(stream)
+    os.kill(parent, signal.SIGKILL)
+    assert eventually(lambda: not alive(parent))
+    assert works(child)
+
+
+def test_a_stopped_fork_is_killed_at_the_deadline(child: WarmChild) -> None:
+    stream = child.stream(name("where"), {}, 1)
+    pid = next(stream)["pid"]
+    os.kill(pid, signal.SIGSTOP)
+    with pytest.raises(ChildTimeout):
+        next(stream)
+    assert not alive(pid)
+    assert works(child)
+
+
+def test_a_stopped_child_is_replaced(child: WarmChild, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(warm_child, "_GRACE_SECONDS", 0.5)
+    stream = child.stream(name("where"), {}, SOON)
+    place = next(stream)
+    os.kill(place["parent"], signal.SIGSTOP)
+    with pytest.raises(ChildTimeout):
+        next(stream)
+    assert eventually(lambda: not alive(place["pid"]))
+    assert eventually(lambda: not alive(place["parent"]))
+    monkeypatch.undo()
+    assert works(child)
+
+
+def test_they_disappear_with_their_parent() -> None:
+    program = (
+        "from workers.warm_child import WarmChild; import json\n"
+        f"for place in WarmChild([{FUNCTIONS!r}]).stream({name('where')!r}, {{}}, 600):\n"
+        "    print(json.dumps(place), flush=True)"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", program], cwd=CHECKOUT, stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    place = json.loads(parent.stdout.readline())
+    assert alive(place["pid"])
+    assert alive(place["parent"])
+    parent.kill()
+    parent.wait()
+    parent.stdout.close()
+    assert eventually(lambda: not alive(place["pid"]))
+    assert eventually(lambda: not alive(place["parent"]))
+    assert eventually(lambda: not Path(place["directory"]).parent.exists())
+
+
+def test_a_stream_that_is_abandoned_leaves_nothing(child: WarmChild) -> None:
+    stream = child.stream(name("where"), {}, 600)
+    place = next(stream)
+    assert Path(place["directory"]).exists()
+    stream.close()
+    assert not alive(place["pid"])
+    assert not Path(place["directory"]).exists()
+    assert works(child)
+
+
+def test_a_child_that_cannot_start_says_so() -> None:
+    child = WarmChild(["workers.no_such_module"])
+    with pytest.raises(ChildCrashed) as caught:
+        child.start()
+    assert "did not start" in caught.value.stderr
+    child.close()
+
+
+def test_threads_take_turns(child: WarmChild) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        answers = pool.map(lambda i: child.call(name("values"), {"items": [i], "pause": 0.01}, 30), range(24))
+        assert list(answers) == list(range(24))
+
+
+def test_nothing_piles_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    me = psutil.Process()
+    before = me.num_fds()
+    child = WarmChild([FUNCTIONS])
+    mixed: list[tuple[str, dict[str, Any]]] = [
+        ("values", {"items": [1]}),
+        ("segfault", {}),
+        ("leave", {}),
+        ("fail", {"message": ""}),
+        ("values", {"items": list(range(50))}),
+    ]
+    for function, arguments in mixed * 10:
+        try:
+            list(child.stream(name(function), arguments, 30))
+        except (ChildCrashed, ChildRaised):
+            continue
+    for _ in range(2):
+        next(child.stream(name("where"), {}, 30))  # abandoned at once
+    assert works(child)
+    warm = [process for process in me.children() if "workers.child" in process.cmdline()]
+    assert any(process.children() == [] for process in warm)
+    (directory,) = tmp_path.iterdir()
+    assert list(directory.iterdir()) == []
+    child.close()
+    assert list(tmp_path.iterdir()) == []
+    assert me.num_fds() == before
+    assert not any(process.status() == psutil.STATUS_ZOMBIE for process in me.children(recursive=True))

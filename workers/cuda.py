@@ -1,0 +1,66 @@
+"""CUDA code: the baseline schedule, the artifact, and what a GPU host must have for them."""
+
+from __future__ import annotations
+
+import base64
+import importlib.util
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import tvm
+from tvm.s_tir import dlight
+from tvm.support import cc
+from tvm.target import Target
+
+NEEDS = (
+    "a GPU host needs the NVIDIA driver, libcudart.so.13 where the loader finds it (LD_LIBRARY_PATH), "
+    "nvcc of CUDA 13 on PATH or in /usr/local/cuda/bin, and a C++ compiler"
+)
+
+
+def default_schedule(mod: tvm.IRModule, target: Target) -> tvm.IRModule:
+    """The cuda baseline: DLight's default schedule."""
+    with target:
+        return dlight.ApplyDefaultSchedule(
+            dlight.gpu.Matmul(),
+            dlight.gpu.GEMV(),
+            dlight.gpu.Reduction(),
+            dlight.gpu.GeneralReduction(),
+            dlight.gpu.Fallback(),
+        )(mod)
+
+
+def build(mod: tvm.IRModule, target: Target) -> dict[str, Any]:
+    """The artifact of a scheduled module: a shared library as base64, ``{"format": "so"}``.
+
+    On a machine whose TVM has no CUDA runtime nothing can be compiled further than to CUDA source:
+    ``{"format": "cu"}``, which no real device loads. Raises RuntimeError where a GPU host lacks a compiler.
+    """
+    on_gpu_host = runtime_loads()
+    if on_gpu_host:
+        _choose_compiler()
+    with target:  # TVM hands the architecture to the CUDA compiler through the scope, not through the module
+        module = tvm.compile(mod, target=Target(target, host="llvm")).mod
+    if not on_gpu_host:
+        return {"format": "cu", "code": str(module.imports[0].inspect_source())}
+    path = Path("code.so").resolve()
+    module.export_library(str(path))
+    return {"format": "so", "code": base64.b64encode(path.read_bytes()).decode()}
+
+
+def runtime_loads() -> bool:
+    """Whether TVM found the driver and the CUDA runtime library."""
+    return tvm.get_global_func("ffi.Module.load_from_bytes.cuda", allow_missing=True) is not None
+
+
+def _choose_compiler() -> None:
+    if shutil.which("nvcc") is None:
+        os.environ["PATH"] = f"{os.environ.get('PATH', os.defpath)}:/usr/local/cuda/bin"
+    missing = [name for name, found in (("nvcc", shutil.which("nvcc")), ("a C++ compiler", cc.get_cc())) if not found]
+    if missing:
+        raise RuntimeError(f"{' and '.join(missing)} not found: {NEEDS}")
+    # NVRTC is several times faster, but its Python binding is an extra.
+    has_nvrtc = importlib.util.find_spec("cuda") is not None and importlib.util.find_spec("cuda.bindings") is not None
+    os.environ["TVM_CUDA_COMPILE_MODE"] = "nvrtc" if has_nvrtc else "nvcc"
