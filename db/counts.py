@@ -19,6 +19,9 @@ class Counts:
 
 
 def count(session: Session) -> Counts:
-    jobs = session.execute(select(Job.state, func.count()).group_by(Job.state)).all()
-    trials = session.execute(select(Trial.state, func.count()).group_by(Trial.state)).all()
-    return Counts(jobs={state: n for state, n in jobs}, trials={state: n for state, n in trials})
+    return Counts(jobs=_by_state(session, Job), trials=_by_state(session, Trial))
+
+
+def _by_state(session: Session, table: type[Job] | type[Trial]) -> dict[str, int]:
+    counted = session.execute(select(table.state, func.count()).group_by(table.state))
+    return dict(counted.tuples().all())

@@ -93,8 +93,8 @@ class ClaimedJob:
 class TaskView:
     """A task and how far it is.
 
-    ``trials`` counts finished ones (not the baseline), ``failed`` among them. ``baseline_secs`` and ``best_secs`` come from the
-    certificate, before there is one from the ledger; ``record_id`` is the certified trial.
+    ``trials`` counts finished ones (not the baseline), ``failed`` among them. ``baseline_secs`` and ``best_secs`` come
+    from the certificate, before there is one from the ledger; ``record_id`` is the certified trial.
     """
 
     id: str

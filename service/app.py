@@ -10,6 +10,7 @@ import anyio.to_thread
 from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.responses import FileResponse, Response
 from fastapi.staticfiles import StaticFiles
+from starlette.types import Receive, Scope, Send
 
 from db import Database
 from service import meta, problems
@@ -65,15 +66,26 @@ def create_app(settings: Settings) -> FastAPI:
 def _serve_dashboard(app: FastAPI) -> None:
     """The built dashboard at every path that is not the API's: its views are routes of the page itself."""
     app.mount("/assets", StaticFiles(directory=DASHBOARD / "assets", check_dir=False), name="assets")
+    not_found = app.router.default
 
-    @app.get("/{path:path}", include_in_schema=False)
-    def page(request: Request, path: str) -> Response:
-        if path.startswith("api/"):
-            raise ProblemError(404, "not-found", f"There is no {request.url.path}; see /openapi.json.")
-        file = (DASHBOARD / path).resolve()
-        if path and file.is_file() and file.is_relative_to(DASHBOARD):
-            return FileResponse(file)
-        index = DASHBOARD / "index.html"
-        if not index.is_file():
-            raise ProblemError(404, "no-dashboard", "The dashboard is not built; run scripts/setup.")
-        return FileResponse(index, headers={"Cache-Control": "no-cache"})
+    async def page(scope: Scope, receive: Receive, send: Send) -> None:
+        # Where no route matches, rather than as a route that matches all: a wrong method must not look like a page.
+        if scope["type"] == "http":
+            await _page(Request(scope))(scope, receive, send)
+        else:
+            await not_found(scope, receive, send)
+
+    app.router.default = page
+
+
+def _page(request: Request) -> Response:
+    path = request.url.path.lstrip("/")
+    if path.startswith("api/") or request.method not in ("GET", "HEAD"):
+        raise ProblemError(404, "not-found", f"There is no {request.url.path}; see /openapi.json.")
+    file = (DASHBOARD / path).resolve()
+    if path and file.is_file() and file.is_relative_to(DASHBOARD):
+        return FileResponse(file)
+    index = DASHBOARD / "index.html"
+    if not index.is_file():
+        raise ProblemError(404, "no-dashboard", "The dashboard is not built; run scripts/setup.")
+    return FileResponse(index, headers={"Cache-Control": "no-cache"})

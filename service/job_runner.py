@@ -44,10 +44,7 @@ class JobRunner:
         job = claimed.job
         total = len(self._db.tasks.of_job(job.id))
         started = time.monotonic()
-        while waiting := open_tasks(self._db, claimed):
-            if self._db.jobs.cancel_requested(job.id):
-                self._db.jobs.finish(job.id, claimed.lease_token, "cancelled")
-                return "cancelled"
+        while not (cancelled := self._db.jobs.cancel_requested(job.id)) and (waiting := open_tasks(self._db, claimed)):
             mine = [task for task in waiting if self._take(claimed, task, total)]
             if mine:
                 left = (
@@ -56,6 +53,10 @@ class JobRunner:
                 self._tune(claimed, mine, total, left, builders, measurers)
             elif open_tasks(self._db, claimed):
                 time.sleep(_JOIN_POLL_SECONDS)
+        if cancelled:
+            # Tasks cut short may stand with the certified best of what they measured; the job is not what was asked.
+            self._db.jobs.finish(job.id, claimed.lease_token, "cancelled")
+            return "cancelled"
         finish(self._db, claimed)
         return "done"
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from tests.acceptance.harness import Service
+from tests.acceptance.programs import PERCEPTRON, product
 
 
 @pytest.fixture(scope="session")
@@ -20,10 +22,22 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         service.destroy()
 
 
-@pytest.fixture
-def own_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """Not started yet, for a test that ends it."""
-    service = Service(tmp_path_factory.mktemp("own"))
+@pytest.fixture(scope="session")
+def finished_job(service: Service) -> dict[str, Any]:
+    """A job that has succeeded: `product(36)`, 12 trials."""
+    return service.tuned(product(36), trials=12)
+
+
+@pytest.fixture(scope="session")
+def finished_model(service: Service) -> dict[str, Any]:
+    """A job of two functions that has succeeded: `PERCEPTRON`, 16 trials."""
+    return service.tuned(PERCEPTRON, trials=16, name="perceptron")
+
+
+@pytest.fixture(scope="module")
+def mortal_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """For tests that end it; each starts it where it finds it down."""
+    service = Service(tmp_path_factory.mktemp("mortal"))
     try:
         yield service
     finally:

@@ -31,7 +31,7 @@ def wait_for(what: str, look: Callable[[], Found | None], seconds: float = 60.0)
     until = time.monotonic() + seconds
     while not (found := look()):
         assert time.monotonic() < until, f"waited {seconds:g} s in vain for {what}"
-        time.sleep(0.05)
+        time.sleep(0.1)
     return found
 
 
@@ -83,6 +83,9 @@ class Service:
             base_url=self.url, headers={"Authorization": f"Bearer {token}"}, timeout=90, trust_env=False
         )
 
+    def running(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
     def stop(self) -> int:
         """End it as a user or systemd does; its exit status."""
         assert self.process is not None
@@ -100,7 +103,7 @@ class Service:
 
     def destroy(self) -> None:
         """Leave nothing behind, whatever state the service is in."""
-        if self.process is not None and self.process.poll() is None:
+        if self.process is not None and self.running():
             self.note_processes()
             self.process.send_signal(signal.SIGTERM)
             with contextlib.suppress(subprocess.TimeoutExpired):

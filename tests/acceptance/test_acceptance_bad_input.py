@@ -12,7 +12,7 @@ import pytest
 import tvm
 
 from tests.acceptance.harness import Service
-from tests.acceptance.programs import ATTACK, CALLS_OUT, MM_RELU, NO_BLOCK, PERCEPTRON, SYMBOLIC, product
+from tests.acceptance.programs import ATTACK, CALLS_OUT, MM_RELU, NO_BLOCK, SYMBOLIC, product
 
 
 def _other_version() -> str:
@@ -220,21 +220,13 @@ def test_wrong_page(service: Service, path: str, query: str) -> None:
     _problem(service.http.get(f"/api/v1{path}?{query}"), 422, "", "page_")
 
 
+@pytest.mark.usefixtures("finished_job", "finished_model")
 def test_page_token_of_another_list(service: Service) -> None:
-    service.tuned(product(8, 8, 8), trials=4)
-    service.finished(service.submit(product(8, 8, 8), trials=4))
     token = service.get("/jobs", page_size=1)["next_page_token"]
     _problem(service.http.get(f"/api/v1/workloads?page_token={token}"), 422, "invalid-page", "page_token")
 
 
-def test_wrong_event_to_resume_from(service: Service) -> None:
-    job = service.tuned(product(8, 8, 8), trials=4)
-    for value in ("x", "-1", str(2**70)):
-        answer = service.http.get(f"/api/v1/jobs/{job['id']}/events", headers={"Last-Event-ID": value})
-        _problem(answer, 422, "invalid-request", "last-event-id")
-
-
-def test_a_space_may_fit_some_functions_of_a_module(service: Service) -> None:
-    """One that fits none of a model's functions is refused; the model itself is fine."""
-    body = _script(PERCEPTRON) | {"space": [[[["GetSBlock", [], ["nowhere", "main"], ["b0"]]], []]]}
-    _problem(service.http.post("/api/v1/jobs", json=body), 422, "invalid-space", "nowhere")
+@pytest.mark.parametrize("value", ["x", "-1", str(2**70)])
+def test_wrong_event_to_resume_from(service: Service, finished_job: dict[str, Any], value: str) -> None:
+    answer = service.http.get(f"/api/v1/jobs/{finished_job['id']}/events", headers={"Last-Event-ID": value})
+    _problem(answer, 422, "invalid-request", "last-event-id")

@@ -60,15 +60,22 @@ def test_equal_jobs_at_once_search_once(service: Service) -> None:
     assert answered[0]["tasks"][0]["record_id"] == searched[0]["tasks"][0]["record_id"]
 
 
-def test_priority_goes_first(service: Service) -> None:
-    """Two jobs fill the cluster's two slots; of those that wait, the higher priority is taken up first."""
+def test_a_full_queue(service: Service) -> None:
+    """While as many jobs run as there is room for: those that wait can be cancelled, and priority goes first."""
     running = [service.submit(product(64, 64, 64 + 8 * number), trials=500) for number in range(_slots(service))]
     for job_id in running:
         wait_for("a running job", lambda job_id=job_id: service.job(job_id)["state"] == "running")
     low = service.submit(product(16), trials=4, priority=-1)
     middle = service.submit(product(17), trials=4)
     high = service.submit(product(18), trials=4, priority=10)
-    assert [service.job(job_id)["state"] for job_id in (low, middle, high)] == ["queued"] * 3
+    unwanted = service.submit(product(19), trials=4, priority=20)
+    assert [service.job(job_id)["state"] for job_id in (low, middle, high, unwanted)] == ["queued"] * 4
+
+    cancelled = service.http.post(f"/api/v1/jobs/{unwanted}/cancel").json()
+    assert cancelled["state"] == "cancelled"
+    assert cancelled["started_at"] is None
+    assert [task["state"] for task in cancelled["tasks"]] == ["cancelled"]
+
     for job_id in running:
         assert service.http.post(f"/api/v1/jobs/{job_id}/cancel").status_code == 200
     jobs = [service.finished(job_id) for job_id in (high, middle, low)]
@@ -76,6 +83,8 @@ def test_priority_goes_first(service: Service) -> None:
     started = [_time(job, "started_at") for job in jobs]
     assert started == sorted(started)
     assert [service.finished(job_id)["state"] for job_id in running] == ["cancelled"] * len(running)
+    assert service.job(unwanted) == cancelled
+    assert service.items(f"/jobs/{unwanted}/trials") == []
 
 
 def _slots(service: Service) -> int:
@@ -101,24 +110,8 @@ def test_cancel_running(service: Service) -> None:
     assert service.tuned(product(80), trials=4)["tasks"][0]["certified"]
 
 
-def test_cancel_queued(service: Service) -> None:
-    running = [service.submit(product(64, 72, 64 + 8 * number), trials=500) for number in range(_slots(service))]
-    for job_id in running:
-        wait_for("a running job", lambda job_id=job_id: service.job(job_id)["state"] == "running")
-    waiting = service.submit(product(19), trials=4)
-    answer = service.http.post(f"/api/v1/jobs/{waiting}/cancel").json()
-    assert answer["state"] == "cancelled"
-    assert answer["started_at"] is None
-    assert [task["state"] for task in answer["tasks"]] == ["cancelled"]
-    for job_id in running:
-        service.http.post(f"/api/v1/jobs/{job_id}/cancel")
-        assert service.finished(job_id)["state"] == "cancelled"
-    assert service.items(f"/jobs/{waiting}/trials") == []
-
-
-def test_cancel_finished_changes_nothing(service: Service) -> None:
-    job = service.tuned(product(20), trials=4)
-    assert service.http.post(f"/api/v1/jobs/{job['id']}/cancel").json() == job
+def test_cancel_finished_changes_nothing(service: Service, finished_job: dict[str, Any]) -> None:
+    assert service.http.post(f"/api/v1/jobs/{finished_job['id']}/cancel").json() == finished_job
 
 
 def test_max_seconds_ends_the_search(service: Service) -> None:
@@ -167,15 +160,3 @@ def test_own_space(service: Service) -> None:
     assert "CacheWrite" not in kinds
     # Another space is another question: the built-in one is searched, not answered from this.
     assert service.tuned(module, trials=4)["tasks"][0]["answered_from"] == "search"
-
-
-def test_a_job_of_two_functions_spends_one_budget(service: Service) -> None:
-    module = f"@I.ir_module\nclass Two:\n{_method(product(28), 'first')}\n{_method(product(30), 'second')}"
-    job = service.tuned(module, trials=16, seed=3, name="two")
-    assert sorted(task["name"] for task in job["tasks"]) == ["first", "second"]
-    assert all(task["trials"] > 0 for task in job["tasks"])
-    check_ledger(service, job)
-
-
-def _method(function: str, name: str) -> str:
-    return "".join(f"    {line}\n" for line in function.replace("def main", f"def {name}").splitlines())

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import psutil
+import pytest
 
-from tests.acceptance.harness import Service
-from tests.acceptance.programs import MM_RELU
+from tests.acceptance.harness import FINISHED, Service
 
 GIB = 2**30
 
@@ -17,8 +17,9 @@ def _proportional(processes: Iterable[psutil.Process]) -> int:
     return sum(process.memory_full_info().pss for process in processes)
 
 
+@pytest.mark.usefixtures("finished_job", "finished_model")
 def test_memory_at_rest(service: Service) -> None:
-    service.tuned(MM_RELU, trials=16, force=True)
+    assert {job["state"] for job in service.items("/jobs")} <= set(FINISHED)
     api, controller = service.find("-m service api") + service.find("-m service controller")
     own = _proportional([api, controller])
     children = [process for process in api.children(recursive=True) if "workers.child" in " ".join(process.cmdline())]

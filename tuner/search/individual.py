@@ -31,9 +31,7 @@ class Individual:
         trace = self.schedule.trace.simplified(remove_postproc=True)
         # TVM's mutators draw by the order of the decisions, which `simplified` leaves to chance.
         decisions = dict(trace.decisions)
-        return Trace(
-            trace.insts, {inst: decisions[inst] for inst in sampling_instructions(trace) if inst in decisions}
-        )
+        return Trace(trace.insts, {inst: decisions[inst] for inst in sampling_instructions(trace) if inst in decisions})
 
     def candidate(self, predicted: float | None) -> MeasureCandidate:
         """As a value for the ledger. The whole trace goes along, so that builders need no post-processors."""

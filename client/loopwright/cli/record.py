@@ -66,6 +66,6 @@ def import_(context: typer.Context, directory: Directory, as_json: Json = False)
     if as_json:
         print_json(report)
         return
-    print_line(f"{report.imported} records imported, {report.duplicates} were known, {len(report.errors)} not taken")
+    print_line(f"{report.imported} records imported, {report.duplicates} known before, {len(report.errors)} not taken")
     for error in report.errors:
         print_line(f"  {error}")

@@ -23,7 +23,7 @@ from tests.integration.sdk.programs import PERCEPTRON
 from tests.unit.client.programs import MM_RELU
 
 LOOPWRIGHT = str(Path(sys.executable).parent / "loopwright")
-_CONTROL = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\r")
+_CONTROL = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 
 
 class Done(NamedTuple):
@@ -53,7 +53,7 @@ class Cli:
         return Done(done.returncode, done.stdout, done.stderr)
 
     def in_terminal(self, columns: int, *words: str) -> tuple[int, str]:
-        """Exit status, and what a terminal of that width is told, without colours and cursor movements."""
+        """Exit status, and what a terminal of that width is told, without colours; what is written over stays."""
         child, terminal = pty.fork()
         if child == 0:
             os.chdir(self.folder)
@@ -63,7 +63,7 @@ class Cli:
         while chunk := _read(terminal):
             told += chunk
         os.close(terminal)
-        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), _CONTROL.sub("", told.decode())
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), _CONTROL.sub("", told.decode()).replace("\r", "\n")
 
 
 def _read(terminal: int) -> bytes:
@@ -127,7 +127,7 @@ def test_jobs_are_listed_and_shown(cli: Cli, perceptron: Job, product: Job) -> N
 
 
 def test_tables_hold_together_in_every_terminal(cli: Cli, perceptron: Job) -> None:
-    """No word but the name of a task or a program is ever broken; where there is no room for that, lines replace rows."""
+    """No word but the name of a task is ever broken; where there is no room for that, lines replace rows."""
     for columns in (40, 60, 80, 120):
         status, told = cli.in_terminal(columns, "job", "show", perceptron.id)
         assert status == 0
@@ -196,6 +196,19 @@ def test_records_and_workers(cli: Cli, product: Job) -> None:
     [worker] = cli("worker", "list", "--json").json
     assert worker["alive"]
     assert f'"kind": "{worker["target"]["kind"]}"' in cli("worker", "list").out
+
+
+def test_records_travel(cli: Cli, product: Job) -> None:
+    assert cli("record", "export", "records").out == "written to records\n"
+    assert (cli.folder / "records" / "database_workload.json").stat().st_size > 0
+    imported = cli("record", "import", "records", "--json").json
+    assert imported["errors"] == []
+    assert imported["workloads"] >= 1
+    again = cli("record", "import", "records")
+    assert re.fullmatch(r"0 records imported, \d+ known before, 0 not taken\n", again.out)
+    missing = cli("record", "import", ".")
+    assert (missing.status, missing.out) == (2, "")
+    assert "database_workload.json: No such file" in missing.err
 
 
 def test_login_is_kept(cli: Cli, service: Service, token: str) -> None:

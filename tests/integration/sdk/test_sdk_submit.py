@@ -16,7 +16,6 @@ from tests.acceptance.harness import JOB_SECONDS, Service, free_port, wait_for
 from tests.integration.sdk.conftest import tuned
 from tests.unit.client.programs import MM_RELU, RENAMED, schedule_mm_relu
 
-
 # Blocks keep their names: traces address them by these.
 OTHER_NAMES = RENAMED.replace('"product"', '"Y"').replace('"relu"', '"C"')
 

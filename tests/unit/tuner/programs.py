@@ -81,6 +81,16 @@ def split_outer(sch: Schedule) -> None:
     sch.split(loop, sch.sample_perfect_tile(loop, n=2, max_innermost_factor=64))
 
 
+def tile_both(sch: Schedule) -> None:
+    """Two choices, several hundred programs: how both loops of block B are tiled. Quick to replay."""
+    i, j = sch.get_loops(sch.get_sblock("B"))
+    i0, i1, i2 = sch.split(i, sch.sample_perfect_tile(i, n=3, max_innermost_factor=64))
+    j0, j1, j2 = sch.split(j, sch.sample_perfect_tile(j, n=3, max_innermost_factor=64))
+    sch.reorder(i0, j0, i1, j1, i2, j2)
+    sch.parallel(i0)
+    sch.vectorize(j2)
+
+
 def candidate(workload: Workload, seed: int, target_json: str = LLVM) -> MeasureCandidate:
     """A point of the built-in space, drawn from ``seed``."""
     space = builtin_space(ir.module_from_json(workload.module_json), ir.target_from(target_json), seed=1)

@@ -11,7 +11,7 @@ import pytest
 import tvm_ffi
 from tvm.s_tir import Schedule
 
-from tests.unit.tuner.programs import LLVM, elementwise, matmul, split_outer, traced
+from tests.unit.tuner.programs import LLVM, elementwise, matmul, split_outer, tile_both, traced
 from tuner import ir
 from tuner.cost_model.model import WARM_UP, CostModel
 from tuner.search.crossover import crossover
@@ -24,17 +24,29 @@ from tuner.testing.simulated_fleet import SimulatedFleet
 from tuner.types import Failure, FailureKind, MeasureCandidate, Measured, Origin, Outcome, Stage, Workload
 
 FLEET = SimulatedFleet(LLVM)
-Space = Callable[[], DesignSpace]
 
 
 def _builtin(workload: Workload, target: str = LLVM) -> DesignSpace:
     return builtin_space(ir.module_from_json(workload.module_json), ir.target_from(target), seed=1)
 
 
+def _user(schedule: Callable[[Schedule], None]) -> DesignSpace:
+    trace = traced(elementwise(), schedule)
+    return user_space(ir.module_from_json(elementwise().module_json), ir.target_from(LLVM), [trace], seed=1)
+
+
 def _tiny() -> DesignSpace:
     """Seven programs: the ways to write 64 as a product of two."""
-    trace = traced(elementwise(), split_outer)
-    return user_space(ir.module_from_json(elementwise().module_json), ir.target_from(LLVM), [trace], seed=1)
+    return _user(split_outer)
+
+
+def _tiled() -> DesignSpace:
+    return _user(tile_both)
+
+
+def _space(workload: Workload) -> DesignSpace:
+    """The built-in space of the product, a user's of the other."""
+    return _builtin(workload) if workload is matmul() else _tiled()
 
 
 def _search(space: DesignSpace, seed: int = 1) -> EvolutionarySearch:
@@ -61,21 +73,23 @@ def _programs(workload: Workload, candidates: list[MeasureCandidate]) -> list[in
     return [tvm_ffi.structural_hash(ir.apply_trace_json(mod, c.trace_json or "").mod) for c in candidates]
 
 
-def test_no_program_is_proposed_twice() -> None:
-    candidates = _run(_search(_builtin(matmul())), matmul(), batches=6)
-    assert len(candidates) == 48
-    assert len({candidate.hash for candidate in candidates}) == 48
-    assert len(set(_programs(matmul(), candidates))) == 48
+@pytest.mark.parametrize("workload", [matmul(), elementwise()], ids=lambda workload: workload.name)
+def test_no_program_is_proposed_twice(workload: Workload) -> None:
+    candidates = _run(_search(_space(workload)), workload, batches=3)
+    assert len(candidates) == 24
+    assert len({candidate.hash for candidate in candidates}) == 24
+    assert len(set(_programs(workload, candidates))) == 24
 
 
-def test_equal_seeds_propose_the_same() -> None:
-    one, other = (_run(_search(_builtin(matmul())), matmul(), batches=4) for _ in range(2))
+@pytest.mark.parametrize("workload", [matmul(), elementwise()], ids=lambda workload: workload.name)
+def test_equal_seeds_propose_the_same(workload: Workload) -> None:
+    one, other = (_run(_search(_space(workload)), workload, batches=3) for _ in range(2))
     assert one == other
-    assert _run(_search(_builtin(matmul()), seed=2), matmul(), batches=1) != one[:8]
+    assert _search(_space(workload), seed=2).propose(8) != one[:8]
 
 
 def test_the_first_are_random_and_later_ones_are_ranked() -> None:
-    candidates = _run(_search(_builtin(matmul())), matmul(), batches=5)
+    candidates = _run(_search(_tiled()), elementwise(), batches=5)
     first, later = candidates[:WARM_UP], candidates[WARM_UP:]
     assert {(c.origin, c.predicted) for c in first} == {(Origin.RANDOM, None)}
     ranked = [c for c in later if c.predicted is not None]
@@ -87,8 +101,8 @@ def test_the_first_are_random_and_later_ones_are_ranked() -> None:
 
 
 def test_the_search_beats_random_sampling() -> None:
-    candidates = _run(_search(_builtin(matmul())), matmul(), batches=8)
-    latencies = [FLEET.latency(matmul().module_json, c.trace_json) for c in candidates]
+    candidates = _run(_search(_tiled()), elementwise(), batches=5)
+    latencies = [FLEET.latency(elementwise().module_json, c.trace_json) for c in candidates]
     ranked = [s for s, c in zip(latencies, candidates, strict=True) if c.predicted is not None]
     assert np.median(ranked) < np.median(latencies[:WARM_UP])
 
@@ -104,16 +118,14 @@ def test_a_space_of_fixed_schedules_is_exhausted_after_them() -> None:
     def parallel(sch: Schedule) -> None:
         sch.parallel(sch.get_loops(sch.get_sblock("B"))[0])
 
-    trace = traced(elementwise(), parallel)
-    space = user_space(ir.module_from_json(elementwise().module_json), ir.target_from(LLVM), [trace], seed=1)
-    search = _search(space)
+    search = _search(_user(parallel))
     (only,) = search.propose(8)
     search.observe(only, _measured(elementwise(), only))
     assert search.propose(8) == []
 
 
 def test_what_failed_is_not_proposed_again_and_the_search_goes_on() -> None:
-    search = _search(_builtin(matmul()))
+    search = _search(_tiled())
     seen: set[str] = set()
     for _ in range(4):
         for candidate in search.propose(8):
@@ -125,7 +137,7 @@ def test_what_failed_is_not_proposed_again_and_the_search_goes_on() -> None:
 
 def test_a_lost_device_teaches_nothing() -> None:
     model = CostModel(1)
-    search = EvolutionarySearch("w", _builtin(matmul()), model, np.random.default_rng(1))
+    search = EvolutionarySearch("w", _tiled(), model, np.random.default_rng(1))
     for candidate in search.propose(WARM_UP):
         search.observe(candidate, Failure(Stage.RUN, FailureKind.DEVICE_LOST, "gone"))
     model.fit()
@@ -134,22 +146,22 @@ def test_a_lost_device_teaches_nothing() -> None:
 
 def test_a_resumed_search_does_not_repeat() -> None:
     """Not even with the seed of the first run, whose random draws come again."""
-    before = _run(_search(_builtin(matmul())), matmul(), batches=4)
-    resumed = _search(_builtin(matmul()))
+    before = _run(_search(_tiled()), elementwise(), batches=3)
+    resumed = _search(_tiled())
     for candidate in before:
         resumed.resume(candidate)
-        resumed.observe(candidate, _measured(matmul(), candidate))
-    after = _run(resumed, matmul(), batches=3)
-    assert len(after) == 24
-    assert len(set(_programs(matmul(), before + after))) == len(before) + 24
+        resumed.observe(candidate, _measured(elementwise(), candidate))
+    after = _run(resumed, elementwise(), batches=2)
+    assert len(after) == 16
+    assert len(set(_programs(elementwise(), before + after))) == len(before) + 16
     assert any(c.parent in {b.hash for b in before} for c in after)
 
 
 def test_a_search_that_resumes_unfinished_trials_can_observe_them() -> None:
-    (candidate,) = _search(_builtin(matmul())).propose(1)
-    resumed = _search(_builtin(matmul()))
+    (candidate,) = _search(_tiled()).propose(1)
+    resumed = _search(_tiled())
     resumed.resume(candidate)
-    resumed.observe(candidate, _measured(matmul(), candidate))
+    resumed.observe(candidate, _measured(elementwise(), candidate))
     assert candidate.hash not in {c.hash for c in resumed.propose(4)}
 
 

@@ -7,16 +7,24 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.tuner.programs import LLVM, elementwise, matmul, split_outer, task, traced
+from tests.unit.tuner.programs import LLVM, elementwise, matmul, split_outer, task, tile_both, traced
 from tuner.certify import BASELINE
 from tuner.errors import LeaseLost
 from tuner.ports import MeasureRequest
 from tuner.testing.memory_ledger import MemoryLedger
 from tuner.testing.simulated_fleet import SimulatedFleet
 from tuner.tune import BATCH, CUTOFF, TuneRequest, tune
-from tuner.types import Failure, FailureKind, MeasureCandidate, Measured, Outcome, Stage, TaskSpec, Trial
+from tuner.types import Failure, FailureKind, MeasureCandidate, Measured, Outcome, Stage, TaskSpec, Trial, Workload
 
-REQUEST = TuneRequest(tasks=[task(matmul())], target_json=LLVM, space=None, max_trials=20, max_seconds=None, seed=1)
+REQUEST = TuneRequest(
+    tasks=[task(elementwise())],
+    target_json=LLVM,
+    space=[traced(elementwise(), tile_both)],
+    max_trials=20,
+    max_seconds=None,
+    seed=1,
+)
+BUILT_IN = replace(REQUEST, tasks=[task(matmul())], space=None)
 TINY = [traced(elementwise(), split_outer)]
 """A space of seven programs that fits `elementwise` only."""
 CRASH = Failure(Stage.RUN, FailureKind.CRASH, "it crashed", "simulated")
@@ -76,8 +84,9 @@ def _candidates(ledger: MemoryLedger, number: int = 0) -> list[MeasureCandidate]
     return [trial.candidate for trial in _lines(ledger, number) if trial.candidate.trace_json is not None]
 
 
-def test_a_job_ends_with_a_certificate_of_its_best() -> None:
-    ledger, fleet = _tune()
+@pytest.mark.parametrize("request_", [REQUEST, BUILT_IN], ids=["user's space", "built-in space"])
+def test_a_job_ends_with_a_certificate_of_its_best(request_: TuneRequest) -> None:
+    ledger, fleet = _tune(request_)
     certificate = ledger.certificates[0]
     best = min(
         (trial for trial in _lines(ledger) if isinstance(trial.outcome, Measured)), key=lambda t: t.outcome.median
@@ -99,7 +108,9 @@ def test_the_budget_is_exact_and_the_baseline_is_not_of_it(max_trials: int) -> N
 
 
 def test_the_budget_is_shared_by_the_tasks() -> None:
-    request = replace(REQUEST, tasks=[task(matmul()), task(_named(matmul(), "again"), weight=3)], max_trials=30)
+    request = replace(
+        REQUEST, tasks=[task(elementwise()), task(_named(elementwise(), "again"), weight=3)], max_trials=30
+    )
     ledger, _ = _tune(request)
     shares = [len(_candidates(ledger, number)) for number in (0, 1)]
     assert sum(shares) == 30
@@ -108,8 +119,8 @@ def test_the_budget_is_shared_by_the_tasks() -> None:
     assert set(ledger.certificates) == {0, 1}
 
 
-def _named(workload: object, name: str) -> object:
-    return replace(workload, name=name, hash=name)  # type: ignore[type-var]
+def _named(workload: Workload, name: str) -> Workload:
+    return replace(workload, name=name, hash=name)
 
 
 def test_equal_seeds_make_equal_jobs() -> None:
@@ -204,7 +215,7 @@ def test_a_failing_baseline_fails_the_task_and_costs_no_more_trials() -> None:
     def fault(request: MeasureRequest) -> Failure | None:
         return CRASH if request.module_json == matmul().module_json else None
 
-    request = replace(REQUEST, tasks=[task(matmul()), task(elementwise())], max_trials=40)
+    request = replace(REQUEST, tasks=[task(matmul()), task(elementwise())], space=None, max_trials=40)
     ledger, _ = _tune(request, SimulatedFleet(LLVM, fault=fault))
     assert set(ledger.failures) == {0}
     assert "the unscheduled function failed (CRASH): it crashed" in ledger.failures[0]
@@ -289,7 +300,7 @@ def test_the_fleet_is_kept_busy_but_not_flooded() -> None:
 
 
 def test_a_job_of_many_tasks_tries_each() -> None:
-    tasks: Sequence[TaskSpec] = [task(_named(matmul(), f"m{i}")) for i in range(4)]  # type: ignore[arg-type]
+    tasks: Sequence[TaskSpec] = [task(_named(elementwise(), f"m{i}")) for i in range(4)]
     ledger, _ = _tune(replace(REQUEST, tasks=tasks, max_trials=4 * BATCH))
     assert all(len(_candidates(ledger, number)) >= 1 for number in range(4))
     assert set(ledger.certificates) == {0, 1, 2, 3}

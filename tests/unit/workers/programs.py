@@ -24,7 +24,6 @@ CUDA = json.dumps(
 )
 
 _HEAD = """
-from tvm.script import tirx as T, ir as I
 @I.ir_module
 class Module:
     @T.prim_func(s_tir=True)
@@ -82,7 +81,7 @@ def hang() -> Workload:
 
 
 def crash() -> Workload:
-    return elementwise("C[vi * 67108864, vj] = A[vi, vj] + B[vi, vj]", rows=32)
+    return elementwise("C[vi * 1000000, vj] = A[vi, vj] + B[vi, vj]", rows=32)
 
 
 def expected_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -115,7 +115,7 @@ def test_cuda_candidates_of_a_softmax_become_source() -> None:
 def test_the_cuda_baseline_is_a_bound_schedule(workload: Workload) -> None:
     artifact = built(workload, None, programs.CUDA)
     assert artifact["format"] == "cu"
-    assert "blockIdx.x" in artifact["code"]
+    assert "threadIdx.x" in artifact["code"]
 
 
 def test_cuda_source_is_not_loaded_and_the_reason_names_the_remedy() -> None:

@@ -96,7 +96,7 @@ export interface paths {
         put?: never;
         /**
          * Submit Job
-         * @description Check and store a job; a controller takes it up. The same Idempotency-Key with the same body gives the same job.
+         * @description Check and store a job; a controller takes it up. The same Idempotency-Key and body give the same job.
          */
         post: operations["submit_job_api_v1_jobs_post"];
         delete?: never;
@@ -365,7 +365,7 @@ export interface paths {
         };
         /**
          * Get Record
-         * @description A record with all that it stands on: trace, samples, device, provenance, certificate, TVMScript before and after.
+         * @description A record with all that it stands on: samples, device, provenance, certificate, TVMScript before and after.
          */
         get: operations["get_record_api_v1_records__record_id__get"];
         put?: never;

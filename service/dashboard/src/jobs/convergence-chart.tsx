@@ -128,7 +128,7 @@ function chartOption(
         lineStyle: { color: ink.best, width: 2.5 },
         itemStyle: { color: ink.best },
         z: 3,
-        markLine: baselineUs === null ? undefined : baselineLine(baselineUs, ink.text),
+        markLine: baselineUs === null ? undefined : baselineLine(baselineUs, ink),
       },
       {
         name: "trial",
@@ -154,12 +154,19 @@ function chartOption(
   };
 }
 
-function baselineLine(us: number, color: string) {
+function baselineLine(us: number, { text, surface }: typeof INK.light) {
   return {
     silent: true,
     symbol: "none",
-    lineStyle: { color, type: "dashed", width: 1.5 },
-    label: { formatter: `baseline ${formatLatency(us)}`, position: "insideEndTop", color },
+    lineStyle: { color: text, type: "dashed", width: 1.5 },
+    label: {
+      formatter: `baseline ${formatLatency(us)}`,
+      position: "insideEndTop",
+      color: text,
+      // A grid line may run behind the words.
+      backgroundColor: surface,
+      padding: [1, 4],
+    },
     data: [{ yAxis: us }],
   };
 }

@@ -8,6 +8,7 @@ import { ErrorNotice } from "../components/error-notice";
 import { Panel } from "../components/panel";
 import { formatLatency, formatSpeedup, plural } from "../format/units";
 import { convergence, mergeTrials } from "./convergence";
+import { costliestTask } from "./summary";
 
 const ConvergenceChart = lazy(() => import("./convergence-chart"));
 const HEIGHT = 320;
@@ -23,7 +24,7 @@ export function ConvergencePanel({ job, streamed }: ConvergencePanelProps) {
   const listed = useQuery(trialsQuery(job.id));
   const [params, setParams] = useSearchParams();
   const chosen = job.tasks.find((task) => task.workload_hash === params.get("task"));
-  const task = chosen ?? job.tasks.find((each) => each.trials > 0) ?? job.tasks[0];
+  const task = chosen ?? costliestTask(job);
 
   const curve = useMemo(
     () =>

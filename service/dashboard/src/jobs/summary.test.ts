@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
-import { budgetInWords, failuresInWords } from "./summary";
+import type { Job, Task } from "../api/types";
+import { budgetInWords, costliestTask, failuresInWords } from "./summary";
 
 it("failures are said in words, the most frequent first", () => {
   expect(failuresInWords({ TIMEOUT: 1, COMPILE: 3, CRASH: 0 })).toBe("3 did not compile, 1 timed out");
@@ -9,4 +10,12 @@ it("failures are said in words, the most frequent first", () => {
 it("a budget names each limit that it has", () => {
   expect(budgetInWords({ max_trials: 64, max_seconds: null })).toBe("64 trials");
   expect(budgetInWords({ max_trials: 1, max_seconds: 600 })).toBe("1 trial or 10 min");
+});
+
+it("the task to look at first is the one that the model spends most time in", () => {
+  const task = (name: string, weight: number, baseline_us: number | null) =>
+    ({ name, weight, baseline_us }) as Task;
+  const tasks = [task("light", 1, 50), task("heavy", 12, 10), task("unknown", 99, null)];
+  expect(costliestTask({ tasks } as Job)?.name).toBe("heavy");
+  expect(costliestTask({ tasks: [] as Task[] } as Job)).toBeUndefined();
 });

@@ -1,4 +1,4 @@
-import type { Job } from "../api/types";
+import type { Job, Task } from "../api/types";
 import { formatElapsed } from "../format/time";
 import { plural } from "../format/units";
 
@@ -6,6 +6,12 @@ import { plural } from "../format/units";
 export function bestSpeedup(job: Job): number | null {
   const speedups = job.tasks.map((task) => task.speedup).filter((speedup) => speedup !== null);
   return speedups.length === 0 ? null : Math.max(...speedups);
+}
+
+/** The task that the model spends most time in before tuning: the one to look at first. */
+export function costliestTask(job: Job): Task | undefined {
+  const cost = (task: Task) => task.weight * (task.baseline_us ?? 0);
+  return [...job.tasks].sort((a, b) => cost(b) - cost(a))[0];
 }
 
 /** What the job may spend, in words. */

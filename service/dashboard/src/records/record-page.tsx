@@ -91,7 +91,7 @@ function RecordFacts({ record }: { record: RecordDetail }) {
   const { certificate } = record;
   return (
     <Facts>
-      <Fact label="Latency">{formatLatency(record.median_us)}</Fact>
+      <Fact label="Latency">{formatLatency(certificate?.best_us ?? record.median_us)}</Fact>
       {certificate && <Fact label="Baseline">{formatLatency(certificate.baseline_us)}</Fact>}
       {certificate && <Fact label="Speedup">{formatSpeedup(certificate.speedup)}</Fact>}
       <Fact label="Target" title={JSON.stringify(record.target)}>

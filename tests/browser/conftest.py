@@ -1,0 +1,87 @@
+"""One real service and one real Chromium, and a page that may not complain and may not call other hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect
+
+from tests.acceptance.harness import Service
+from tests.browser.chromium import chromium
+
+# What is waited for is work of the service, on a machine that may be busy.
+expect.set_options(timeout=60_000)
+
+
+@pytest.fixture(scope="session")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    service = Service(tmp_path_factory.mktemp("browser"))
+    try:
+        service.start()
+        yield service
+    finally:
+        service.destroy()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    with chromium() as launched:
+        yield launched
+
+
+class Watched:
+    """What a page's console said in anger, and which hosts it called."""
+
+    def __init__(self) -> None:
+        self.errors: list[str] = []
+        self.expected: list[str] = []
+        """Parts of complaints that a test provokes: the browser's own line for a 404, say."""
+        self.hosts: set[str] = set()
+
+    def follow(self, context: BrowserContext) -> None:
+        context.on("request", lambda request: self.hosts.add(urlsplit(request.url).netloc))
+        context.on("console", self._hear)
+        context.on("weberror", lambda error: self.errors.append(str(error.error)))
+
+    def _hear(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            self.errors.append(message.text)
+
+    @property
+    def complaints(self) -> list[str]:
+        return [text for text in self.errors if not any(part in text for part in self.expected)]
+
+
+@pytest.fixture
+def watched() -> Watched:
+    return Watched()
+
+
+@pytest.fixture
+def fresh_page(browser: Browser, watched: Watched) -> Iterator[Page]:
+    """A page of a visitor who is not signed in. Fails the test on a console error or a call to another host."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, color_scheme="light")
+    watched.follow(context)
+    page = context.new_page()
+    yield page
+    context.close()
+    assert watched.complaints == []
+    assert len({host for host in watched.hosts if host}) <= 1
+
+
+@pytest.fixture
+def page(fresh_page: Page, service: Service) -> Page:
+    """A page that has signed in to the shared service."""
+    sign_in(fresh_page, service)
+    return fresh_page
+
+
+def token_of(service: Service) -> str:
+    return (service.data_dir / "token").read_text().strip()
+
+
+def sign_in(page: Page, service: Service) -> None:
+    page.goto(f"{service.url}/?token={token_of(service)}")
+    expect(page.get_by_role("heading", name="Jobs", exact=True)).to_be_visible()

@@ -1,0 +1,267 @@
+"""The fleet on a real Ray cluster on this machine, while its processes are killed under it."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import psutil
+import pytest
+import ray
+
+from tests.unit.workers import programs
+from tuner.errors import NoDevice, RaceFailed
+from tuner.ir import module_from_json, target_from, trace_to_json
+from tuner.ports import MeasureRequest, RaceRequest
+from tuner.space.builtin import builtin_space
+from tuner.testing.memory_ledger import MemoryLedger
+from tuner.tune import TuneRequest, tune
+from tuner.types import Failure, FailureKind, Measured, Outcome, Stage, TaskSpec, Workload
+from workers.actors import Builder, Measurer
+from workers.cluster import NAMESPACE, Cluster, Offer, connect
+from workers.fleet import RayFleet
+
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    connect(None, tmp_path_factory.mktemp("data"))
+    yield Cluster()
+    ray.shutdown()
+
+
+@pytest.fixture(scope="session")
+def offer(cluster: Cluster) -> Offer:
+    return next(offer for offer in cluster.reconcile() if offer.device == "cpu")
+
+
+@pytest.fixture
+def fleet(offer: Offer) -> RayFleet:
+    return fleet_of(offer)
+
+
+def fleet_of(offer: Offer) -> RayFleet:
+    return RayFleet(offer.device_class.target_json, offer.builders, {offer.measurer: offer.host})
+
+
+@pytest.fixture
+def start(cluster: Cluster) -> Iterator[Callable[..., str]]:
+    """Starts an actor of a class with arguments, and returns its name."""
+    started = []
+
+    def actor(cls: type, *arguments: Any, **options: Any) -> str:
+        name = f"test-{next(_numbers)}"
+        started.append(
+            ray.remote(cls).options(name=name, namespace=NAMESPACE, num_cpus=0).remote(*arguments, **options)
+        )
+        ray.get(started[-1].ping.remote())
+        return name
+
+    yield actor
+    for one in started:
+        ray.kill(one)
+
+
+def request(key: str, workload: Workload, trace_json: str | None = None) -> MeasureRequest:
+    return MeasureRequest(key, workload.module_json, workload.args, trace_json, None)
+
+
+def gather(fleet: RayFleet, count: int, seconds: float = 100) -> dict[str, Outcome]:
+    """All outcomes by key; each came once."""
+    found: list[tuple[str, Outcome]] = []
+    until = time.monotonic() + seconds
+    while len(found) < count and time.monotonic() < until:
+        found += fleet.collect(1.0)
+    assert fleet.collect(0.05) == []
+    assert len({key for key, _ in found}) == len(found) == count
+    return dict(found)
+
+
+def pid_of(name: str) -> int:
+    return int(ray.get(ray.get_actor(name, NAMESPACE).ping.remote())["pid"])
+
+
+def warm_child_of(name: str) -> psutil.Process:
+    children = psutil.Process(pid_of(name)).children()
+    return next(child for child in children if "workers.child" in child.cmdline())
+
+
+def fork_of(name: str) -> psutil.Process:
+    """What the actor's warm child runs now; waits until there is one."""
+    child = warm_child_of(name)
+    until = time.monotonic() + 30
+    while time.monotonic() < until:
+        if forks := child.children():
+            return forks[0]
+    raise AssertionError(f"{name} was idle all the time")
+
+
+def test_an_offer_has_living_actors(cluster: Cluster, offer: Offer) -> None:
+    assert len(offer.builders) == offer.device_class.cores
+    assert cluster.ping(offer, 30)
+    assert cluster.reconcile() == cluster.reconcile()
+    assert offer in cluster.reconcile()
+
+
+def test_every_request_comes_back_once_with_its_key(fleet: RayFleet, offer: Offer) -> None:
+    workload = programs.product()
+    for number in range(12):
+        fleet.submit(request(str(number), workload))
+    outcomes = gather(fleet, 12)
+    assert set(outcomes) == {str(number) for number in range(12)}
+    for outcome in outcomes.values():
+        assert isinstance(outcome, Measured)
+        assert outcome.worker == offer.host
+        assert outcome.median > 0
+
+
+def test_nothing_submitted_nothing_collected(fleet: RayFleet) -> None:
+    assert fleet.collect(0.1) == []
+    assert fleet.slots >= 1
+
+
+@pytest.mark.parametrize("victim", ["builder", "builder's child", "measurer", "measurer's child", "measuring fork"])
+def test_a_process_killed_midway_costs_no_request(fleet: RayFleet, offer: Offer, victim: str) -> None:
+    pids: dict[str, Callable[[], int]] = {
+        "builder": lambda: pid_of(offer.builders[0]),
+        "builder's child": lambda: warm_child_of(offer.builders[0]).pid,
+        "measurer": lambda: pid_of(offer.measurer),
+        "measurer's child": lambda: warm_child_of(offer.measurer).pid,
+        "measuring fork": lambda: fork_of(offer.measurer).pid,
+    }
+    workload = programs.product()
+    pid = 0 if victim == "measuring fork" else pids[victim]()
+    for number in range(24):
+        fleet.submit(request(str(number), workload))
+    first = fleet.collect(60)
+    os.kill(pid or pids[victim](), signal.SIGKILL)
+    outcomes = dict(first) | gather(fleet, 24 - len(first))
+    assert len(outcomes) == 24
+    assert [outcome for outcome in outcomes.values() if not isinstance(outcome, Measured)] == []
+
+
+def test_a_program_that_crashes_costs_only_itself(fleet: RayFleet) -> None:
+    for number in range(6):
+        fleet.submit(request(str(number), programs.crash() if number == 2 else programs.elementwise()))
+    outcomes = gather(fleet, 6)
+    crashed = outcomes.pop("2")
+    assert isinstance(crashed, Failure)
+    assert (crashed.stage, crashed.kind) == (Stage.RUN, FailureKind.CRASH)
+    assert "signal 11" in crashed.message
+    assert all(isinstance(outcome, Measured) for outcome in outcomes.values())
+
+
+def test_a_program_that_hangs_costs_only_itself(offer: Offer, start: Callable[..., str]) -> None:
+    measurer = start(Measurer, "cpu", 1, seconds=2.0)
+    fleet = RayFleet(offer.device_class.target_json, offer.builders, {measurer: "here"})
+    for number in range(4):
+        fleet.submit(request(str(number), programs.hang() if number == 1 else programs.elementwise()))
+    outcomes = gather(fleet, 4)
+    hung = outcomes.pop("1")
+    assert isinstance(hung, Failure)
+    assert (hung.stage, hung.kind, hung.worker) == (Stage.RUN, FailureKind.TIMEOUT, "here")
+    assert all(isinstance(outcome, Measured) for outcome in outcomes.values())
+
+
+def test_a_trace_that_does_not_apply_is_a_compile_failure(fleet: RayFleet) -> None:
+    fleet.submit(request("bad", programs.product(), '[[["GetNothing",[],[],["b0"]]],[]]'))
+    (outcome,) = gather(fleet, 1).values()
+    assert isinstance(outcome, Failure)
+    assert (outcome.stage, outcome.kind) == (Stage.BUILD, FailureKind.COMPILE)
+    assert "GetNothing" in outcome.message
+
+
+def test_a_build_over_its_deadline(offer: Offer, start: Callable[..., str]) -> None:
+    fleet = RayFleet(offer.device_class.target_json, [start(Builder, False, seconds=0.001)], {offer.measurer: "here"})
+    fleet.submit(request("slow", programs.product()))
+    (outcome,) = gather(fleet, 1).values()
+    assert isinstance(outcome, Failure)
+    assert (outcome.stage, outcome.kind) == (Stage.BUILD, FailureKind.TIMEOUT)
+
+
+@pytest.mark.parametrize("lost", ["builder", "measurer"])
+def test_with_all_actors_lost_there_is_no_device(offer: Offer, start: Callable[..., str], lost: str) -> None:
+    names = {"builder": start(Builder, False), "measurer": start(Measurer, "cpu", 1)}
+    fleet = RayFleet(offer.device_class.target_json, [names["builder"]], {names["measurer"]: "here"})
+    ray.kill(ray.get_actor(names[lost], NAMESPACE))
+    with pytest.raises(NoDevice, match=names[lost]):
+        _submit_and_gather(fleet)
+
+
+def _submit_and_gather(fleet: RayFleet) -> None:
+    for number in range(3):
+        fleet.submit(request(str(number), programs.elementwise()))
+    gather(fleet, 3)
+
+
+def race_of(workload: Workload, contenders: dict[str, str]) -> RaceRequest:
+    return RaceRequest(workload.module_json, workload.args, (False, False, True), contenders, 3)
+
+
+def some_traces(workload: Workload, target_json: str, count: int) -> list[str]:
+    space = builtin_space(module_from_json(workload.module_json), target_from(target_json), 1)
+    schedules = (space.replay(space.traces[0], seed) for seed in range(1, 50))
+    return [trace_to_json(s.trace) for s in itertools.islice((s for s in schedules if s is not None), count)]
+
+
+def test_a_race_of_real_candidates(fleet: RayFleet, offer: Offer) -> None:
+    workload = programs.product()
+    first, second = some_traces(workload, offer.device_class.target_json, 2)
+    broken = '[[["GetNothing",[],[],["b0"]]],[]]'
+    result = fleet.race(race_of(workload, {"a": first, "broken": broken, "b": second}))
+    rounds = len(result.baseline.run_secs)
+    assert rounds >= 5
+    assert set(result.contenders) == {"a", "b", "broken"}
+    for key in ("a", "b"):
+        entry = result.contenders[key]
+        assert entry.error is None
+        assert len(entry.run_secs) == rounds
+        assert entry.max_rel_error < 1e-4
+    assert result.contenders["broken"].error is not None
+    assert "GetNothing" in result.contenders["broken"].error
+
+
+def test_a_race_whose_baseline_crashes_proves_nothing(fleet: RayFleet) -> None:
+    with pytest.raises(RaceFailed, match="signal 11"):
+        fleet.race(race_of(programs.crash(), {}))
+
+
+def test_a_contender_that_kills_the_race_is_found_out(fleet: RayFleet, offer: Offer) -> None:
+    """The traces are real; the second's artifact is exchanged for one that crashes, as a miscompiled one would."""
+    workload = programs.product()
+    first, second = some_traces(workload, offer.device_class.target_json, 2)
+    builder = ray.get_actor(offer.builders[0], NAMESPACE)
+    crash = ray.get(builder.build.remote(programs.crash().module_json, None, offer.device_class.target_json))
+    honest = fleet._build_all
+
+    def miscompiled(request: RaceRequest) -> list[dict[str, Any]]:
+        built = honest(request)
+        return [*built[:-1], crash]
+
+    fleet._build_all = miscompiled  # type: ignore[method-assign]
+    result = fleet.race(race_of(workload, {"good": first, "bad": second}))
+    assert result.contenders["good"].error is None
+    assert "signal 11" in (result.contenders["bad"].error or "")
+
+
+def test_a_job_on_a_simulated_gpu(start: Callable[..., str]) -> None:
+    """Search, CUDA code generation, fleet and certificate for cuda; only the timing is not a GPU's."""
+    builder, measurer = start(Builder, True), start(Measurer, "cuda:0", 1, "tests.simulated_cuda")
+    fleet = RayFleet(programs.CUDA, [builder], {measurer: "gpu"})
+    ledger = MemoryLedger(1)
+    tune(TuneRequest([TaskSpec(programs.product(64), 1)], programs.CUDA, None, 12, None, 1), fleet, ledger)
+    assert ledger.failures == {}
+    certificate = ledger.certificates[0]
+    trials = ledger.history(0)
+    measured = [trial.outcome for trial in trials if isinstance(trial.outcome, Measured)]
+    assert len(measured) >= 6
+    assert {outcome.worker for outcome in measured} == {"gpu"}
+    best = min(outcome.median for outcome in measured)
+    assert statistics.median(certificate.best_run_secs) <= statistics.median(certificate.baseline_run_secs)
+    assert statistics.median(certificate.best_run_secs) == pytest.approx(best, rel=0.02)
