@@ -54,7 +54,7 @@ def create_app(settings: Settings) -> FastAPI:
     )
     problems.install(app)
     app.add_middleware(BodyLimit, limit=settings.max_body_bytes)
-    api = APIRouter(prefix="/api/v1", dependencies=[Depends(authorised)])
+    api = APIRouter(prefix="/api/v1", dependencies=[Depends(authorised)], responses=problems.RESPONSES)
     for router in (jobs.router, workloads.router, records.router, fleet.router):
         api.include_router(router)
     app.include_router(meta.router)

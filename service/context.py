@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import Depends, Query, Request
+from fastapi.security import HTTPBearer
 
 from db import Database
 from service.problems import ProblemError
@@ -30,7 +31,10 @@ def context(request: Request) -> Context:
     return found
 
 
-def authorised(request: Request) -> None:
+_bearer = HTTPBearer(auto_error=False, description="The service's token.")
+
+
+def authorised(request: Request, _: Annotated[object, Depends(_bearer)]) -> None:
     """Let a request pass that bears the token; otherwise 401."""
     scheme, _, given = request.headers.get("Authorization", "").partition(" ")
     wanted = context(request).token

@@ -12,8 +12,19 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from db.errors import IdempotencyConflict, InvalidArchive, InvalidPage, NotFound
+from loopwright.schemas import Problem
 
 MEDIA_TYPE = "application/problem+json"
+
+RESPONSES: dict[int | str, dict[str, Any]] = {
+    status: {"description": text, "content": {MEDIA_TYPE: {"schema": Problem.model_json_schema()}}}
+    for status, text in (
+        (401, "No token, or a wrong one."),
+        (404, "There is no such thing."),
+        (422, "The request cannot be taken; the detail says what to do."),
+    )
+}
+"""For the OpenAPI schema of every route under /api."""
 
 
 class ProblemError(Exception):

@@ -20,6 +20,7 @@ from pathlib import Path
 from types import FrameType
 
 import httpx
+import psutil
 
 from db import migrate
 from loopwright.config import service_file
@@ -126,7 +127,7 @@ class Supervisor:
         self._stopping = True
         for role in ("api", "controller"):
             process = self._processes.get(role)
-            if process is None or process.poll() is not None:
+            if process is None:
                 continue
             process.terminate()
             try:
@@ -134,6 +135,15 @@ class Supervisor:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+            _kill_session(process.pid)
+
+
+def _kill_session(leader: int) -> None:
+    """Kill what a process that has ended left of its session: Ray's agents outlive a killed controller by a minute."""
+    for pid in psutil.pids():
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if os.getsid(pid) == leader:
+                os.kill(pid, signal.SIGKILL)
 
 
 @contextlib.contextmanager

@@ -187,7 +187,10 @@ def target_from(text_or_dict: str | dict[str, Any]) -> Target:
                 value = _options_to_dict(value)
         target = Target(value)
     except Exception as error:
-        raise InvalidTarget(f"TVM does not know the target {text_or_dict!r}: {first_line(error)}") from error
+        raise InvalidTarget(
+            f"TVM does not know the target {text_or_dict!r}: {first_line(error)}. "
+            "Use auto, llvm, cuda, options such as 'llvm -mcpu=znver4', a tag such as nvidia/nvidia-h100, or JSON"
+        ) from error
     if target.kind.name not in ("llvm", "cuda"):
         raise InvalidTarget(f"target kind {target.kind.name!r} cannot be tuned; use llvm, cuda or auto")
     return target

@@ -10,9 +10,13 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
+import ray
+
 from tuner.types import FailureKind, Stage
 from workers.warm_child import ChildCrashed, ChildRaised, ChildTimeout, WarmChild
 
+CONTROL = "control"
+"""The concurrency group of pings, so that they are answered while a child is at work."""
 BUILD_SECONDS = 60.0
 MEASURE_SECONDS = 30.0
 RACE_SECONDS = 300.0
@@ -55,6 +59,7 @@ class Builder:
         self._child = WarmChild([self._module], {"TVM_NUM_THREADS": "1"}, _BUILD_MEMORY)
         self._child.start()
 
+    @ray.method(concurrency_group=CONTROL)
     def ping(self) -> dict[str, Any]:
         return {"host": socket.gethostname(), "pid": os.getpid()}
 
@@ -90,6 +95,7 @@ class Measurer:
         )
         self._child.start()
 
+    @ray.method(concurrency_group=CONTROL)
     def ping(self) -> dict[str, Any]:
         return {"host": socket.gethostname(), "pid": os.getpid()}
 

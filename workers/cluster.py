@@ -6,6 +6,7 @@ cluster. Ray restarts them where they die.
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 from dataclasses import dataclass
@@ -16,12 +17,15 @@ import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from tuner.types import DeviceClass
-from workers.actors import Builder, Measurer
+from workers.actors import CONTROL, Builder, Measurer
 from workers.warm_child import WarmChild
 
 NAMESPACE = "loopwright"
 _OBJECT_STORE_BYTES = 256 * 2**20
 _DETECT_SECONDS = 60.0
+
+
+log = logging.getLogger("loopwright.cluster")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,8 @@ def connect(address: str | None, data_dir: Path) -> None:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     # Metrics and log forwarding would cost cores that are timed.
     os.environ.setdefault("RAY_enable_metrics_collection", "0")
+    # Ray runs its workers at a low priority; a timing must not give way to whatever else runs.
+    os.environ.setdefault("RAY_worker_niceness", "0")
     if address is None:
         _private_token(data_dir)
         ray.init(
@@ -74,14 +80,20 @@ class Cluster:
         self._offers: dict[str, list[Offer]] = {}
 
     def reconcile(self) -> list[Offer]:
-        """Offers of all live nodes; a node that is new gets its actors first. Quick where nothing changed."""
-        alive = {node["NodeID"]: node for node in ray.nodes() if node["Alive"]}
+        """Offers of all live nodes that have CPUs to give; a node that is new gets its actors first.
+
+        A node that is lost on the way is left out, and tried again the next time if it is back.
+        """
+        alive = {node["NodeID"]: node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU")}
         for gone in set(self._offers) - set(alive):
             del self._offers[gone]
-        fresh = [node for node_id, node in alive.items() if node_id not in self._offers]
-        detected = ray.get([_detect.options(**_on(node["NodeID"])).remote() for node in fresh])
-        for node, devices in zip(fresh, detected, strict=True):
-            self._offers[node["NodeID"]] = _equip(node, devices)
+        fresh = {node_id: node for node_id, node in alive.items() if node_id not in self._offers}
+        detecting = {node_id: _detect.options(**_on(node_id)).remote() for node_id in fresh}
+        for node_id, node in fresh.items():
+            try:
+                self._offers[node_id] = _equip(node, ray.get(detecting[node_id]))
+            except ray.exceptions.RayError as error:
+                log.warning("node %s could not be equipped: %s", node["NodeManagerHostname"], error)
         return [offer for offers in self._offers.values() for offer in offers]
 
     def ping(self, offer: Offer, timeout: float) -> bool:
@@ -128,8 +140,13 @@ def _equip(node: dict[str, Any], devices: list[dict[str, Any]]) -> list[Offer]:
     return offers
 
 
+def actor_class(cls: type) -> Any:
+    """A class of `workers.actors` as Ray's."""
+    return ray.remote(concurrency_groups={CONTROL: 1})(cls)
+
+
 def _actor(node_id: str, name: str, cls: type) -> Any:
-    return ray.remote(cls).options(
+    return actor_class(cls).options(
         **_on(node_id),
         name=name,
         namespace=NAMESPACE,

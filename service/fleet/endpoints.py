@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+from typing import TypeVar
 
 from fastapi import APIRouter
 
+from db import InvalidPage
 from loopwright import schemas
-from service.context import LIVE_SECONDS, Ctx
+from service.context import LIVE_SECONDS, Ctx, PageRequest, Paging
 from service.fleet.offers import live_offers
 
 router = APIRouter(tags=["fleet"])
 
+Item = TypeVar("Item")
+
 
 @router.get("/workers")
-def list_workers(ctx: Ctx) -> schemas.Page[schemas.Worker]:
+def list_workers(ctx: Ctx, paging: Paging) -> schemas.Page[schemas.Worker]:
     """Every machine that ever joined, and whether it is there now."""
     items = [
         schemas.Worker(
@@ -30,11 +34,11 @@ def list_workers(ctx: Ctx) -> schemas.Page[schemas.Worker]:
         )
         for worker in ctx.database.workers.all(LIVE_SECONDS)
     ]
-    return schemas.Page(items=items, next_page_token=None)
+    return _page(items, paging)
 
 
 @router.get("/targets")
-def list_targets(ctx: Ctx) -> schemas.Page[schemas.TargetOffer]:
+def list_targets(ctx: Ctx, paging: Paging) -> schemas.Page[schemas.TargetOffer]:
     """What live workers offer; the first is what ``auto`` takes."""
     items = [
         schemas.TargetOffer(
@@ -45,4 +49,15 @@ def list_targets(ctx: Ctx) -> schemas.Page[schemas.TargetOffer]:
         )
         for position, offer in enumerate(live_offers(ctx))
     ]
-    return schemas.Page(items=items, next_page_token=None)
+    return _page(items, paging)
+
+
+def _page(items: list[Item], paging: PageRequest) -> schemas.Page[Item]:
+    """One page of a list that is at hand as a whole; the token is where the next one starts."""
+    start = 0
+    if paging.token is not None:
+        if not paging.token.isdecimal():
+            raise InvalidPage("this is not a token of this list")
+        start = int(paging.token)
+    end = start + paging.size
+    return schemas.Page(items=items[start:end], next_page_token=str(end) if end < len(items) else None)

@@ -97,7 +97,10 @@ class Service:
         """The exit status of the service, once it and all that it ever started are gone."""
         assert self.process is not None
         status = self.process.wait(seconds)
-        wait_for("the end of every process of the service", lambda: not self.note_processes(), seconds)
+        until = time.monotonic() + seconds
+        while left := self.note_processes():
+            assert time.monotonic() < until, f"the service left behind {[_command(process) for process in left]}"
+            time.sleep(0.1)
         self.http.close()
         return status
 

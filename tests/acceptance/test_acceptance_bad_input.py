@@ -87,7 +87,7 @@ BODIES: dict[str, tuple[dict[str, Any], str, str]] = {
     "space of another program": (
         GOOD | {"space": [[[["GetSBlock", [], ["nowhere", "main"], ["b0"]]], []]]},
         "invalid-space",
-        "nowhere",
+        "Cannot find a block",
     ),
 }
 
