@@ -41,7 +41,7 @@ class Jobs:
         A job that came before under the same idempotency key is returned instead. Raises `IdempotencyConflict` if
         that was another request.
         """
-        earlier = self._by_key(new)
+        earlier = self.earlier(new.idempotency_key, new.request_digest)
         if earlier is not None:
             return earlier
         try:
@@ -51,20 +51,21 @@ class Jobs:
                 return self._insert(session, new, tasks)
         except IntegrityError:
             # Two equal requests at once: the other one was first.
-            earlier = self._by_key(new)
+            earlier = self.earlier(new.idempotency_key, new.request_digest)
             if earlier is None:
                 raise
             return earlier
 
-    def _by_key(self, new: NewJob) -> JobView | None:
-        if new.idempotency_key is None:
+    def earlier(self, idempotency_key: str | None, request_digest: str | None) -> JobView | None:
+        """The job that came under this key, if any. Raises `IdempotencyConflict` if that was another request."""
+        if idempotency_key is None:
             return None
         with self._sessions.read() as session:
-            row = session.scalar(select(Job).where(Job.idempotency_key == new.idempotency_key))
+            row = session.scalar(select(Job).where(Job.idempotency_key == idempotency_key))
         if row is None:
             return None
-        if row.request_digest != new.request_digest:
-            raise IdempotencyConflict(new.idempotency_key)
+        if row.request_digest != request_digest:
+            raise IdempotencyConflict(idempotency_key)
         return _view(row)
 
     def _insert(self, session: Session, new: NewJob, tasks: Sequence[TaskSpec]) -> JobView:

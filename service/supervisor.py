@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 
@@ -23,6 +24,7 @@ import httpx
 import psutil
 
 from db import migrate
+from loopwright import schemas
 from loopwright.config import service_file
 from service.settings import Settings, ensure_token
 
@@ -60,10 +62,11 @@ class Supervisor:
             _require_free_port(self._settings)
             migrate.upgrade(self._settings.database)
             ensure_token(self._settings)
+            started_at = datetime.now(UTC)
             try:
                 self._start("controller")
                 self._start("api")
-                self._wait_until_ready()
+                self._wait_until_ready(started_at)
                 with _announced(self.url, self._settings.token_file):
                     yield
             finally:
@@ -101,12 +104,16 @@ class Supervisor:
         )
         log.close()
 
-    def _wait_until_ready(self) -> None:
+    def _wait_until_ready(self, started_at: datetime) -> None:
+        """Until a worker was seen since the start: one that an earlier service left in the database may be gone."""
+        headers = {"Authorization": f"Bearer {ensure_token(self._settings)}"}
         until = time.monotonic() + START_SECONDS
         while time.monotonic() < until:
             self._check()
             with contextlib.suppress(httpx.HTTPError):
-                if httpx.get(f"{self.url}/readyz", timeout=5, trust_env=False).status_code == 200:
+                answer = httpx.get(f"{self.url}/api/v1/workers", headers=headers, timeout=5, trust_env=False)
+                workers = schemas.Page[schemas.Worker].model_validate_json(answer.raise_for_status().content).items
+                if any(worker.last_seen_at >= started_at for worker in workers):
                     return
             time.sleep(_POLL_SECONDS)
         raise ServeError(

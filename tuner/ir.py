@@ -21,7 +21,7 @@ import tvm_ffi
 from tvm.s_tir import Schedule
 from tvm.s_tir import meta_schedule as ms
 from tvm.s_tir.schedule import Trace
-from tvm.target import Target
+from tvm.target import Target, codegen
 
 from tuner.errors import InvalidModule, InvalidTarget, UnsupportedVersion
 from tuner.types import TensorInfo, Workload
@@ -193,7 +193,17 @@ def target_from(text_or_dict: str | dict[str, Any]) -> Target:
         ) from error
     if target.kind.name not in ("llvm", "cuda"):
         raise InvalidTarget(f"target kind {target.kind.name!r} cannot be tuned; use llvm, cuda or auto")
+    cpu = target.attrs.get("mcpu")
+    # LLVM itself would go on with code for any processor.
+    if target.kind.name == "llvm" and cpu and not codegen.llvm_is_valid_cpu(cpu, _triple(target)):
+        raise InvalidTarget(
+            f"LLVM does not know the processor {cpu!r} for {_triple(target)}; use auto, or leave mcpu out"
+        )
     return target
+
+
+def _triple(target: Target) -> str:
+    return str(target.attrs.get("mtriple") or codegen.llvm_get_system_triple())
 
 
 def _options_to_dict(text: str) -> dict[str, Any]:

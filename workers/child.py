@@ -1,9 +1,9 @@
 """The warm child: a program of its own that imports TVM once and forks a fresh process for each request.
 
-Run as ``python -m workers.child REQUESTS REPLIES DIRECTORY MODULE…``; it speaks frames (see `workers.frames`) on the
-two descriptors. A request names a generator function (``module:function``) and its keyword arguments; every value the
+Run as ``python -m workers.child REQUESTS REPLIES MODULE…``; it speaks frames (see `workers.frames`) on the two
+descriptors. A request names a generator function (``module:function``) and its keyword arguments; every value the
 function yields goes back as a frame and starts the deadline anew (see `workers.clock`). A crash, a hang or a kill
-costs the fork, not this program. It ends with its parent, and takes along its forks and the directory.
+costs the fork, not this program. It ends with its parent, and takes along its fork.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _STDERR_TAIL = 2000
 
 
 def main() -> None:
-    requests, replies, directory = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+    requests, replies = int(sys.argv[1]), int(sys.argv[2])
     try:
-        for name in sys.argv[4:]:
+        for name in sys.argv[3:]:
             importlib.import_module(name)
         # What a fork started and left behind becomes ours to end.
         _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1)
@@ -44,16 +44,14 @@ def main() -> None:
         while True:
             while (request := reader.pop()) is None:
                 reader.feed()
-            _serve(request, requests, replies, directory)
+            _serve(request, requests, replies)
     except (Closed, BrokenPipeError):
-        pass  # the parent has gone
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
+        return  # the parent has gone
 
 
-def _serve(request: dict[str, Any], requests: int, replies: int, directory: str) -> None:
+def _serve(request: dict[str, Any], requests: int, replies: int) -> None:
     """Fork, relay what the fork yields, and say how it ended."""
-    scratch = tempfile.mkdtemp(dir=directory)
+    scratch = request["scratch"]
     out, into = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -69,7 +67,7 @@ def _serve(request: dict[str, Any], requests: int, replies: int, directory: str)
         status = _end(pid)
         os.close(out)
         tail = _tail(os.path.join(scratch, "stderr"))
-        shutil.rmtree(scratch, ignore_errors=True)
+        shutil.rmtree(scratch, ignore_errors=True)  # the parent does, too, but it may have gone
     if ending == "closed":
         code = os.waitstatus_to_exitcode(status)
         write_frame(replies, {"end": "crash", "signal": -code if code < 0 else 0, "exit": code, "stderr": tail})

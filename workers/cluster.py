@@ -50,18 +50,28 @@ def connect(address: str | None, data_dir: Path) -> None:
     os.environ.setdefault("RAY_enable_metrics_collection", "0")
     # Ray runs its workers at a low priority; a timing must not give way to whatever else runs.
     os.environ.setdefault("RAY_worker_niceness", "0")
-    if address is None:
-        _private_token(data_dir)
-        ray.init(
-            address="local",
-            namespace=NAMESPACE,
-            include_dashboard=False,
-            log_to_driver=False,
-            object_store_memory=_OBJECT_STORE_BYTES,
-            configure_logging=False,
-        )
-    else:
+    if address is not None:
         ray.init(address=address, namespace=NAMESPACE, log_to_driver=False, configure_logging=False)
+        return
+    _private_token(data_dir)
+    try:
+        _start_local()
+    except RuntimeError as error:
+        # Ray gives its own processes half a minute, which a machine that is busy enough outlasts.
+        log.warning("Ray did not start (%s); trying once more", error)
+        ray.shutdown()
+        _start_local()
+
+
+def _start_local() -> None:
+    ray.init(
+        address="local",
+        namespace=NAMESPACE,
+        include_dashboard=False,
+        log_to_driver=False,
+        object_store_memory=_OBJECT_STORE_BYTES,
+        configure_logging=False,
+    )
 
 
 def _private_token(data_dir: Path) -> None:

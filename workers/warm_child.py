@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import select
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -38,9 +37,12 @@ class ChildCrashed(Exception):
     """The function's process died. ``signal`` is 0 where it exited by itself."""
 
     def __init__(self, signal: int, stderr: str) -> None:
-        super().__init__(f"died by signal {signal}" if signal else "exited without an answer")
+        super().__init__(signal, stderr)
         self.signal = signal
         self.stderr = stderr
+
+    def __str__(self) -> str:
+        return f"died by signal {self.signal}" if self.signal else "exited without an answer"
 
 
 class ChildRaised(Exception):
@@ -84,9 +86,12 @@ class WarmChild:
 
         ``deadline`` (seconds) holds for each value. Raises ChildTimeout, ChildCrashed, ChildRaised.
         """
-        with self._lock:
+        # Made here, because the child may be killed at any moment.
+        scratch = tempfile.TemporaryDirectory(prefix="loopwright-", ignore_cleanup_errors=True)
+        with self._lock, scratch:
             self._ensure()
             request = {
+                "scratch": scratch.name,
                 "function": function,
                 "arguments": arguments,
                 "deadline": deadline,
@@ -129,12 +134,11 @@ class WarmChild:
         if self._process is not None and self._process.poll() is None:
             return
         self._kill()
-        self._directory = tempfile.mkdtemp(prefix="loopwright-")
         child_in, self._requests = os.pipe()
         self._replies, child_out = os.pipe()
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "workers.child", str(child_in), str(child_out), self._directory, *self._preload],
+                [sys.executable, "-m", "workers.child", str(child_in), str(child_out), *self._preload],
                 pass_fds=(child_in, child_out),
                 stdin=subprocess.DEVNULL,
                 cwd=_CHECKOUT,
@@ -172,7 +176,6 @@ class WarmChild:
         if self._process.returncode != 0:
             _kill_family(self._process.pid)
             self._process.wait()
-        shutil.rmtree(self._directory, ignore_errors=True)
         self._process = None
 
 

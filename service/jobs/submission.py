@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
 
 from db.views import JobView, NewJob
 from loopwright import schemas
@@ -14,6 +13,10 @@ from tuner.types import TaskSpec, TensorInfo, Workload
 
 def submit(ctx: Context, request: schemas.SubmitJob, idempotency_key: str | None, tvm_version: str) -> JobView:
     """Store the job as queued, or return the one that came before under the same key. Raises ProblemError."""
+    digest = hashlib.sha256(request.model_dump_json().encode()).hexdigest()
+    earlier = ctx.database.jobs.earlier(idempotency_key, digest)
+    if earlier is not None:
+        return earlier
     device_class = resolve(ctx, request.target)
     parsed = ctx.sandbox.call(
         "tuner.submission:parse",
@@ -47,10 +50,9 @@ def submit(ctx: Context, request: schemas.SubmitJob, idempotency_key: str | None
         space_json=parsed["space_json"],
         force=request.force,
         notes=tuple(parsed["notes"]),
+        idempotency_key=idempotency_key,
+        request_digest=digest,
     )
-    if idempotency_key is not None:
-        digest = hashlib.sha256(request.model_dump_json().encode()).hexdigest()
-        job = replace(job, idempotency_key=idempotency_key, request_digest=digest)
     return ctx.database.jobs.create(job, tasks, tvm_version)
 
 

@@ -20,6 +20,7 @@ from tuner.errors import NoDevice, RaceFailed
 from tuner.ir import module_from_json, target_from, trace_to_json
 from tuner.ports import MeasureRequest, RaceRequest
 from tuner.space.builtin import builtin_space
+from tuner.testing.fleet_contract import FleetContract
 from tuner.testing.memory_ledger import MemoryLedger
 from tuner.tune import TuneRequest, tune
 from tuner.types import Failure, FailureKind, Measured, Outcome, Stage, TaskSpec, Workload
@@ -66,6 +67,10 @@ def start(cluster: Cluster) -> Iterator[Callable[..., str]]:
     yield actor
     for one in started:
         ray.kill(one)
+
+
+class TestRayFleet(FleetContract):
+    """The port's contract, with the fixture ``fleet`` above."""
 
 
 def request(key: str, workload: Workload, trace_json: str | None = None) -> MeasureRequest:

@@ -233,7 +233,7 @@ def test_they_disappear_with_their_parent() -> None:
     parent.stdout.close()
     assert eventually(lambda: not alive(place["pid"]))
     assert eventually(lambda: not alive(place["parent"]))
-    assert eventually(lambda: not Path(place["directory"]).parent.exists())
+    assert eventually(lambda: not Path(place["directory"]).exists())
 
 
 def test_a_stream_that_is_abandoned_leaves_nothing(child: WarmChild) -> None:
@@ -282,9 +282,7 @@ def test_nothing_piles_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     assert works(child)
     warm = [process for process in me.children() if "workers.child" in process.cmdline()]
     assert any(process.children() == [] for process in warm)
-    (directory,) = tmp_path.iterdir()
-    assert list(directory.iterdir()) == []
-    child.close()
     assert list(tmp_path.iterdir()) == []
+    child.close()
     assert me.num_fds() == before
     assert not any(process.status() == psutil.STATUS_ZOMBIE for process in me.children(recursive=True))
