@@ -202,7 +202,7 @@ def test_with_all_actors_lost_there_is_no_device(offer: Offer, start: Callable[.
 
 
 def test_a_measurer_at_work_answers_pings(cluster: Cluster, offer: Offer, start: Callable[..., str]) -> None:
-    measurer = start(Measurer, "cpu", 1, seconds=6.0)
+    measurer = start(Measurer, "cpu", 1, seconds=4.0)
     fleet = RayFleet(offer.device_class.target_json, offer.builders, {measurer: "here"})
     child = warm_child_of(measurer)
     fleet.submit(request("long", programs.hang()))

@@ -254,8 +254,9 @@ def test_the_faster_of_two_device_classes_is_taken(
 
 
 def test_tensorised_traces_find_their_intrinsics_without_loading_all_vendors(
-    service: FakeService, client: loopwright.Client
+    service: FakeService, client: loopwright.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delitem(sys.modules, "tvm.s_tir.tensor_intrin", raising=False)  # another test may have loaded it
     source = MM_RELU[: MM_RELU.index("@I.ir_module")] + TENSORISABLE
     program = frontends.to_module(source)
     instructions = [

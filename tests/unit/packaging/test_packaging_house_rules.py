@@ -14,7 +14,11 @@ import pytest
 ROOT = Path(__file__).parents[3]
 ROOMS = {"db": "db", "loopwright": "client/loopwright", "service": "service", "tuner": "tuner", "workers": "workers"}
 
-MAY_READ_ENVIRONMENT = {"service/settings.py", "client/loopwright/config.py"}
+MAY_READ_ENVIRONMENT = {
+    "service/settings.py",
+    "client/loopwright/config.py",
+    "workers/warm_child.py",  # picks what a child process is given
+}
 HANDED_ON = {"HOME", "PATH"}
 """What a child process is given of its parent's environment: no settings."""
 

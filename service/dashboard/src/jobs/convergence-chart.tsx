@@ -40,7 +40,7 @@ const INK = {
 
 const CROSS = "path://M0 1L1 0L5 4L9 0L10 1L6 5L10 9L9 10L5 6L1 10L0 9L4 5Z";
 
-interface ConvergenceChartProps {
+export interface ConvergenceChartProps {
   curve: Convergence;
   baselineUs: number | null;
   height: number;

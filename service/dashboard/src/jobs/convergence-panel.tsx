@@ -1,17 +1,29 @@
 import { NativeSelect, Skeleton, Text } from "@mantine/core";
-import { useQuery } from "@tanstack/react-query";
-import { lazy, Suspense, useMemo } from "react";
+import { queryOptions, useQuery } from "@tanstack/react-query";
+import { useMemo } from "react";
 import { useSearchParams } from "react-router";
+import { UnreachableError } from "../api/errors";
 import { trialsQuery } from "../api/queries";
 import type { Job, Trial } from "../api/types";
 import { ErrorNotice } from "../components/error-notice";
 import { Panel } from "../components/panel";
 import { formatLatency, formatSpeedup, plural } from "../format/units";
 import { convergence, mergeTrials } from "./convergence";
+import type { ConvergenceChartProps } from "./convergence-chart";
 import { costliestTask } from "./summary";
 
-const ConvergenceChart = lazy(() => import("./convergence-chart"));
 const HEIGHT = 320;
+
+// Loaded as a query, not with React's `lazy`: that remembers a failure for good and takes the whole page down with it.
+const chartQuery = queryOptions({
+  queryKey: ["code", "convergence-chart"],
+  queryFn: () =>
+    import("./convergence-chart").catch(() => {
+      throw new UnreachableError();
+    }),
+  staleTime: Number.POSITIVE_INFINITY,
+  gcTime: Number.POSITIVE_INFINITY,
+});
 
 interface ConvergencePanelProps {
   job: Job;
@@ -64,11 +76,16 @@ export function ConvergencePanel({ job, streamed }: ConvergencePanelProps) {
               : "No trial yet. The curve starts with the first one."}
           </Text>
         ) : (
-          <Suspense fallback={<Skeleton height={HEIGHT} />}>
-            <ConvergenceChart curve={curve} baselineUs={task.baseline_us} height={HEIGHT} summary={summary} />
-          </Suspense>
+          <Plot curve={curve} baselineUs={task.baseline_us} height={HEIGHT} summary={summary} />
         )}
       </div>
     </Panel>
   );
+}
+
+function Plot(props: ConvergenceChartProps) {
+  const { data, error, refetch } = useQuery(chartQuery);
+  if (data) return <data.default {...props} />;
+  if (error) return <ErrorNotice error={error} onRetry={refetch} />;
+  return <Skeleton height={props.height} />;
 }
