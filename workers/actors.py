@@ -10,6 +10,7 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
+import psutil
 import ray
 
 from tuner.types import FailureKind, Stage
@@ -21,6 +22,7 @@ BUILD_SECONDS = 60.0
 MEASURE_SECONDS = 30.0
 RACE_SECONDS = 300.0
 _BUILD_MEMORY = 6 * 2**30
+_MEASURE_MEMORY = psutil.virtual_memory().total // 4 * 3
 _SIGKILL = 9
 _LAST_LINES = 600
 
@@ -92,6 +94,8 @@ class Measurer:
             [backend],
             # TVM halves the cores it sees for hyper-threads that a virtual machine does not show.
             {"TVM_NUM_THREADS": str(threads), "OMP_NUM_THREADS": str(threads)},
+            # CUDA maps far more than it uses.
+            memory_bytes=_MEASURE_MEMORY if self._kind == "llvm" else 0,
         )
         self._child.start()
 

@@ -6,12 +6,12 @@ from types import TracebackType
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
 from loopwright import schemas
-from loopwright.units import latency, ratio
+from loopwright.units import latency, plural, ratio
 
 
 class ProgressView:
@@ -22,11 +22,11 @@ class ProgressView:
             SpinnerColumn(finished_text=" "),
             TextColumn("{task.description}", markup=False),
             BarColumn(),
-            MofNCompleteColumn(),
+            TextColumn("{task.fields[count]}", markup=False),
             TimeElapsedColumn(),
             TextColumn("{task.fields[note]}", markup=False),
         )
-        self._job = self._bar.add_task("", note="")
+        self._job = self._bar.add_task("", count="", note="")
         self._tasks: list[schemas.Task] = []
         console = console or Console(stderr=True)
         self._live = Live(console=console, get_renderable=self._render, refresh_per_second=8) if enabled else None
@@ -45,14 +45,18 @@ class ProgressView:
     def show(self, job: schemas.Job) -> None:
         failed = f", {job.progress.failed} failed" if job.progress.failed else ""
         self._tasks = job.tasks
+        finished = job.state in schemas.FINISHED
+        done, total = job.progress.trials, job.progress.total
         self._bar.update(
             self._job,
             description=job.name,
-            completed=job.progress.trials,
-            total=job.progress.total,
+            # A finished job fills its bar, also where the database's answer or "good enough" made trials needless.
+            completed=1 if finished else done,
+            total=1 if finished else total,
+            count=plural(done, "trial") if finished else f"{done}/{total}",
             note=f"{job.state}{failed}",
         )
-        if job.state in schemas.FINISHED:
+        if finished:
             self._bar.stop_task(self._job)
 
     def _render(self) -> RenderableType:
@@ -61,7 +65,7 @@ class ProgressView:
         table.add_column(no_wrap=True, justify="right")
         table.add_column(no_wrap=True)
         for task in self._tasks:
-            table.add_row(Text(task.name), f"{task.trials} trial{'' if task.trials == 1 else 's'}", _gain(task))
+            table.add_row(Text(task.name), plural(task.trials, "trial"), _gain(task))
         return Group(self._bar, table)
 
 
@@ -69,4 +73,5 @@ def _gain(task: schemas.Task) -> str:
     if task.best_us is None:
         return task.state
     speedup = f" ({ratio(task.speedup)})" if task.speedup is not None else ""
-    return f"{latency(task.best_us)}{speedup}{', certified' if task.certified else ''}"
+    origin = ", from the database" if task.answered_from == "database" else ""
+    return f"{latency(task.best_us)}{speedup}{', certified' if task.certified else ''}{origin}"

@@ -21,6 +21,11 @@ def ratio(value: float | None) -> str:
     return "-" if value is None else f"{value:.{_decimals(value)}f}x"
 
 
+def plural(count: int, noun: str) -> str:
+    """``1 trial``, ``2 trials``."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 def _three_digits(value: float, unit: str) -> str:
     return f"{value:.{_decimals(value)}f} {unit}"
 
