@@ -20,6 +20,7 @@ import tvm
 from tvm.s_tir import Schedule, TensorIntrin
 from tvm.s_tir import meta_schedule as ms
 from tvm.s_tir.schedule import Trace
+from tvm.target import Target
 
 from db.json_pair import RECORDS, WORKLOADS
 from tuner import ir
@@ -137,7 +138,7 @@ def _record(line: str, known: dict[int, Workload]) -> dict[str, Any]:
     target = ir.target_from(target_fields)
     return {
         "workload_hash": known[position].hash,
-        "trace_json": _replayed(ir.module_from_json(known[position].module_json), trace, target.kind.name),
+        "trace_json": _replayed(ir.module_from_json(known[position].module_json), trace, target),
         "run_secs": samples,
         "target_json": ir.canonical_target(target),
     }
@@ -154,14 +155,14 @@ def _samples(run_secs: Any) -> list[float]:
     return samples
 
 
-def _replayed(mod: tvm.IRModule, trace: Any, target_kind: str) -> str:
+def _replayed(mod: tvm.IRModule, trace: Any, target: Target) -> str:
     """The trace as TVM writes it after a replay, which must take all its decisions as they are.
 
     Foreign intrinsics are held back by their names, and what the replayed program calls must come from them alone:
     a trace can bring expressions of its own (in index maps, say).
     """
     check_trace(trace, "the trace", also=frozenset({"Tensorize"}))
-    brought = _intrinsic_findings(trace, target_kind)
+    brought = _intrinsic_findings(trace, target)
     # Unlike the search's, this schedule says why a step fails; rendering the program would take too long even here.
     schedule = Schedule(mod, seed=1, debug_mask="none", error_render_level="fast")
     try:
@@ -176,15 +177,16 @@ def _replayed(mod: tvm.IRModule, trace: Any, target_kind: str) -> str:
     return trace_json
 
 
-def _intrinsic_findings(trace: Any, target_kind: str) -> set[str]:
+def _intrinsic_findings(trace: Any, target: Target) -> set[str]:
     """What the tensor intrinsics that a trace names call. Raises InvalidSpace for one that TVM does not ship."""
     names = [attributes[0] if attributes else None for kind, _, attributes, _ in trace[0] if kind == "Tensorize"]
     if names:
-        ir.load_intrinsics(target_kind)
+        ir.load_intrinsics(target)
     findings: set[str] = set()
     for name in names:
         intrinsic = TensorIntrin.get(name, allow_missing=True) if isinstance(name, str) else None
         if intrinsic is None:
-            raise InvalidSpace(f"the trace tensorizes with {name!r}, which is no intrinsic of TVM for {target_kind}")
+            kind = target.kind.name
+            raise InvalidSpace(f"the trace tensorizes with {name!r}, which is no intrinsic of TVM for {kind}")
         findings.update(check_callouts(intrinsic.impl))
     return findings

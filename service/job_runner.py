@@ -12,7 +12,6 @@ from db.views import AnsweredFrom, ClaimedJob, TaskView
 from service.answers import answer_known, finish, open_tasks
 from service.ledger import DatabaseLedger, budget_per_task
 from tuner import errors
-from tuner.tune import TuneRequest, tune
 from tuner.types import TaskSpec, Workload
 from workers.fleet import RayFleet
 
@@ -79,6 +78,9 @@ class JobRunner:
         builders: Sequence[str],
         measurers: dict[str, str],
     ) -> None:
+        # Here, not above: the controller, which only places runners, is spared TVM and XGBoost.
+        from tuner.tune import TuneRequest, tune
+
         job = claimed.job
         share = budget_per_task(job.max_trials, total)
         request = TuneRequest(

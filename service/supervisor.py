@@ -108,14 +108,15 @@ class Supervisor:
         """Until a worker was seen since the start: one that an earlier service left in the database may be gone."""
         headers = {"Authorization": f"Bearer {ensure_token(self._settings)}"}
         until = time.monotonic() + START_SECONDS
-        while time.monotonic() < until:
-            self._check()
-            with contextlib.suppress(httpx.HTTPError):
-                answer = httpx.get(f"{self.url}/api/v1/workers", headers=headers, timeout=5, trust_env=False)
-                workers = schemas.Page[schemas.Worker].model_validate_json(answer.raise_for_status().content).items
-                if any(worker.last_seen_at >= started_at for worker in workers):
-                    return
-            time.sleep(_POLL_SECONDS)
+        with httpx.Client(base_url=self.url, headers=headers, timeout=5, trust_env=False) as client:
+            while time.monotonic() < until:
+                self._check()
+                with contextlib.suppress(httpx.HTTPError):
+                    answer = client.get("/api/v1/workers")
+                    workers = schemas.Page[schemas.Worker].model_validate_json(answer.raise_for_status().content).items
+                    if any(worker.last_seen_at >= started_at for worker in workers):
+                        return
+                time.sleep(_POLL_SECONDS)
         raise ServeError(
             f"the service was not ready within {START_SECONDS:.0f} s; see the logs in {self._settings.data_dir}"
         )

@@ -9,7 +9,9 @@ import ast
 import hashlib
 import importlib
 import importlib.metadata
+import inspect
 import json
+import os
 import sys
 import types
 from pathlib import Path
@@ -41,20 +43,26 @@ def check_versions() -> None:
         raise UnsupportedVersion(f"Loopwright needs {wanted}, but {found} is installed; install the locked versions")
 
 
-def load_intrinsics(target_kind: str) -> None:
+def load_intrinsics(target: Target) -> None:
     """Register the tensor intrinsics that the target's rules look up.
 
-    TVM's own package imports those of every vendor, which takes over ten seconds; only the needed
-    submodules are loaded, beneath a package object that stands in for it. Idempotent.
+    TVM's own package imports those of every vendor, which takes over ten seconds; only the target's
+    submodule is loaded, beneath a package object that stands in for it. Idempotent.
     """
     name = "tvm.s_tir.tensor_intrin"
     if name not in sys.modules:
         package = types.ModuleType(name)
         package.__path__ = [str(Path(tvm.s_tir.__file__).parent / "tensor_intrin")]
         sys.modules[name] = package
-    wanted = ("cuda",) if target_kind == "cuda" else ("dot_product_common", "x86", "arm_cpu")
-    for module in wanted:
-        importlib.import_module(f"{name}.{module}")
+    if target.kind.name == "cuda":
+        module = "cuda"
+    else:
+        module = "arm_cpu" if _triple(target).startswith(("aarch64", "arm")) else "x86"
+    # TVM inspects the stack for each intrinsic; for frames of the import system, which have no file, `inspect` would
+    # go through all modules each time: of cuda's that takes ten seconds instead of three.
+    for frozen in ("importlib._bootstrap", "importlib._bootstrap_external"):
+        inspect.modulesbyfile.setdefault(os.path.abspath(f"<frozen {frozen}>"), frozen)
+    importlib.import_module(f"{name}.{module}")
 
 
 _ASSUMED: dict[str, dict[str, Any]] = {
@@ -66,7 +74,7 @@ _ASSUMED: dict[str, dict[str, Any]] = {
 
 def tune_context(mod: tvm.IRModule, target: Target, space: Any, seed: int) -> ms.TuneContext:
     """A TuneContext on one thread (the host's other cores belong to builders); ``seed`` in [1, 2^31-1]."""
-    load_intrinsics(target.kind.name)
+    load_intrinsics(target)
     if any(key not in target.attrs for key in _ASSUMED[target.kind.name]):
         target = Target(_ASSUMED[target.kind.name] | json.loads(canonical_target(target)))
     return ms.TuneContext(mod=mod, target=target, space_generator=space, rand_state=seed, num_threads=1)

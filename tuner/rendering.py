@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,7 +19,7 @@ def scripts(module_json: str, trace_json: str | None, target_json: str) -> Itera
     if trace_json is None:
         yield {"before": before, "after": before}
         return
-    ir.load_intrinsics(json.loads(target_json)["kind"])
+    ir.load_intrinsics(ir.target_from(target_json))
     yield {"before": before, "after": ir.script(ir.apply_trace_json(mod, trace_json).mod)}
 
 
@@ -32,7 +31,7 @@ def apply(module_json: str, target_json: str, traces: dict[str, str | None]) -> 
     """
     mod = ir.module_from_json(module_json)
     target = ir.target_from(target_json)
-    ir.load_intrinsics(target.kind.name)
+    ir.load_intrinsics(target)
     if has_relax(mod):
         with target:
             mod = relax.get_pipeline("zero")(mod)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import tvm
+from tvm.target import Target
 
 from tuner import ir
 from workers import cuda, host_lock
@@ -20,7 +21,7 @@ from workers.clock import Clock
 FUNCTION = "main"
 
 # In the warm child, once, instead of in every fork. Those of cuda take seconds: only builders beside a GPU load them.
-ir.load_intrinsics("llvm")
+ir.load_intrinsics(Target("llvm"))
 
 
 def build(module_json: str, trace_json: str | None, target_json: str) -> Iterator[dict[str, Any] | Clock]:
@@ -37,7 +38,7 @@ def _build(module_json: str, trace_json: str | None, target_json: str) -> dict[s
     on_cuda = target.kind.name == "cuda"
     mod = ir.module_from_json(module_json)
     if trace_json is not None:
-        ir.load_intrinsics(target.kind.name)
+        ir.load_intrinsics(target)
         mod = ir.apply_trace_json(mod, trace_json).mod
     elif on_cuda:
         mod = cuda.default_schedule(mod, target)

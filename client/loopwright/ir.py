@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import importlib
 import importlib.metadata
+import inspect
 import json
+import os
 import sys
 import types
 from pathlib import Path
@@ -133,7 +135,7 @@ def schedule_with(trace: list[Any], mod: Any, target: Any) -> Any:
     """The Schedule of ``mod`` (one function, ``main``) with a trace ``[instructions, decisions]`` applied."""
     tvm = require_tvm()
     if any(instruction[0] == "Tensorize" for instruction in trace[0]):
-        _load_intrinsics(str(target.kind.name))
+        _load_intrinsics(target)
     schedule = tvm.s_tir.Schedule(mod, debug_mask="none", error_render_level="none")
     tvm.s_tir.schedule.Trace.apply_json_to_schedule(trace, schedule)
     return schedule
@@ -157,12 +159,16 @@ def _plain(value: Any) -> Any:
     return value.value
 
 
-def _load_intrinsics(target_kind: str) -> None:
+def _load_intrinsics(target: Any) -> None:
     """Register the tensor intrinsics that traces for the target may name.
 
-    Importing TVM's package of them parses those of every vendor, which takes over ten seconds. Only the needed
-    submodules are imported, beneath a stand-in that is taken away again, so that the real package can still load.
+    Importing TVM's package of them parses those of every vendor, which takes over ten seconds. Only the target's
+    submodule is imported, beneath a stand-in that is taken away again, so that the real package can still load.
     """
+    # TVM inspects the stack for each intrinsic; for frames of the import system, which have no file, `inspect` would
+    # go through all modules each time: of cuda's that takes ten seconds instead of three.
+    for frozen in ("importlib._bootstrap", "importlib._bootstrap_external"):
+        inspect.modulesbyfile.setdefault(os.path.abspath(f"<frozen {frozen}>"), frozen)
     name = "tvm.s_tir.tensor_intrin"
     stand_in = None
     if name not in sys.modules:
@@ -170,8 +176,14 @@ def _load_intrinsics(target_kind: str) -> None:
         stand_in.__path__ = [str(Path(sys.modules["tvm.s_tir"].__file__ or "").parent / "tensor_intrin")]
         sys.modules[name] = stand_in
     try:
-        for module in ("cuda",) if target_kind == "cuda" else ("dot_product_common", "x86", "arm_cpu"):
-            importlib.import_module(f"{name}.{module}")
+        importlib.import_module(f"{name}.{_vendor(target)}")
     finally:
         if stand_in is not None:
             del sys.modules[name]
+
+
+def _vendor(target: Any) -> str:
+    if target.kind.name == "cuda":
+        return "cuda"
+    triple = str(target.attrs.get("mtriple") or require_tvm().target.codegen.llvm_get_system_triple())
+    return "arm_cpu" if triple.startswith(("aarch64", "arm")) else "x86"

@@ -10,6 +10,7 @@ import pytest
 import tvm
 import tvm_ffi
 from tvm.s_tir import Schedule
+from tvm.target import Target
 
 from db.json_pair import pack, unpack
 from tests.unit.db_json import stock
@@ -20,7 +21,7 @@ MM_RELU, DOT = stock.module(stock.MM_RELU), stock.module(stock.DOT)
 
 
 def _tensorized() -> Schedule:
-    ir.load_intrinsics("llvm")
+    ir.load_intrinsics(Target("llvm"))
     schedule = Schedule(DOT)
     block = schedule.get_sblock("C")
     loop, _ = schedule.get_loops(block)
