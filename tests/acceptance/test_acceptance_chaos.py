@@ -23,7 +23,7 @@ ROLES = {
 }
 
 
-def _check(service: Service, job: dict[str, Any], killed_at: datetime) -> None:
+def _check(service: Service, job: dict[str, Any], killed_at: datetime, budget: int = TRIALS) -> None:
     assert job["state"] == "succeeded", job
     assert all(task["certified"] for task in job["tasks"])
     assert datetime.fromisoformat(job["finished_at"]) > killed_at, "the job was over before the kill"
@@ -34,7 +34,7 @@ def _check(service: Service, job: dict[str, Any], killed_at: datetime) -> None:
             "WHERE tasks.job_id = ?",
             [job["id"]],
         ).fetchone()
-    assert counted == (TRIALS + 1, TRIALS + 1)
+    assert counted == (budget + 1, budget + 1)
 
 
 def _kill(process: psutil.Process) -> datetime:
@@ -42,23 +42,34 @@ def _kill(process: psutil.Process) -> datetime:
     return datetime.now(UTC)
 
 
-@pytest.mark.parametrize("role", ["api", "controller", pytest.param("supervisor", marks=pytest.mark.long)])
-def test_killed_service_goes_on_after_a_start(mortal_service: Service, role: str) -> None:
-    """The service ends as a whole, leaves no process behind, and a new one finishes the job."""
+def test_killed_service_goes_on_after_a_start(mortal_service: Service) -> None:
+    """The service ends as a whole, leaves no process behind, and a new one goes on with the job; twice with one job."""
+    service = mortal_service
+    service.start()
+    job_id = service.submit(product(128, 96), trials=3 * TRIALS, force=True)
+    done = 0
+    for role in ("api", "controller"):
+        done = service.in_the_middle(job_id, trials=done + 3)["progress"]["trials"]
+        (victim,) = service.find(*ROLES[role])
+        killed_at = _kill(victim)
+        assert service.ended() != 0
+        assert f"the {role} process ended" in (service.folder / "stderr").read_text()
+        service.start()
+    _check(service, service.finished(job_id), killed_at, budget=3 * TRIALS)
+
+
+@pytest.mark.long
+def test_killed_supervisor_goes_on_after_a_start(mortal_service: Service) -> None:
+    """Nobody is left to end the others in order; a start at once must do all the same."""
     service = mortal_service
     if not service.running():
         service.start()
     job_id = service.submit(product(128, 96), trials=TRIALS, force=True)
     service.in_the_middle(job_id)
-    (victim,) = service.find(*ROLES[role])
+    (victim,) = service.find(*ROLES["supervisor"])
     killed_at = _kill(victim)
-    if role == "supervisor":
-        # Nobody is left to end the others in order; a start at once must do all the same.
-        assert service.process is not None
-        service.process.wait()
-    else:
-        assert service.ended() != 0
-        assert f"the {role} process ended" in (service.folder / "stderr").read_text()
+    assert service.process is not None
+    service.process.wait()
     service.start()
     _check(service, service.finished(job_id), killed_at)
 

@@ -157,22 +157,14 @@ def test_colours_are_ones_choice(page: Page) -> None:
     expect(page.get_by_role("button", name="Use light colours")).to_be_visible()
 
 
-def test_a_stopped_service_is_missed_and_found_again(
-    fresh_page: Page, watched: Watched, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_a_stopped_service_is_missed_and_found_again(page: Page, service: Service, watched: Watched) -> None:
     watched.expected += ["ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED_ENCODING", "503 (Service Unavailable)"]
-    own = Service(tmp_path_factory.mktemp("away"))
-    try:
-        own.start()
-        job_id = own.submit(program(40), name="interrupted", trials=200)
-        sign_in(fresh_page, own)
-        fresh_page.goto(f"{own.url}/jobs/{job_id}")
-        own.in_the_middle(job_id)
-        own.stop()
-        expect(fresh_page.get_by_text("Connection lost, retrying")).to_be_visible()
-        own.start()
-        expect(fresh_page.get_by_text("Connection lost, retrying")).to_have_count(0)
-        cancel(fresh_page)
-        expect(fresh_page.get_by_text("cancelled").first).to_be_visible()
-    finally:
-        own.destroy()
+    job_id = service.submit(program(40), name="interrupted", trials=200)
+    page.goto(f"{service.url}/jobs/{job_id}")
+    service.in_the_middle(job_id)
+    service.stop()
+    expect(page.get_by_text("Connection lost, retrying")).to_be_visible()
+    service.start()
+    expect(page.get_by_text("Connection lost, retrying")).to_have_count(0)
+    cancel(page)
+    expect(page.get_by_text("cancelled").first).to_be_visible()
