@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from sqlalchemy import func, select, update
+from sqlalchemy.orm import aliased
 
 from db.columns import new_id
 from db.engine import Sessions
@@ -17,6 +19,7 @@ from db.paging import Keyset, Page
 from db.views import TrialView
 from tuner.types import Failure, FailureKind, MeasureCandidate, Measured, Origin, Outcome, Stage, Trial
 
+_PER_RELATIVE = 4
 _UNFINISHED = ("proposed", "leased", "built")
 
 _BY_POSITION = Keyset("trials", Task.position, TrialRow.number)
@@ -34,6 +37,12 @@ def _outcome(row: TrialRow) -> Outcome | None:
         stage, kind = Stage(row.failure_stage or ""), FailureKind(row.failure_kind or "")
         return Failure(stage, kind, row.failure_message or "", row.worker)
     return None
+
+
+def _distance(one: list[Any], other: list[Any]) -> float:
+    """How far two workloads of a family are apart: the sum of |log| of their extents' ratios."""
+    extents = zip(*([extent for shape, _ in args for extent in shape] for args in (one, other)), strict=True)
+    return sum(abs(math.log(max(a, 1) / max(b, 1))) for a, b in extents)
 
 
 def _view(row: TrialRow) -> TrialView:
@@ -138,6 +147,32 @@ class Trials:
         wanted = select(TrialRow).where(TrialRow.task_id == task_id).order_by(TrialRow.number)
         with self._sessions.read() as session:
             return [_trial(row) for row in session.scalars(wanted)]
+
+    def relatives(self, workload_hash: str, device_class_id: str, most: int = 16) -> list[str]:
+        """Traces of the fastest trials of other workloads of the family on the device class, nearest shapes first.
+
+        At most ``most``, and at most `_PER_RELATIVE` of one workload.
+        """
+        own = aliased(Workload)
+        place = func.row_number().over(partition_by=TrialRow.workload_hash, order_by=TrialRow.median)
+        ranked = (
+            select(TrialRow.trace_json, Workload.hash, Workload.args, own.args.label("own_args"), place.label("place"))
+            .join(Workload, TrialRow.workload_hash == Workload.hash)
+            .join(own, (own.family == Workload.family) & (own.tvm_version == TrialRow.tvm_version))
+            .where(
+                own.hash == workload_hash,
+                own.family != "",
+                Workload.hash != workload_hash,
+                TrialRow.device_class_id == device_class_id,
+                TrialRow.median.is_not(None),
+                TrialRow.trace_json.is_not(None),
+            )
+            .subquery()
+        )
+        with self._sessions.read() as session:
+            found = session.execute(select(ranked).where(ranked.c.place <= _PER_RELATIVE)).all()
+        found = sorted(found, key=lambda row: (_distance(row.args, row.own_args), row.hash, row.place))
+        return [row.trace_json for row in found[:most]]
 
     def page(self, job_id: str, page_size: int = 50, page_token: str | None = None) -> Page[TrialView]:
         """The trials of a job by task and number; raises `InvalidPage`."""

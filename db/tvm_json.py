@@ -64,9 +64,9 @@ def export(workloads: list[dict[str, Any]], records: list[dict[str, Any]]) -> It
 def read(workload_text: str, record_text: str) -> Iterator[dict[str, Any]]:
     """Yield ``{"workloads": […], "records": […], "errors": […]}``: what can be taken, and why the rest cannot.
 
-    A workload is ``{"hash", "name", "module_json", "script", "args": [[shape, dtype], …]}``; equal ones stand once. A
-    record is ``{"workload_hash", "trace_json", "run_secs", "target_json"}``; its trace was replayed on its workload. An
-    error is ``"database_tuning_record.json line 7: …"``. Never raises on account of the texts.
+    A workload is ``{"hash", "family", "name", "module_json", "script", "args": [[shape, dtype], …]}``; equal ones
+    stand once. A record is ``{"workload_hash", "trace_json", "run_secs", "target_json"}``; its trace was replayed on
+    its workload. An error is ``"database_tuning_record.json line 7: …"``. Never raises on account of the texts.
     """
     errors: list[str] = []
     known = dict(_take(WORKLOADS, workload_text, _workload, errors))
@@ -76,6 +76,7 @@ def read(workload_text: str, record_text: str) -> Iterator[dict[str, Any]]:
         "workloads": [
             {
                 "hash": workload.hash,
+                "family": workload.family,
                 "name": workload.name,
                 "module_json": workload.module_json,
                 "script": workload.script,

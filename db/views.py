@@ -152,6 +152,7 @@ class WorkloadView:
     """A workload without its texts; ``records`` counts its measured trials."""
 
     hash: str
+    family: str
     name: str
     args: tuple[TensorInfo, ...]
     tvm_version: str

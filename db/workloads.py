@@ -27,10 +27,11 @@ _RECORDS = (
 
 
 def put_workloads(session: Session, sessions: Sessions, workloads: Iterable[Workload], tvm_version: str) -> None:
-    """Store workloads; one that another TVM version wrote gets its texts renewed, since those are bound to it."""
+    """Store workloads; one that another TVM version wrote, or a release that knew no families, is renewed."""
     # Sorted, so that two transactions take the row locks in the same order.
     for workload in sorted(workloads, key=lambda workload: workload.hash):
         texts = {
+            "family": workload.family,
             "name": workload.name,
             "module_json": workload.module_json,
             "script": workload.script,
@@ -40,14 +41,16 @@ def put_workloads(session: Session, sessions: Sessions, workloads: Iterable[Work
         statement = insert(session, WorkloadRow).values(hash=workload.hash, created_at=sessions.now(), **texts)
         session.execute(
             statement.on_conflict_do_update(
-                index_elements=["hash"], set_=texts, where=WorkloadRow.tvm_version != tvm_version
+                index_elements=["hash"],
+                set_=texts,
+                where=(WorkloadRow.tvm_version != tvm_version) | (WorkloadRow.family == ""),
             )
         )
 
 
 def _view(row: WorkloadRow, records: int) -> WorkloadView:
     args = tuple(TensorInfo(tuple(shape), dtype) for shape, dtype in row.args)
-    return WorkloadView(row.hash, row.name, args, row.tvm_version, row.created_at, records)
+    return WorkloadView(row.hash, row.family, row.name, args, row.tvm_version, row.created_at, records)
 
 
 def get_workload(session: Session, workload_hash: str) -> WorkloadDetail:
@@ -66,7 +69,7 @@ class Workloads:
         self._sessions = sessions
 
     def put(self, workloads: Iterable[Workload], tvm_version: str) -> None:
-        """Store workloads; one that is there changes only if another TVM version wrote it."""
+        """Store workloads; one that is there changes only if another version wrote it."""
         with self._sessions.write() as session:
             put_workloads(session, self._sessions, workloads, tvm_version)
 

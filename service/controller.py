@@ -26,6 +26,8 @@ from workers.cluster import Cluster, Offer, connect
 
 _POLL_SECONDS = 0.1
 _HEARTBEAT_SECONDS = 5.0
+_JOBS_PER_RUNNER = 50
+"""After so many a loop's process is replaced: whatever it has piled up goes with it."""
 MAX_ATTEMPTS = 10
 """Claims of one job. A restart of the service costs one; a job that kills its loop must not be claimed for ever."""
 
@@ -33,9 +35,17 @@ log = logging.getLogger("loopwright.controller")
 
 
 @dataclass(slots=True)
+class _Runner:
+    """The actor of a loop, and how many jobs it has been given."""
+
+    actor: Any
+    jobs: int = 0
+
+
+@dataclass(slots=True)
 class _Running:
     claimed: ClaimedJob
-    actor: Any
+    runner: _Runner
 
 
 class Controller:
@@ -45,18 +55,21 @@ class Controller:
         self._cluster = cluster
         self._offers: list[Offer] = []
         self._running: dict[Any, _Running] = {}
+        self._spare: _Runner | None = None
         self._waiting: list[ClaimedJob] = []
         self._next_heartbeat = 0.0
 
     def run(self, stop: threading.Event) -> None:
         """Work until told to stop; jobs in flight go back to the queue then."""
+        self._heartbeat()
+        self._spare = self._new_runner()
         while not stop.is_set():
             self._heartbeat()
             self._absorb()
             if not self._claim():
                 stop.wait(_POLL_SECONDS)
-        for running in self._running.values():
-            ray.kill(running.actor)
+        for runner in filter(None, [self._spare, *(running.runner for running in self._running.values())]):
+            ray.kill(runner.actor)
         for claimed in [*self._waiting, *(running.claimed for running in self._running.values())]:
             self._db.jobs.release(claimed.job.id, claimed.lease_token)
 
@@ -119,10 +132,14 @@ class Controller:
             # The workers left after the job was accepted. It is held until one comes back.
             self._waiting.append(claimed)
             return
-        actor = ray.remote(JobRunner).options(num_cpus=1, max_restarts=0).remote(self._settings.database)
+        runner, self._spare = self._spare or self._new_runner(), None
+        runner.jobs += 1
         builders = sorted({name for offer in offers for name in offer.builders})
         measurers = {offer.measurer: f"{offer.host}/{offer.device}" for offer in offers}
-        self._running[actor.run.remote(claimed, builders, measurers)] = _Running(claimed, actor)
+        self._running[runner.actor.run.remote(claimed, builders, measurers)] = _Running(claimed, runner)
+
+    def _new_runner(self) -> _Runner:
+        return _Runner(ray.remote(JobRunner).options(num_cpus=1, max_restarts=0).remote(self._settings.database))
 
     def _absorb(self) -> None:
         """Take note of loops that ended; what a dead one left is put back into the queue."""
@@ -136,9 +153,14 @@ class Controller:
             except ray.exceptions.RayError as error:
                 log.warning("the loop of job %s died: %s", running.claimed.job.id, error)
                 self._db.jobs.release(running.claimed.job.id, running.claimed.lease_token)
+                ray.kill(running.runner.actor)
+                continue
+            log.info("job %s: %s", running.claimed.job.id, outcome)
+            if self._spare is None and running.runner.jobs < _JOBS_PER_RUNNER:
+                # A new one would spend seconds on loading TVM and XGBoost.
+                self._spare = running.runner
             else:
-                log.info("job %s: %s", running.claimed.job.id, outcome)
-            ray.kill(running.actor)
+                ray.kill(running.runner.actor)
 
 
 def same_machine(offered: DeviceClass, wanted: DeviceClass) -> bool:

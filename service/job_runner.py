@@ -21,9 +21,12 @@ _JOIN_POLL_SECONDS = 0.5
 
 
 class JobRunner:
-    """Runs one claimed job to its end, renewing its lease. Made by Ray; talks to nobody but database and fleet."""
+    """Runs claimed jobs to their end, one at a time. Made by Ray; talks to nobody but database and fleet."""
 
     def __init__(self, database_url: str) -> None:
+        # Here and in `_tune`, not above: the controller, which only places runners, is spared TVM and XGBoost.
+        import tuner.tune  # noqa: F401
+
         self._db = Database(database_url)
 
     def run(self, claimed: ClaimedJob, builders: Sequence[str], measurers: dict[str, str]) -> str:
@@ -78,13 +81,12 @@ class JobRunner:
         builders: Sequence[str],
         measurers: dict[str, str],
     ) -> None:
-        # Here, not above: the controller, which only places runners, is spared TVM and XGBoost.
         from tuner.tune import TuneRequest, tune
 
         job = claimed.job
         share = budget_per_task(job.max_trials, total)
         request = TuneRequest(
-            tasks=[self._spec(task) for task in tasks],
+            tasks=[self._spec(task, claimed) for task in tasks],
             target_json=job.target_json,
             space=None if claimed.inputs.space_json is None else json.loads(claimed.inputs.space_json),
             # Tasks that other jobs answer leave their share of the trials unused.
@@ -95,11 +97,17 @@ class JobRunner:
         fleet = RayFleet(job.target_json, builders, measurers)
         tune(request, fleet, DatabaseLedger(self._db, claimed, tasks, share))
 
-    def _spec(self, task: TaskView) -> TaskSpec:
+    def _spec(self, task: TaskView, claimed: ClaimedJob) -> TaskSpec:
         found = self._db.workloads.get(task.workload_hash)
         summary = found.summary
-        workload = Workload(summary.hash, task.name, found.module_json, found.script, summary.args)
-        return TaskSpec(workload, task.weight)
+        workload = Workload(summary.hash, summary.family, task.name, found.module_json, found.script, summary.args)
+        # A user's own space makes other choices than those that relatives were found in.
+        relatives = (
+            self._db.trials.relatives(task.workload_hash, claimed.job.device_class_id)
+            if claimed.inputs.space_json is None
+            else []
+        )
+        return TaskSpec(workload, task.weight, tuple(relatives))
 
     def _keep_lease(self, claimed: ClaimedJob, stop: threading.Event) -> None:
         """Renew until told to stop. A lease that is lost shows at the next write, which ends the run."""

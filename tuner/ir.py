@@ -12,6 +12,7 @@ import importlib.metadata
 import inspect
 import json
 import os
+import re
 import sys
 import types
 from pathlib import Path
@@ -112,6 +113,16 @@ def digest(mod: tvm.IRModule) -> str:
     Raises:
         InvalidModule: the function is nested so deeply that its printed form cannot be parsed.
     """
+    return hashlib.sha256(_canonical(mod)).hexdigest()[:32]
+
+
+def family(mod: tvm.IRModule) -> str:
+    """Name of a workload's relatives: as `digest`, but with all whole numbers left out, so that shapes do not count."""
+    return hashlib.sha256(re.sub(rb"(?<![\w.])\d+(?![\w.])", b"#", _canonical(mod))).hexdigest()[:32]
+
+
+def _canonical(mod: tvm.IRModule) -> bytes:
+    """The printed form with canonical variable names and without comments."""
     printed = script(mod)
     try:
         tree = ast.parse(printed)
@@ -120,8 +131,7 @@ def digest(mod: tvm.IRModule) -> str:
     lines = [line.encode() for line in printed.splitlines()]
     for line, start, stop, name in reversed(_canonical_names(tree)):
         lines[line] = lines[line][:start] + name + lines[line][stop:]
-    code = b"\n".join(line for line in lines if not line.lstrip().startswith(b"#"))
-    return hashlib.sha256(code).hexdigest()[:32]
+    return b"\n".join(line for line in lines if not line.lstrip().startswith(b"#"))
 
 
 def _canonical_names(tree: ast.Module) -> list[tuple[int, int, int, bytes]]:
@@ -172,6 +182,7 @@ def workload(func: tvm.tirx.PrimFunc, name: str) -> Workload:
     mod = wrap(func)
     return Workload(
         hash=digest(mod),
+        family=family(mod),
         name=name,
         module_json=module_to_json(mod),
         script=script(mod),

@@ -64,6 +64,7 @@ def parse(
         "tasks": [
             {
                 "hash": task.workload.hash,
+                "family": task.workload.family,
                 "name": task.workload.name,
                 "module_json": task.workload.module_json,
                 "script": task.workload.script,

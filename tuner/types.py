@@ -38,6 +38,7 @@ class Origin(enum.StrEnum):
     RANDOM = "random"
     MUTATION = "mutation"
     CROSSOVER = "crossover"
+    TRANSFER = "transfer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +53,13 @@ class TensorInfo:
 class Workload:
     """One schedulable function.
 
-    ``hash`` is the digest of its normalised form, ``module_json`` an IRModule whose only function is
-    ``main`` (TVM's JSON, bound to the TVM version), ``script`` its TVMScript for people.
+    ``hash`` is the digest of its normalised form, ``family`` that of the form without its whole numbers,
+    ``module_json`` an IRModule whose only function is ``main`` (TVM's JSON, bound to the TVM version), ``script`` its
+    TVMScript for people.
     """
 
     hash: str
+    family: str
     name: str
     module_json: str
     script: str
@@ -65,10 +68,14 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class TaskSpec:
-    """A workload within a module, with the number of times the module calls it."""
+    """A workload within a module, with the number of times the module calls it.
+
+    ``relatives`` are traces (JSON) that were fast for other workloads of its family, the most promising first.
+    """
 
     workload: Workload
     weight: int
+    relatives: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,7 +123,7 @@ class Trial(Wire):
     """Order within the task, from 1; 0 is the baseline."""
     state: TrialState
     origin: str
-    """Where the candidate came from: baseline, random, mutation, crossover, space."""
+    """Where it came from: baseline, random, mutation, crossover, transfer (from a related workload), import."""
     predicted: float | None
     median_us: float | None
     failure_kind: FailureKind | None

@@ -30,6 +30,7 @@ def submit(ctx: Context, request: schemas.SubmitJob, idempotency_key: str | None
         TaskSpec(
             Workload(
                 hash=task["hash"],
+                family=task["family"],
                 name=task["name"],
                 module_json=task["module_json"],
                 script=task["script"],

@@ -49,6 +49,7 @@ def import_tar(ctx: Context, body: bytes) -> schemas.ImportReport:
     workloads = [
         Workload(
             hash=item["hash"],
+            family=item["family"],
             name=item["name"],
             module_json=item["module_json"],
             script=item["script"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Sequence
 
 import numpy as np
 from tvm.s_tir import Schedule
@@ -14,6 +15,7 @@ from tuner.cost_model.model import CostModel, Sample
 from tuner.search.crossover import crossover
 from tuner.search.individual import Individual
 from tuner.search.mutation import mutate
+from tuner.search.transfer import adapt
 from tuner.space.design_space import DesignSpace
 from tuner.types import Failure, FailureKind, MeasureCandidate, Measured, Origin, Outcome
 
@@ -33,11 +35,19 @@ _REFUSED = 512
 class EvolutionarySearch:
     """Proposes candidates of one task and learns from their outcomes. Deterministic for a given ``rng``."""
 
-    def __init__(self, name: str, space: DesignSpace, model: CostModel, rng: np.random.Generator) -> None:
+    def __init__(
+        self,
+        name: str,
+        space: DesignSpace,
+        model: CostModel,
+        rng: np.random.Generator,
+        relatives: Sequence[str] = (),
+    ) -> None:
         self._name = name
         self._space = space
         self._model = model
         self._rng = rng
+        self._relatives = list(relatives)
         self._proposed: set[int] = set()
         self._features: dict[str, Features] = {}
         self._individuals: dict[str, Individual] = {}
@@ -47,7 +57,10 @@ class EvolutionarySearch:
         """Up to ``count`` programs that were not proposed before; fewer only where the space is exhausted."""
         self._model.fit()
         explore = count if not self._model.ready else max(1, round(count * _RANDOM_SHARE))
-        chosen = self._ranked(count - explore) if explore < count else []
+        # What relatives teach comes before everything else, but never without something random beside it.
+        chosen = self._transferred(count - max(1, round(count * _RANDOM_SHARE)))
+        if (wanted := count - explore - len(chosen)) > 0:
+            chosen += self._ranked(wanted)
         chosen += [(individual, None) for individual in self._sample(count - len(chosen))]
         candidates: list[MeasureCandidate] = []
         features = extract(self._space.context, [individual.schedule for individual, _ in chosen])
@@ -78,6 +91,14 @@ class EvolutionarySearch:
         self._proposed.add(individual.program)
         self._individuals[candidate.hash] = individual
         self._features[candidate.hash] = rows
+
+    def _transferred(self, count: int) -> list[tuple[Individual, float | None]]:
+        """Up to ``count`` programs adapted from those of relatives, each relative's trace being used once."""
+        found: dict[int, Individual] = {}
+        while self._relatives and len(found) < count:
+            self._add(found, adapt(self._space, self._relatives.pop(0), self._rng))
+        self._proposed.update(found)
+        return [(individual, None) for individual in found.values()]
 
     def _sample(self, count: int) -> list[Individual]:
         """Up to ``count`` new programs, decisions drawn at random from traces drawn at random."""

@@ -55,7 +55,10 @@ class World:
     )
 
     def workload(self, hash: str = "w0") -> Workload:
-        return Workload(hash, f"name_{hash}", "{}", f"# {hash}", (TensorInfo((1, 784), "float32"),))
+        """``family-extent``, or just a hash."""
+        family, _, extent = hash.partition("-")
+        args = (TensorInfo((1, int(extent or 784)), "float32"),)
+        return Workload(hash, family, f"name_{hash}", "{}", f"# {hash}", args)
 
     def job(self, *hashes: str, **fields: object) -> JobView:
         """A queued job with one task a workload."""

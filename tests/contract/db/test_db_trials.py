@@ -199,3 +199,16 @@ def test_any_message_of_a_crash_can_be_stored(world, messages):
     printable = [message for message in messages if not set(message) & UNSTORABLE]
     assert [text for text, message in zip(stored, messages, strict=True) if message in printable] == printable
     assert [event.data["failure_message"] for event in events if event.type == "trial"] == stored
+
+
+def test_relatives_are_the_fastest_of_the_family_nearest_shapes_first(world):
+    world.measured(0.5, 0.1, 0.3, 0.2, 0.4, hash="mm-256")
+    world.measured(0.2, hash="mm-100")
+    world.measured(0.2, hash="other-128")
+    world.job("mm-128")
+    # The fastest four of the nearer one, and never the baseline.
+    assert world.db.trials.relatives("mm-128", world.device_class.id) == ["[0]", "[1]", "[3]", "[2]", "[4]"]
+    assert world.db.trials.relatives("mm-128", world.device_class.id, most=2) == ["[0]", "[1]"]
+    assert world.db.trials.relatives("mm-100", world.device_class.id) == ["[1]", "[3]", "[2]", "[4]"]
+    assert world.db.trials.relatives("mm-128", "another machine") == []
+    assert world.db.trials.relatives("nobody", world.device_class.id) == []
