@@ -6,6 +6,7 @@ from sqlalchemy import text
 
 from db.certificates import Certificates
 from db.columns import Clock, utc_now
+from db.cost_models import CostModels
 from db.counts import Counts, count
 from db.devices import Devices
 from db.engine import Sessions, create_engine
@@ -33,6 +34,7 @@ class Database:
         self.records = Records(self._sessions)
         self.certificates = Certificates(self._sessions)
         self.workloads = Workloads(self._sessions)
+        self.cost_models = CostModels(self._sessions)
         self.devices = Devices(self._sessions)
         self.workers = Workers(self._sessions)
         self.events = Events(self._sessions)

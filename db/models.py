@@ -190,6 +190,8 @@ class Trial(Base):
     parent: Mapped[str | None]
     worker: Mapped[str | None]
     seed: Mapped[int | None]
+    features: Mapped[bytes | None] = mapped_column(deferred=True)
+    """What the cost model sees of it; none for baselines and imported records."""
     tvm_version: Mapped[str]
     created_at: Mapped[datetime]
     started_at: Mapped[datetime | None]
@@ -240,6 +242,19 @@ class Certificate(Base):
     created_at: Mapped[datetime]
 
     __table_args__ = (Index(None, "workload_hash", "device_class_id", "best_median"),)
+
+
+class CostModel(Base):
+    """The base model of a device class, in XGBoost's UBJSON; ``samples`` of ``workloads`` is what it was trained on."""
+
+    __tablename__ = "cost_models"
+
+    device_class_id: Mapped[str] = mapped_column(ForeignKey("device_classes.id"), primary_key=True)
+    tvm_version: Mapped[str]
+    model: Mapped[bytes]
+    samples: Mapped[int]
+    workloads: Mapped[int]
+    created_at: Mapped[datetime]
 
 
 class Event(Base):

@@ -87,6 +87,7 @@ class Trials:
                         lease_token=lease_token,
                         predicted=candidate.predicted,
                         parent=candidate.parent,
+                        features=candidate.features,
                         seed=seed,
                         tvm_version=tvm_version,
                         created_at=now,

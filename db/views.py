@@ -235,6 +235,15 @@ class RecordDetail:
 
 
 @dataclass(frozen=True, slots=True)
+class FeatureSample:
+    """A finished trial as a cost model learns it; ``median`` in seconds, None where it failed."""
+
+    workload_hash: str
+    features: bytes
+    median: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class ImportedRecord:
     """A measurement made elsewhere; ``trace_json`` is TVM's ``[instructions, decisions]``, ``run_secs`` not empty."""
 

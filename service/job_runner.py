@@ -13,6 +13,7 @@ from service.answers import answer_known, finish, open_tasks
 from service.ledger import DatabaseLedger, budget_per_task
 from tuner import errors
 from tuner.types import TaskSpec, Workload
+from workers import host_lock
 from workers.fleet import RayFleet
 
 LEASE_SECONDS = 30.0
@@ -60,6 +61,8 @@ class JobRunner:
             self._db.jobs.finish(job.id, claimed.lease_token, "cancelled")
             return "cancelled"
         finish(self._db, claimed)
+        if any(task.answered_from == "search" for task in self._db.tasks.of_job(job.id)):
+            self._train_base(job.device_class_id)
         return "done"
 
     def _take(self, claimed: ClaimedJob, task: TaskView, total: int) -> bool:
@@ -81,6 +84,7 @@ class JobRunner:
         builders: Sequence[str],
         measurers: dict[str, str],
     ) -> None:
+        from tuner.ir import TVM_VERSION
         from tuner.tune import TuneRequest, tune
 
         job = claimed.job
@@ -93,6 +97,7 @@ class JobRunner:
             max_trials=job.max_trials if len(tasks) == total else share * len(tasks),
             max_seconds=seconds,
             seed=job.seed,
+            base_model=self._db.cost_models.get(job.device_class_id, TVM_VERSION),
         )
         fleet = RayFleet(job.target_json, builders, measurers)
         tune(request, fleet, DatabaseLedger(self._db, claimed, tasks, share))
@@ -108,6 +113,21 @@ class JobRunner:
             else []
         )
         return TaskSpec(workload, task.weight, tuple(relatives))
+
+    def _train_base(self, device_class_id: str) -> None:
+        """Train the device class's base model anew, if it is due: what the next jobs start from."""
+        from tuner.cost_model.features import from_bytes
+        from tuner.cost_model.model import Sample, train_base
+        from tuner.ir import TVM_VERSION
+
+        if not self._db.cost_models.due(device_class_id, TVM_VERSION):
+            return
+        found = self._db.cost_models.samples(device_class_id, TVM_VERSION)
+        samples = [Sample(sample.workload_hash, from_bytes(sample.features), sample.median) for sample in found]
+        with host_lock.busy():
+            model = train_base(samples, seed=0)
+        workloads = len({sample.group for sample in samples})
+        self._db.cost_models.put(device_class_id, TVM_VERSION, model, len(samples), workloads)
 
     def _keep_lease(self, claimed: ClaimedJob, stop: threading.Event) -> None:
         """Renew until told to stop. A lease that is lost shows at the next write, which ends the run."""

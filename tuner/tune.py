@@ -30,7 +30,8 @@ _POLL_SECONDS = 0.5
 class TuneRequest:
     """What to tune: tasks, the target's JSON, the user's traces (None: built-in space) and the limits.
 
-    ``max_trials`` counts search trials of all tasks (baselines do not count); ``max_seconds`` is what is left.
+    ``max_trials`` counts search trials of all tasks (baselines do not count); ``max_seconds`` is what is left;
+    ``base_model`` is the device class's (`tuner.cost_model.model.train_base`), None where there is none yet.
     """
 
     tasks: Sequence[TaskSpec]
@@ -39,6 +40,7 @@ class TuneRequest:
     max_trials: int
     max_seconds: float | None
     seed: int
+    base_model: bytes | None = None
 
 
 @dataclass(slots=True)
@@ -70,7 +72,7 @@ class _Loop:
         self._clock = clock
         self._until = None if request.max_seconds is None else clock() + request.max_seconds
         self._in_flight: dict[str, tuple[int, Trial]] = {}
-        self._model = CostModel(request.seed)
+        self._model = CostModel(request.seed, request.base_model)
         self._runs: list[_TaskRun] = []
 
     def run(self) -> None:

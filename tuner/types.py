@@ -107,13 +107,15 @@ class MeasureCandidate:
     """A trace proposed for measuring.
 
     ``trace_json`` is TVM's ``[instructions, decisions]`` as text, or None for the baseline;
-    ``predicted`` the cost model's score (higher is faster; no unit); ``parent`` the hash of the candidate it came from.
+    ``predicted`` the cost model's score (higher is faster; no unit); ``parent`` the hash of the candidate it came from;
+    ``features`` what the cost model sees of it (`tuner.cost_model.features.to_bytes`), kept to train base models.
     """
 
     trace_json: str | None
     origin: Origin
     predicted: float | None = None
     parent: str | None = None
+    features: bytes | None = field(default=None, repr=False, compare=False)
 
     @property
     def hash(self) -> str:

@@ -83,10 +83,10 @@ def race(client: Client, target: dict[str, Any], work_dir: Path) -> dict[str, An
     tvm.get_global_func("runtime.config_threadpool")(1, target["num-cores"])
     real_target = tvm.target.Target(target)
     database = ms.database.JSONDatabase(work_dir=str(work_dir))
-    stock_module = ms.tir_integration.compile_tir(database, product(), real_target)
+    tuned = ms.tir_integration.compile_tir(database, product(), real_target)
     modules = {
         "loopwright": client.compile(product(), target)["main"],
-        "stock": tvm.compile(stock_module, target=real_target)["main"],
+        "stock": tvm.compile(tuned.mod, target=real_target)["main"],
     }
     rng = np.random.default_rng(0)
     arguments = [tvm.runtime.tensor(rng.standard_normal((SIZE, SIZE), dtype=np.float32)) for _ in range(3)]

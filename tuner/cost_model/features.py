@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,6 +16,8 @@ FEATURES = 164
 Features = npt.NDArray[np.float32]
 """One program: float32 [stores, 164]."""
 
+_NUMBER = np.dtype("<f4")
+
 _extractor = ms.feature_extractor.PerStoreFeature()
 
 
@@ -24,3 +27,13 @@ def extract(context: ms.TuneContext, schedules: Sequence[Schedule]) -> list[Feat
         return []
     candidates = [ms.MeasureCandidate(schedule, []) for schedule in schedules]
     return [tensor.numpy().astype(np.float32) for tensor in _extractor.extract_from(context, candidates)]
+
+
+def to_bytes(features: Features) -> bytes:
+    """For storing: little-endian float32, row by row, compressed."""
+    return zlib.compress(features.astype(_NUMBER).tobytes())
+
+
+def from_bytes(data: bytes) -> Features:
+    """What `to_bytes` wrote."""
+    return np.frombuffer(zlib.decompress(data), _NUMBER).reshape(-1, FEATURES).astype(np.float32)

@@ -4,6 +4,10 @@ A program's score is the sum of the scores of its stores, as in Ansor and MetaSc
 trained on order, not on value: RankNet's pairwise logistic loss (Burges et al., ICML 2005) within each workload,
 each pair weighted by how far apart the two latencies are. A program that failed to build or run ranks below all
 that ran, so failures teach, too.
+
+A base model, trained on all that a device class has seen, ranks from the first trial on; a job's own model then learns
+what the base gets wrong (as XGBoost's ``base_margin``). A base that orders the job's own trials no better than chance
+is dropped.
 """
 
 from __future__ import annotations
@@ -18,9 +22,13 @@ import xgboost as xgb
 from tuner.cost_model.features import Features
 
 WARM_UP = 16
-"""Samples before the model ranks at all; fewer fit noise."""
+"""Samples before the job's own model ranks at all; fewer fit noise."""
+
+BASE_TRUST = 0.6
+"""Share of the job's pairs that a base must order rightly, once there are `WARM_UP` samples; chance is 0.5."""
 
 _ROUNDS = 40
+_BASE_ROUNDS = 120
 _MAX_GROUP = 512
 """Pairs grow with the square of a workload's samples: the newest this many are used."""
 
@@ -47,11 +55,20 @@ class Sample:
     latency: float | None
 
 
-class CostModel:
-    """Scores candidates; higher is faster. Only the order of scores within a workload has a meaning."""
+def train_base(samples: Sequence[Sample], seed: int) -> bytes:
+    """A base model in XGBoost's UBJSON, from samples of at least one workload. Equal samples and seed, equal bytes."""
+    return bytes(_train(samples, seed, _BASE_ROUNDS).save_raw("ubj"))
 
-    def __init__(self, seed: int) -> None:
+
+class CostModel:
+    """Scores candidates; higher is faster. Only the order of scores within a workload has a meaning.
+
+    ``base`` is what `train_base` returned for the device class, or None.
+    """
+
+    def __init__(self, seed: int, base: bytes | None = None) -> None:
         self._seed = seed
+        self._base = None if base is None else xgb.Booster({"nthread": 1}, model_file=bytearray(base))
         self._samples: list[Sample] = []
         self._booster: xgb.Booster | None = None
         self._fitted = 0
@@ -61,30 +78,60 @@ class CostModel:
 
     @property
     def ready(self) -> bool:
-        return self._booster is not None
+        return self._booster is not None or self._base is not None
 
     def fit(self) -> None:
         """Train anew on all samples, if there are enough and any is new."""
         if len(self._samples) < WARM_UP or len(self._samples) == self._fitted:
             return
-        groups: dict[str, list[Sample]] = {}
-        for sample in self._samples:
-            groups.setdefault(sample.group, []).append(sample)
-        chosen = [members[-_MAX_GROUP:] for members in groups.values()]
-        rows, owner = _pack([sample.features for members in chosen for sample in members])
-        objective = _PairwiseOrder(chosen, owner)
-        self._booster = xgb.train(
-            {**_PARAMETERS, "seed": self._seed}, xgb.DMatrix(rows), num_boost_round=_ROUNDS, obj=objective
-        )
+        if self._base is not None and self._base_agreement() < BASE_TRUST:
+            self._base = None
+        self._booster = _train(self._samples, self._seed, _ROUNDS, self._base)
         self._fitted = len(self._samples)
 
     def predict(self, features: Sequence[Features]) -> npt.NDArray[np.float64]:
         """Scores, float64 [programs]; zeros before the model is ready."""
-        if self._booster is None or not features:
+        if not self.ready or not features:
             return np.zeros(len(features))
         rows, owner = _pack(features)
-        per_store = self._booster.inplace_predict(rows)
+        per_store = np.zeros(len(rows))
+        for booster in (self._base, self._booster):
+            if booster is not None:
+                per_store += booster.inplace_predict(rows)
         return np.bincount(owner, weights=per_store, minlength=len(features)).astype(np.float64)
+
+    def _base_agreement(self) -> float:
+        """Share of the samples' pairs, weighted by how far they are apart, that the base orders rightly."""
+        assert self._base is not None
+        right = total = 0.0
+        for members in _groups(self._samples):
+            rows, owner = _pack([sample.features for sample in members])
+            scores = np.bincount(owner, weights=self._base.inplace_predict(rows), minlength=len(members))
+            weights = _pair_weights(members)
+            right += float(weights[scores[:, None] > scores[None, :]].sum())
+            total += float(weights.sum())
+        return right / total if total > 0 else 1.0
+
+
+def _groups(samples: Sequence[Sample]) -> list[list[Sample]]:
+    """Samples by workload, the newest of each."""
+    groups: dict[str, list[Sample]] = {}
+    for sample in samples:
+        groups.setdefault(sample.group, []).append(sample)
+    return [members[-_MAX_GROUP:] for members in groups.values()]
+
+
+def _train(samples: Sequence[Sample], seed: int, rounds: int, base: xgb.Booster | None = None) -> xgb.Booster:
+    """A booster of the samples' order, on top of ``base`` if there is one."""
+    groups = _groups(samples)
+    rows, owner = _pack([sample.features for members in groups for sample in members])
+    margin = None if base is None else base.inplace_predict(rows)
+    return xgb.train(
+        {**_PARAMETERS, "seed": seed},
+        xgb.DMatrix(rows, base_margin=margin),
+        num_boost_round=rounds,
+        obj=_PairwiseOrder(groups, owner),
+    )
 
 
 def _pack(features: Sequence[Features]) -> tuple[Features, npt.NDArray[np.intp]]:

@@ -10,7 +10,7 @@ from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import Trace
 
 from tuner import ir
-from tuner.cost_model.features import Features, extract
+from tuner.cost_model.features import Features, extract, to_bytes
 from tuner.cost_model.model import CostModel, Sample
 from tuner.search.crossover import crossover
 from tuner.search.individual import Individual
@@ -65,7 +65,7 @@ class EvolutionarySearch:
         candidates: list[MeasureCandidate] = []
         features = extract(self._space.context, [individual.schedule for individual, _ in chosen])
         for (individual, score), rows in zip(chosen, features, strict=True):
-            candidate = individual.candidate(score)
+            candidate = individual.candidate(score, to_bytes(rows))
             self._remember(candidate, individual, rows)
             candidates.append(candidate)
         return candidates

@@ -33,6 +33,6 @@ class Individual:
         decisions = dict(trace.decisions)
         return Trace(trace.insts, {inst: decisions[inst] for inst in sampling_instructions(trace) if inst in decisions})
 
-    def candidate(self, predicted: float | None) -> MeasureCandidate:
+    def candidate(self, predicted: float | None, features: bytes) -> MeasureCandidate:
         """As a value for the ledger. The whole trace goes along, so that builders need no post-processors."""
-        return MeasureCandidate(ir.trace_to_json(self.schedule.trace), self.origin, predicted, self.parent)
+        return MeasureCandidate(ir.trace_to_json(self.schedule.trace), self.origin, predicted, self.parent, features)

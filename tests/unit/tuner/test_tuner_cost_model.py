@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
-from tuner.cost_model.features import FEATURES, Features
-from tuner.cost_model.model import WARM_UP, CostModel, Sample
+from tuner.cost_model.features import FEATURES, Features, from_bytes, to_bytes
+from tuner.cost_model.model import WARM_UP, CostModel, Sample, train_base
 
 
 def _programs(count: int, seed: int) -> list[Features]:
@@ -138,3 +140,56 @@ def test_it_learns_on_from_new_samples_only() -> None:
     model.observe(Sample("g", unseen[0], 1e-9))
     model.fit()
     assert (model.predict(unseen) != before).any()
+
+
+def _base(latency: Callable[[Features], float], groups: int = 4) -> bytes:
+    samples = [
+        Sample(f"other {group}", features, latency(features))
+        for group in range(groups)
+        for features in _programs(60, seed=10 + group)
+    ]
+    return train_base(samples, seed=0)
+
+
+def test_a_base_ranks_from_the_first_trial() -> None:
+    model = CostModel(0, _base(_latency))
+    assert model.ready
+    assert _agreement(model) > 0.85
+
+
+def test_a_base_and_few_samples_are_better_than_either() -> None:
+    """The workload at hand is a little different: the base is right about most, and its own samples about the rest."""
+
+    def here(features: Features) -> float:
+        return _latency(features) + 1e-3 * float(features[:, 20].sum())
+
+    alone, helped = CostModel(0), CostModel(0, _base(_latency))
+    for features in _programs(24, seed=1):
+        for model in (alone, helped):
+            model.observe(Sample("g", features, here(features)))
+    unseen = _programs(200, seed=2)
+    before = _order_agreement(helped.predict(unseen), [here(f) for f in unseen])
+    for model in (alone, helped):
+        model.fit()
+    scores = [_order_agreement(model.predict(unseen), [here(f) for f in unseen]) for model in (alone, helped)]
+    assert scores[1] > max(scores[0], before)
+
+
+def test_a_base_that_is_wrong_is_dropped() -> None:
+    """Once there are trials to tell, the model is what it would be without a base."""
+    misled, alone = CostModel(0, _base(lambda features: 1e-6 / _latency(features))), CostModel(0)
+    for features in _programs(40, seed=1):
+        for model in (misled, alone):
+            model.observe(Sample("g", features, _latency(features)))
+    for model in (misled, alone):
+        model.fit()
+    np.testing.assert_array_equal(misled.predict(_programs(9, seed=2)), alone.predict(_programs(9, seed=2)))
+
+
+def test_equal_samples_make_equal_bases() -> None:
+    assert _base(_latency) == _base(_latency)
+
+
+def test_features_survive_storing() -> None:
+    for features in _programs(5, seed=3):
+        np.testing.assert_array_equal(from_bytes(to_bytes(features)), features)
