@@ -48,7 +48,7 @@ class Workload(Base):
 
     hash: Mapped[str] = mapped_column(primary_key=True)
     family: Mapped[str] = mapped_column(server_default="", index=True)
-    """What it shares with workloads that differ only in their shapes; empty where an older release stored it."""
+    """What it shares with workloads that differ in their shapes only; empty where an older release stored it."""
     name: Mapped[str]
     module_json: Mapped[str] = mapped_column(deferred=True)
     script: Mapped[str] = mapped_column(deferred=True)

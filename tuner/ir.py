@@ -12,7 +12,6 @@ import importlib.metadata
 import inspect
 import json
 import os
-import re
 import sys
 import types
 from pathlib import Path
@@ -113,16 +112,6 @@ def digest(mod: tvm.IRModule) -> str:
     Raises:
         InvalidModule: the function is nested so deeply that its printed form cannot be parsed.
     """
-    return hashlib.sha256(_canonical(mod)).hexdigest()[:32]
-
-
-def family(mod: tvm.IRModule) -> str:
-    """Name of a workload's relatives: as `digest`, but with all whole numbers left out, so that shapes do not count."""
-    return hashlib.sha256(re.sub(rb"(?<![\w.])\d+(?![\w.])", b"#", _canonical(mod))).hexdigest()[:32]
-
-
-def _canonical(mod: tvm.IRModule) -> bytes:
-    """The printed form with canonical variable names and without comments."""
     printed = script(mod)
     try:
         tree = ast.parse(printed)
@@ -131,7 +120,23 @@ def _canonical(mod: tvm.IRModule) -> bytes:
     lines = [line.encode() for line in printed.splitlines()]
     for line, start, stop, name in reversed(_canonical_names(tree)):
         lines[line] = lines[line][:start] + name + lines[line][stop:]
-    return b"\n".join(line for line in lines if not line.lstrip().startswith(b"#"))
+    code = b"\n".join(line for line in lines if not line.lstrip().startswith(b"#"))
+    return hashlib.sha256(code).hexdigest()[:32]
+
+
+def family(mod: tvm.IRModule) -> str:
+    """Name that a workload shares with those that differ in shapes, strides and padding only, 32 hex digits.
+
+    Of its blocks it takes the names and the kinds of their axes, of its buffers ranks and dtypes: as much as a trace
+    depends on.
+    """
+    blocks: list[tvm.s_tir.SBlock] = []
+    tvm_ffi.structural_walk(mod["main"].body, (tvm.s_tir.SBlock, blocks.append), order="post")
+    structure = [
+        [[str(block.name_hint), [int(axis.iter_type) for axis in block.iter_vars]] for block in blocks],
+        [[len(info.shape), info.dtype] for info in tensor_args(mod["main"])],
+    ]
+    return hashlib.sha256(json.dumps(structure).encode()).hexdigest()[:32]
 
 
 def _canonical_names(tree: ast.Module) -> list[tuple[int, int, int, bytes]]:

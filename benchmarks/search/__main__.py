@@ -15,18 +15,21 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 import ray
 
-from benchmarks.search.run_record import Run
+from benchmarks.search.run_record import RUNS, Run
+from benchmarks.search.teachers import shuffle, teach
 from benchmarks.search.workloads import WORKLOADS
 from workers.cluster import Cluster, Offer, connect
 
 ROOT = Path(__file__).resolve().parents[2]
-RUNS = ROOT / "docs" / "benchmarks" / "search" / "runs"
+TEACHERS = ROOT / "benchmarks" / "search" / "teachers.db"
+SHUFFLED = TEACHERS.with_name("teachers-shuffled.db")
 TRIALS = 128
-SEEDS = {"A": 2, "A1": 3, "R": 3, "C": 3}
+SEEDS = {"A": 2, "A1": 3, "R": 3, "C": 3, "W": 3, "X": 3, "S": 1}
 
 
 def main() -> None:
@@ -39,6 +42,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="loopwright-bench-") as scratch:
         connect(None, Path(scratch))
         offer = next(offer for offer in Cluster().reconcile() if offer.device == "cpu")
+        if {"W", "X", "S"} & set(options.arms):
+            teach(f"sqlite:///{TEACHERS}", offer.device_class, offer.builders, offer.measurer)
+            shuffle(TEACHERS, SHUFFLED)
         for run in plan(options.workloads, options.arms):
             if time.monotonic() > until:
                 print("time is up; start again to go on")
@@ -60,12 +66,14 @@ def plan(workloads: list[str], arms: list[str]) -> list[Run]:
 
 
 def execute(run: Run, offer: Offer) -> None:
-    target = offer.device_class.target_json
     module = "stock" if run.arm in ("A", "A1") else "ours"
     command = [sys.executable, "-m", f"benchmarks.search.{module}", run.arm, run.workload, str(run.seed), str(TRIALS)]
-    command += [target, str(RUNS)]
-    if module == "ours":
-        command += [ray.get_runtime_context().gcs_address, json.dumps(offer.builders), offer.measurer]
+    if module == "stock":
+        command += [offer.device_class.target_json, str(RUNS)]
+    else:
+        command += [json.dumps(asdict(offer.device_class)), str(RUNS), ray.get_runtime_context().gcs_address]
+        command += [json.dumps(offer.builders), offer.measurer]
+        command += [f"sqlite:///{SHUFFLED if run.arm == 'S' else TEACHERS}"]
     started = time.monotonic()
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     print(f"{run.file_name}: {time.monotonic() - started:.0f} s, status {done.returncode}", flush=True)

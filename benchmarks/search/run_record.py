@@ -6,6 +6,8 @@ import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+RUNS = Path(__file__).resolve().parents[2] / "docs" / "benchmarks" / "search" / "runs"
+
 
 @dataclass(slots=True)
 class Incumbent:

@@ -1,7 +1,7 @@
 """Transfer: fast programs of related workloads, adapted to this one's extents as the first to be tried.
 
-Workloads are related where they are the same function but for the whole numbers in it (`tuner.ir.family`): then their
-design spaces make the same choices in the same order, and a decision found for one is a good guess for the other.
+Workloads are related where they differ in shapes, strides or padding only (`tuner.ir.family`): then their design spaces
+make the same choices in the same order, and a decision found for one is a good guess for the other.
 """
 
 from __future__ import annotations

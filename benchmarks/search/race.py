@@ -1,0 +1,159 @@
+"""The closing session: every program that was ever the best of a run, and PyTorch's operator, timed anew together.
+
+    .venv/bin/python -m benchmarks.search.race [--workloads GMM-128 …]
+
+For each workload its programs run in rounds, in a new random order each round, so that drift of the machine meets all
+alike. Results go to docs/benchmarks/search/race.json, workload by workload; one whose runs have not changed is skipped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import hashlib
+import json
+import statistics
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from benchmarks.search.run_record import RUNS, Run, load
+from benchmarks.search.workloads import WORKLOADS
+from tuner import ir
+from workers import host_lock
+from workers.arguments import device_of, draw, infos, to_device
+from workers.build import FUNCTION
+from workers.build import load as load_artifact
+from workers.clock import Clock
+from workers.measure import sample
+from workers.warm_child import WarmChild
+
+RACE = RUNS.parent / "race.json"
+PYTORCH = "pytorch"
+ROUNDS = 9
+_SAMPLE_SECONDS = 0.01
+_SLOW = 3.0
+"""A program this many times slower than the fastest keeps its first sample only: it is nobody's final answer."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.search.race")
+    parser.add_argument("--workloads", nargs="*", choices=list(WORKLOADS), default=list(WORKLOADS))
+    options = parser.parse_args()
+    known: dict[str, Any] = json.loads(RACE.read_text()) if RACE.exists() else {}
+    for workload in options.workloads:
+        programs = incumbents(workload)
+        if not programs or set(programs) <= set(known.get(workload, {}).get("seconds", {})):
+            continue
+        known[workload] = race(workload, programs)
+        RACE.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
+        print(f"{workload}: {len(programs)} programs", flush=True)
+
+
+def name_of(trace_json: str) -> str:
+    return hashlib.sha256(trace_json.encode()).hexdigest()[:12]
+
+
+def incumbents(workload: str) -> dict[str, str]:
+    """Traces by name: whatever was the best so far at some moment of some run."""
+    runs: list[Run] = [load(path) for path in sorted(RUNS.glob(f"{workload}.*.json"))]
+    return {name_of(entry.trace_json): entry.trace_json for run in runs for entry in run.incumbents}
+
+
+def race(workload: str, programs: dict[str, str]) -> dict[str, Any]:
+    """Median seconds a call for each program, and PyTorch's; the rounds' samples of each run's last program."""
+    found = ir.workload(WORKLOADS[workload](), workload)
+    target_json = next(device["target_json"] for device in detect_devices() if device["device"] == "cpu")
+    threads = json.loads(target_json)["num-cores"]
+    environment = {"TVM_NUM_THREADS": "1"}
+    builders = [WarmChild(["workers.build"], environment) for _ in range(threads)]
+    with ThreadPoolExecutor(threads) as pool:
+
+        def build(position: int, trace_json: str) -> dict[str, Any]:
+            arguments = {"module_json": found.module_json, "trace_json": trace_json, "target_json": target_json}
+            return dict(builders[position % threads].call("workers.build:build", arguments, 60.0))
+
+        artifacts = dict(zip(programs, pool.map(build, range(len(programs)), programs.values()), strict=True))
+    for builder in builders:
+        builder.close()
+    args = [[list(info.shape), info.dtype] for info in found.args]
+    outputs = list(ir.write_only(ir.module_from_json(found.module_json)["main"]))
+    runner = WarmChild(["benchmarks.search.race"], {"TVM_NUM_THREADS": str(threads), "OMP_NUM_THREADS": str(threads)})
+    arguments = {"workload": workload, "args": args, "outputs": outputs, "artifacts": artifacts, "threads": threads}
+    try:
+        return dict(runner.call("benchmarks.search.race:timed", arguments, 600.0))
+    finally:
+        runner.close()
+
+
+def detect_devices() -> list[dict[str, Any]]:
+    child = WarmChild(["workers.detect"])
+    try:
+        return list(child.call("workers.detect:detect", {}, 60.0))
+    finally:
+        child.close()
+
+
+def timed(
+    workload: str, args: list[Any], outputs: list[bool], artifacts: dict[str, Any], threads: int
+) -> Iterator[dict[str, Any] | Clock]:
+    """In the child: yield ``{"seconds": {name: median}, "samples": {name: […]}}``, PyTorch among the names."""
+    device = device_of("llvm", 0)
+    information = infos(args)
+    inputs = draw(information, outputs, "normal", 0)
+    arguments = to_device(inputs, device)
+    modules = {name: load_artifact(artifact, f"p{name}") for name, artifact in artifacts.items()}
+
+    def runner(name: str) -> Any:
+        function = modules[name].time_evaluator
+        return lambda number: float(function(FUNCTION, device, number=number, repeat=1)(*arguments).results[0])
+
+    calls: dict[str, Any] = {name: runner(name) for name in modules}
+    with contextlib.suppress(ImportError):
+        calls[PYTORCH] = _pytorch(workload, inputs, outputs, modules, arguments, threads)
+    yield Clock.STOP
+    with host_lock.quiet():
+        yield Clock.START
+        first = {name: statistics.median(sample(run, None)) for name, run in calls.items()}
+        yield Clock.START
+        fastest = min(first.values())
+        racing = [name for name in calls if first[name] <= _SLOW * fastest or name == PYTORCH]
+        samples: dict[str, list[float]] = {name: [] for name in racing}
+        order = np.random.default_rng(0)
+        for _ in range(ROUNDS):
+            for name in order.permutation(racing):
+                calls[name](1)  # whoever was before leaves other data in the caches and other threads awake
+                samples[name].append(calls[name](max(1, round(_SAMPLE_SECONDS / first[name]))))
+            yield Clock.START
+    seconds = first | {name: statistics.median(values) for name, values in samples.items()}
+    yield {"seconds": seconds, "samples": samples}
+
+
+def _pytorch(
+    workload: str, inputs: list[Any], outputs: list[bool], modules: dict[str, Any], arguments: list[Any], threads: int
+) -> Any:
+    """PyTorch's operator as a timed call. Raises AssertionError if it does not compute what the workload does."""
+    from benchmarks.search.pytorch import operator
+
+    call, as_output = operator(
+        workload, [array for array, out in zip(inputs, outputs, strict=True) if not out], threads
+    )
+    next(iter(modules.values()))[FUNCTION](*arguments)
+    (wanted,) = (argument.numpy() for argument, out in zip(arguments, outputs, strict=True) if out)
+    np.testing.assert_allclose(as_output(call()).reshape(wanted.shape), wanted, rtol=1e-3, atol=1e-3)
+
+    def run(number: int) -> float:
+        call()
+        started = time.perf_counter()
+        for _ in range(number):
+            call()
+        return (time.perf_counter() - started) / number
+
+    return run
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,230 @@
+"""Draws the report of whatever runs and closing sessions there are: docs/benchmarks/search.md and its plots.
+
+    .venv/bin/python -m benchmarks.search.report
+
+All qualities are those of the closing session (`benchmarks.search.race`), never what an arm said of itself.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.search.race import PYTORCH, RACE, name_of
+from benchmarks.search.run_record import RUNS, Run, load
+from benchmarks.search.workloads import WORKLOADS
+
+REPORT = RUNS.parents[1] / "search.md"
+ARMS = {
+    "A": "stock `tune_tir`, as a user calls it",
+    "A1": "MetaSchedule's search, model and measuring settings on Loopwright's warm workers",
+    "R": "random search on Loopwright's workers",
+    "C": "Loopwright, cold",
+    "W": "Loopwright, warm: a database of other workloads, other shapes of the family among them",
+    "X": "Loopwright, warm: a database of other families only",
+    "S": "as W, with the database's latencies shuffled: must not do better than C",
+}
+NEAR = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """One run as the closing session sees it: ``steps`` are (seconds, trial, best latency so far), falling."""
+
+    run: Run
+    steps: tuple[tuple[float, int, float], ...]
+
+    @property
+    def final(self) -> float:
+        return self.steps[-1][2]
+
+    def reaches(self, latency: float) -> float | None:
+        """Seconds until the best so far was as fast as ``latency``; None if it never was."""
+        return next((seconds for seconds, _, best in self.steps if best <= latency), None)
+
+
+def curve(run: Run, seconds: dict[str, float]) -> Curve:
+    """The arm keeps what it believed to be the best; what counts is how fast that was."""
+    steps: list[tuple[float, int, float]] = []
+    for entry in run.incumbents:
+        steps.append((entry.seconds, entry.trial, seconds[name_of(entry.trace_json)]))
+    return Curve(run, tuple(steps))
+
+
+def curves() -> dict[str, dict[str, list[Curve]]]:
+    """Curves by workload and arm, for what was raced."""
+    raced: dict[str, Any] = json.loads(RACE.read_text())
+    found: dict[str, dict[str, list[Curve]]] = {}
+    for path in sorted(RUNS.glob("*.json")):
+        run = load(path)
+        seconds = raced.get(run.workload, {}).get("seconds", {})
+        if run.incumbents and all(name_of(entry.trace_json) in seconds for entry in run.incumbents):
+            found.setdefault(run.workload, {}).setdefault(run.arm, []).append(curve(run, seconds))
+    return {workload: found[workload] for workload in WORKLOADS if "A" in found.get(workload, {})}
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """How much sooner than ``other`` an arm was at a share of A's final quality, over all workloads.
+
+    ``ratios`` holds one number a workload (median over seeds): its time limit where the arm never got there, marked in
+    ``missed``, so that a miss counts at least as badly as the slowest run.
+    """
+
+    ratios: dict[str, float]
+    missed: tuple[str, ...]
+
+    @property
+    def mean(self) -> float:
+        return geomean(self.ratios.values())
+
+
+def geomean(values: Iterable[float]) -> float:
+    return math.exp(statistics.fmean(math.log(value) for value in values))
+
+
+def reached(found: list[Curve], latency: float) -> tuple[float, bool]:
+    """Median seconds of the runs; a run that never got there counts as its whole time, and the median says if so."""
+    times = sorted((c.reaches(latency) is None, c.reaches(latency) or c.run.seconds) for c in found)
+    missed, seconds = times[len(times) // 2]
+    return seconds, missed
+
+
+def speed(found: dict[str, dict[str, list[Curve]]], arm: str, other: str, share: float) -> Speed:
+    ratios, missed = {}, []
+    for workload, arms in found.items():
+        if arm not in arms or other not in arms:
+            continue
+        goal = statistics.median(c.final for c in arms["A"]) / share
+        theirs, _ = reached(arms[other], goal)
+        ours, never = reached(arms[arm], goal)
+        ratios[workload] = theirs / ours
+        if never:
+            missed.append(workload)
+    return Speed(ratios, tuple(missed))
+
+
+def quality(found: dict[str, dict[str, list[Curve]]], arm: str) -> dict[str, float]:
+    """A's final latency over the arm's, medians over seeds: above 1, the arm's code is faster."""
+    return {
+        workload: statistics.median(c.final for c in arms["A"]) / statistics.median(c.final for c in arms[arm])
+        for workload, arms in found.items()
+        if arm in arms
+    }
+
+
+def main() -> None:
+    found = curves()
+    raced = json.loads(RACE.read_text())
+    REPORT.write_text("\n".join(text(found, raced)) + "\n")
+    plot(found)
+    print(REPORT)
+
+
+def text(found: dict[str, dict[str, list[Curve]]], raced: dict[str, Any]) -> Iterable[str]:
+    present = [arm for arm in ARMS if any(arm in arms for arms in found.values())]
+    yield "# Search, side by side"
+    yield ""
+    yield "Made by `python -m benchmarks.search`, `.race` and `.report`; raw runs and the closing session's samples"
+    yield "are in [search/](search/). Every arm tunes for the same target and threads, 128 trials, in random order."
+    yield ""
+    yield "| arm | what | runs |"
+    yield "|---|---|---|"
+    for arm in present:
+        yield f"| {arm} | {ARMS[arm]} | {sum(len(arms.get(arm, [])) for arms in found.values())} |"
+    yield ""
+    yield "## Seconds to 95 % and to 100 % of A's final quality"
+    yield ""
+    yield "How many times sooner than the other arm: geometric mean over workloads, the worst workload, and the"
+    yield "workloads where the median run never got there. Those count as if it had at its end."
+    yield ""
+    yield "| | share | workloads | mean | worst | never |"
+    yield "|---|---|---|---|---|---|"
+    for arm, other in (
+        ("C", "A"),
+        ("C", "A1"),
+        ("W", "A"),
+        ("W", "C"),
+        ("X", "A"),
+        ("X", "C"),
+        ("S", "C"),
+        ("R", "A"),
+        ("A1", "A"),
+    ):
+        for share in (NEAR, 1.0):
+            result = speed(found, arm, other, share)
+            if result.ratios:
+                worst = min(result.ratios, key=result.ratios.__getitem__)
+                yield (
+                    f"| {arm} against {other} | {share:.0%} | {len(result.ratios)} | {result.mean:.1f}x "
+                    f"| {result.ratios[worst]:.1f}x ({worst}) | {', '.join(result.missed) or '-'} |"
+                )
+    yield ""
+    yield "## Final quality after 128 trials"
+    yield ""
+    yield "A's latency over the arm's, medians over seeds: above 1, the arm's code is faster. PyTorch is its own"
+    yield "operator on as many threads."
+    yield ""
+    yield "| workload | A | " + " | ".join(arm for arm in present if arm != "A") + " | PyTorch |"
+    yield "|---|" + "---|" * (len(present) + 1)
+    qualities = {arm: quality(found, arm) for arm in present}
+    for workload, arms in found.items():
+        final = statistics.median(c.final for c in arms["A"])
+        cells = [_times(qualities[arm].get(workload)) for arm in present if arm != "A"]
+        torch = raced[workload]["seconds"].get(PYTORCH)
+        cells.append(_times(None if torch is None else final / torch))
+        yield f"| {workload} | {final * 1e6:.1f} µs | " + " | ".join(cells) + " |"
+    means = [_times(geomean(qualities[arm].values())) for arm in present if arm != "A"]
+    yield "| geometric mean | | " + " | ".join(means) + " | |"
+    yield ""
+    yield "## Trials a second, and peak memory of the tuner's process"
+    yield ""
+    yield "| arm | trials a second: median, slowest, fastest | peak memory |"
+    yield "|---|---|---|"
+    for arm in present:
+        runs = [c.run for arms in found.values() for c in arms.get(arm, [])]
+        rates = [run.trials / run.seconds for run in runs]
+        peak = max(run.peak_mb for run in runs)
+        yield f"| {arm} | {statistics.median(rates):.1f}, {min(rates):.1f}, {max(rates):.1f} | {peak:.0f} MB |"
+    yield ""
+    yield "## Best so far"
+    yield ""
+    for workload in found:
+        yield f"![{workload}: best latency so far by arm](search/{workload}.png)"
+
+
+def _times(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}x"
+
+
+def plot(found: dict[str, dict[str, list[Curve]]]) -> None:
+    """One picture a workload: latency of the best so far over seconds, a line a run."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    colours = dict(
+        zip(ARMS, ("#999999", "#e69f00", "#cc79a7", "#0072b2", "#009e73", "#56b4e9", "#d55e00"), strict=True)
+    )
+    for workload, arms in found.items():
+        figure, axes = pyplot.subplots(figsize=(7, 4), layout="constrained")
+        for arm, runs in arms.items():
+            for number, c in enumerate(runs):
+                seconds = [step[0] for step in c.steps] + [c.run.seconds]
+                latency = [step[2] * 1e6 for step in c.steps] + [c.final * 1e6]
+                label = arm if number == 0 else None
+                axes.step(seconds, latency, where="post", color=colours[arm], label=label, linewidth=1.2)
+        axes.set(xscale="log", yscale="log", xlabel="seconds", ylabel="µs a call", title=workload)
+        axes.legend(frameon=False)
+        axes.grid(True, which="both", alpha=0.2)
+        figure.savefig(RUNS.parent / f"{workload}.png", dpi=110)
+        pyplot.close(figure)
+
+
+if __name__ == "__main__":
+    main()

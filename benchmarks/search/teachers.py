@@ -1,0 +1,97 @@
+"""The experience of arms W and X: a real tuning database, filled by tuning workloads that no arm is asked for.
+
+Every family of the comparison has relatives here, at other shapes. W may learn from all of them; X only from those of
+other families. Neither holds a row of the workload that is tuned.
+"""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import tvm
+
+from benchmarks.search.workloads import WORKLOADS, product, suite
+from db import Database, migrate
+from db.views import NewJob
+from service.ledger import DatabaseLedger
+from tuner import ir
+from tuner.cost_model.features import from_bytes
+from tuner.cost_model.model import Sample, train_base
+from tuner.ir import TVM_VERSION
+from tuner.tune import TuneRequest, tune
+from tuner.types import DeviceClass, TaskSpec
+from workers.fleet import RayFleet
+
+TRIALS = 96
+
+TEACHERS: dict[str, Callable[[], tvm.tirx.PrimFunc]] = {
+    "MM-256": lambda: product(256, 256, 256),
+    "MM-768": lambda: product(768, 768, 768),
+    "MM-odd": lambda: product(383, 211, 97),
+    **{f"{name}-{i}": suite(name, i) for name in ("GMM", "C1D", "C2D", "DEP", "GRP", "T2D") for i in (2, 3)},
+    **{f"{name}-{i}": suite(name, i) for name in ("NRM", "SFM") for i in (0, 2)},
+}
+
+
+def teach(url: str, device_class: DeviceClass, builders: Sequence[str], measurer: str) -> None:
+    """Tune every teacher that the database does not hold yet, each cold: what one learned must not help the next."""
+    migrate.upgrade(url)
+    database = Database(url)
+    fleet = RayFleet(device_class.target_json, builders, {measurer: "local"})
+    for name, make in TEACHERS.items():
+        if any(job.name == name and job.state == "succeeded" for job in database.jobs.page(page_size=200).items):
+            continue
+        started = time.monotonic()
+        spec = TaskSpec(ir.workload(make(), name), 1)
+        new = NewJob(name=name, module_json=spec.workload.module_json, device_class=device_class, max_trials=TRIALS)
+        database.jobs.create(new, [spec], TVM_VERSION)
+        claimed = database.jobs.claim("benchmark", 600.0)
+        assert claimed is not None
+        tasks = database.tasks.of_job(claimed.job.id)
+        assert database.tasks.try_start(tasks[0].id, claimed.lease_token)
+        ledger = DatabaseLedger(database, claimed, tasks, TRIALS)
+        tune(TuneRequest([spec], device_class.target_json, None, TRIALS, None, 1), fleet, ledger)
+        database.jobs.finish(claimed.job.id, claimed.lease_token, "succeeded")
+        print(f"teacher {name}: {time.monotonic() - started:.0f} s", flush=True)
+    database.close()
+
+
+def experience(url: str, workload: str, device_class: DeviceClass, arm: str) -> tuple[tuple[str, ...], bytes]:
+    """Traces of relatives, and the base model, for a workload of the comparison.
+
+    Arm X leaves the workload's own family out.
+    """
+    database = Database(url)
+    here = ir.workload(WORKLOADS[workload](), workload)
+    database.workloads.put([here], TVM_VERSION)
+    families = {view.hash: view.family for view in database.workloads.page(page_size=200).items}
+    samples = [
+        Sample(sample.workload_hash, from_bytes(sample.features), sample.median)
+        for sample in database.cost_models.samples(device_class.id, TVM_VERSION)
+        if arm != "X" or families[sample.workload_hash] != here.family
+    ]
+    assert here.hash not in {sample.group for sample in samples}
+    relatives = [] if arm == "X" else database.trials.relatives(here.hash, device_class.id)
+    database.close()
+    return tuple(relatives), train_base(samples, seed=0)
+
+
+def shuffle(source: Path, copy: Path) -> None:
+    """A copy of the database whose latencies are shuffled within each workload: what looks fast is a lottery."""
+    copy.unlink(missing_ok=True)
+    order = random.Random(0)
+    with sqlite3.connect(source) as original, sqlite3.connect(copy) as shuffled:
+        original.backup(shuffled)
+        rows = shuffled.execute("SELECT workload_hash, id, median FROM trials WHERE median IS NOT NULL ORDER BY id")
+        trials: dict[str, list[tuple[str, float]]] = {}
+        for workload, trial, median in rows.fetchall():
+            trials.setdefault(workload, []).append((trial, median))
+        for members in trials.values():
+            medians = [median for _, median in members]
+            order.shuffle(medians)
+            pairs = [(median, trial) for (trial, _), median in zip(members, medians, strict=True)]
+            shuffled.executemany("UPDATE trials SET median = ? WHERE id = ?", pairs)
