@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -25,6 +26,8 @@ class JobRunner:
     """Runs claimed jobs to their end, one at a time. Made by Ray; talks to nobody but database and fleet."""
 
     def __init__(self, database_url: str) -> None:
+        # Where PyTorch is installed TVM imports it, which costs a second and a hundred megabytes for nothing.
+        sys.modules.setdefault("torch", None)  # type: ignore[arg-type]
         # Here and in `_tune`, not above: the controller, which only places runners, is spared TVM and XGBoost.
         import tuner.tune  # noqa: F401
 

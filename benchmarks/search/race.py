@@ -13,6 +13,7 @@ import contextlib
 import hashlib
 import json
 import statistics
+import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -112,6 +113,7 @@ def timed(
         return lambda number: float(function(FUNCTION, device, number=number, repeat=1)(*arguments).results[0])
 
     calls: dict[str, Any] = {name: runner(name) for name in modules}
+    sys.modules.pop("torch", None)  # warm children keep it out
     with contextlib.suppress(ImportError):
         calls[PYTORCH] = _pytorch(workload, inputs, outputs, modules, arguments, threads)
     yield Clock.STOP
