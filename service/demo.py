@@ -65,6 +65,7 @@ def tune(client: Client, console: Console) -> bool:
     """Submit the model, watch its job and print the table. True if every task has a certified best."""
     job = client.submit(MODEL, target="auto", max_trials=TRIALS, name="two-layer perceptron")
     job.wait(progress=True, console=console)
+    console.print()
     console.print(_table(job))
     if job.error:
         console.print(f"The job failed: {job.error}", style="red")

@@ -121,7 +121,7 @@ class RayFleet:
         wanted += [(trace, self._target_json) for trace in request.contenders.values()]
         if '"kind": "llvm"' not in self._target_json:
             wanted.insert(0, (None, _HOST_TARGET))
-        built = [self._retry(self._builders, "build", request.module_json, trace, target) for trace, target in wanted]
+        built = self._retry(self._builders, "build", [(request.module_json, trace, target) for trace, target in wanted])
         # On llvm the baseline is the unscheduled program, and so the reference as well.
         return built if len(built) == len(request.contenders) + 2 else [built[0], *built]
 
@@ -130,23 +130,33 @@ class RayFleet:
     ) -> dict[str, Any]:
         """``{"contenders": …}``, the baseline's first, or the failure that ended the racing process."""
         contenders = [baseline, *artifacts]
-        return self._retry(
-            self._measurers, "race", _wire(request.args), list(request.outputs), reference, contenders, request.seed
-        )
+        arguments = (_wire(request.args), list(request.outputs), reference, contenders, request.seed)
+        return self._retry(self._measurers, "race", [arguments])[0]
 
-    def _retry(self, pool: _Pool, method: str, *arguments: Any) -> dict[str, Any]:
-        """Call an actor, again where it or its child was lost from outside. Raises NoDevice when attempts are spent."""
+    def _retry(self, pool: _Pool, method: str, calls: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
+        """Answers to calls of the pool's actors, in order; again where an actor or its child was lost from outside.
+
+        Raises NoDevice when attempts are spent.
+        """
+        answers: dict[int, dict[str, Any]] = {}
         for _ in range(ATTEMPTS):
-            actor = pool.idlest(1_000_000)
-            pool.load[actor] += 1
-            try:
-                answer: dict[str, Any] = ray.get(getattr(actor, method).remote(*arguments))
-            except RayError as error:
-                pool.done(actor, error)
-                continue
-            pool.done(actor, None)
-            if answer.get("failure", {}).get("kind") != FailureKind.DEVICE_LOST:
-                return answer
+            waiting: dict[int, tuple[Any, Any]] = {}
+            for number, arguments in enumerate(calls):
+                if number not in answers:
+                    actor = pool.idlest(1_000_000)
+                    pool.load[actor] += 1
+                    waiting[number] = actor, getattr(actor, method).remote(*arguments)
+            for number, (actor, reference) in waiting.items():
+                try:
+                    answer: dict[str, Any] = ray.get(reference)
+                except RayError as error:
+                    pool.done(actor, error)
+                    continue
+                pool.done(actor, None)
+                if answer.get("failure", {}).get("kind") != FailureKind.DEVICE_LOST:
+                    answers[number] = answer
+            if len(answers) == len(calls):
+                return [answers[number] for number in range(len(calls))]
         raise NoDevice(f"{method} was lost {ATTEMPTS} times in a row")
 
     def _dispatch(self) -> None:
