@@ -53,6 +53,14 @@ class RaceResult:
     contenders: dict[str, RaceEntry]
 
 
+class Busy(Protocol):
+    """The loop computes."""
+
+    def pause(self) -> None:
+        """Let timings that wait go first: called every few milliseconds."""
+        ...
+
+
 class Fleet(Protocol):
     """Builds and measures on one device class. Not thread-safe.
 
@@ -75,7 +83,7 @@ class Fleet(Protocol):
         """Check and race in a fresh child. Raises RaceFailed if the baseline or the reference cannot be run."""
         ...
 
-    def busy(self) -> AbstractContextManager[None]:
+    def busy(self) -> AbstractContextManager[Busy]:
         """Held while the loop computes, so that no timing is taken on this host meanwhile."""
         ...
 

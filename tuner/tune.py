@@ -136,8 +136,8 @@ class _Loop:
     def _fill(self, number: int, count: int) -> None:
         run = self._runs[number]
         assert run.search is not None, "a task without a search is exhausted"
-        with self._fleet.busy():
-            candidates = run.search.propose(count)
+        with self._fleet.busy() as busy:
+            candidates = run.search.propose(count, busy.pause)
         if len(candidates) < count:
             run.progress.exhausted = True
         run.progress.proposed += len(candidates)

@@ -58,7 +58,7 @@ class Builder:
     def __init__(self, cuda: bool, seconds: float = BUILD_SECONDS) -> None:
         self._seconds = seconds
         self._module = "workers.build_cuda" if cuda else "workers.build"
-        self._child = WarmChild([self._module], {"TVM_NUM_THREADS": "1"}, _BUILD_MEMORY)
+        self._child = WarmChild([self._module], {"TVM_NUM_THREADS": "1"}, _BUILD_MEMORY, busy=True)
         self._child.start()
 
     @ray.method(concurrency_group=CONTROL)
@@ -105,30 +105,38 @@ class Measurer:
 
     def measure(self, args: list[Any], candidates: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """For each ``{"artifact", "cutoff"}``: ``{"run_secs": […]}`` or a failure, in order."""
-        results: list[dict[str, Any]] = []
+        results: dict[int, dict[str, Any]] = {}
         while len(results) < len(candidates):
-            # A failure may end the child's batch; the rest goes on in a fresh one.
-            rest = candidates[len(results) :]
-            before = len(results)
-            ending = attempt(Stage.RUN, lambda rest=rest: self._measure_batch(args, rest, results))  # type: ignore[misc]
-            if ending is not None:
-                results.append(ending)
-            elif len(results) == before:
-                results.append(failure(Stage.RUN, FailureKind.CRASH, "the child ended without an answer"))
-        return results
+            self._measure_rest(args, candidates, results)
+        return [results[position] for position in range(len(candidates))]
 
-    def _measure_batch(self, args: list[Any], candidates: list[dict[str, Any]], results: list[dict[str, Any]]) -> None:
-        arguments = {
-            "target_kind": self._kind,
-            "device_index": self._index,
-            "args": args,
-            "candidates": candidates,
-        }
-        for value in self._child.stream(f"{self._backend}:measure", arguments, self._seconds):
-            if "error" in value:
-                results.append(failure(Stage.RUN, FailureKind.CRASH, value["error"]))
-            else:
-                results.append(value)
+    def _measure_rest(
+        self, args: list[Any], candidates: list[dict[str, Any]], results: dict[int, dict[str, Any]]
+    ) -> None:
+        """Measure what has no result yet in one fork; a failure may end it, but never before it adds a result."""
+        rest = [position for position in range(len(candidates)) if position not in results]
+        working_on = rest[0]
+
+        def run() -> None:
+            nonlocal working_on
+            arguments = {
+                "target_kind": self._kind,
+                "device_index": self._index,
+                "args": args,
+                "candidates": [candidates[position] for position in rest],
+            }
+            for value in self._child.stream(f"{self._backend}:measure", arguments, self._seconds):
+                working_on = rest[value["candidate"]]
+                if "error" in value:
+                    results[working_on] = failure(Stage.RUN, FailureKind.CRASH, value["error"])
+                elif "run_secs" in value:
+                    results[working_on] = {"run_secs": value["run_secs"]}
+
+        ended = attempt(Stage.RUN, run)
+        if ended is None and not results.keys() & set(rest):
+            ended = failure(Stage.RUN, FailureKind.CRASH, "the child ended without an answer")
+        if ended is not None and working_on not in results:
+            results[working_on] = ended
 
     def race(
         self,

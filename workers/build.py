@@ -15,8 +15,7 @@ import tvm
 from tvm.target import Target
 
 from tuner import ir
-from workers import cuda, host_lock
-from workers.clock import Clock
+from workers import cuda
 
 FUNCTION = "main"
 
@@ -24,16 +23,8 @@ FUNCTION = "main"
 ir.load_intrinsics(Target("llvm"))
 
 
-def build(module_json: str, trace_json: str | None, target_json: str) -> Iterator[dict[str, Any] | Clock]:
+def build(module_json: str, trace_json: str | None, target_json: str) -> Iterator[dict[str, Any]]:
     """Yield the artifact ``{"format": "ll" | "so" | "cu", "code": text}`` of one candidate (None: the baseline)."""
-    yield Clock.STOP
-    with host_lock.busy():
-        yield Clock.START
-        artifact = _build(module_json, trace_json, target_json)
-    yield artifact
-
-
-def _build(module_json: str, trace_json: str | None, target_json: str) -> dict[str, Any]:
     target = ir.target_from(target_json)
     on_cuda = target.kind.name == "cuda"
     mod = ir.module_from_json(module_json)
@@ -43,10 +34,11 @@ def _build(module_json: str, trace_json: str | None, target_json: str) -> dict[s
     elif on_cuda:
         mod = cuda.default_schedule(mod, target)
     if on_cuda:
-        return cuda.build(mod, target)
+        yield cuda.build(mod, target)
+        return
     path = Path("code.ll").resolve()
     tvm.compile(mod, target=target).mod.write_to_file(str(path), "ll")
-    return {"format": "ll", "code": path.read_text()}
+    yield {"format": "ll", "code": path.read_text()}
 
 
 def load(artifact: dict[str, Any], name: str) -> tvm.runtime.Module:

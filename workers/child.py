@@ -23,6 +23,7 @@ from typing import Any
 
 import psutil
 
+from workers import host_lock
 from workers.clock import WAIT_SECONDS, Clock
 from workers.frames import Closed, FrameReader, write_frame
 
@@ -30,6 +31,8 @@ _LIBC = ctypes.CDLL(None)
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _STDERR_TAIL = 2000
+_LOOK_SECONDS = 0.004
+"""How often is looked whether a timing waits: a timing takes tens of milliseconds, a look takes microseconds."""
 
 
 def main() -> None:
@@ -55,6 +58,7 @@ def _serve(request: dict[str, Any], requests: int, replies: int) -> None:
     """Fork, relay what the fork yields, and say how it ended."""
     scratch = request["scratch"]
     out, into = os.pipe()
+    held = _busy(replies) if request["busy"] else None
     pid = os.fork()
     if pid == 0:
         os.close(out)
@@ -62,10 +66,14 @@ def _serve(request: dict[str, Any], requests: int, replies: int) -> None:
         os.close(replies)
         _run(request, into, scratch)
     os.close(into)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.setpgid(pid, pid)  # as the fork does itself: whoever comes first, the group is there to be stopped
     fork = FrameReader(out)
     try:
-        ending = _relay(fork, out, requests, replies, request["deadline"])
+        ending = _relay(fork, out, requests, replies, request["deadline"], pid, held)
     finally:
+        if held is not None:
+            held.close()
         status = _end(pid)
         os.close(out)
         tail = _tail(os.path.join(scratch, "stderr"))
@@ -77,16 +85,35 @@ def _serve(request: dict[str, Any], requests: int, replies: int) -> None:
         write_frame(replies, {"end": ending, "stderr": tail})
 
 
-def _relay(fork: FrameReader, out: int, requests: int, replies: int, deadline: float) -> str:
-    """Pass frames on until the fork ends: "done", "timeout" or "closed". Raises Closed if the parent goes."""
+def _busy(replies: int) -> host_lock.Busy:
+    write_frame(replies, {"clock": Clock.STOP})
+    held = host_lock.Busy()
+    write_frame(replies, {"clock": Clock.START})
+    return held
+
+
+def _relay(
+    fork: FrameReader, out: int, requests: int, replies: int, deadline: float, pid: int, held: host_lock.Busy | None
+) -> str:
+    """Pass frames on until the fork ends: "done", "timeout" or "closed". Raises Closed if the parent goes.
+
+    A fork for which the host's lock is held stands still while a timing is taken.
+    """
     until = time.monotonic() + deadline
     while True:
-        readable, _, _ = select.select([out, requests], [], [], max(0.0, until - time.monotonic()))
+        patience = max(0.0, until - time.monotonic())
+        if held is not None:
+            patience = min(patience, _LOOK_SECONDS)
+        readable, _, _ = select.select([out, requests], [], [], patience)
         if requests in readable:
             # The parent sends nothing while a request runs: readable means that it has gone.
             raise Closed
         if not readable:
-            return "timeout"
+            if time.monotonic() >= until:
+                return "timeout"
+            if held is not None and held.wanted():
+                until += _stand_still(pid, held, replies)
+            continue
         try:
             fork.feed()
         except Closed:
@@ -96,6 +123,17 @@ def _relay(fork: FrameReader, out: int, requests: int, replies: int, deadline: f
                 return "done"
             write_frame(replies, frame)
             until = time.monotonic() + (WAIT_SECONDS if frame.get("clock") == Clock.STOP else deadline)
+
+
+def _stand_still(pid: int, held: host_lock.Busy, replies: int) -> float:
+    """Stop the fork's group until the timings that wait are taken; returns the seconds that it took."""
+    started = time.monotonic()
+    os.killpg(pid, signal.SIGSTOP)
+    write_frame(replies, {"clock": Clock.STOP})
+    held.pause()
+    write_frame(replies, {"clock": Clock.START})
+    os.killpg(pid, signal.SIGCONT)
+    return time.monotonic() - started
 
 
 def _end(pid: int) -> int:

@@ -87,7 +87,7 @@ class RayFleet:
         finished, self._finished = self._finished, []
         return finished
 
-    def busy(self) -> AbstractContextManager[None]:
+    def busy(self) -> AbstractContextManager[host_lock.Busy]:
         return host_lock.busy()
 
     def race(self, request: RaceRequest) -> RaceResult:

@@ -21,18 +21,43 @@ def _open(name: str) -> int:
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
 
+class Busy:
+    """The cores in use, without a timing."""
+
+    def __init__(self) -> None:
+        self._turnstile, self._host = _open("turnstile"), _open("host")
+        self._enter()
+
+    def wanted(self) -> bool:
+        """Whether a timing waits. Costs microseconds."""
+        try:
+            fcntl.flock(self._turnstile, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        fcntl.flock(self._turnstile, fcntl.LOCK_UN)
+        return False
+
+    def pause(self) -> None:
+        """Let a timing that waits go first."""
+        if self.wanted():
+            fcntl.flock(self._host, fcntl.LOCK_UN)
+            self._enter()
+
+    def close(self) -> None:
+        os.close(self._turnstile)
+        os.close(self._host)
+
+    def _enter(self) -> None:
+        fcntl.flock(self._turnstile, fcntl.LOCK_EX)
+        fcntl.flock(self._host, fcntl.LOCK_SH)
+        fcntl.flock(self._turnstile, fcntl.LOCK_UN)
+
+
 @contextlib.contextmanager
-def busy() -> Iterator[None]:
-    """Hold while this process uses the cores without taking a timing."""
-    turnstile, host = _open("turnstile"), _open("host")
-    try:
-        fcntl.flock(turnstile, fcntl.LOCK_EX)
-        fcntl.flock(host, fcntl.LOCK_SH)
-        fcntl.flock(turnstile, fcntl.LOCK_UN)
-        yield
-    finally:
-        os.close(turnstile)
-        os.close(host)
+def busy() -> Iterator[Busy]:
+    """Hold while this process uses the cores without taking a timing; where it takes long, pause now and then."""
+    with contextlib.closing(Busy()) as held:
+        yield held
 
 
 @contextlib.contextmanager

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import tvm
+
 from workers import host_lock
 from workers.arguments import device_of, draw, infos, to_device
 from workers.build import FUNCTION, load
@@ -21,32 +23,46 @@ LONG_SECONDS = 0.5
 def measure(
     target_kind: str, device_index: int, args: list[Any], candidates: list[dict[str, Any]]
 ) -> Iterator[dict[str, Any] | Clock]:
-    """For each candidate yield ``{"run_secs": […]}`` or ``{"error": message}``.
+    """For each candidate yield ``{"candidate": position, "run_secs": […]}`` or ``{"candidate": position, "error"}``.
 
     A candidate is ``{"artifact", "cutoff"}``. One slower than ``cutoff`` (seconds, or None) after the first sample is
     not sampled further: its place is known well enough. On cuda an error ends the batch, for the context may be dead.
+    ``{"candidate": position}`` alone says whom a crash would come from.
     """
     device = device_of(target_kind, device_index)
     information = infos(args)
     arguments = to_device(draw(information, [False] * len(information), "normal", 0), device)
+    modules: dict[int, tvm.runtime.Module] = {}
     for position, candidate in enumerate(candidates):
+        yield {"candidate": position}
         try:
-            module = load(candidate["artifact"], f"candidate{position}")
+            modules[position] = load(candidate["artifact"], f"candidate{position}")
+            modules[position][FUNCTION]  # generates machine code, which is not to disturb anybody's timing
+        except Exception as error:
+            modules.pop(position, None)
+            yield _failed(position, error)
+            if target_kind == "cuda":
+                return
+    yield Clock.STOP
+    # Once for all: the builds that must end before a timing starts are waited for once.
+    with host_lock.quiet():
+        for position, module in modules.items():
+            yield {"candidate": position}
 
-            def run(number: int, module: Any = module) -> float:
+            def run(number: int, module: tvm.runtime.Module = module) -> float:
                 timer = module.time_evaluator(FUNCTION, device, number=number, repeat=1)
                 return float(timer(*arguments).results[0])
 
-            module[FUNCTION]  # generates machine code, which is not to disturb anybody's timing
-            yield Clock.STOP
-            with host_lock.quiet():
-                yield Clock.START
-                samples = sample(run, candidate["cutoff"])
-            yield {"run_secs": samples}
-        except Exception as error:
-            yield {"error": f"{type(error).__name__}: {error}"[-2000:]}
-            if target_kind == "cuda":
-                return
+            try:
+                yield {"candidate": position, "run_secs": sample(run, candidates[position]["cutoff"])}
+            except Exception as error:
+                yield _failed(position, error)
+                if target_kind == "cuda":
+                    return
+
+
+def _failed(position: int, error: Exception) -> dict[str, Any]:
+    return {"candidate": position, "error": f"{type(error).__name__}: {error}"[-2000:]}
 
 
 def sample(run: Callable[[int], float], cutoff: float | None) -> list[float]:

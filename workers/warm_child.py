@@ -60,12 +60,17 @@ class WarmChild:
         preload: modules that the child imports before it takes requests.
         env: environment variables set on top of a minimal environment (thread counts, say).
         memory_bytes: limit on the data segment of each fork; 0 for none.
+        busy: the forks only compute. They hold the host's lock (`workers.host_lock`) and stand still, without their
+            deadline, while a timing is taken on the host.
     """
 
-    def __init__(self, preload: list[str], env: dict[str, str] | None = None, memory_bytes: int = 0) -> None:
+    def __init__(
+        self, preload: list[str], env: dict[str, str] | None = None, memory_bytes: int = 0, busy: bool = False
+    ) -> None:
         self._preload = preload
         self._env = env or {}
         self._memory_bytes = memory_bytes
+        self._busy = busy
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -96,6 +101,7 @@ class WarmChild:
                 "arguments": arguments,
                 "deadline": deadline,
                 "memory_bytes": self._memory_bytes,
+                "busy": self._busy,
             }
             finished = False
             patience = deadline

@@ -20,16 +20,15 @@ from pathlib import Path
 
 import ray
 
+from benchmarks.search.ours import ABLATIONS
 from benchmarks.search.run_record import RUNS, Run
-from benchmarks.search.teachers import shuffle, teach
+from benchmarks.search.teachers import DATABASE, ROOT, shuffle, teach
 from benchmarks.search.workloads import WORKLOADS
 from workers.cluster import Cluster, Offer, connect
 
-ROOT = Path(__file__).resolve().parents[2]
-TEACHERS = ROOT / "benchmarks" / "search" / "teachers.db"
-SHUFFLED = TEACHERS.with_name("teachers-shuffled.db")
+SHUFFLED = f"{DATABASE.removesuffix('.db')}-shuffled.db"
 TRIALS = 128
-SEEDS = {"A": 2, "A1": 3, "R": 3, "C": 3, "W": 3, "X": 3, "S": 1}
+SEEDS = {"A": 2, "A1": 3, "R": 3, "C": 3, "W": 3, "X": 3, "S": 1, **dict.fromkeys(ABLATIONS, 1)}
 
 
 def main() -> None:
@@ -42,9 +41,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="loopwright-bench-") as scratch:
         connect(None, Path(scratch))
         offer = next(offer for offer in Cluster().reconcile() if offer.device == "cpu")
-        if {"W", "X", "S"} & set(options.arms):
-            teach(f"sqlite:///{TEACHERS}", offer.device_class, offer.builders, offer.measurer)
-            shuffle(TEACHERS, SHUFFLED)
+        if any(arm[0] in "WXS" for arm in options.arms):
+            teach(DATABASE, offer.device_class, offer.builders, offer.measurer)
+            shuffle(DATABASE, SHUFFLED)
         for run in plan(options.workloads, options.arms):
             if time.monotonic() > until:
                 print("time is up; start again to go on")
@@ -73,7 +72,7 @@ def execute(run: Run, offer: Offer) -> None:
     else:
         command += [json.dumps(asdict(offer.device_class)), str(RUNS), ray.get_runtime_context().gcs_address]
         command += [json.dumps(offer.builders), offer.measurer]
-        command += [f"sqlite:///{SHUFFLED if run.arm == 'S' else TEACHERS}"]
+        command += [SHUFFLED if run.arm == "S" else DATABASE]
     started = time.monotonic()
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     print(f"{run.file_name}: {time.monotonic() - started:.0f} s, status {done.returncode}", flush=True)

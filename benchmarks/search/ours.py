@@ -3,27 +3,83 @@
 C is the search as it is, cold. R is the same loop with a cost model that never gets ready, so that all proposals are
 random. W starts with what a database of other workloads has to tell, X with what it has to tell without the workload's
 family. S is W with a database whose latencies were shuffled within each workload: it must not do better than C.
+Arms in `ABLATIONS` are C or W with one mechanism taken out.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import resource
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
 
 from benchmarks.search.run_record import Run
 from benchmarks.search.teachers import experience
 from benchmarks.search.workloads import WORKLOADS
 from tuner import ir
-from tuner.cost_model.model import CostModel
+from tuner import tune as loop
+from tuner.cost_model import model
+from tuner.cost_model.model import CostModel, Sample, throughput
+from tuner.search import evolution
+from tuner.search.evolution import EvolutionarySearch
+from tuner.search.individual import Individual
 from tuner.testing.memory_ledger import MemoryLedger
 from tuner.tune import TuneRequest, tune
 from tuner.types import DeviceClass, Measured, Outcome, TaskSpec, Trial
 from workers.cluster import connect
 from workers.fleet import RayFleet
+
+
+def _fit_nothing(model: CostModel) -> None:
+    """R: the model never gets ready."""
+
+
+def _observe_the_measured(model: CostModel, sample: Sample) -> None:
+    """C-failures: a failed trial teaches nothing."""
+    if sample.latency is not None:
+        _observe(model, sample)
+
+
+def _random_child(search: EvolutionarySearch, parents: object) -> Individual | None:
+    """C-evolution: the model picks among programs that are all drawn at random."""
+    return search._newcomer()
+
+
+def _latencies(members: list[Sample]) -> npt.NDArray[np.float64]:
+    """C-weights: pairs of programs count alike, however far apart they are."""
+    speed = throughput(members)
+    return np.where(speed[:, None] > speed[None, :], 1.0, 0.0) / max(len(members) - 1, 1)
+
+
+_observe = CostModel.observe
+ABLATIONS: dict[str, tuple[str, Callable[[], None]]] = {
+    "C-evolution": (
+        "the model picks among random programs: no mutation, no crossover",
+        lambda: setattr(EvolutionarySearch, "_child", _random_child),
+    ),
+    "C-crossover": ("no crossover", lambda: setattr(evolution, "_CROSSOVER_SHARE", 0.0)),
+    "C-pool": ("no program is kept from one round to the next", lambda: setattr(evolution, "_POOL", 0)),
+    "C-early": ("the model waits for 100 trials, as MetaSchedule's", lambda: setattr(model, "WARM_UP", 100)),
+    "C-failures": (
+        "failed trials teach the model nothing",
+        lambda: setattr(CostModel, "observe", _observe_the_measured),
+    ),
+    "C-weights": (
+        "pairs weigh alike, however far apart they are",
+        lambda: setattr(model, "_pair_weights", _latencies),
+    ),
+    "C-batch": ("64 proposals at a time instead of 8", lambda: setattr(loop, "BATCH", 64)),
+    "C-race": ("every candidate is measured in full", lambda: setattr(loop, "CUTOFF", math.inf)),
+    "W-traces": ("the base model alone", lambda: None),
+    "W-base": ("the relatives' traces alone", lambda: None),
+}
+"""Arm -> what is taken out, and how."""
 
 
 class ClockLedger(MemoryLedger):
@@ -44,14 +100,20 @@ class ClockLedger(MemoryLedger):
 def main(arguments: Sequence[str]) -> None:
     arm, workload, seed, trials, device_class_json, folder, address, builders, measurer, teachers = arguments
     if arm == "R":
-        CostModel.fit = lambda self: None  # type: ignore[method-assign]
+        CostModel.fit = _fit_nothing  # type: ignore[method-assign]
+    elif arm in ABLATIONS:
+        ABLATIONS[arm][1]()
     fields = json.loads(device_class_json)
     device_class = DeviceClass(**fields | {"features": tuple(fields["features"])})
     target_json = device_class.target_json
     connect(address, Path(folder))
     run = Run(arm, workload, int(seed))
     # What the service has ready when a job starts.
-    relatives, base = experience(teachers, workload, device_class, arm) if arm in ("W", "X", "S") else ((), None)
+    relatives, base = experience(teachers, workload, device_class, arm) if arm[0] in "WXS" else ((), None)
+    if arm == "W-traces":
+        relatives = ()
+    elif arm == "W-base":
+        base = None
     started = time.monotonic()
     spec = TaskSpec(ir.workload(WORKLOADS[workload](), workload), 1, relatives)
     fleet = RayFleet(target_json, json.loads(builders), {measurer: "local"})

@@ -23,9 +23,11 @@ from tuner.cost_model.features import from_bytes
 from tuner.cost_model.model import Sample, train_base
 from tuner.ir import TVM_VERSION
 from tuner.tune import TuneRequest, tune
-from tuner.types import DeviceClass, TaskSpec
+from tuner.types import DeviceClass, TaskSpec, Trial
 from workers.fleet import RayFleet
 
+ROOT = Path(__file__).resolve().parents[2]
+DATABASE = f"sqlite:///{ROOT / 'benchmarks' / 'search' / 'teachers.db'}"
 TRIALS = 96
 
 TEACHERS: dict[str, Callable[[], tvm.tirx.PrimFunc]] = {
@@ -80,8 +82,21 @@ def experience(url: str, workload: str, device_class: DeviceClass, arm: str) -> 
     return tuple(relatives), train_base(samples, seed=0)
 
 
-def shuffle(source: Path, copy: Path) -> None:
-    """A copy of the database whose latencies are shuffled within each workload: what looks fast is a lottery."""
+def histories() -> dict[str, list[Trial]]:
+    """Every teacher's trials, in the order in which they were proposed, without the baseline."""
+    database = Database(DATABASE)
+    found: dict[str, list[Trial]] = {}
+    for job in reversed(database.jobs.page(page_size=200).items):
+        if job.state == "succeeded":
+            (task,) = database.tasks.of_job(job.id)
+            found[job.name] = [t for t in database.trials.history(task.id) if t.candidate.trace_json is not None]
+    database.close()
+    return found
+
+
+def shuffle(source_url: str, copy_url: str) -> None:
+    """Copy the database with its latencies shuffled within each workload: what looks fast is a lottery."""
+    source, copy = (Path(url.removeprefix("sqlite:///")) for url in (source_url, copy_url))
     copy.unlink(missing_ok=True)
     order = random.Random(0)
     with sqlite3.connect(source) as original, sqlite3.connect(copy) as shuffled:

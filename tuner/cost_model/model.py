@@ -32,7 +32,7 @@ _BASE_ROUNDS = 120
 _MAX_GROUP = 512
 """Pairs grow with the square of a workload's samples: the newest this many are used."""
 
-_PARAMETERS = {
+PARAMETERS = {
     "max_depth": 6,
     "eta": 0.2,
     "lambda": 1.0,
@@ -93,7 +93,7 @@ class CostModel:
         """Scores, float64 [programs]; zeros before the model is ready."""
         if not self.ready or not features:
             return np.zeros(len(features))
-        rows, owner = _pack(features)
+        rows, owner = pack(features)
         per_store = np.zeros(len(rows))
         for booster in (self._base, self._booster):
             if booster is not None:
@@ -105,7 +105,7 @@ class CostModel:
         assert self._base is not None
         right = total = 0.0
         for members in _groups(self._samples):
-            rows, owner = _pack([sample.features for sample in members])
+            rows, owner = pack([sample.features for sample in members])
             scores = np.bincount(owner, weights=self._base.inplace_predict(rows), minlength=len(members))
             weights = _pair_weights(members)
             right += float(weights[scores[:, None] > scores[None, :]].sum())
@@ -124,17 +124,17 @@ def _groups(samples: Sequence[Sample]) -> list[list[Sample]]:
 def _train(samples: Sequence[Sample], seed: int, rounds: int, base: xgb.Booster | None = None) -> xgb.Booster:
     """A booster of the samples' order, on top of ``base`` if there is one."""
     groups = _groups(samples)
-    rows, owner = _pack([sample.features for members in groups for sample in members])
+    rows, owner = pack([sample.features for members in groups for sample in members])
     margin = None if base is None else base.inplace_predict(rows)
     return xgb.train(
-        {**_PARAMETERS, "seed": seed},
+        {**PARAMETERS, "seed": seed},
         xgb.DMatrix(rows, base_margin=margin),
         num_boost_round=rounds,
         obj=_PairwiseOrder(groups, owner),
     )
 
 
-def _pack(features: Sequence[Features]) -> tuple[Features, npt.NDArray[np.intp]]:
+def pack(features: Sequence[Features]) -> tuple[Features, npt.NDArray[np.intp]]:
     """All stores of all programs as rows [stores, 164], and for each row the program it belongs to [stores]."""
     owner = np.repeat(np.arange(len(features)), [len(f) for f in features])
     return np.concatenate(features), owner
@@ -171,12 +171,12 @@ class _PairwiseOrder:
 
 def _pair_weights(members: list[Sample]) -> npt.NDArray[np.float64]:
     """weights[i, j] > 0 where i is faster than j, float64 [programs, programs]; each program's pairs sum to about 1."""
-    speed = _throughput(members)
+    speed = throughput(members)
     gap = speed[:, None] - speed[None, :]
     return np.where(gap > 0, gap, 0.0) / max(len(members) - 1, 1)
 
 
-def _throughput(members: list[Sample]) -> npt.NDArray[np.float64]:
+def throughput(members: list[Sample]) -> npt.NDArray[np.float64]:
     """Best latency over own latency, float64 [programs] in (0, 1]; failures are 0 less a margin."""
     measured = [sample.latency for sample in members if sample.latency is not None]
     best = min(measured, default=1.0)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from tvm.s_tir import Schedule
@@ -19,17 +20,36 @@ from tuner.search.transfer import adapt
 from tuner.space.design_space import DesignSpace
 from tuner.types import Failure, FailureKind, MeasureCandidate, Measured, Origin, Outcome
 
-_POPULATION = 48
-_GENERATIONS = 3
+_NEWCOMERS = 8
+"""Programs drawn at random in each round of evolution."""
+_GENERATIONS = 2
+_CHILDREN = 12
+"""Of each generation."""
+_PARENTS = 24
+"""Programs of the pool that may become parents."""
+_POOL = 192
+"""Programs kept from one round to the next: most of the work is in making them, little in scoring them anew."""
 _ELITE = 24
 """Measured programs that may become parents."""
 _RANDOM_SHARE = 0.15
 """Of a batch: proposals that ignore the model, so that it also learns where it is not looking."""
 _CROSSOVER_SHARE = 0.1
+_EXTRACTED = 8
+"""Programs whose features are taken between two pauses."""
 _KNOWN = 128
 """Replays that bring only known programs, after which a space counts as exhausted."""
 _REFUSED = 512
 """Replays that are refused, after which it does, too: of some spaces for GPUs one program in a hundred is accepted."""
+
+
+def _no_pause() -> None:
+    """For who computes alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Described:
+    individual: Individual
+    features: Features
 
 
 class EvolutionarySearch:
@@ -52,9 +72,15 @@ class EvolutionarySearch:
         self._features: dict[str, Features] = {}
         self._individuals: dict[str, Individual] = {}
         self._latency: dict[str, float] = {}
+        self._pool: dict[int, _Described] = {}
+        self._pause: Callable[[], None] = _no_pause
 
-    def propose(self, count: int) -> list[MeasureCandidate]:
-        """Up to ``count`` programs that were not proposed before; fewer only where the space is exhausted."""
+    def propose(self, count: int, pause: Callable[[], None] = _no_pause) -> list[MeasureCandidate]:
+        """Up to ``count`` programs that were not proposed before; fewer only where the space is exhausted.
+
+        ``pause`` is called every few milliseconds.
+        """
+        self._pause = pause
         self._model.fit()
         explore = count if not self._model.ready else max(1, round(count * _RANDOM_SHARE))
         # What relatives teach comes before everything else, but never without something random beside it.
@@ -120,22 +146,27 @@ class EvolutionarySearch:
         """The ``count`` new programs that the model likes best after some generations."""
         elite = heapq.nsmallest(_ELITE, self._latency, key=self._latency.__getitem__)
         measured: list[tuple[Individual, str | None]] = [(self._individuals[key], key) for key in elite]
-        parents = measured
-        pool: dict[int, tuple[float, Individual]] = {}
-        newcomers: dict[int, Individual] = {}
-        for _ in range(_POPULATION // 3):
-            self._add(newcomers, self._newcomer())
+        scores: dict[int, float] = {}
+        self._score(list(self._pool), scores)
+        fresh: dict[int, Individual] = {}
+        for _ in range(_NEWCOMERS):
+            self._add(fresh, self._newcomer())
         for _ in range(_GENERATIONS):
-            for _ in range(_POPULATION):
-                self._add(newcomers, self._child(parents))
-            self._score(newcomers, pool)
-            newcomers = {}
-            best = heapq.nlargest(_POPULATION // 2, pool.values(), key=lambda entry: entry[0])
-            parents = [(individual, individual.parent) for _, individual in best] + measured
-        best = heapq.nlargest(count, pool.values(), key=lambda entry: entry[0])
-        for _, individual in best:
-            self._proposed.add(individual.program)
-        return [(individual, score) for score, individual in best]
+            best = heapq.nlargest(_PARENTS, scores, key=scores.__getitem__)
+            pooled = [self._pool[program].individual for program in best]
+            parents = [(individual, individual.parent) for individual in pooled] + measured
+            for _ in range(_CHILDREN):
+                self._add(fresh, self._child(parents))
+            self._pool |= self._described(list(fresh.values()))
+            self._score(list(fresh), scores)
+            fresh = {}
+        best = heapq.nlargest(count + _POOL, scores, key=scores.__getitem__)
+        chosen: list[tuple[Individual, float | None]] = [
+            (self._pool[program].individual, scores[program]) for program in best[:count]
+        ]
+        self._proposed.update(best[:count])
+        self._pool = {program: self._pool[program] for program in best[count:]}
+        return chosen
 
     def _newcomer(self) -> Individual | None:
         traces = self._space.traces
@@ -155,17 +186,27 @@ class EvolutionarySearch:
         return Individual.of(schedule, origin, key) if schedule else None
 
     def _replay(self, trace: Trace) -> Schedule | None:
+        self._pause()
         return self._space.replay(trace, int(self._rng.integers(1, 2**31 - 1)))
 
     def _add(self, found: dict[int, Individual], individual: Individual | None) -> bool:
         """Take an individual up if it is new; says whether it was."""
-        if individual is None or individual.program in self._proposed or individual.program in found:
+        if individual is None or any(individual.program in known for known in (self._proposed, self._pool, found)):
             return False
         found[individual.program] = individual
         return True
 
-    def _score(self, newcomers: dict[int, Individual], pool: dict[int, tuple[float, Individual]]) -> None:
-        fresh = [individual for program, individual in newcomers.items() if program not in pool]
-        features = extract(self._space.context, [individual.schedule for individual in fresh])
-        for individual, score in zip(fresh, self._model.predict(features), strict=True):
-            pool[individual.program] = (float(score), individual)
+    def _described(self, individuals: Sequence[Individual]) -> dict[int, _Described]:
+        described: dict[int, _Described] = {}
+        for start in range(0, len(individuals), _EXTRACTED):
+            self._pause()
+            some = individuals[start : start + _EXTRACTED]
+            features = extract(self._space.context, [individual.schedule for individual in some])
+            for individual, rows in zip(some, features, strict=True):
+                described[individual.program] = _Described(individual, rows)
+        return described
+
+    def _score(self, programs: Sequence[int], scores: dict[int, float]) -> None:
+        """Add to ``scores`` what the model thinks of programs of the pool."""
+        predicted = self._model.predict([self._pool[program].features for program in programs])
+        scores.update(zip(programs, map(float, predicted), strict=True))

@@ -79,8 +79,11 @@ class SimulatedFleet:
         return RaceResult(baseline, entries)
 
     @contextmanager
-    def busy(self) -> Iterator[None]:
-        yield
+    def busy(self) -> Iterator[SimulatedFleet]:
+        yield self
+
+    def pause(self) -> None:
+        """No timing waits."""
 
     def latency(self, module_json: str, trace_json: str | None) -> float:
         """Seconds per call. Raises what TVM raises where the module does not load or the trace does not apply."""

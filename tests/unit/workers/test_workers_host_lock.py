@@ -6,11 +6,14 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
+from workers import host_lock
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 PROGRAM = """
@@ -95,6 +98,25 @@ def test_a_stream_of_builds_does_not_starve_a_timing(holder: Holder) -> None:
     assert [says(process) for process in builds] == ["in"] * 3
     quiet = holder("quiet", 0.01, 3)
     assert [says(quiet) for _ in range(4)] == ["in", "in", "in", "out"]
+
+
+def test_who_pauses_waits_for_the_timing_that_waited(
+    holder: Holder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host_lock, "DIRECTORY", tmp_path)
+    with host_lock.busy() as held:
+        held.pause()
+        quiet = holder("quiet")
+        assert silent(quiet)
+        pausing = threading.Thread(target=held.pause)
+        pausing.start()
+        assert says(quiet) == "in"
+        pausing.join(0.5)
+        assert pausing.is_alive()
+        quiet.kill()
+        pausing.join(60)
+        assert not pausing.is_alive()
+        assert silent(holder("quiet")), "it is busy again"
 
 
 @pytest.mark.parametrize("kind", ["quiet", "busy"])

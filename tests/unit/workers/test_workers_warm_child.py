@@ -16,7 +16,7 @@ from typing import Any
 import psutil
 import pytest
 
-from workers import warm_child
+from workers import host_lock, warm_child
 from workers.warm_child import ChildCrashed, ChildRaised, ChildTimeout, WarmChild
 
 FUNCTIONS = "tests.unit.workers.functions"
@@ -252,6 +252,51 @@ def test_a_child_that_cannot_start_says_so() -> None:
         child.start()
     assert "did not start" in caught.value.stderr
     child.close()
+
+
+@pytest.fixture
+def busy_child() -> Iterator[WarmChild]:
+    child = WarmChild([FUNCTIONS], busy=True)
+    yield child
+    child.close()
+
+
+def stands_still(pid: int) -> bool:
+    return psutil.Process(pid).status() == psutil.STATUS_STOPPED
+
+
+def test_a_busy_fork_stands_still_while_a_timing_is_taken(busy_child: WarmChild) -> None:
+    stream = busy_child.stream(name("where"), {}, 3.0)
+    pid = next(stream)["pid"]
+    assert not stands_still(pid)
+    with host_lock.quiet():
+        assert eventually(lambda: stands_still(pid))
+        time.sleep(3.5)  # of its deadline nothing is spent
+    assert eventually(lambda: not stands_still(pid))
+    with pytest.raises(ChildTimeout):
+        next(stream)
+    assert works(busy_child)
+
+
+def test_a_busy_fork_does_not_start_while_a_timing_is_taken(busy_child: WarmChild) -> None:
+    assert works(busy_child)
+    with ThreadPoolExecutor(1) as pool:
+        with host_lock.quiet():
+            call = pool.submit(busy_child.call, name("values"), {"items": ["fine"]}, 0.5)
+            time.sleep(1.0)
+            assert not call.done()
+        assert call.result(60) == "fine"
+
+
+def test_a_fork_that_stands_still_goes_with_its_child(busy_child: WarmChild) -> None:
+    stream = busy_child.stream(name("where"), {}, 600)
+    place = next(stream)
+    with host_lock.quiet():
+        assert eventually(lambda: stands_still(place["pid"]))
+        os.kill(place["parent"], signal.SIGKILL)
+        assert eventually(lambda: not alive(place["pid"]))
+    stream.close()
+    assert works(busy_child)
 
 
 def test_threads_take_turns(child: WarmChild) -> None:

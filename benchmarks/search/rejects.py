@@ -1,0 +1,115 @@
+"""What racing loses: candidates measured in full, and what the race would have made of them.
+
+    .venv/bin/python -m benchmarks.search.rejects
+
+A candidate slower than `tuner.tune.CUTOFF` times the best so far is sampled once (`workers.measure.sample`). Here
+trials of the teachers (`benchmarks.search` makes them) are built again and all their samples are taken; then the race
+is replayed on these samples, in the order in which the trials were proposed. Results go to
+docs/benchmarks/search/rejects.json.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Iterator
+from typing import Any
+
+from benchmarks.search.race import detect_devices
+from benchmarks.search.run_record import RUNS
+from benchmarks.search.teachers import TEACHERS, histories
+from tuner import ir
+from tuner.tune import CUTOFF
+from tuner.types import Measured
+from workers import host_lock
+from workers.arguments import device_of, draw, infos, to_device
+from workers.build import FUNCTION, load
+from workers.clock import Clock
+from workers.measure import sample
+from workers.warm_child import WarmChild
+
+RESULTS = RUNS.parent / "rejects.json"
+CANDIDATES = 200
+_SECONDS = 60.0
+
+
+def main() -> None:
+    taught = histories()
+    each = -(-CANDIDATES // len(taught))
+    target_json = next(device["target_json"] for device in detect_devices() if device["device"] == "cpu")
+    threads = str(json.loads(target_json)["num-cores"])
+    builder = WarmChild(["workers.build"], {"TVM_NUM_THREADS": "1"})
+    runner = WarmChild(["benchmarks.search.rejects"], {"TVM_NUM_THREADS": threads, "OMP_NUM_THREADS": threads})
+    records: list[dict[str, Any]] = []
+    for name, trials in taught.items():
+        workload = ir.workload(TEACHERS[name](), name)
+        args = [[list(info.shape), info.dtype] for info in workload.args]
+        measured = [trial for trial in trials if isinstance(trial.outcome, Measured)]
+        # Every few: the race is as hard late in a search, among good programs, as it is early.
+        for trial in measured[:: max(1, len(measured) // each)][:each]:
+            request = {"module_json": workload.module_json, "trace_json": trial.candidate.trace_json}
+            artifact = builder.call("workers.build:build", {**request, "target_json": target_json}, _SECONDS)
+            calls = runner.call("benchmarks.search.rejects:calls", {"args": args, "artifact": artifact}, _SECONDS)
+            records.append({"workload": name, "calls": calls})
+        print(f"{name}: {len(records)} candidates", flush=True)
+    builder.close()
+    runner.close()
+    RESULTS.write_text(json.dumps({"summary": replay(records), "candidates": records}) + "\n")
+    print(RESULTS)
+
+
+def calls(args: list[Any], artifact: dict[str, Any]) -> Iterator[list[list[float]] | Clock]:
+    """In the child: yield ``[number of calls, mean seconds]`` of every sample that is taken without a cutoff."""
+    information = infos(args)
+    device = device_of("llvm", 0)
+    arguments = to_device(draw(information, [False] * len(information), "normal", 0), device)
+    module = load(artifact, "candidate")
+    module[FUNCTION]
+    taken: list[list[float]] = []
+
+    def run(number: int) -> float:
+        seconds = float(module.time_evaluator(FUNCTION, device, number=number, repeat=1)(*arguments).results[0])
+        taken.append([number, seconds])
+        return seconds
+
+    yield Clock.STOP
+    with host_lock.quiet():
+        yield Clock.START
+        sample(run, None)
+    yield taken
+
+
+def replay(records: list[dict[str, Any]]) -> dict[str, Any]:
+    """How the race would have gone, in numbers.
+
+    ``rejected``: sampled once. ``false``: of these, those whose full median lies within the cutoff. ``lost``: those
+    whose full median was better than the best so far. ``seconds`` is what the calls took, ``full_seconds`` what they
+    take without the race.
+    """
+    best: dict[str, float] = {}
+    counts = {"candidates": len(records), "rejected": 0, "false": 0, "lost": 0}
+    spent = full = 0.0
+    for record in records:
+        # Each evaluation makes one call that is not counted.
+        cost = [(number + 1) * seconds for number, seconds in record["calls"]]
+        full += sum(cost)
+        samples = [seconds for _, seconds in record["calls"]]
+        median = statistics.median(samples[1:] or samples)
+        incumbent = best.get(record["workload"])
+        left = iter(samples)
+        cutoff = None if incumbent is None else CUTOFF * incumbent
+        taken = sample(lambda _, left=left: next(left), cutoff)  # type: ignore[misc]
+        rejected = cutoff is not None and len(taken) == 1 and len(samples) > 1
+        spent += sum(cost[: len(samples) - len(list(left))])
+        if rejected:
+            assert cutoff is not None
+            counts["rejected"] += 1
+            counts["false"] += median <= cutoff
+            counts["lost"] += incumbent is not None and median < incumbent
+        else:
+            best[record["workload"]] = min(median, incumbent or median)
+    return {**counts, "seconds": spent, "full_seconds": full}
+
+
+if __name__ == "__main__":
+    main()
