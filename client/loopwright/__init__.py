@@ -19,6 +19,7 @@ from loopwright.errors import (
     TvmUnavailable,
     Unauthorized,
     UnexpectedAnswer,
+    UnsupportedModel,
     WaitTimedOut,
 )
 from loopwright.job import Job, JobEvent
@@ -43,6 +44,7 @@ __all__ = [
     "TvmUnavailable",
     "Unauthorized",
     "UnexpectedAnswer",
+    "UnsupportedModel",
     "WaitTimedOut",
     "__version__",
 ]

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from loopwright import ir, schemas
 from loopwright.database import Knowledge
+from loopwright.program import Program, attach
 from loopwright.units import ratio
 
 Outcome = Literal["tuned", "baseline", "missed"]
@@ -50,21 +51,23 @@ class ApplyReport:
         return "\n".join(lines)
 
 
-def lower(mod: Any, target: Any, params: dict[str, Any] | None = None) -> Any:
+def lower(program: Program, target: Any, params: dict[str, Any] | None = None) -> Any:
     """A module as its PrimFuncs are tuned: Relax is legalised, folded and fused; without Relax it stays as it is.
 
+    Weights are bound again afterwards, and what follows from them is computed: so the functions are those that were
+    submitted without them.
+
     Args:
-        params: values of ``main``'s parameters, bound by name; only a Relax module takes any.
+        params: values of more of ``main``'s parameters, bound by name; only a Relax module takes any.
     """
-    if not ir.has_relax(mod):
+    if not ir.has_relax(program.module):
         if params:
             raise ValueError("params are bound to a Relax function, and this module has none")
-        return mod
+        return program.module
     relax = importlib.import_module("tvm.relax")
-    if params:
-        mod = relax.transform.BindParams("main", params)(mod)
     with target:
-        return relax.get_pipeline("zero")(mod)
+        lowered = relax.get_pipeline("zero")(program.module)
+    return attach(lowered, {**program.weights, **(params or {})})
 
 
 def apply(mod: Any, knowledge: Knowledge) -> tuple[Any, ApplyReport]:

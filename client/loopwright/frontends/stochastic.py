@@ -10,11 +10,12 @@ from collections.abc import Callable
 from typing import Any
 
 from loopwright import frontends, ir
+from loopwright.frontends import Options
 
 Space = Callable[[Any], Any] | list[Any] | Any
 
 
-def to_traces(space: Space | None, model: Any) -> list[Any] | None:
+def to_traces(space: Space | None, model: Any, options: Options = Options()) -> list[Any] | None:
     """A space as the list of traces ``[instructions, decisions]`` that is sent; None (the built-in space) stays None.
 
     Args:
@@ -29,7 +30,7 @@ def to_traces(space: Space | None, model: Any) -> list[Any] | None:
     if space is None:
         return None
     if callable(space):
-        return [trace(space, frontends.to_module(model))]
+        return [trace(space, frontends.to_program(model, options).module)]
     traces = [space] if _is_trace(space) else space
     if not isinstance(traces, list | tuple) or not all(_is_trace(item) for item in traces):
         raise TypeError("space takes None, a function f(sch), a trace, or a list of traces [instructions, decisions]")

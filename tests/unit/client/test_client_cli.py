@@ -153,7 +153,7 @@ def test_a_refused_login_is_not_saved(service: FakeService, run: Command) -> Non
 
 
 def test_schedules_are_applied_and_built(service: FakeService, run: Command, program: str, tmp_path: Path) -> None:
-    mod = frontends.to_module(MM_RELU)
+    mod = frontends.to_program(MM_RELU).module
     serve(service, {HASH: mod}, [best_json(HASH, ir.trace_to_json(scheduled(mod).trace))])
 
     assert "T.parallel" in run("schedule", "apply", program, "--target", LLVM).out

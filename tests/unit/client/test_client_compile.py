@@ -37,7 +37,7 @@ def serve(service: FakeService, programs: dict[str, tvm.IRModule], bests: list[d
 
 @pytest.fixture
 def mod() -> tvm.IRModule:
-    return frontends.to_module(MM_RELU)
+    return frontends.to_program(MM_RELU).module
 
 
 @pytest.fixture
@@ -223,7 +223,7 @@ def test_the_database_does_not_answer_for_another_target(
 
 
 def test_asking_leaves_nothing_behind(client: loopwright.Client, tuned: Schedule) -> None:
-    other = frontends.to_module(MM_RELU.replace("64", "32"))
+    other = frontends.to_program(MM_RELU.replace("64", "32")).module
     database = client.database(LLVM)
     assert database.query_tuning_record(other, tvm.target.Target(LLVM), "main") is None
     assert not database.has_workload(other)
@@ -232,7 +232,7 @@ def test_asking_leaves_nothing_behind(client: loopwright.Client, tuned: Schedule
 
 def test_on_a_gpu_what_is_not_known_gets_tvms_default(service: FakeService, client: loopwright.Client) -> None:
     serve(service, {}, [])
-    mod = frontends.to_module(MM_RELU)
+    mod = frontends.to_program(MM_RELU).module
     before = mod.script()
     built = client.compile(mod, {"kind": "cuda", "arch": "sm_90"})
     assert mod.script() == before
@@ -258,7 +258,7 @@ def test_tensorised_traces_find_their_intrinsics_without_loading_all_vendors(
 ) -> None:
     monkeypatch.delitem(sys.modules, "tvm.s_tir.tensor_intrin", raising=False)  # another test may have loaded it
     source = MM_RELU[: MM_RELU.index("@I.ir_module")] + TENSORISABLE
-    program = frontends.to_module(source)
+    program = frontends.to_program(source).module
     instructions = [
         ["GetSBlock", [], ["C", "main"], ["b0"]],
         ["GetLoops", ["b0"], [], ["l1", "l2"]],

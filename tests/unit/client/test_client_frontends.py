@@ -20,7 +20,7 @@ from tests.unit.client.programs import MM_RELU, schedule_mm_relu
 
 @pytest.fixture(scope="module")
 def mod() -> tvm.IRModule:
-    return frontends.to_module(MM_RELU)
+    return frontends.to_program(MM_RELU).module
 
 
 def test_text_is_sent_as_it_stands(tmp_path: Path) -> None:
@@ -38,7 +38,7 @@ def test_tvm_json_is_sent_as_it_stands(tmp_path: Path, mod: tvm.IRModule) -> Non
     for model in (text, path, str(path)):
         payload = frontends.to_payload(model)
         assert (payload.format, payload.data) == ("tvm-json", text)
-        assert structural_equal(frontends.to_module(model), mod)
+        assert structural_equal(frontends.to_program(model).module, mod)
 
 
 def test_tvm_objects_are_sent_as_json(mod: tvm.IRModule) -> None:
@@ -49,7 +49,7 @@ def test_tvm_objects_are_sent_as_json(mod: tvm.IRModule) -> None:
 
 
 def test_a_function_without_a_name_becomes_main(mod: tvm.IRModule) -> None:
-    sent = frontends.to_module(mod["main"].without_attr("global_symbol"))
+    sent = frontends.to_program(mod["main"].without_attr("global_symbol")).module
     assert [var.name_hint for var in sent.get_global_vars()] == ["main"]
 
 
