@@ -53,7 +53,9 @@ def extract_tasks(mod: tvm.IRModule, target: Target) -> Tasks:
     for var, func in mod.functions.items():
         if isinstance(func, tvm.tirx.PrimFunc):
             _check_callouts(str(var.name_hint), func)
+    library_calls: list[str] = []
     if has_relax(mod):
+        library_calls = _library_calls(mod)
         with target:
             mod = relax.get_pipeline("zero")(mod)
         found = [
@@ -67,7 +69,7 @@ def extract_tasks(mod: tvm.IRModule, target: Target) -> Tasks:
             for var, func in sorted(mod.functions.items(), key=lambda item: str(item[0].name_hint))
             if isinstance(func, tvm.tirx.PrimFunc)
         ]
-    notes: list[str] = []
+    notes = [f"{name} is called as it is: a function of a library" for name in library_calls]
     tasks: dict[str, TaskSpec] = {}
     for name, func, weight in found:
         _check_callouts(name, func)
@@ -84,6 +86,20 @@ def extract_tasks(mod: tvm.IRModule, target: Target) -> Tasks:
             + "; give a PrimFunc with @T.prim_func(s_tir=True) that computes in T.sblock, or a Relax function"
         )
     return Tasks(tuple(tasks.values()), tuple(notes))
+
+
+def _library_calls(mod: tvm.IRModule) -> list[str]:
+    """Names of the functions outside of the module that its Relax functions call; for them the module's user cares."""
+    names: set[str] = set()
+
+    def visit(node: object) -> None:
+        if isinstance(node, relax.ExternFunc):
+            names.add(str(node.global_symbol))
+
+    for func in mod.functions.values():
+        if isinstance(func, relax.Function):
+            relax.analysis.post_order_visit(func, visit)
+    return sorted(names)
 
 
 def _check_callouts(name: str, func: tvm.tirx.PrimFunc) -> None:

@@ -22,6 +22,7 @@ from loopwright.errors import (
     UnsupportedModel,
     WaitTimedOut,
 )
+from loopwright.explain import SpaceDescription, explain
 from loopwright.job import Job, JobEvent
 from loopwright.schemas import Best
 
@@ -40,6 +41,7 @@ __all__ = [
     "NotFound",
     "ServiceError",
     "ServiceUnavailable",
+    "SpaceDescription",
     "TooManyRequests",
     "TvmUnavailable",
     "Unauthorized",
@@ -47,4 +49,5 @@ __all__ = [
     "UnsupportedModel",
     "WaitTimedOut",
     "__version__",
+    "explain",
 ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import re
 import uuid
 from collections.abc import Iterator
@@ -20,9 +19,8 @@ from loopwright.frontends import Options, stochastic
 from loopwright.job import Job
 from loopwright.program import Program
 from loopwright.schemas import Best
+from loopwright.tables import BESTS, RECORDS, Listing
 from loopwright.transport import Transport, parse
-
-logger = logging.getLogger("loopwright")
 
 API = "/api/v1"
 PAGE_SIZE = 200
@@ -68,7 +66,7 @@ class Client:
         max_trials: int = 64,
         max_seconds: float | None = None,
         space: stochastic.Space | None = None,
-        shapes: dict[str, int] | None = None,
+        shapes: dict[str, int] | list[dict[str, int]] | None = None,
         seed: int = 0,
         name: str | None = None,
         *,
@@ -88,7 +86,7 @@ class Client:
             max_seconds: seconds to search at most.
             space: None (the built-in space), a function ``f(sch)`` that makes stochastic choices (run here; only its
                 trace is sent), a trace, or a list of traces ``[instructions, decisions]``.
-            shapes: values of symbolic shape variables, by name.
+            shapes: values of symbolic shape variables, by name; with a list of them, each is tuned for.
             priority: -100 to 100; higher goes first.
             force: search even where the database already knows the answer.
             idempotency_key: submitting again with the same key returns the same job; made up here when None, so that
@@ -132,7 +130,13 @@ class Client:
             yield Job(self._transport, info)
 
     def best(
-        self, model_or_workload_hash: Any, target: Any = "auto", *, example_inputs: Any = None, spec: Any = None
+        self,
+        model_or_workload_hash: Any,
+        target: Any = "auto",
+        *,
+        shapes: dict[str, int] | None = None,
+        example_inputs: Any = None,
+        spec: Any = None,
     ) -> Best | None:
         """The certified best of a workload, given by its hash or as a model with one PrimFunc; None if none is known.
 
@@ -146,25 +150,33 @@ class Client:
             except NotFound:
                 return None
         knowledge = self._knowledge(target)
-        funcs = ir.prim_funcs(compiling.lower(_program(model, example_inputs, spec), knowledge.target))
+        funcs = ir.prim_funcs(compiling.lower(_program(model, shapes, example_inputs, spec), knowledge.target))
         if len(funcs) != 1:
             raise ValueError(f"best() is about one function and this model has {len(funcs)}; use bests() or apply()")
         known = knowledge.find(funcs[0][1])
         return known.best if known else None
 
-    def bests(self, target: Any = "auto") -> Iterator[Best]:
+    def bests(self, target: Any = "auto") -> Listing[Best]:
         """Every certified best for a target."""
         query = {"target": _target_in_query(target), "page_size": PAGE_SIZE}
-        return self._transport.pages(Best, f"{API}/bests", **query)
+        return Listing(self._transport.pages(Best, f"{API}/bests", **query), BESTS)
 
-    def apply(self, mod: Any, target: Any = "auto", *, example_inputs: Any = None, spec: Any = None) -> Any:
+    def apply(
+        self,
+        mod: Any,
+        target: Any = "auto",
+        *,
+        shapes: dict[str, int] | None = None,
+        example_inputs: Any = None,
+        spec: Any = None,
+    ) -> Any:
         """A copy of the module with the best schedules applied, as an IRModule.
 
-        ``mod``, ``example_inputs`` and ``spec`` are whatever `submit` takes. A Relax module comes back legalised and fused. ``last_report`` says of
+        ``mod``, ``shapes`` (one of them), ``example_inputs`` and ``spec`` are whatever `submit` takes. A Relax module comes back legalised and fused. ``last_report`` says of
         each function whether it was tuned, is best as it is, or missed; misses are also logged as a warning.
         """
         knowledge = self._knowledge(target)
-        return self._apply(compiling.lower(_program(mod, example_inputs, spec), knowledge.target), knowledge)
+        return self._apply(compiling.lower(_program(mod, shapes, example_inputs, spec), knowledge.target), knowledge)
 
     def compile(
         self,
@@ -172,6 +184,7 @@ class Client:
         target: Any = "auto",
         params: dict[str, Any] | None = None,
         *,
+        shapes: dict[str, int] | None = None,
         example_inputs: Any = None,
         spec: Any = None,
     ) -> Any:
@@ -182,8 +195,13 @@ class Client:
         Functions that missed are built as TVM would by default; ``last_report`` tells which.
         """
         knowledge = self._knowledge(target)
-        lowered = compiling.lower(_program(mod, example_inputs, spec), knowledge.target, params)
+        lowered = compiling.lower(_program(mod, shapes, example_inputs, spec), knowledge.target, params)
         return compiling.build(self._apply(lowered, knowledge), knowledge.target)
+
+    def relax_pipeline(self, target: Any = "auto") -> Any:
+        """A pipeline with the bests in it, for those who build by themselves: ``relax.build(mod, target,
+        relax_pipeline=client.relax_pipeline(target))``. It takes the place of TVM's own; what it missed is logged."""
+        return compiling.pipeline(self._knowledge(target))
 
     def database(self, target: Any = "auto") -> Any:
         """The bests for a target as a read-only ``tvm.s_tir.meta_schedule.Database``, as of now."""
@@ -191,12 +209,12 @@ class Client:
 
     def records(
         self, workload_hash: str | None = None, target: Any = None, sort: str = "latency"
-    ) -> Iterator[schemas.Record]:
+    ) -> Listing[schemas.Record]:
         """Measured trials, the fastest first, of a workload or a target if given."""
         query = {"workload_hash": workload_hash, "sort": sort, "page_size": PAGE_SIZE}
         if target is not None:
             query["target"] = _target_in_query(target)
-        return self._transport.pages(schemas.Record, f"{API}/records", **query)
+        return Listing(self._transport.pages(schemas.Record, f"{API}/records", **query), RECORDS)
 
     def record(self, record_id: str) -> schemas.RecordDetail:
         """A measured trial in full: trace, raw samples, device, certificate, the program before and after."""
@@ -236,7 +254,7 @@ class Client:
 
     def _apply(self, lowered: Any, knowledge: Knowledge) -> Any:
         applied, self.last_report = compiling.apply(lowered, knowledge)
-        logger.log(logging.WARNING if self.last_report.misses else logging.INFO, "%s", self.last_report)
+        self.last_report.log()
         return applied
 
     def _knowledge(self, target: Any) -> Knowledge:
@@ -259,8 +277,9 @@ class Client:
         return ir.module_from_json(self._modules[workload_hash])
 
 
-def _program(model: Any, example_inputs: Any, spec: Any) -> Program:
-    return frontends.to_program(model, Options(example_inputs, spec))
+def _program(model: Any, shapes: dict[str, int] | None, example_inputs: Any, spec: Any) -> Program:
+    program = frontends.to_program(model, Options(example_inputs, spec))
+    return Program(ir.bind_shapes(program.module, shapes), program.weights)
 
 
 def _target_on_wire(target: Any) -> str | dict[str, Any]:

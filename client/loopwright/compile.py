@@ -7,6 +7,7 @@ here, and what became of it is told in an `ApplyReport`.
 from __future__ import annotations
 
 import importlib
+import logging
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,6 +15,8 @@ from loopwright import ir, schemas
 from loopwright.database import Knowledge
 from loopwright.program import Program, attach
 from loopwright.units import ratio
+
+logger = logging.getLogger("loopwright")
 
 Outcome = Literal["tuned", "baseline", "missed"]
 
@@ -42,6 +45,10 @@ class ApplyReport:
     @property
     def misses(self) -> tuple[AppliedFunction, ...]:
         return tuple(function for function in self.functions if function.outcome == "missed")
+
+    def log(self) -> None:
+        """Tell it: as a warning where something was missed."""
+        logger.log(logging.WARNING if self.misses else logging.INFO, "%s", self)
 
     def __str__(self) -> str:
         lines = [f"{len(self.hits)} of {len(self.functions)} functions have a certified best"]
@@ -104,16 +111,40 @@ def build(mod: Any, target: Any) -> Any:
     if not ir.has_relax(mod):
         return tvm.compile(mod, target=target).mod
     relax = importlib.import_module("tvm.relax")
-    pipeline = importlib.import_module("tvm.relax.pipeline")
-    # Legalising and fusing are done; doing them again could fuse a scheduled function into another.
-    passes = [
+    return relax.build(mod, target, relax_pipeline=tvm.transform.Sequential(_lowering(target)))
+
+
+def pipeline(knowledge: Knowledge) -> Any:
+    """A pipeline for ``relax.build`` and ``tvm.compile``: legalises and fuses, puts the bests in, and lowers.
+
+    It stands in the place of TVM's own pipeline, for those who build by themselves. What it missed is logged.
+    """
+    tvm = ir.require_tvm()
+
+    @tvm.transform.module_pass(opt_level=0, name="LoopwrightApply")
+    def applied(mod: Any, _: Any) -> Any:
+        tuned, report = apply(lower(Program(mod), knowledge.target), knowledge)
+        report.log()
+        for var, func in ir.prim_funcs(tuned):
+            tuned.update_func(var, _default_schedule(func, knowledge.target))
+        return tuned
+
+    return tvm.transform.Sequential([applied, *_lowering(knowledge.target)])
+
+
+def _lowering(target: Any) -> list[Any]:
+    """From scheduled PrimFuncs to what the virtual machine is built of.
+
+    Legalising and fusing are done; doing them again could fuse a scheduled function into another.
+    """
+    relax = importlib.import_module("tvm.relax")
+    return [
         relax.transform.RewriteDataflowReshape(),
         relax.transform.ToNonDataflow(),
         relax.transform.RemovePurityChecking(),
         relax.transform.CallTIRRewrite(),
-        *pipeline.finalize_passes(target),
+        *importlib.import_module("tvm.relax.pipeline").finalize_passes(target),
     ]
-    return relax.build(mod, target, relax_pipeline=tvm.transform.Sequential(passes))
 
 
 def _default_schedule(func: Any, target: Any) -> Any:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from loopwright import ir
+from loopwright.dialect import translate
 from loopwright.program import Program, detach
 from loopwright.schemas import ModulePayload
 
@@ -33,8 +34,9 @@ def to_payload(model: str | os.PathLike[str]) -> ModulePayload:
 
 def to_program(model: str | os.PathLike[str], options: Options) -> Program:
     payload = to_payload(model)
-    read = ir.module_from_json if payload.format == "tvm-json" else ir.module_from_script
-    return detach(read(payload.data))
+    if payload.format == "tvm-json":
+        return detach(ir.module_from_json(payload.data))
+    return detach(ir.module_from_script(translate(payload.data).text))
 
 
 def _text(model: str | os.PathLike[str]) -> str:
