@@ -79,9 +79,16 @@ def prim_funcs(mod: Any) -> list[tuple[Any, Any]]:
     return sorted(pairs, key=lambda pair: str(pair[0].name_hint))
 
 
+def relax_funcs(mod: Any) -> list[tuple[Any, Any]]:
+    """The (GlobalVar, relax.Function) pairs of a module, in order of name."""
+    require_tvm()
+    function = importlib.import_module("tvm.relax").Function
+    pairs = [(var, func) for var, func in mod.functions_items() if isinstance(func, function)]
+    return sorted(pairs, key=lambda pair: str(pair[0].name_hint))
+
+
 def has_relax(mod: Any) -> bool:
-    relax = importlib.import_module("tvm.relax") if require_tvm() else None
-    return relax is not None and any(isinstance(func, relax.Function) for _, func in mod.functions_items())
+    return bool(relax_funcs(mod))
 
 
 def bind_shapes(mod: Any, shapes: dict[str, int] | None) -> Any:
@@ -113,8 +120,7 @@ def bind_shapes(mod: Any, shapes: dict[str, int] | None) -> Any:
         relax = importlib.import_module("tvm.relax")
         names = {
             str(symbol.name)
-            for _, func in mod.functions_items()
-            if isinstance(func, relax.Function)
+            for _, func in relax_funcs(mod)
             for symbol in [*relax.analysis.free_symbolic_vars(func), *relax.analysis.defined_symbolic_vars(func)]
         }
         left -= names

@@ -13,65 +13,73 @@ from loopwright import ir
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """``weights`` are ``tvm.runtime.Tensor`` values by the name of ``main``'s parameter that takes them."""
+    """``weights`` are ``tvm.runtime.Tensor`` values by the name of the Relax function's parameter that takes them."""
 
     module: Any
     weights: dict[str, Any] = field(default_factory=dict)
 
 
 def detach(mod: Any) -> Program:
-    """The module with every constant tensor of ``main`` turned into a parameter behind the others.
+    """The module with every constant tensor of its Relax functions turned into a parameter behind the others.
 
     What can be computed from constants alone is computed before, on this machine: transposed weights, and
     normalisations of inference, which are folded into the convolutions before them.
     Scalars stay where they are: they are part of the program. A module without constants is returned as it is.
     """
-    if not ir.has_relax(mod) or not _constants(mod):
+    if not any(_constants(func) for _, func in ir.relax_funcs(mod)):
         return Program(mod)
     transform = importlib.import_module("tvm.relax.transform")
-    passes = [
-        transform.DecomposeOpsForInference("main"),
+    for apply in (
+        transform.DecomposeOpsForInference(),
         transform.CanonicalizeBindings(),
         transform.FoldConstant(),
         _fold_normalisation,
         transform.FoldConstant(),
         transform.DeadCodeElimination(),
-    ]
-    for apply in passes:
+    ):
         mod = apply(mod)
-    relax = importlib.import_module("tvm.relax")
-    main = mod["main"]
-    names = {str(param.name) for param in main.params}
-    parameters = [
-        (relax.Var(_free(f"weight_{number}", names), constant.ty), constant)
-        for number, constant in enumerate(_constants(mod))
-    ]
-    mutated = _replacer()(mod, parameters).visit_expr(main)
-    function = relax.Function(
-        [*mutated.params, *(var for var, _ in parameters)],
-        mutated.body,
-        mutated.ret_ty,
-        mutated.is_pure,
-        mutated.attrs,
-    )
+    weights: dict[str, Any] = {}
     detached = mod.clone()
-    detached.update_func(mod.get_global_var("main"), function)
-    return Program(detached, {str(var.name): constant.value for var, constant in parameters})
+    for var, func in ir.relax_funcs(mod):
+        detached.update_func(var, _detached(mod, func, weights))
+    return Program(detached, weights)
 
 
 def attach(mod: Any, weights: dict[str, Any]) -> Any:
-    """The module with values in place of ``main``'s parameters of these names, and what follows from them computed."""
+    """The module with values in place of parameters of these names, and what follows from the values computed.
+
+    Raises:
+        ValueError: no Relax function has a parameter of that name.
+    """
     if not weights:
         return mod
     transform = importlib.import_module("tvm.relax.transform")
-    bound = transform.BindParams("main", weights)(mod)
-    return transform.DeadCodeElimination()(transform.FoldConstant()(bound))
+    left = set(weights)
+    for var, func in ir.relax_funcs(mod):
+        names = {str(param.name) for param in func.params} & set(weights)
+        left -= names
+        if names:
+            mod = transform.BindParams(str(var.name_hint), {name: weights[name] for name in names})(mod)
+    if left:
+        raise ValueError(f"no function of the module has a parameter {', '.join(sorted(left))}")
+    return transform.DeadCodeElimination()(transform.FoldConstant()(mod))
 
 
-def _free(name: str, taken: set[str]) -> str:
-    while name in taken:
-        name += "_"
-    return name
+def _detached(mod: Any, func: Any, weights: dict[str, Any]) -> Any:
+    """The function with its constants as parameters; their values go to ``weights``."""
+    relax = importlib.import_module("tvm.relax")
+    taken = {str(param.name) for param in func.params} | set(weights)
+    parameters = []
+    for constant in _constants(func):
+        name = f"weight_{len(weights)}"
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        weights[name] = constant.value
+        parameters.append((relax.Var(name, constant.ty), constant))
+    mutated = _replacer()(mod, parameters).visit_expr(func)
+    params = [*mutated.params, *(var for var, _ in parameters)]
+    return relax.Function(params, mutated.body, mutated.ret_ty, mutated.is_pure, mutated.attrs)
 
 
 def _is_weight(constant: Any) -> bool:
@@ -79,20 +87,16 @@ def _is_weight(constant: Any) -> bool:
     return shape is not None and math.prod(int(extent) for extent in shape) > 1
 
 
-def _constants(mod: Any) -> list[Any]:
-    """The constant tensors of ``main``, each once, in the order in which they are met."""
+def _constants(func: Any) -> list[Any]:
+    """The constant tensors of a Relax function, each once, in the order in which they are met."""
     tvm = ir.require_tvm()
-    relax = importlib.import_module("tvm.relax")
-    if "main" not in {str(var.name_hint) for var in mod.get_global_vars()}:
-        return []
     found: list[Any] = []
 
     def visit(node: Any) -> None:
         if isinstance(node, tvm.ir.GenericConst) and _is_weight(node) and not any(node.same_as(o) for o in found):
             found.append(node)
 
-    if isinstance(mod["main"], relax.Function):
-        relax.analysis.post_order_visit(mod["main"], visit)
+    importlib.import_module("tvm.relax.analysis").post_order_visit(func, visit)
     return found
 
 
@@ -150,7 +154,8 @@ def _fold_normalisation(mod: Any) -> Any:
             folded = tvm.ir.Call(conv.op, [conv.args[0], relax.const(scaled_weight)], conv.attrs, conv.ty_args)
             return relax.op.add(folded, relax.const(shift.reshape(1, channels, 1, 1).astype(dtype)))
 
-        main = dpl.rewrite_call(pattern, rewrite, mod["main"])
-        mod = mod.clone()
-        mod.update_func(mod.get_global_var("main"), main)
+        rewritten = mod.clone()
+        for var, func in ir.relax_funcs(mod):
+            rewritten.update_func(var, dpl.rewrite_call(pattern, rewrite, func))
+        mod = rewritten
     return mod
