@@ -149,6 +149,29 @@ class Trials:
         with self._sessions.read() as session:
             return [_trial(row) for row in session.scalars(wanted)]
 
+    def known(self, workload_hash: str, device_class_id: str, most: int = 8) -> list[str]:
+        """Traces that were measured for the workload, the fastest first: on the device class, then imported ones.
+
+        An imported timing is somebody else's; measured again, its trace counts like any other.
+        """
+        imported = TrialRow.task_id.is_(None)
+        fastest = func.min(TrialRow.median)
+        wanted = (
+            select(TrialRow.trace_json)
+            .where(
+                TrialRow.workload_hash == workload_hash,
+                (TrialRow.device_class_id == device_class_id) | imported,
+                TrialRow.median.is_not(None),
+                TrialRow.trace_json.is_not(None),
+            )
+            .group_by(TrialRow.candidate_hash, TrialRow.trace_json, imported)
+            .order_by(imported, fastest, TrialRow.candidate_hash)
+        )
+        with self._sessions.read() as session:
+            ours = session.scalars(wanted.where(~imported).limit(most)).all()
+            theirs = session.scalars(wanted.where(imported).limit(most)).all()
+        return [trace for trace in [*ours, *theirs] if trace is not None]
+
     def relatives(self, workload_hash: str, device_class_id: str, most: int = 16) -> list[str]:
         """Traces of the fastest trials of other workloads of the family on the device class, nearest shapes first.
 

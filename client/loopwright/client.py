@@ -203,9 +203,12 @@ class Client:
         relax_pipeline=client.relax_pipeline(target))``. It takes the place of TVM's own; what it missed is logged."""
         return compiling.pipeline(self._knowledge(target))
 
-    def database(self, target: Any = "auto") -> Any:
-        """The bests for a target as a read-only ``tvm.s_tir.meta_schedule.Database``, as of now."""
-        return as_database(self._knowledge(target))
+    def database(self, target: Any = "auto", device_class: str | None = None) -> Any:
+        """The bests for a target as a read-only ``tvm.s_tir.meta_schedule.Database``, as of now.
+
+        With ``device_class``, of those machines only. Its ``hits`` and ``misses`` name what TVM asked it for.
+        """
+        return as_database(self._knowledge(target, device_class))
 
     def records(
         self, workload_hash: str | None = None, target: Any = None, sort: str = "latency"
@@ -257,11 +260,12 @@ class Client:
         self.last_report.log()
         return applied
 
-    def _knowledge(self, target: Any) -> Knowledge:
+    def _knowledge(self, target: Any, device_class: str | None = None) -> Knowledge:
         ir.require_tvm()
         if isinstance(target, str) and target == "auto":
             target = self._auto_target()
-        known = [Known(best, self._workload_module(best.workload_hash)) for best in self.bests(target)]
+        bests = [best for best in self.bests(target) if device_class in (None, best.device_class)]
+        known = [Known(best, self._workload_module(best.workload_hash)) for best in bests]
         return Knowledge(ir.target_from(target), known)
 
     def _auto_target(self) -> dict[str, Any]:

@@ -1,0 +1,104 @@
+"""Models of every kind through a real service: element types, symbolic shapes, earlier dialects, calls of libraries."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+import tvm
+from tvm import relax, te, topi
+
+from examples.library_calls import MIXED
+from loopwright import Client, InvalidRequest
+from tests.integration.sdk.conftest import tuned
+from tests.unit.client.test_client_dialect import TUTORIAL
+
+SYMBOLIC = """
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor(("n", 32), "float32"), w: R.Tensor((32, 16), "float32")):
+        with R.dataflow():
+            out = R.nn.relu(R.matmul(x, w))
+            R.output(out)
+        return out
+"""
+
+
+def product(dtype: str, accumulator: str) -> list[te.Tensor]:
+    a, b = (te.placeholder((32, 32), dtype, name) for name in "AB")
+    k = te.reduce_axis((0, 32), "k")
+    compute = lambda i, j: te.sum(a[i, k].astype(accumulator) * b[k, j].astype(accumulator), axis=k)  # noqa: E731
+    return [a, b, te.compute((32, 32), compute, "C")]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "accumulator"),
+    [("float16", "float16"), ("bfloat16", "float32"), ("int8", "int32"), ("float32", "float32")],
+)
+def test_element_types(client: Client, dtype: str, accumulator: str) -> None:
+    job = tuned(client.submit(product(dtype, accumulator), max_trials=4, name=f"product of {dtype}"))
+    assert len(job.tasks) == 1
+
+
+def test_topi_fused_and_alone(client: Client) -> None:
+    x = te.placeholder((16, 64), "float32", "x")
+    for out in (topi.nn.softmax(x), topi.nn.relu(topi.add(x, x))):
+        tuned(client.submit([x, out], max_trials=4, name="topi"))
+
+
+def test_symbolic_shapes_one_and_several(client: Client) -> None:
+    with pytest.raises(InvalidRequest, match=r"symbolic shape \(n\)"):
+        client.submit(SYMBOLIC)
+    with pytest.raises(InvalidRequest, match="does not have"):
+        client.submit(SYMBOLIC, shapes={"m": 4})
+    with pytest.raises(InvalidRequest, match="empty"):
+        client.submit(SYMBOLIC, shapes=[])
+    job = tuned(client.submit(SYMBOLIC, shapes=[{"n": 8}, {"n": 24}], max_trials=8, name="symbolic"))
+    assert sorted(task.name for task in job.tasks) == ["fused_matmul_relu [n=24]", "fused_matmul_relu [n=8]"]
+    generator = np.random.default_rng(0)
+    w = generator.standard_normal((32, 16), dtype="float32")
+    for n in (8, 24):
+        x = generator.standard_normal((n, 32), dtype="float32")
+        machine = relax.VirtualMachine(client.compile(SYMBOLIC, shapes={"n": n}), tvm.cpu())
+        assert client.last_report is not None
+        assert not client.last_report.misses
+        got = machine["main"](tvm.runtime.tensor(x), tvm.runtime.tensor(w)).numpy()
+        np.testing.assert_allclose(got, np.maximum(x @ w, 0), rtol=1e-4, atol=1e-4)
+        assert f"R.Tensor(({n}, 32)" in job.module(shapes={"n": n}).script()
+    with pytest.raises(InvalidRequest, match="symbolic"):
+        job.module()
+
+
+def test_a_tutorial_of_an_earlier_version(client: Client) -> None:
+    job = tuned(client.submit(TUTORIAL, max_trials=4, name="tutorial"))
+    assert any("T.block to T.sblock" in note for note in job.info.notes)
+    client.apply(TUTORIAL)
+    assert client.last_report is not None
+    assert not client.last_report.misses
+
+
+def test_calls_of_libraries_are_left_alone_and_told(client: Client) -> None:
+    job = tuned(client.submit(MIXED, max_trials=4, name="mixed"))
+    assert [task.name for task in job.tasks] == ["linear0"]
+    assert [note.split()[0] for note in job.info.notes] == ["env.linear", "env.relu"]
+
+
+def test_repeated_layers_are_one_task_with_a_weight(client: Client) -> None:
+    layers = [module for _ in range(3) for module in (torch.nn.Linear(24, 24), torch.nn.ReLU())]
+    model, x = torch.nn.Sequential(*layers).eval(), torch.ones(2, 24)
+    job = tuned(client.submit(model, example_inputs=(x,), max_trials=8, name="layers"))
+    assert [task.weight for task in job.tasks] == [3]
+    machine = relax.VirtualMachine(client.compile(model, example_inputs=(x,)), tvm.cpu())
+    with torch.no_grad():
+        torch.testing.assert_close(torch.from_dlpack(machine["main"](tvm.runtime.from_dlpack(x))), model(x))
+
+
+def test_a_search_takes_up_what_is_known(client: Client) -> None:
+    """With ``force`` the best that is known takes part again, so that a short search does not lose it."""
+    model = product("float32", "float32")
+    first = tuned(client.submit(model, max_trials=24, name="long", force=True))
+    second = tuned(client.submit(model, max_trials=4, name="short", force=True))
+    assert "transfer" in {trial.origin for trial in second.trials()}
+    known = {record.id for record in client.records(first.tasks[0].workload_hash)}
+    assert len(known) >= 4
