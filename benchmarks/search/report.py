@@ -254,9 +254,9 @@ def rejects_text() -> Iterable[str]:
     yield "## What racing loses"
     yield ""
     yield f"{summary['candidates']} candidates were measured in full, and the race replayed on their samples"
-    yield f"(`benchmarks.search.rejects`): it drops {summary['rejected']} after one sample. Of these, {summary['false']}"
-    yield f"were within the cutoff by their full median, and {summary['lost']} better than the best so far. Calls take"
-    yield f"{summary['seconds']:.1f} s instead of {summary['full_seconds']:.1f} s."
+    yield f"(`benchmarks.search.rejects`): it drops {summary['rejected']} after one sample. {summary['false']} of these"
+    yield f"were within the cutoff by their full median, and {summary['lost']} better than the best so far."
+    yield f"Calls take {summary['seconds']:.1f} s instead of {summary['full_seconds']:.1f} s."
     yield ""
 
 
