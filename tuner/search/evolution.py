@@ -36,6 +36,11 @@ _RANDOM_SHARE = 0.15
 _CROSSOVER_SHARE = 0.1
 _EXTRACTED = 8
 """Programs whose features are taken between two pauses."""
+_NEAR_SHARE = 0.5
+"""Of what the model picks: neighbours of the best measured, whatever it thinks of the rest of the pool."""
+_CENTRES = 3
+_NEIGHBOURS = 4
+"""Neighbours made for each that is picked."""
 _KNOWN = 128
 """Replays that bring only known programs, after which a space counts as exhausted."""
 _REFUSED = 512
@@ -86,7 +91,9 @@ class EvolutionarySearch:
         # What relatives teach comes before everything else, but never without something random beside it.
         chosen = self._transferred(count - max(1, round(count * _RANDOM_SHARE)))
         if (wanted := count - explore - len(chosen)) > 0:
-            chosen += self._ranked(wanted)
+            near = round(wanted * _NEAR_SHARE)
+            chosen += self._ranked(wanted - near)
+            chosen += self._near(near)
         chosen += [(individual, None) for individual in self._sample(count - len(chosen))]
         candidates: list[MeasureCandidate] = []
         features = extract(self._space.context, [individual.schedule for individual, _ in chosen])
@@ -167,6 +174,20 @@ class EvolutionarySearch:
         self._proposed.update(best[:count])
         self._pool = {program: self._pool[program] for program in best[count:]}
         return chosen
+
+    def _near(self, count: int) -> list[tuple[Individual, float | None]]:
+        """Of small changes to the best few programs measured, the ``count`` that the model likes best."""
+        centres = heapq.nsmallest(_CENTRES, self._latency, key=self._latency.__getitem__)
+        parents: list[tuple[Individual, str | None]] = [(self._individuals[key], key) for key in centres]
+        fresh: dict[int, Individual] = {}
+        for _ in range(count * _NEIGHBOURS):
+            self._add(fresh, self._child(parents))
+        self._pool |= self._described(list(fresh.values()))
+        scores: dict[int, float] = {}
+        self._score(list(fresh), scores)
+        best = heapq.nlargest(count, scores, key=scores.__getitem__)
+        self._proposed.update(best)
+        return [(self._pool.pop(program).individual, scores[program]) for program in best]
 
     def _newcomer(self) -> Individual | None:
         traces = self._space.traces
