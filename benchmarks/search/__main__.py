@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import subprocess
 import sys
@@ -73,8 +74,10 @@ def execute(run: Run, offer: Offer) -> None:
         command += [json.dumps(asdict(offer.device_class)), str(RUNS), ray.get_runtime_context().gcs_address]
         command += [json.dumps(offer.builders), offer.measurer]
         command += [SHUFFLED if run.arm == "S" else DATABASE]
+    # Left to itself TVM's runtime takes half of a virtual machine's cores: all arms measure with the same threads.
+    threads = {name: str(offer.device_class.threads) for name in ("TVM_NUM_THREADS", "OMP_NUM_THREADS")}
     started = time.monotonic()
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=ROOT, env=os.environ | threads, capture_output=True, text=True)
     print(f"{run.file_name}: {time.monotonic() - started:.0f} s, status {done.returncode}", flush=True)
     if done.returncode != 0:
         print(done.stderr[-3000:], file=sys.stderr)

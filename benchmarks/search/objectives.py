@@ -17,10 +17,9 @@ import numpy.typing as npt
 import xgboost as xgb
 
 from benchmarks.search.run_record import RUNS
-from benchmarks.search.teachers import histories
-from tuner.cost_model.features import Features, from_bytes
+from benchmarks.search.teachers import samples
+from tuner.cost_model.features import Features
 from tuner.cost_model.model import PARAMETERS, CostModel, Sample, pack, throughput
-from tuner.types import Measured, Trial
 
 RESULTS = RUNS.parent / "objectives.json"
 SEEN = (16, 32, 64)
@@ -106,22 +105,15 @@ def _pooled(seen: Sequence[Sample], unseen: Sequence[Features], objective: str) 
 
 
 def main() -> None:
-    groups = {
-        name: [_sample(name, trial) for trial in trials if trial.outcome is not None]
-        for name, trials in histories().items()
-    }
+    groups: dict[str, list[Sample]] = {}
+    for sample in samples():
+        groups.setdefault(sample.group, []).append(sample)
     usable = [members for members in groups.values() if len(members) >= _LEAST]
     results = {
         name: {str(count): _judge(objective, usable, count) for count in SEEN} for name, objective in OBJECTIVES.items()
     }
     RESULTS.write_text(json.dumps({"workloads": len(usable), "objectives": results}, indent=1) + "\n")
     print(RESULTS)
-
-
-def _sample(name: str, trial: Trial) -> Sample:
-    assert trial.candidate.features is not None
-    latency = trial.outcome.median if isinstance(trial.outcome, Measured) else None
-    return Sample(name, from_bytes(trial.candidate.features), latency)
 
 
 def _judge(objective: Objective, groups: list[list[Sample]], count: int) -> dict[str, float]:

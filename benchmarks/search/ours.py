@@ -65,6 +65,7 @@ ABLATIONS: dict[str, tuple[str, Callable[[], None]]] = {
     ),
     "C-crossover": ("no crossover", lambda: setattr(evolution, "_CROSSOVER_SHARE", 0.0)),
     "C-pool": ("no program is kept from one round to the next", lambda: setattr(evolution, "_POOL", 0)),
+    "C-near": ("no batch begins at the best programs measured", lambda: setattr(evolution, "_NEAR_SHARE", 0.0)),
     "C-early": ("the model waits for 100 trials, as MetaSchedule's", lambda: setattr(model, "WARM_UP", 100)),
     "C-failures": (
         "failed trials teach the model nothing",

@@ -14,7 +14,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from benchmarks.search.objectives import RESULTS as OBJECTIVES
+from benchmarks.search.ours import ABLATIONS
 from benchmarks.search.race import PYTORCH, RACE, name_of
+from benchmarks.search.rejects import RESULTS as REJECTS
 from benchmarks.search.run_record import RUNS, Run, load
 from benchmarks.search.workloads import WORKLOADS
 
@@ -191,10 +194,70 @@ def text(found: dict[str, dict[str, list[Curve]]], raced: dict[str, Any]) -> Ite
         peak = max(run.peak_mb for run in runs)
         yield f"| {arm} | {statistics.median(rates):.1f}, {min(rates):.1f}, {max(rates):.1f} | {peak:.0f} MB |"
     yield ""
+    yield from ablation_text(found)
+    yield from objectives_text()
+    yield from rejects_text()
     yield "## Best so far"
     yield ""
     for workload in found:
         yield f"![{workload}: best latency so far by arm](search/{workload}.png)"
+
+
+def ablation_text(found: dict[str, dict[str, list[Curve]]]) -> Iterable[str]:
+    present = [arm for arm in ABLATIONS if any(arm in arms for arms in found.values())]
+    if not present:
+        return
+    yield "## Each mechanism taken out once"
+    yield ""
+    yield "Beside C or W as it is, geometric means over workloads: final quality above 1 means that the code is faster"
+    yield "without the mechanism, time above 1 that it takes so many times longer to 95 % of A's final quality."
+    yield ""
+    yield "| arm | without | workloads | final quality | time |"
+    yield "|---|---|---|---|---|"
+    for arm in present:
+        whole = arm[0]
+        both = {workload: arms for workload, arms in found.items() if arm in arms and whole in arms}
+        final = geomean(_final(arms[whole]) / _final(arms[arm]) for arms in both.values())
+        slower = 1 / speed(both, arm, whole, NEAR).mean
+        yield f"| {arm} | {ABLATIONS[arm][0]} | {len(both)} | {final:.2f}x | {slower:.2f}x |"
+    yield ""
+
+
+def _final(runs: list[Curve]) -> float:
+    return statistics.median(c.final for c in runs)
+
+
+def objectives_text() -> Iterable[str]:
+    if not OBJECTIVES.exists():
+        return
+    results = json.loads(OBJECTIVES.read_text())
+    yield "## Objectives of the cost model, offline"
+    yield ""
+    yield f"The same trials of {results['workloads']} workloads and the same trees (`benchmarks.search.objectives`)."
+    yield "Order: share of unseen pairs more than 5 % apart that the model puts in the right order. Top 8: speed of the"
+    yield "best of the eight programs that it likes best, 1 being the best of all."
+    yield ""
+    counts = list(next(iter(results["objectives"].values())))
+    heads = [f"{what}, {count} seen" for count in counts for what in ("order", "top 8")]
+    yield "| objective | " + " | ".join(heads) + " |"
+    yield "|---|" + "---|" * len(heads)
+    for name, by_count in results["objectives"].items():
+        cells = [f"{by_count[count][what]:.3f}" for count in counts for what in ("agreement", "top")]
+        yield f"| {name} | " + " | ".join(cells) + " |"
+    yield ""
+
+
+def rejects_text() -> Iterable[str]:
+    if not REJECTS.exists():
+        return
+    summary = json.loads(REJECTS.read_text())["summary"]
+    yield "## What racing loses"
+    yield ""
+    yield f"{summary['candidates']} candidates were measured in full, and the race replayed on their samples"
+    yield f"(`benchmarks.search.rejects`): it drops {summary['rejected']} after one sample. {summary['false']} of these"
+    yield f"were within the cutoff by their full median, and {summary['lost']} better than the best so far."
+    yield f"Calls take {summary['seconds']:.1f} s instead of {summary['full_seconds']:.1f} s."
+    yield ""
 
 
 def _times(value: float | None) -> str:
@@ -213,8 +276,8 @@ def plot(found: dict[str, dict[str, list[Curve]]]) -> None:
     )
     for workload, arms in found.items():
         figure, axes = pyplot.subplots(figsize=(7, 4), layout="constrained")
-        for arm, runs in arms.items():
-            for number, c in enumerate(runs):
+        for arm in [arm for arm in colours if arm in arms]:
+            for number, c in enumerate(arms[arm]):
                 seconds = [step[0] for step in c.steps] + [c.run.seconds]
                 latency = [step[2] * 1e6 for step in c.steps] + [c.final * 1e6]
                 label = arm if number == 0 else None

@@ -82,6 +82,15 @@ def experience(url: str, workload: str, device_class: DeviceClass, arm: str) -> 
     return tuple(relatives), train_base(samples, seed=0)
 
 
+def samples() -> list[Sample]:
+    """Every teacher's trials as the cost model learns them."""
+    database = Database(DATABASE)
+    (device_class,) = database.devices.all()
+    rows = database.cost_models.samples(device_class.id, TVM_VERSION)
+    database.close()
+    return [Sample(row.workload_hash, from_bytes(row.features), row.median) for row in rows]
+
+
 def histories() -> dict[str, list[Trial]]:
     """Every teacher's trials, in the order in which they were proposed, without the baseline."""
     database = Database(DATABASE)

@@ -15,7 +15,7 @@ import pytest
 from tests.acceptance.harness import ROOT, Service, check_ledger, wait_for
 from tests.acceptance.programs import product
 
-TRIALS = 20
+TRIALS = 48
 ROLES = {
     "api": ("-m service api",),
     "controller": ("-m service controller",),

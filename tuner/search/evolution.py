@@ -36,6 +36,11 @@ _RANDOM_SHARE = 0.15
 _CROSSOVER_SHARE = 0.1
 _EXTRACTED = 8
 """Programs whose features are taken between two pauses."""
+_NEAR_SHARE = 0.5
+"""Of what the model picks: neighbours of the best measured, whatever it thinks of the rest of the pool."""
+_CENTRES = 3
+_NEIGHBOURS = 4
+"""Neighbours made for each that is picked."""
 _KNOWN = 128
 """Replays that bring only known programs, after which a space counts as exhausted."""
 _REFUSED = 512
@@ -88,7 +93,9 @@ class EvolutionarySearch:
         # What is known comes before everything else, but never without something random beside it.
         chosen = self._transferred(count - max(1, round(count * _RANDOM_SHARE)))
         if (wanted := count - explore - len(chosen)) > 0:
-            chosen += self._ranked(wanted)
+            near = round(wanted * _NEAR_SHARE)
+            chosen += self._ranked(wanted - near)
+            chosen += self._near(near)
         chosen += [(individual, None) for individual in self._sample(count - len(chosen))]
         candidates: list[MeasureCandidate] = []
         features = extract(self._space.context, [individual.schedule for individual, _ in chosen])
@@ -117,6 +124,7 @@ class EvolutionarySearch:
 
     def _remember(self, candidate: MeasureCandidate, individual: Individual, rows: Features) -> None:
         self._proposed.add(individual.program)
+        self._pool.pop(individual.program, None)
         self._individuals[candidate.hash] = individual
         self._features[candidate.hash] = rows
 
@@ -150,19 +158,17 @@ class EvolutionarySearch:
         """The ``count`` new programs that the model likes best after some generations."""
         elite = heapq.nsmallest(_ELITE, self._latency, key=self._latency.__getitem__)
         measured: list[tuple[Individual, str | None]] = [(self._individuals[key], key) for key in elite]
-        scores: dict[int, float] = {}
-        self._score(list(self._pool), scores)
+        scores = self._scores(list(self._pool))
         fresh: dict[int, Individual] = {}
         for _ in range(_NEWCOMERS):
-            self._add(fresh, self._newcomer())
+            self._add_to_come(fresh, self._newcomer())
         for _ in range(_GENERATIONS):
             best = heapq.nlargest(_PARENTS, scores, key=scores.__getitem__)
             pooled = [self._pool[program].individual for program in best]
             parents = [(individual, individual.parent) for individual in pooled] + measured
             for _ in range(_CHILDREN):
-                self._add(fresh, self._child(parents))
-            self._pool |= self._described(list(fresh.values()))
-            self._score(list(fresh), scores)
+                self._add_to_come(fresh, self._child(parents))
+            scores |= self._pooled(fresh)
             fresh = {}
         best = heapq.nlargest(count + _POOL, scores, key=scores.__getitem__)
         chosen: list[tuple[Individual, float | None]] = [
@@ -171,6 +177,18 @@ class EvolutionarySearch:
         self._proposed.update(best[:count])
         self._pool = {program: self._pool[program] for program in best[count:]}
         return chosen
+
+    def _near(self, count: int) -> list[tuple[Individual, float | None]]:
+        """Of small changes to the best few programs measured, the ``count`` that the model likes best."""
+        centres = heapq.nsmallest(_CENTRES, self._latency, key=self._latency.__getitem__)
+        parents: list[tuple[Individual, str | None]] = [(self._individuals[key], key) for key in centres]
+        fresh: dict[int, Individual] = {}
+        for _ in range(count * _NEIGHBOURS):
+            self._add_to_come(fresh, self._child(parents))
+        scores = self._pooled(fresh)
+        best = heapq.nlargest(count, scores, key=scores.__getitem__)
+        self._proposed.update(best)
+        return [(fresh[program], scores[program]) for program in best]
 
     def _newcomer(self) -> Individual | None:
         traces = self._space.traces
@@ -194,23 +212,29 @@ class EvolutionarySearch:
         return self._space.replay(trace, int(self._rng.integers(1, 2**31 - 1)))
 
     def _add(self, found: dict[int, Individual], individual: Individual | None) -> bool:
-        """Take an individual up if it is new; says whether it was."""
-        if individual is None or any(individual.program in known for known in (self._proposed, self._pool, found)):
+        """Take an individual up if it is new; says whether it was. One that waits in the pool is new, too."""
+        if individual is None or individual.program in self._proposed or individual.program in found:
             return False
         found[individual.program] = individual
         return True
 
-    def _described(self, individuals: Sequence[Individual]) -> dict[int, _Described]:
-        described: dict[int, _Described] = {}
+    def _add_to_come(self, fresh: dict[int, Individual], individual: Individual | None) -> None:
+        """Take an individual up for the pool, if it is not there."""
+        if individual is not None and individual.program not in self._pool:
+            self._add(fresh, individual)
+
+    def _pooled(self, fresh: dict[int, Individual]) -> dict[int, float]:
+        """Put individuals into the pool; returns what the model thinks of them."""
+        individuals = list(fresh.values())
         for start in range(0, len(individuals), _EXTRACTED):
             self._pause()
             some = individuals[start : start + _EXTRACTED]
             features = extract(self._space.context, [individual.schedule for individual in some])
             for individual, rows in zip(some, features, strict=True):
-                described[individual.program] = _Described(individual, rows)
-        return described
+                self._pool[individual.program] = _Described(individual, rows)
+        return self._scores(list(fresh))
 
-    def _score(self, programs: Sequence[int], scores: dict[int, float]) -> None:
-        """Add to ``scores`` what the model thinks of programs of the pool."""
+    def _scores(self, programs: Sequence[int]) -> dict[int, float]:
+        """What the model thinks of programs of the pool."""
         predicted = self._model.predict([self._pool[program].features for program in programs])
-        scores.update(zip(programs, map(float, predicted), strict=True))
+        return dict(zip(programs, map(float, predicted), strict=True))

@@ -13,7 +13,8 @@ from tvm.s_tir import Schedule
 
 from tests.unit.tuner.programs import LLVM, elementwise, matmul, split_outer, tile_both, traced
 from tuner import ir
-from tuner.cost_model.model import WARM_UP, CostModel
+from tuner.cost_model.features import FEATURES
+from tuner.cost_model.model import WARM_UP, CostModel, Sample
 from tuner.search.crossover import crossover
 from tuner.search.evolution import EvolutionarySearch
 from tuner.search.mutation import mutate, redraw
@@ -114,6 +115,17 @@ def test_a_tiny_space_is_exhausted_and_says_so() -> None:
     candidates = search.propose(4) + search.propose(8)
     assert len(set(_programs(elementwise(), candidates))) == len(candidates) == 7
     assert search.propose(8) == []
+
+
+def test_a_small_space_is_searched_to_its_end() -> None:
+    """What waits in the pool of a ready model is still to come: it does not make the space look exhausted."""
+    model = CostModel(0)
+    for number in range(WARM_UP):
+        model.observe(Sample("other", np.full((1, FEATURES), number, np.float32), 1e-3 * (number + 1)))
+    search = EvolutionarySearch("elementwise", _tiny(), model, np.random.default_rng(0))
+    first, rest = search.propose(4), search.propose(8)
+    assert (len(first), len(rest)) == (4, 3)
+    assert len(set(_programs(elementwise(), first + rest))) == 7
 
 
 def test_a_space_of_fixed_schedules_is_exhausted_after_them() -> None:
