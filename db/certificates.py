@@ -5,22 +5,21 @@ from __future__ import annotations
 import statistics
 from typing import Any
 
-from sqlalchemy import Select, func, select
+from sqlalchemy import Select, case, func, select
 from sqlalchemy.orm import Session
 
+from db.bests import FASTEST_FIRST, renew_best
 from db.columns import new_id
 from db.engine import Sessions
 from db.errors import NotFound
 from db.leases import own_running_task
 from db.models import Certificate as CertificateRow
-from db.models import DeviceClass, Target, Trial, Workload
+from db.models import DeviceClass, Target, Task, Trial, Workload
 from db.paging import Keyset, Page
 from db.views import BestView, CertificateView
 from tuner.types import Certificate
 
 _NEWEST = Keyset("bests", CertificateRow.created_at, CertificateRow.id, descending=True)
-
-_FASTEST_FIRST = (CertificateRow.best_median, CertificateRow.created_at.desc(), CertificateRow.id)
 
 
 def certificate_view(row: CertificateRow, candidate_hash: str) -> CertificateView:
@@ -110,10 +109,23 @@ class Certificates:
                 contenders=certificate.contenders,
                 rejected=dict(certificate.rejected),
                 budget_trials=budget_trials,
+                search_secs=self._search_secs(session, task),
                 created_at=self._sessions.now(),
             )
             session.add(row)
+            session.flush()
+            renew_best(session, task.workload_hash, job.device_class_id)
             return certificate_view(row, certificate.candidate_hash)
+
+    def _search_secs(self, session: Session, task: Task) -> float:
+        """The task's share, by trials, of the time since its job began to tune it."""
+        mine, all_of_job = session.execute(
+            select(func.count(case((Trial.task_id == task.id, 1))), func.count())
+            .join(Task, Trial.task_id == Task.id)
+            .where(Task.job_id == task.job_id)
+        ).one()
+        started_at = task.started_at or self._sessions.now()
+        return (self._sessions.now() - started_at).total_seconds() * mine / all_of_job
 
     def known(
         self, workload_hash: str, device_class_id: str, space_hash: str, budget_trials: int
@@ -128,7 +140,7 @@ class Certificates:
                 CertificateRow.space_hash == space_hash,
                 CertificateRow.budget_trials >= budget_trials,
             )
-            .order_by(*_FASTEST_FIRST)
+            .order_by(*FASTEST_FIRST)
             .limit(1)
         )
         with self._sessions.read() as session:
@@ -141,7 +153,7 @@ class Certificates:
             CertificateRow.workload_hash == workload_hash, CertificateRow.device_class_id == device_class_id
         )
         with self._sessions.read() as session:
-            row = session.execute(wanted.order_by(*_FASTEST_FIRST).limit(1)).one_or_none()
+            row = session.execute(wanted.order_by(*FASTEST_FIRST).limit(1)).one_or_none()
         return None if row is None else _best(*row)
 
     def bests(
@@ -155,7 +167,7 @@ class Certificates:
     ) -> Page[BestView]:
         """The best of each workload and device class that the filters leave, newest first; raises `InvalidPage`."""
         rank = func.row_number().over(
-            partition_by=(CertificateRow.workload_hash, CertificateRow.device_class_id), order_by=_FASTEST_FIRST
+            partition_by=(CertificateRow.workload_hash, CertificateRow.device_class_id), order_by=FASTEST_FIRST
         )
         ranked = select(CertificateRow.id, rank.label("rank"))
         if workload_hash is not None:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from sqlalchemy import text
 
 from db.certificates import Certificates
 from db.columns import Clock, utc_now
 from db.cost_models import CostModels
-from db.counts import Counts, count
+from db.counts import Counts, count, totals
 from db.devices import Devices
 from db.engine import Sessions, create_engine
 from db.events import Events
+from db.insight import Insight
 from db.jobs import Jobs
+from db.leaderboard import Leaderboard
 from db.records import Records
 from db.tasks import Tasks
 from db.trials import Trials
+from db.views import Totals
 from db.workers import Workers
 from db.workloads import Workloads
 
@@ -33,6 +38,8 @@ class Database:
         self.trials = Trials(self._sessions)
         self.records = Records(self._sessions)
         self.certificates = Certificates(self._sessions)
+        self.leaderboard = Leaderboard(self._sessions)
+        self.insight = Insight(self._sessions)
         self.workloads = Workloads(self._sessions)
         self.cost_models = CostModels(self._sessions)
         self.devices = Devices(self._sessions)
@@ -48,6 +55,11 @@ class Database:
         """Jobs and trials by state."""
         with self._sessions.read() as session:
             return count(session)
+
+    def totals(self, within: float) -> Totals:
+        """What there is in all; ``trials_since`` counts those of the last `within` seconds."""
+        with self._sessions.read() as session:
+            return totals(session, self._sessions.now() - timedelta(seconds=within))
 
     def close(self) -> None:
         """Close all connections."""

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import ColumnElement, and_, func, select
 from sqlalchemy.orm import Session
 
+from db.bests import renew_peaks
 from db.columns import digest
 from db.engine import Sessions
 from db.errors import NotFound
+from db.models import Best, Target, Worker
 from db.models import DeviceClass as DeviceClassRow
-from db.models import Target
 from db.upsert import insert_new
+from db.views import DeviceClassView, Peaks
 from tuner.types import DeviceClass
 
 
@@ -39,7 +42,12 @@ def put_device_class(session: Session, device_class: DeviceClass) -> None:
         "runtime": device_class.runtime,
     }
     insert_new(session, Target, [target])
-    insert_new(session, DeviceClassRow, [row])
+    if insert_new(session, DeviceClassRow, [row]):
+        # A user's own target on machines whose peaks are known.
+        measured = select(DeviceClassRow).where(_same_machine(device_class), DeviceClassRow.peak_flops.is_not(None))
+        sibling = session.scalars(measured.limit(1)).one_or_none()
+        if sibling is not None:
+            _set_peaks(session, device_class, _peaks(sibling))
 
 
 def device_class_value(row: DeviceClassRow, target_json: str) -> DeviceClass:
@@ -69,11 +77,65 @@ class Devices:
         with self._sessions.read() as session:
             return get_device_class(session, device_class_id)
 
+    def put_peaks(self, device_class: DeviceClass, peaks: Peaks) -> None:
+        """Keep what was measured, for all classes of these machines, whatever their target. What is there stays."""
+        with self._sessions.write() as session:
+            _set_peaks(session, device_class, peaks)
+
+    def peaks(self, device_class_id: str) -> Peaks | None:
+        """Raises `NotFound` for an unknown class; None where nothing was measured yet."""
+        with self._sessions.read() as session:
+            row = session.get(DeviceClassRow, device_class_id)
+        if row is None:
+            raise NotFound("device class", device_class_id)
+        return _peaks(row)
+
+    def overview(self, live_within: float) -> list[DeviceClassView]:
+        """All classes, with the bests they have and the workers seen within `live_within` seconds, by model and id."""
+        live_since = self._sessions.now() - timedelta(seconds=live_within)
+        bests = select(func.count()).where(Best.device_class_id == DeviceClassRow.id).scalar_subquery()
+        alive = Worker.last_seen_at >= live_since
+        workers = select(func.count()).where(Worker.device_class_id == DeviceClassRow.id, alive).scalar_subquery()
+        wanted = select(DeviceClassRow, Target.json, bests, workers).join(Target)
+        with self._sessions.read() as session:
+            rows = session.execute(wanted.order_by(DeviceClassRow.model, DeviceClassRow.id)).all()
+        return [
+            DeviceClassView(device_class_value(row, target_json), _peaks(row), best_count, worker_count)
+            for row, target_json, best_count, worker_count in rows
+        ]
+
     def all(self) -> list[DeviceClass]:
         """All of them, by id."""
         wanted = select(DeviceClassRow, Target.json).join(Target).order_by(DeviceClassRow.id)
         with self._sessions.read() as session:
             return [device_class_value(*row) for row in session.execute(wanted)]
+
+
+def _same_machine(device_class: DeviceClass) -> ColumnElement[bool]:
+    """Classes that differ in their target at most; the model's name has the features' digest in it."""
+    return and_(
+        DeviceClassRow.model == device_class.model,
+        DeviceClassRow.cores == device_class.cores,
+        DeviceClassRow.threads == device_class.threads,
+        DeviceClassRow.runtime == device_class.runtime,
+    )
+
+
+def _set_peaks(session: Session, device_class: DeviceClass, peaks: Peaks | None) -> None:
+    if peaks is None:
+        return
+    unknown = select(DeviceClassRow).where(_same_machine(device_class), DeviceClassRow.peak_flops.is_(None))
+    for row in session.scalars(unknown.order_by(DeviceClassRow.id).with_for_update()):
+        row.peak_dtype, row.peak_flops, row.peak_bytes = peaks.dtype, peaks.flops, peaks.bytes_per_s
+        row.peaks_measured_at = peaks.measured_at
+        session.flush()
+        renew_peaks(session, row.id)
+
+
+def _peaks(row: DeviceClassRow) -> Peaks | None:
+    if row.peak_dtype is None or row.peak_flops is None or row.peak_bytes is None or row.peaks_measured_at is None:
+        return None
+    return Peaks(row.peak_dtype, row.peak_flops, row.peak_bytes, row.peaks_measured_at)
 
 
 def get_device_class(session: Session, device_class_id: str) -> DeviceClass:

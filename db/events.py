@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import select
@@ -51,6 +52,15 @@ def trial_event(session: Session, sessions: Sessions, job_id: str, trial: Trial)
         "worker": trial.worker,
         "created_at": trial.created_at.isoformat(),
         "finished_at": None if trial.finished_at is None else trial.finished_at.isoformat(),
+        "spans": [
+            {
+                "stage": lane,
+                "worker": worker,
+                "started_at": datetime.fromtimestamp(start, UTC).isoformat(),
+                "finished_at": datetime.fromtimestamp(end, UTC).isoformat(),
+            }
+            for lane, worker, start, end in trial.spans or ()
+        ],
     }
     _write(session, sessions, job_id, "trial", data)
 

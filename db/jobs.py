@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -19,7 +19,7 @@ from db.events import job_event, task_event
 from db.leases import lock_job, own_job
 from db.models import Job, Task
 from db.paging import Keyset, Page
-from db.views import FINISHED, ClaimedJob, FinalState, JobInputs, JobView, NewJob, space_hash
+from db.views import FINISHED, ClaimedJob, FinalState, JobInputs, JobState, JobView, LeaseView, NewJob, space_hash
 from db.workloads import put_workloads
 from tuner.types import TaskSpec
 
@@ -77,6 +77,7 @@ class Jobs:
             module_json=new.module_json,
             space_json=new.space_json,
             space_hash=space,
+            shapes=None if new.shapes is None else list(new.shapes),
             device_class_id=new.device_class.id,
             target_json=new.device_class.target_json,
             max_trials=new.max_trials,
@@ -119,17 +120,30 @@ class Jobs:
         return _view(row)
 
     def inputs(self, job_id: str) -> JobInputs:
-        """The large texts of a job; raises `NotFound`."""
+        """Raises `NotFound`."""
+        wanted = select(Job.module_json, Job.space_json, Job.shapes).where(Job.id == job_id)
         with self._sessions.read() as session:
-            row = session.execute(select(Job.module_json, Job.space_json).where(Job.id == job_id)).one_or_none()
+            row = session.execute(wanted).one_or_none()
         if row is None:
             raise NotFound("job", job_id)
         return JobInputs(*row)
 
-    def page(self, page_size: int = 50, page_token: str | None = None) -> Page[JobView]:
-        """Newest first; raises `InvalidPage`."""
+    def page(
+        self, page_size: int = 50, page_token: str | None = None, states: Collection[JobState] = ()
+    ) -> Page[JobView]:
+        """Newest first, those in one of `states` only if any is given; raises `InvalidPage`."""
+        wanted = select(Job).where(Job.state.in_(states)) if states else select(Job)
         with self._sessions.read() as session:
-            return _NEWEST.page(session, select(Job), _view, page_size, page_token)
+            return _NEWEST.page(session, wanted, _view, page_size, page_token)
+
+    def leases(self) -> list[LeaseView]:
+        """The running jobs, the oldest first."""
+        wanted = select(Job).where(Job.state == "running", Job.lease_owner.is_not(None)).order_by(Job.started_at)
+        with self._sessions.read() as session:
+            return [
+                LeaseView(row.id, row.name, row.device_class_id, row.lease_owner, row.lease_expires_at, row.attempts)  # type: ignore[arg-type]
+                for row in session.scalars(wanted)
+            ]
 
     def claim(self, owner: str, lease_seconds: float) -> ClaimedJob | None:
         """Take the next job that waits or whose lease expired: highest priority first, then oldest. None: no work."""
@@ -153,7 +167,7 @@ class Jobs:
             job.started_at = job.started_at or now
             job.attempts += 1
             job_event(session, self._sessions, job)
-            return ClaimedJob(_view(job), JobInputs(job.module_json, job.space_json), token)
+            return ClaimedJob(_view(job), JobInputs(job.module_json, job.space_json, job.shapes), token)
 
     def renew(self, job_id: str, lease_token: str, lease_seconds: float, add_elapsed: float = 0.0) -> bool:
         """Hold a job `lease_seconds` from now on and add `add_elapsed` seconds of running. False: the lease is lost."""

@@ -54,6 +54,11 @@ class Workload(Base):
     script: Mapped[str] = mapped_column(deferred=True)
     args: Mapped[list[Any]]
     """``[[shape, dtype], …]``, one pair a buffer."""
+    op: Mapped[str] = mapped_column(server_default="")
+    """What it computes; empty where an older release stored it."""
+    compute_dtype: Mapped[str] = mapped_column(server_default="")
+    flop: Mapped[float | None]
+    """Floating point operations of one call."""
     tvm_version: Mapped[str]
     created_at: Mapped[datetime]
 
@@ -80,9 +85,16 @@ class DeviceClass(Base):
     cores: Mapped[int]
     threads: Mapped[int]
     runtime: Mapped[str]
+    peak_dtype: Mapped[str | None]
+    peak_flops: Mapped[float | None]
+    """Floating point operations a second in `peak_dtype`, measured; with the two that follow, or none of them."""
+    peak_bytes: Mapped[float | None]
+    peaks_measured_at: Mapped[datetime | None]
 
 
 class Worker(Base):
+    """``slot_*`` and ``builders_busy`` are what it was doing when it was last seen; ``slot_use`` is in [0, 1]."""
+
     __tablename__ = "workers"
 
     id: Mapped[str] = mapped_column(primary_key=True)
@@ -91,6 +103,27 @@ class Worker(Base):
     device_class_id: Mapped[str] = mapped_column(ForeignKey("device_classes.id"))
     builders: Mapped[int]
     last_seen_at: Mapped[datetime]
+    builders_busy: Mapped[int] = mapped_column(server_default="0")
+    slot_since: Mapped[datetime | None]
+    slot_trial_id: Mapped[str | None]
+    slot_use: Mapped[float | None]
+    quarantined_at: Mapped[datetime | None]
+    quarantine_reason: Mapped[str | None]
+    readmitted_at: Mapped[datetime | None]
+    """When the owner last cleared it: what was held against it before counts no more."""
+
+
+class Check(Base):
+    """One timing of a worker's reference kernel, in seconds."""
+
+    __tablename__ = "checks"
+
+    id: Mapped[int] = mapped_column(BigInteger().with_variant(Integer, "sqlite"), primary_key=True)
+    worker_id: Mapped[str] = mapped_column(ForeignKey("workers.id"))
+    secs: Mapped[float]
+    created_at: Mapped[datetime]
+
+    __table_args__ = (Index(None, "worker_id", "created_at"),)
 
 
 class Job(Base):
@@ -102,6 +135,8 @@ class Job(Base):
     module_json: Mapped[str] = mapped_column(deferred=True)
     space_json: Mapped[str | None] = mapped_column(deferred=True)
     space_hash: Mapped[str]
+    shapes: Mapped[list[Any] | None] = mapped_column(JSON(none_as_null=True))
+    """Bindings of symbolic extents, where the module was tuned for several; a single one is bound in the module."""
     device_class_id: Mapped[str] = mapped_column(ForeignKey("device_classes.id"))
     target_json: Mapped[str]
     max_trials: Mapped[int]
@@ -196,6 +231,8 @@ class Trial(Base):
     created_at: Mapped[datetime]
     started_at: Mapped[datetime | None]
     finished_at: Mapped[datetime | None]
+    spans: Mapped[list[Any] | None] = mapped_column(JSON(none_as_null=True))
+    """``[[stage, worker, start, end], …]``, times in seconds since 1970."""
 
     __table_args__ = (
         CheckConstraint("state IN ('proposed', 'leased', 'built', 'measured', 'failed')", name="state"),
@@ -214,11 +251,23 @@ class Trial(Base):
         ),
         Index(None, "workload_hash", "device_class_id", "median"),
         Index(None, "created_at", "id"),
+        Index(None, "finished_at"),
+        Index(
+            "ix_trials_lost",
+            "worker",
+            "finished_at",
+            sqlite_where=text("failure_kind = 'DEVICE_LOST'"),
+            postgresql_where=text("failure_kind = 'DEVICE_LOST'"),
+        ),
     )
 
 
 class Certificate(Base):
-    """The evidence for a best. ``budget_trials``: how many trials the search was allowed."""
+    """The evidence for a best.
+
+    ``budget_trials``: how many trials the search was allowed; ``search_secs``: its share of the time that its job ran,
+    by trials.
+    """
 
     __tablename__ = "certificates"
 
@@ -239,9 +288,36 @@ class Certificate(Base):
     contenders: Mapped[int]
     rejected: Mapped[dict[str, Any]]
     budget_trials: Mapped[int]
+    search_secs: Mapped[float] = mapped_column(server_default="0")
     created_at: Mapped[datetime]
 
     __table_args__ = (Index(None, "workload_hash", "device_class_id", "best_median"),)
+
+
+class Best(Base):
+    """The fastest certificate of each workload and device class, with what the leaderboard sorts by: a copy.
+
+    `db.bests` renews a row in the transaction that changes what it stands on.
+    """
+
+    __tablename__ = "bests"
+
+    workload_hash: Mapped[str] = mapped_column(ForeignKey("workloads.hash"), primary_key=True)
+    device_class_id: Mapped[str] = mapped_column(ForeignKey("device_classes.id"), primary_key=True)
+    certificate_id: Mapped[str] = mapped_column(ForeignKey("certificates.id"))
+    name: Mapped[str]
+    op: Mapped[str]
+    baseline_median: Mapped[float]
+    best_median: Mapped[float]
+    speedup: Mapped[float]
+    spread: Mapped[float]
+    peak_share: Mapped[float | None]
+    created_at: Mapped[datetime]
+
+    __table_args__ = tuple(
+        Index(None, column, "workload_hash", "device_class_id")
+        for column in ("name", "op", "baseline_median", "best_median", "speedup", "peak_share", "created_at")
+    )
 
 
 class CostModel(Base):

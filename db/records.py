@@ -75,6 +75,12 @@ class Records:
         with self._sessions.read() as session:
             return _ORDERS[sort].page(session, wanted, _view, page_size, page_token)
 
+    def of_job(self, job_id: str) -> list[RecordView]:
+        """All that a job measured, by task and number; empty for an unknown job."""
+        wanted = _measured().where(Task.job_id == job_id).order_by(Task.position, Trial.number)
+        with self._sessions.read() as session:
+            return [_view(*row) for row in session.execute(wanted)]
+
     def get(self, record_id: str) -> RecordDetail:
         """Raises `NotFound`, for a trial that was not measured too."""
         with self._sessions.read() as session:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import astuple
 from typing import Any, Literal
 
 from sqlalchemy import func, select, update
@@ -17,7 +18,7 @@ from db.models import Task, Workload
 from db.models import Trial as TrialRow
 from db.paging import Keyset, Page
 from db.views import TrialView
-from tuner.types import Failure, FailureKind, MeasureCandidate, Measured, Origin, Outcome, Stage, Trial
+from tuner.types import Failure, FailureKind, Lane, MeasureCandidate, Measured, Origin, Outcome, Span, Stage, Trial
 
 _PER_RELATIVE = 4
 _UNFINISHED = ("proposed", "leased", "built")
@@ -46,7 +47,8 @@ def _distance(one: list[Any], other: list[Any]) -> float:
 
 
 def _view(row: TrialRow) -> TrialView:
-    return TrialView(**{name: getattr(row, name) for name in TrialView.__dataclass_fields__})
+    values = {name: getattr(row, name) for name in TrialView.__dataclass_fields__}
+    return TrialView(**values | {"spans": tuple(Span(Lane(lane), *rest) for lane, *rest in row.spans or ())})
 
 
 class Trials:
@@ -54,11 +56,17 @@ class Trials:
         self._sessions = sessions
 
     def propose(
-        self, task_id: str, lease_token: str, candidates: Iterable[MeasureCandidate], seed: int | None = None
+        self,
+        task_id: str,
+        lease_token: str,
+        candidates: Iterable[MeasureCandidate],
+        seed: int | None = None,
+        searched: Span | None = None,
     ) -> list[Trial]:
         """Enter candidates of a running task into the ledger, in their order; those that stand there are passed over.
 
-        Returns the new trials, which `lease_token` owns. Raises `LeaseLost` if the task is not the caller's any more.
+        ``searched`` is how they were found, if they were. Returns the new trials, which `lease_token` owns.
+        Raises `LeaseLost` if the task is not the caller's any more.
         """
         with self._sessions.write() as session:
             job, task = own_running_task(session, task_id, lease_token)
@@ -91,6 +99,7 @@ class Trials:
                         seed=seed,
                         tvm_version=tvm_version,
                         created_at=now,
+                        spans=None if searched is None else [list(astuple(searched))],
                     )
                 )
             session.add_all(rows)
@@ -116,6 +125,7 @@ class Trials:
             job, row = owned
             row.worker = outcome.worker
             row.finished_at = self._sessions.now()
+            row.spans = [*(row.spans or ()), *(list(astuple(span)) for span in outcome.spans)]
             match outcome:
                 case Measured():
                     row.state = "measured"
@@ -203,3 +213,9 @@ class Trials:
         wanted = select(TrialRow).join(Task, TrialRow.task_id == Task.id).where(Task.job_id == job_id)
         with self._sessions.read() as session:
             return _BY_POSITION.page(session, wanted, _view, page_size, page_token)
+
+    def all_of_job(self, job_id: str) -> list[TrialView]:
+        """All of them at once."""
+        wanted = select(TrialRow).join(Task, TrialRow.task_id == Task.id).where(Task.job_id == job_id)
+        with self._sessions.read() as session:
+            return [_view(row) for row in session.scalars(wanted.order_by(Task.position, TrialRow.number))]

@@ -64,26 +64,16 @@ def export(workloads: list[dict[str, Any]], records: list[dict[str, Any]]) -> It
 def read(workload_text: str, record_text: str) -> Iterator[dict[str, Any]]:
     """Yield ``{"workloads": […], "records": […], "errors": […]}``: what can be taken, and why the rest cannot.
 
-    A workload is ``{"hash", "family", "name", "module_json", "script", "args": [[shape, dtype], …]}``; equal ones
-    stand once. A record is ``{"workload_hash", "trace_json", "run_secs", "target_json"}``; its trace was replayed on
-    its workload. An error is ``"database_tuning_record.json line 7: …"``. Never raises on account of the texts.
+    A workload is what `Workload.to_json` gives; equal ones stand once. A record is ``{"workload_hash", "trace_json",
+    "run_secs", "target_json"}``; its trace was replayed on its workload. An error is
+    ``"database_tuning_record.json line 7: …"``. Never raises on account of the texts.
     """
     errors: list[str] = []
     known = dict(_take(WORKLOADS, workload_text, _workload, errors))
     records = dict(_take(RECORDS, record_text, lambda line: _record(line, known), errors))
     workloads = {workload.hash: workload for workload in reversed(known.values())}
     yield {
-        "workloads": [
-            {
-                "hash": workload.hash,
-                "family": workload.family,
-                "name": workload.name,
-                "module_json": workload.module_json,
-                "script": workload.script,
-                "args": [[list(arg.shape), arg.dtype] for arg in workload.args],
-            }
-            for workload in reversed(workloads.values())
-        ],
+        "workloads": [workload.to_json() for workload in reversed(workloads.values())],
         "records": list(records.values()),
         "errors": errors,
     }

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from db.columns import digest
-from tuner.types import Certificate, DeviceClass, TensorInfo
+from tuner.types import Certificate, DeviceClass, Operation, Span, TensorInfo
 
 JobState = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 TaskState = Literal["queued", "running", "joined", "succeeded", "failed", "cancelled"]
@@ -30,7 +30,8 @@ class NewJob:
     """What ``jobs.create`` stores.
 
     ``space_json`` is the canonical JSON of the user's traces, or None for the built-in space; ``max_trials`` counts
-    over all tasks. ``request_digest`` names the request that came under ``idempotency_key``.
+    over all tasks. ``shapes`` are bindings of symbolic extents where the module is tuned for several.
+    ``request_digest`` names the request that came under ``idempotency_key``.
     """
 
     name: str
@@ -41,6 +42,7 @@ class NewJob:
     seed: int = 0
     priority: int = 0
     space_json: str | None = None
+    shapes: tuple[dict[str, int], ...] | None = None
     force: bool = False
     notes: tuple[str, ...] = ()
     idempotency_key: str | None = None
@@ -74,10 +76,11 @@ class JobView:
 
 @dataclass(frozen=True, slots=True)
 class JobInputs:
-    """The large texts of a job."""
+    """The large texts of a job, and the bindings of its symbolic extents if it was tuned for several."""
 
     module_json: str
     space_json: str | None
+    shapes: list[dict[str, int]] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +148,7 @@ class TrialView:
     worker: str | None
     created_at: datetime
     finished_at: datetime | None
+    spans: tuple[Span, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +159,7 @@ class WorkloadView:
     family: str
     name: str
     args: tuple[TensorInfo, ...]
+    operation: Operation
     tvm_version: str
     created_at: datetime
     records: int
@@ -261,8 +266,31 @@ class ImportCount:
 
 
 @dataclass(frozen=True, slots=True)
+class Activity:
+    """What a worker does at a heartbeat.
+
+    ``slot_since`` is None where the measuring slot is idle; ``slot_trial_id`` is the trial in it, if it is at one;
+    ``slot_use`` is the share of the time since the heartbeat before that the slot was in use.
+    """
+
+    builders_busy: int = 0
+    slot_since: datetime | None = None
+    slot_trial_id: str | None = None
+    slot_use: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckView:
+    """One timing of a worker's reference kernel."""
+
+    secs: float
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerView:
-    """A machine's offer."""
+    """A machine's offer, and how it fares. ``checks`` are the first since the owner last cleared it and the newest,
+    oldest first."""
 
     id: str
     host: str
@@ -271,6 +299,11 @@ class WorkerView:
     builders: int
     last_seen_at: datetime
     alive: bool
+    activity: Activity
+    slot_job_id: str | None
+    quarantined_at: datetime | None
+    quarantine_reason: str | None
+    checks: tuple[CheckView, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,3 +323,92 @@ class EventView:
     type: EventType
     created_at: datetime
     data: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderboardQuery:
+    """Which bests, in which order. ``text`` is part of a name or an op, or the beginning of a workload's hash."""
+
+    text: str = ""
+    target_kind: str | None = None
+    device_class_id: str | None = None
+    op: str | None = None
+    sort: Literal["name", "op", "baseline", "best", "speedup", "peak", "created"] = "created"
+    descending: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderboardRow:
+    """The certified best of a workload on a device class; ``spread`` and ``peak_share`` are ratios."""
+
+    workload_hash: str
+    name: str
+    op: str
+    args: tuple[TensorInfo, ...]
+    target_json: str
+    device_class_id: str
+    device_model: str
+    baseline_median: float
+    best_median: float
+    speedup: float
+    spread: float
+    peak_share: float | None
+    is_baseline: bool
+    created_at: datetime
+    certificate_id: str
+    trial_id: str
+    job_id: str | None
+    job_name: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderboardFilters:
+    """How many bests there are of each op, and of each device class (id, model, target), the most frequent first."""
+
+    ops: tuple[tuple[str, int], ...]
+    device_classes: tuple[tuple[str, str, str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """How much there is; ``saved_secs`` is what one run of every tuned model saves, ``search_saved_secs`` what
+    answers from the database and joined searches saved."""
+
+    jobs: dict[str, int]
+    workloads: int
+    bests: int
+    trials: int
+    trials_since: int
+    saved_secs: float
+    search_saved_secs: float
+
+
+@dataclass(frozen=True, slots=True)
+class Peaks:
+    """What a device class reached at its best: operations in ``dtype`` and bytes, each a second."""
+
+    dtype: str
+    flops: float
+    bytes_per_s: float
+    measured_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceClassView:
+    device_class: DeviceClass
+    peaks: Peaks | None
+    bests: int
+    workers: int
+    """Those alive."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseView:
+    """A running job, and who holds it until when."""
+
+    job_id: str
+    job_name: str
+    device_class_id: str
+    owner: str
+    expires_at: datetime
+    attempts: int

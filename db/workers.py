@@ -1,18 +1,26 @@
-"""The machines of the fleet, as they last reported themselves."""
+"""The machines of the fleet, as they last reported themselves, and how they fare."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import timedelta
 
-from sqlalchemy import func, select, update
+from sqlalchemy import Select, delete, func, select, update
+from sqlalchemy.orm import Session
 
 from db.devices import device_class_value, put_device_class
 from db.engine import Sessions
+from db.errors import NotFound
+from db.models import Check, Target, Task, Trial, Worker
 from db.models import DeviceClass as DeviceClassRow
-from db.models import Target, Worker
 from db.upsert import insert
-from db.views import Offer, WorkerView
-from tuner.types import DeviceClass
+from db.views import Activity, CheckView, Offer, WorkerView
+from tuner.types import DeviceClass, FailureKind
+
+CHECKS = 60
+"""The newest timings of the reference kernel that a worker is shown with."""
+_CHECK_DAYS = 7
+_IDLE = Activity()
 
 
 class Workers:
@@ -21,7 +29,16 @@ class Workers:
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
 
-    def register(self, worker_id: str, *, host: str, device: str, device_class: DeviceClass, builders: int) -> None:
+    def register(
+        self,
+        worker_id: str,
+        *,
+        host: str,
+        device: str,
+        device_class: DeviceClass,
+        builders: int,
+        activity: Activity = _IDLE,
+    ) -> None:
         """Store a worker as seen now, in place of what it said before."""
         with self._sessions.write() as session:
             put_device_class(session, device_class)
@@ -31,6 +48,7 @@ class Workers:
                 "device_class_id": device_class.id,
                 "builders": builders,
                 "last_seen_at": self._sessions.now(),
+                **asdict(activity),
             }
             statement = insert(session, Worker).values(id=worker_id, **said)
             session.execute(statement.on_conflict_do_update(index_elements=["id"], set_=said))
@@ -44,11 +62,16 @@ class Workers:
     def all(self, live_within: float) -> list[WorkerView]:
         """All workers that ever registered, by host and id."""
         live_since = self._sessions.now() - timedelta(seconds=live_within)
-        wanted = select(Worker, DeviceClassRow, Target.json).join(
-            DeviceClassRow, Worker.device_class_id == DeviceClassRow.id
+        wanted = (
+            select(Worker, DeviceClassRow, Target.json, Task.job_id)
+            .join(DeviceClassRow, Worker.device_class_id == DeviceClassRow.id)
+            .join(Target)
+            .outerjoin(Trial, Trial.id == Worker.slot_trial_id)
+            .outerjoin(Task, Task.id == Trial.task_id)
         )
         with self._sessions.read() as session:
-            rows = session.execute(wanted.join(Target).order_by(Worker.host, Worker.id)).all()
+            rows = session.execute(wanted.order_by(Worker.host, Worker.id)).all()
+            checks = _checks(session)
         return [
             WorkerView(
                 id=worker.id,
@@ -58,9 +81,62 @@ class Workers:
                 builders=worker.builders,
                 last_seen_at=worker.last_seen_at,
                 alive=worker.last_seen_at >= live_since,
+                activity=Activity(worker.builders_busy, worker.slot_since, worker.slot_trial_id, worker.slot_use),
+                slot_job_id=job_id,
+                quarantined_at=worker.quarantined_at,
+                quarantine_reason=worker.quarantine_reason,
+                checks=tuple(checks.get(worker.id, ())),
             )
-            for worker, device_class, target_json in rows
+            for worker, device_class, target_json, job_id in rows
         ]
+
+    def add_check(self, worker_id: str, secs: float) -> None:
+        """Keep a timing of the reference kernel; those that are too old to tell anything go."""
+        now = self._sessions.now()
+        with self._sessions.write() as session:
+            session.add(Check(worker_id=worker_id, secs=secs, created_at=now))
+            first = _first_checks().subquery()
+            session.execute(
+                delete(Check).where(
+                    Check.worker_id == worker_id,
+                    Check.created_at < now - timedelta(days=_CHECK_DAYS),
+                    Check.id.not_in(select(first.c.id)),
+                )
+            )
+
+    def lost(self, worker_id: str, within: float) -> int:
+        """Trials that ended in DEVICE_LOST on the worker in the last `within` seconds, since it was last cleared."""
+        now = self._sessions.now()
+        counted = (
+            select(func.count())
+            .select_from(Trial)
+            .join(Worker, Worker.id == Trial.worker)
+            .where(
+                Trial.worker == worker_id,
+                Trial.failure_kind == FailureKind.DEVICE_LOST,
+                Trial.finished_at > now - timedelta(seconds=within),
+                (Worker.readmitted_at.is_(None)) | (Trial.finished_at > Worker.readmitted_at),
+            )
+        )
+        with self._sessions.read() as session:
+            return session.scalar(counted) or 0
+
+    def quarantine(self, worker_id: str, reason: str | None) -> None:
+        """Hold a worker out for `reason`, from now on or from when it was; None lets it in again."""
+        with self._sessions.write() as session:
+            worker = session.get(Worker, worker_id)
+            if worker is not None:
+                worker.quarantined_at = None if reason is None else worker.quarantined_at or self._sessions.now()
+                worker.quarantine_reason = reason
+
+    def readmit(self, worker_id: str) -> None:
+        """Clear a worker: what was held against it counts no more. Raises `NotFound`."""
+        with self._sessions.write() as session:
+            worker = session.get(Worker, worker_id)
+            if worker is None:
+                raise NotFound("worker", worker_id)
+            worker.quarantined_at = worker.quarantine_reason = None
+            worker.readmitted_at = self._sessions.now()
 
     def offers(self, live_within: float) -> list[Offer]:
         """The device classes that live workers have now, the most frequent first."""
@@ -82,3 +158,34 @@ class Workers:
                 Offer(device_class_value(device_class, target_json), count)
                 for device_class, target_json, count in session.execute(wanted)
             ]
+
+
+def _first_checks() -> Select[int, str]:
+    """The first check of each worker since it was last cleared: what the later ones are compared with."""
+    return (
+        select(func.min(Check.id).label("id"), Check.worker_id)
+        .join(Worker, Worker.id == Check.worker_id)
+        .where((Worker.readmitted_at.is_(None)) | (Check.created_at > Worker.readmitted_at))
+        .group_by(Check.worker_id)
+    )
+
+
+def _checks(session: Session) -> dict[str, list[CheckView]]:
+    """By worker: its first check and the newest, oldest first."""
+    first = _first_checks().subquery()
+    place = func.row_number().over(partition_by=Check.worker_id, order_by=Check.id.desc())
+    ranked = (
+        select(Check.id, place.label("place"))
+        .join(first, (first.c.worker_id == Check.worker_id) & (Check.id >= first.c.id))
+        .subquery()
+    )
+    wanted = (
+        select(Check)
+        .join(ranked, ranked.c.id == Check.id)
+        .where((ranked.c.place <= CHECKS) | Check.id.in_(select(first.c.id)))
+        .order_by(Check.id)
+    )
+    found: dict[str, list[CheckView]] = {}
+    for row in session.scalars(wanted):
+        found.setdefault(row.worker_id, []).append(CheckView(row.secs, row.created_at))
+    return found

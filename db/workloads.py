@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session, undefer
 
+from db.bests import renew_workload
 from db.engine import Sessions
 from db.errors import NotFound
 from db.models import Trial
@@ -14,7 +15,7 @@ from db.models import Workload as WorkloadRow
 from db.paging import Keyset, Page
 from db.upsert import insert
 from db.views import WorkloadDetail, WorkloadView
-from tuner.types import TensorInfo, Workload
+from tuner.types import Operation, TensorInfo, Workload
 
 _NEWEST = Keyset("workloads", WorkloadRow.created_at, WorkloadRow.hash, descending=True)
 
@@ -27,7 +28,8 @@ _RECORDS = (
 
 
 def put_workloads(session: Session, sessions: Sessions, workloads: Iterable[Workload], tvm_version: str) -> None:
-    """Store workloads; one that another TVM version wrote, or a release that knew no families, is renewed."""
+    """Store workloads; one that another TVM version wrote, or a release that knew neither families nor operations, is
+    renewed."""
     # Sorted, so that two transactions take the row locks in the same order.
     for workload in sorted(workloads, key=lambda workload: workload.hash):
         texts = {
@@ -36,21 +38,29 @@ def put_workloads(session: Session, sessions: Sessions, workloads: Iterable[Work
             "module_json": workload.module_json,
             "script": workload.script,
             "args": [[list(tensor.shape), tensor.dtype] for tensor in workload.args],
+            "op": workload.operation.op,
+            "compute_dtype": workload.operation.dtype,
+            "flop": workload.operation.flop,
             "tvm_version": tvm_version,
         }
+        stale = (WorkloadRow.tvm_version != tvm_version) | (WorkloadRow.family == "")
+        if workload.operation.op:
+            stale |= WorkloadRow.op == ""
         statement = insert(session, WorkloadRow).values(hash=workload.hash, created_at=sessions.now(), **texts)
         session.execute(
             statement.on_conflict_do_update(
                 index_elements=["hash"],
                 set_=texts,
-                where=(WorkloadRow.tvm_version != tvm_version) | (WorkloadRow.family == ""),
+                where=stale,
             )
         )
+        renew_workload(session, workload.hash)
 
 
 def _view(row: WorkloadRow, records: int) -> WorkloadView:
     args = tuple(TensorInfo(tuple(shape), dtype) for shape, dtype in row.args)
-    return WorkloadView(row.hash, row.family, row.name, args, row.tvm_version, row.created_at, records)
+    operation = Operation(row.op, row.compute_dtype, row.flop)
+    return WorkloadView(row.hash, row.family, row.name, args, operation, row.tvm_version, row.created_at, records)
 
 
 def get_workload(session: Session, workload_hash: str) -> WorkloadDetail:

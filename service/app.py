@@ -14,15 +14,19 @@ from starlette.types import Receive, Scope, Send
 
 from db import Database
 from service import meta, problems
+from service.access import endpoints as access
+from service.access.authorised import authorised
 from service.body_limit import BodyLimit
-from service.context import Context, authorised
+from service.context import Context
 from service.fleet import endpoints as fleet
 from service.jobs import endpoints as jobs
+from service.overview import endpoints as overview
 from service.problems import ProblemError
 from service.records import endpoints as records
 from service.sandbox import Sandbox
 from service.settings import Settings, ensure_token
 from service.workloads import endpoints as workloads
+from service.workloads import insight
 
 DASHBOARD = Path(__file__).parent / "dashboard" / "dist"
 _SANDBOXES = 2
@@ -55,7 +59,15 @@ def create_app(settings: Settings) -> FastAPI:
     problems.install(app)
     app.add_middleware(BodyLimit, limit=settings.max_body_bytes)
     api = APIRouter(prefix="/api/v1", dependencies=[Depends(authorised)], responses=problems.RESPONSES)
-    for router in (jobs.router, workloads.router, records.router, fleet.router):
+    for router in (
+        overview.router,
+        jobs.router,
+        workloads.router,
+        insight.router,
+        records.router,
+        fleet.router,
+        access.router,
+    ):
         api.include_router(router)
     app.include_router(meta.router)
     app.include_router(api)

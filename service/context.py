@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated
 
 from fastapi import Depends, Query, Request
-from fastapi.security import HTTPBearer
 
 from db import Database
-from service.problems import ProblemError
+from service.records.assembly import AssemblyCache
 from service.sandbox import Sandbox
 from service.settings import Settings
 
@@ -24,28 +22,12 @@ class Context:
     database: Database
     sandbox: Sandbox
     token: str
+    assembly: AssemblyCache = field(default_factory=AssemblyCache)
 
 
 def context(request: Request) -> Context:
     found: Context = request.app.state.context
     return found
-
-
-_bearer = HTTPBearer(auto_error=False, description="The service's token.")
-
-
-def authorised(request: Request, _: Annotated[object, Depends(_bearer)]) -> None:
-    """Let a request pass that bears the token; otherwise 401."""
-    scheme, _, given = request.headers.get("Authorization", "").partition(" ")
-    wanted = context(request).token
-    if scheme.lower() != "bearer" or not secrets.compare_digest(given.strip().encode(), wanted.encode()):
-        raise ProblemError(
-            401,
-            "unauthorised",
-            "Send the service's token as 'Authorization: Bearer TOKEN'. It stands in the URL that the service printed "
-            "and in the file 'token' of its data directory; 'loopwright login' saves it.",
-            headers={"WWW-Authenticate": "Bearer"},
-        )
 
 
 @dataclass(frozen=True, slots=True)

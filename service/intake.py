@@ -16,10 +16,10 @@ def parse(
     shapes: submission.Shapes | list[submission.Shapes] | None,
     space: list[Any] | None,
 ) -> Iterator[dict[str, Any]]:
-    """Yield what `tuner.submission.parse` yields; its notes begin with what was translated."""
+    """Yield what `tuner.submission.parse` yields, and ``translated``: what was rewritten of an earlier dialect."""
     notes: tuple[str, ...] = ()
     if fmt == "tvmscript":
         translation = translate(data)
         data, notes = translation.text, translation.notes
     for found in submission.parse(fmt, data, target_json, shapes, space):
-        yield {**found, "notes": [*notes, *found["notes"]]}
+        yield {**found, "translated": list(notes)}

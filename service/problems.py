@@ -20,6 +20,7 @@ RESPONSES: dict[int | str, dict[str, Any]] = {
     status: {"description": text, "content": {MEDIA_TYPE: {"schema": Problem.model_json_schema()}}}
     for status, text in (
         (401, "No token, or a wrong one."),
+        (403, "A guest's link reads and changes nothing."),
         (404, "There is no such thing."),
         (422, "The request cannot be taken; the detail says what to do."),
     )

@@ -15,7 +15,10 @@ DEFAULT_DATA_DIR = Path.home() / ".local" / "share" / "loopwright"
 
 
 class Settings(BaseSettings):
-    """``token`` None: a file in the data directory, made at first start. ``ray_address`` None: a Ray of our own."""
+    """``token`` None: a file in the data directory, made at first start. ``ray_address`` None: a Ray of our own.
+
+    ``guests``: whether the owner may hand out links that read and change nothing.
+    """
 
     model_config = SettingsConfigDict(env_prefix="LOOPWRIGHT_", env_ignore_empty=True)
 
@@ -25,6 +28,7 @@ class Settings(BaseSettings):
     database_url: str | None = None
     ray_address: str | None = None
     token: str | None = None
+    guests: bool = False
     max_body_bytes: int = Field(default=32 * 2**20, gt=0)
 
     @property

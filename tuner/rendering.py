@@ -12,15 +12,17 @@ from tuner import ir
 from tuner.task import bind_shapes, has_relax
 
 
-def scripts(module_json: str, trace_json: str | None, target_json: str) -> Iterator[dict[str, str]]:
-    """Yield ``{"before", "after"}``: a workload's TVMScript, unscheduled and with the trace applied."""
+def scripts(module_json: str, trace_json: str | None, target_json: str) -> Iterator[dict[str, str | None]]:
+    """Yield ``{"before", "after", "trace"}``: a workload's TVMScript, unscheduled and with the trace applied, and the
+    trace as Python (None for the baseline)."""
     mod = ir.module_from_json(module_json)
     before = ir.script(mod)
     if trace_json is None:
-        yield {"before": before, "after": before}
+        yield {"before": before, "after": before, "trace": None}
         return
     ir.load_intrinsics(ir.target_from(target_json))
-    yield {"before": before, "after": ir.script(ir.apply_trace_json(mod, trace_json).mod)}
+    schedule = ir.apply_trace_json(mod, trace_json)
+    yield {"before": before, "after": ir.script(schedule.mod), "trace": "\n".join(map(str, schedule.trace.as_python()))}
 
 
 def apply(

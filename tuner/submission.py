@@ -50,7 +50,8 @@ def parse(
 ) -> Iterator[dict[str, Any]]:
     """Yield ``{"module_json", "tasks": […], "notes": […], "space_json", "space_hash"}`` of a submission.
 
-    With a list of shapes, the module is tuned for each of them and kept as it was submitted. A task is ``{"hash", "name", "module_json", "script", "args": [[shape, dtype], …], "weight"}``.
+    With a list of shapes, the module is tuned for each of them and kept as it was submitted. A task
+    is what `Workload.to_json` gives, with its ``weight``.
     Raises InvalidModule, UnsupportedVersion, InvalidTarget or InvalidSpace.
     """
     target = ir.target_from(target_json)
@@ -66,18 +67,7 @@ def parse(
         space_json = json.dumps(space, sort_keys=True, separators=(",", ":"))
     yield {
         "module_json": ir.module_to_json(mod),
-        "tasks": [
-            {
-                "hash": task.workload.hash,
-                "family": task.workload.family,
-                "name": task.workload.name,
-                "module_json": task.workload.module_json,
-                "script": task.workload.script,
-                "args": [[list(info.shape), info.dtype] for info in task.workload.args],
-                "weight": task.weight,
-            }
-            for task in found.tasks
-        ],
+        "tasks": [task.workload.to_json() | {"weight": task.weight} for task in found.tasks],
         "notes": list(found.notes),
         "space_json": space_json,
         "space_hash": "default" if space_json is None else hashlib.sha256(space_json.encode()).hexdigest()[:16],

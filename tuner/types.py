@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import enum
 import hashlib
+import math
+import re
 import statistics
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 
 class FailureKind(enum.StrEnum):
@@ -48,6 +52,25 @@ class TensorInfo:
     shape: tuple[int, ...]
     dtype: str
 
+    @property
+    def bytes(self) -> int:
+        """What its elements take, each a whole number of bytes, as in TVM's arrays."""
+        bits = re.search(r"\d+", self.dtype)
+        return math.prod(self.shape) * (-(-int(bits.group()) // 8) if bits else 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """What a function computes.
+
+    ``op`` is its name (``matmul``, ``conv2d``, ``softmax`` …), ``dtype`` that of the values it computes most of,
+    ``flop`` the floating point operations of one call, None where TVM cannot say. ``op`` is empty where unknown.
+    """
+
+    op: str = ""
+    dtype: str = ""
+    flop: float | None = None
+
 
 @dataclass(frozen=True, slots=True)
 class Workload:
@@ -64,6 +87,18 @@ class Workload:
     module_json: str
     script: str
     args: tuple[TensorInfo, ...]
+    operation: Operation = Operation()
+
+    def to_json(self) -> dict[str, Any]:
+        """As it crosses a process: JSON values only."""
+        return asdict(self) | {"args": [[list(info.shape), info.dtype] for info in self.args]}
+
+    @staticmethod
+    def from_json(fields: dict[str, Any]) -> Workload:
+        """What `to_json` made; fields beside those of a workload are passed over."""
+        args = tuple(TensorInfo(tuple(shape), dtype) for shape, dtype in fields["args"])
+        texts = {name: fields[name] for name in ("hash", "family", "name", "module_json", "script")}
+        return Workload(**texts, args=args, operation=Operation(**fields["operation"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,12 +160,31 @@ class MeasureCandidate:
         return hashlib.sha256((self.trace_json or "baseline").encode()).hexdigest()[:32]
 
 
+class Lane(enum.StrEnum):
+    """What was done for a candidate in a `Span`."""
+
+    PROPOSE = "propose"
+    BUILD = "build"
+    MEASURE = "measure"
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Who worked on a candidate, and when: seconds since 1970, by that process's clock."""
+
+    lane: Lane
+    worker: str
+    start: float
+    end: float
+
+
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Raw samples of one candidate, in seconds per call."""
+    """Raw samples of one candidate, in seconds per call. ``spans`` are its build and its measurement."""
 
     run_secs: tuple[float, ...]
     worker: str
+    spans: tuple[Span, ...] = field(default=(), compare=False)
 
     @property
     def median(self) -> float:
@@ -145,6 +199,7 @@ class Failure:
     kind: FailureKind
     message: str
     worker: str | None = None
+    spans: tuple[Span, ...] = field(default=(), compare=False)
 
 
 Outcome = Measured | Failure
@@ -182,3 +237,15 @@ class Certificate:
     @property
     def speedup(self) -> float:
         return statistics.median(self.baseline_run_secs) / statistics.median(self.best_run_secs)
+
+    @property
+    def spread(self) -> float:
+        return spread(self.best_run_secs)
+
+
+def spread(run_secs: Sequence[float]) -> float:
+    """Interquartile range over median of samples; 0 for a single one."""
+    if len(run_secs) < 2:
+        return 0.0
+    low, middle, high = statistics.quantiles(run_secs, n=4, method="inclusive")
+    return (high - low) / middle

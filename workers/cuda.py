@@ -44,10 +44,20 @@ def build(mod: tvm.IRModule, target: Target) -> dict[str, Any]:
     with target:  # TVM hands the architecture to the CUDA compiler through the scope, not through the module
         module = tvm.compile(mod, target=Target(target, host="llvm")).mod
     if not on_gpu_host:
-        return {"format": "cu", "code": str(module.imports[0].inspect_source())}
+        return {"format": "cu", "code": _source(module)}
     path = Path("code.so").resolve()
     module.export_library(str(path))
     return {"format": "so", "code": base64.b64encode(path.read_bytes()).decode()}
+
+
+def source(mod: tvm.IRModule, target: Target) -> str:
+    """The CUDA source of a scheduled module's kernels."""
+    with target:
+        return _source(tvm.compile(mod, target=Target(target, host="llvm")).mod)
+
+
+def _source(module: tvm.runtime.Module) -> str:
+    return str(module.imports[0].inspect_source())
 
 
 def runtime_loads() -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -88,6 +89,26 @@ class Job:
         """Ask for the end of the job. What was measured stays; cancelling a cancelled job does nothing."""
         self.info = parse(schemas.Job, self._transport.request("POST", self._path("/cancel"), repeatable=True))
         return self
+
+    def resubmit(
+        self,
+        max_trials: int | None = None,
+        max_seconds: float | None = None,
+        seed: int | None = None,
+        force: bool | None = None,
+    ) -> Job:
+        """A new job with this one's module, target and space; what is None is as it was."""
+        budget = self.info.budget.model_copy(
+            update={
+                name: value
+                for name, value in (("max_trials", max_trials), ("max_seconds", max_seconds))
+                if value is not None
+            }
+        )
+        body = schemas.Resubmit(budget=budget, seed=seed, force=force).model_dump(mode="json")
+        headers = {"Idempotency-Key": uuid.uuid4().hex}
+        answer = self._transport.request("POST", self._path("/resubmit"), json=body, headers=headers, repeatable=True)
+        return Job(self._transport, parse(schemas.Job, answer))
 
     def trials(self) -> Iterator[schemas.Trial]:
         """The job's lines of the ledger, in order."""

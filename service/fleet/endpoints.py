@@ -1,4 +1,4 @@
-"""``GET /workers`` and ``GET /targets``."""
+"""``/workers``, ``/device-classes``, ``/targets`` and ``/leases``."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from fastapi import APIRouter
 from db import InvalidPage
 from loopwright import schemas
 from service.context import LIVE_SECONDS, Ctx, PageRequest, Paging
+from service.fleet import wire
 from service.fleet.offers import live_offers
 
 router = APIRouter(tags=["fleet"])
@@ -20,21 +21,38 @@ Item = TypeVar("Item")
 @router.get("/workers")
 def list_workers(ctx: Ctx, paging: Paging) -> schemas.Page[schemas.Worker]:
     """Every machine that ever joined, and whether it is there now."""
-    items = [
-        schemas.Worker(
-            id=worker.id,
-            host=worker.host,
-            device=worker.device,
-            target=json.loads(worker.device_class.target_json),
-            device_class=worker.device_class.id,
-            threads=worker.device_class.threads,
-            builders=worker.builders,
-            alive=worker.alive,
-            last_seen_at=worker.last_seen_at,
+    return _page([wire.worker(view) for view in ctx.database.workers.all(LIVE_SECONDS)], paging)
+
+
+# A worker's id has a slash in it: host/device.
+@router.post("/workers/{worker_id:path}/readmit")
+def readmit_worker(ctx: Ctx, worker_id: str) -> schemas.Worker:
+    """Let a worker measure again whatever was held against it; its drift is told from its next check on."""
+    ctx.database.workers.readmit(worker_id)
+    return next(wire.worker(view) for view in ctx.database.workers.all(LIVE_SECONDS) if view.id == worker_id)
+
+
+@router.get("/device-classes")
+def list_device_classes(ctx: Ctx, paging: Paging) -> schemas.Page[schemas.DeviceClass]:
+    """Every kind of machine that was ever measured on, with its peaks."""
+    return _page([wire.device_class(view) for view in ctx.database.devices.overview(LIVE_SECONDS)], paging)
+
+
+@router.get("/leases")
+def list_leases(ctx: Ctx, paging: Paging) -> schemas.Page[schemas.Lease]:
+    """The running jobs, and who holds each until when."""
+    leases = [
+        schemas.Lease(
+            job_id=lease.job_id,
+            job_name=lease.job_name,
+            device_class=lease.device_class_id,
+            owner=lease.owner,
+            expires_at=lease.expires_at,
+            attempts=lease.attempts,
         )
-        for worker in ctx.database.workers.all(LIVE_SECONDS)
+        for lease in ctx.database.jobs.leases()
     ]
-    return _page(items, paging)
+    return _page(leases, paging)
 
 
 @router.get("/targets")

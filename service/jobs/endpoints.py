@@ -1,4 +1,4 @@
-"""``/jobs``: submit, list, follow, cancel, and take the result."""
+"""``/jobs``: preview, submit, list, follow, cancel, and take the result."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from sse_starlette import EventSourceResponse
 from loopwright import schemas
 from service.context import Context, Ctx, Paging
 from service.jobs import wire
+from service.jobs.chrome_trace import chrome_trace
 from service.jobs.events import stream
-from service.jobs.submission import submit
+from service.jobs.submission import preview, resubmit, submit
 from service.meta import TVM_VERSION
 from service.problems import ProblemError
+from service.records import exchange
 
 
 def _shapes(text: Annotated[str | None, Query(alias="shapes")] = None) -> dict[str, int] | None:
@@ -48,10 +50,20 @@ def submit_job(
     return _job(ctx, view.id)
 
 
+@router.post("/preview")
+def preview_job(ctx: Ctx, body: schemas.SubmitJob) -> schemas.Preview:
+    """What a submission would become: its tasks, what is known of them, what would be left alone. Nothing is stored."""
+    return preview(ctx, body)
+
+
 @router.get("")
-def list_jobs(ctx: Ctx, paging: Paging) -> schemas.Page[schemas.Job]:
-    """All jobs, the newest first."""
-    page = ctx.database.jobs.page(paging.size, paging.token)
+def list_jobs(
+    ctx: Ctx,
+    paging: Paging,
+    state: Annotated[list[schemas.JobState] | None, Query(description="Only jobs in this state; repeat")] = None,
+) -> schemas.Page[schemas.Job]:
+    """Jobs, the newest first."""
+    page = ctx.database.jobs.page(paging.size, paging.token, state or ())
     tasks = ctx.database.tasks.of_jobs([view.id for view in page.items])
     items = [wire.job(view, tasks[view.id]) for view in page.items]
     return schemas.Page(items=items, next_page_token=page.next_page_token)
@@ -69,6 +81,21 @@ def cancel_job(ctx: Ctx, job_id: str) -> schemas.Job:
     return _job(ctx, job_id)
 
 
+@router.post("/{job_id}/resubmit", status_code=202)
+def resubmit_job(
+    ctx: Ctx,
+    job_id: str,
+    body: schemas.Resubmit,
+    request: Request,
+    response: Response,
+    idempotency_key: Annotated[str | None, Header(max_length=200)] = None,
+) -> schemas.Job:
+    """A new job with the same module, target and space; budget, seed and force as before unless the body says."""
+    view = resubmit(ctx, job_id, body, idempotency_key, TVM_VERSION)
+    response.headers["Location"] = request.url_for("get_job", job_id=view.id).path
+    return _job(ctx, view.id)
+
+
 @router.get("/{job_id}/trials")
 def list_trials(ctx: Ctx, paging: Paging, job_id: str) -> schemas.Page[schemas.Trial]:
     """The job's lines of the ledger, by task and number."""
@@ -82,6 +109,19 @@ def follow_job(ctx: Ctx, job_id: str, last_event_id: Annotated[int, Header(ge=0,
     """Server-sent events from after Last-Event-ID on; the stream ends when the job has."""
     ctx.database.jobs.get(job_id)
     return EventSourceResponse(stream(ctx.database, job_id, last_event_id), ping=15)
+
+
+@router.get("/{job_id}/chrome-trace")
+def get_chrome_trace(ctx: Ctx, job_id: str) -> dict[str, Any]:
+    """Who proposed, built and measured what, and when, in Trace Event JSON: for Perfetto and chrome://tracing."""
+    return chrome_trace(ctx.database.jobs.get(job_id), ctx.database.trials.all_of_job(job_id))
+
+
+@router.get("/{job_id}/records", response_class=Response)
+def export_job_records(ctx: Ctx, job_id: str) -> Response:
+    """What the job measured, as TVM's JSON pair (database_workload.json, database_tuning_record.json) in a tar."""
+    ctx.database.jobs.get(job_id)
+    return exchange.tar(exchange.export_job(ctx, job_id), f"loopwright-{job_id}.tar")
 
 
 @router.get("/{job_id}/module")

@@ -22,7 +22,9 @@ async def stream(database: Database, job_id: str, last_id: int) -> AsyncIterator
         events = await anyio.to_thread.run_sync(database.events.after, job_id, last_id)
         for event in events:
             last_id = event.id
-            yield ServerSentEvent(id=str(event.id), event=event.type, data=json.dumps(event.data))
+            yield ServerSentEvent(
+                id=str(event.id), event=event.type, data=json.dumps(event.data | {"at": event.created_at.isoformat()})
+            )
         if events:
             continue
         if job.state in FINISHED:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 from db.views import JobView, TaskView, TrialView
 from loopwright import schemas
+from service.ledger import budget_per_task
 
 MICRO = 1e6
 
@@ -21,6 +23,7 @@ def job(view: JobView, tasks: Sequence[TaskView]) -> schemas.Job:
         name=view.name,
         state=view.state,
         target=json.loads(view.target_json),
+        device_class=view.device_class_id,
         budget=schemas.Budget(max_trials=view.max_trials, max_seconds=view.max_seconds),
         seed=view.seed,
         priority=view.priority,
@@ -33,12 +36,40 @@ def job(view: JobView, tasks: Sequence[TaskView]) -> schemas.Job:
             trials=sum(item.trials for item in tasks),
             failed=sum(item.failed for item in tasks),
             total=view.max_trials,
+            time_left_s=time_left(view, tasks, datetime.now(UTC)),
         ),
-        tasks=[task(item) for item in tasks],
+        tasks=[task(item, *shares) for item, shares in zip(tasks, _shares(tasks), strict=True)],
     )
 
 
-def task(view: TaskView) -> schemas.Task:
+def time_left(view: JobView, tasks: Sequence[TaskView], now: datetime) -> float | None:
+    """Seconds that the search is likely to take yet: as long for each trial as until now, at most what is allowed.
+
+    None where the job does not run, has no trial yet, or has none left: its closing races end when they end.
+    """
+    done = sum(item.trials for item in tasks)
+    mine = [item for item in tasks if item.answered_from in (None, "search") and item.state != "joined"]
+    allowed = view.max_trials if len(mine) == len(tasks) else len(mine) * budget_per_task(view.max_trials, len(tasks))
+    if view.state != "running" or view.started_at is None or done == 0 or done >= allowed:
+        return None
+    elapsed = max(0.0, (now - view.started_at).total_seconds())
+    left = elapsed / done * (allowed - done)
+    return left if view.max_seconds is None else max(0.0, min(left, view.max_seconds - elapsed))
+
+
+def _shares(tasks: Sequence[TaskView]) -> list[tuple[float | None, float | None]]:
+    """Of each task: its share of the model's time, and of the trials made."""
+    times = [None if item.best_secs is None else item.weight * item.best_secs for item in tasks]
+    known = [time for time in times if time is not None]
+    whole = sum(known) if len(known) == len(times) else 0.0
+    trials = sum(item.trials for item in tasks)
+    return [
+        (time / whole if time is not None and whole else None, item.trials / trials if trials else None)
+        for time, item in zip(times, tasks, strict=True)
+    ]
+
+
+def task(view: TaskView, model_share: float | None, budget_share: float | None) -> schemas.Task:
     return schemas.Task(
         workload_hash=view.workload_hash,
         name=view.name,
@@ -53,6 +84,8 @@ def task(view: TaskView) -> schemas.Task:
         record_id=view.record_id,
         failures={str(kind): count for kind, count in view.failures.items()},
         error=view.error,
+        model_share=model_share,
+        budget_share=budget_share,
     )
 
 
@@ -71,4 +104,13 @@ def trial(view: TrialView) -> schemas.Trial:
         worker=view.worker,
         created_at=view.created_at,
         finished_at=view.finished_at,
+        spans=[
+            schemas.Span(
+                stage=span.lane.value,
+                worker=span.worker,
+                started_at=datetime.fromtimestamp(span.start, UTC),
+                finished_at=datetime.fromtimestamp(span.end, UTC),
+            )
+            for span in view.spans
+        ],
     )

@@ -12,6 +12,7 @@ from loopwright import schemas
 from service.context import Context, Ctx, Paging
 from service.fleet.offers import resolve
 from service.records import exchange, wire
+from service.records.reproduce import reproduce
 
 router = APIRouter(tags=["records"])
 
@@ -59,11 +60,7 @@ def list_records(
 @router.get("/records/export", response_class=Response)
 def export_records(ctx: Ctx, target: TargetQuery = None) -> Response:
     """The certified bests as TVM's JSON pair (database_workload.json, database_tuning_record.json) in a tar."""
-    return Response(
-        exchange.export(ctx, _class(ctx, target)),
-        media_type="application/x-tar",
-        headers={"Content-Disposition": 'attachment; filename="loopwright-records.tar"'},
-    )
+    return exchange.tar(exchange.export(ctx, _class(ctx, target)), "loopwright-records.tar")
 
 
 async def _raw_body(request: Request) -> bytes:
@@ -81,6 +78,7 @@ def get_record(ctx: Ctx, record_id: str) -> schemas.RecordDetail:
     """A record with all that it stands on: samples, device, provenance, certificate, TVMScript before and after."""
     found = ctx.database.records.get(record_id)
     record = found.record
+    job = None if record.job_id is None else ctx.database.jobs.get(record.job_id)
     scripts = ctx.sandbox.call(
         "tuner.rendering:scripts",
         module_json=found.workload.module_json,
@@ -102,5 +100,15 @@ def get_record(ctx: Ctx, record_id: str) -> schemas.RecordDetail:
             "certificate": None if found.certificate is None else wire.certificate(found.certificate),
             "script_before": scripts["before"],
             "script_after": scripts["after"],
+            "trace_python": scripts["trace"],
+            "job_name": None if job is None else job.name,
+            "reproduce": None if job is None else reproduce(record, job),
         }
     )
+
+
+@router.get("/records/{record_id}/assembly")
+def get_assembly(ctx: Ctx, record_id: str) -> schemas.Assembly:
+    """The machine code of a record's program: for llvm its assembly, for cuda the source that its compiler gets."""
+    found = ctx.database.records.get(record_id)
+    return ctx.assembly.get(ctx.sandbox, found.workload.module_json, found.record.trace_json, found.record.target_json)

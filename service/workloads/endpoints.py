@@ -18,6 +18,8 @@ def _summary(view: WorkloadView) -> dict[str, object]:
     return {
         "hash": view.hash,
         "name": view.name,
+        "op": view.operation.op,
+        "flop": view.operation.flop,
         "args": [schemas.Tensor(shape=list(info.shape), dtype=info.dtype) for info in view.args],
         "tvm_version": view.tvm_version,
         "created_at": view.created_at,

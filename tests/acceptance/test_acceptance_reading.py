@@ -30,7 +30,7 @@ def test_events_tell_the_whole_job_in_order(service: Service) -> None:
     ids = [event["id"] for event in heard]
     assert ids == sorted(set(ids))
     assert heard[0]["type"] == heard[-1]["type"] == "job"
-    assert heard[-1]["data"] == {"state": "succeeded", "error": None}
+    assert heard[-1]["data"] == {"state": "succeeded", "error": None, "at": job["finished_at"].replace("Z", "+00:00")}
     assert [event["data"]["state"] for event in heard if event["type"] == "job"] == ["queued", "running", "succeeded"]
     tasks = [event["data"] for event in heard if event["type"] == "task"]
     assert [task["state"] for task in tasks] == ["running", "succeeded"]

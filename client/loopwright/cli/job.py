@@ -96,6 +96,30 @@ def cancel(context: typer.Context, job_id: JobId, as_json: Json = False) -> None
 
 
 @app.command()
+def resubmit(
+    context: typer.Context,
+    job_id: JobId,
+    max_trials: Annotated[int | None, typer.Option(min=1, help="Candidates to measure at most.")] = None,
+    max_seconds: Annotated[float | None, typer.Option(min=0, help="Seconds to search at most.")] = None,
+    seed: int | None = None,
+    force: Annotated[
+        bool | None, typer.Option("--force/--no-force", help="Search even if the answer is known.")
+    ] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Stay until it is finished.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Submit a job's program anew, with its target and space; the rest is as it was unless given."""
+    with connect(context) as client:
+        job = client.job(job_id).resubmit(max_trials, max_seconds, seed, force)
+        if wait:
+            _follow(job, None, as_json)
+        elif as_json:
+            print_json(job.info)
+        else:
+            print_line(job.id)
+
+
+@app.command()
 def events(
     context: typer.Context,
     job_id: JobId,

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from db import LeaseLost
-from tuner.types import Failure, FailureKind, MeasureCandidate, Measured, Origin, Stage
+from tuner.types import Failure, FailureKind, Lane, MeasureCandidate, Measured, Origin, Span, Stage
 
 UNSTORABLE = {"\x00", *map(chr, range(0xD800, 0xE000))}
 
@@ -123,7 +123,8 @@ def test_a_late_result_with_an_old_token_is_discarded(world):
 def test_the_event_of_a_trial_is_its_line(world):
     claimed, task = world.started()
     [trial] = world.propose(claimed, task, "[1]")
-    world.db.trials.finish(trial.id, claimed.lease_token, Measured((0.5,), "worker"))
+    span = Span(Lane.MEASURE, "worker", 1.0, 2.5)
+    world.db.trials.finish(trial.id, claimed.lease_token, Measured((0.5,), "worker", (span,)))
     event = world.db.events.after(claimed.job.id)[-1]
     now = world.clock().isoformat()
     assert event.type == "trial"
@@ -141,6 +142,14 @@ def test_the_event_of_a_trial_is_its_line(world):
         "worker": "worker",
         "created_at": now,
         "finished_at": now,
+        "spans": [
+            {
+                "stage": "measure",
+                "worker": "worker",
+                "started_at": "1970-01-01T00:00:01+00:00",
+                "finished_at": "1970-01-01T00:00:02.500000+00:00",
+            }
+        ],
     }
 
 

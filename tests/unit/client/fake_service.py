@@ -99,6 +99,7 @@ def job_json(state: str = "queued", **changes: Any) -> dict[str, Any]:
         "name": "mm",
         "state": state,
         "target": {"kind": "llvm"},
+        "device_class": "class-1",
         "budget": {"max_trials": 64, "max_seconds": None},
         "seed": 0,
         "priority": 0,
@@ -107,7 +108,7 @@ def job_json(state: str = "queued", **changes: Any) -> dict[str, Any]:
         "finished_at": None,
         "error": None,
         "notes": [],
-        "progress": {"trials": 3, "failed": 1, "total": 64},
+        "progress": {"trials": 3, "failed": 1, "total": 64, "time_left_s": None},
         "tasks": [
             {
                 "workload_hash": "0" * 32,
@@ -123,6 +124,8 @@ def job_json(state: str = "queued", **changes: Any) -> dict[str, Any]:
                 "record_id": None,
                 "failures": {"COMPILE": 1},
                 "error": None,
+                "model_share": 1.0,
+                "budget_share": 1.0,
             }
         ],
         **changes,

@@ -201,6 +201,12 @@ def test_records_and_workers(service: FakeService, run: Command, tmp_path: Path)
         "builders": 1,
         "alive": True,
         "last_seen_at": "2026-01-01T00:00:00Z",
+        "device_model": "GenuineIntel",
+        "builders_busy": 1,
+        "slot": {"trial_id": None, "job_id": None, "since": "2026-01-01T00:00:00Z"},
+        "slot_use": 0.5,
+        "drift": None,
+        "quarantine": None,
     }
     service.on("GET", "/api/v1/workers", page(worker))
     assert "box" in run("worker", "list").out

@@ -13,7 +13,8 @@ from tests.unit.client.fake_service import job_json
 
 
 def shown(state: str, trials: int, total: int, tasks: list[dict[str, object]]) -> str:
-    body = job_json(state) | {"progress": {"trials": trials, "failed": 0, "total": total}, "tasks": tasks}
+    progress = {"trials": trials, "failed": 0, "total": total, "time_left_s": None}
+    body = job_json(state) | {"progress": progress, "tasks": tasks}
     text = io.StringIO()
     with ProgressView(True, Console(file=text, force_terminal=True, width=120, color_system=None)) as view:
         view.show(schemas.Job.model_validate(body))
@@ -36,6 +37,8 @@ def task() -> dict[str, object]:
         "record_id": "r0",
         "failures": {},
         "error": None,
+        "model_share": 1.0,
+        "budget_share": None,
     }
 
 

@@ -81,6 +81,86 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/overview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Overview
+         * @description The figures of the first page, and the newest bests.
+         */
+        get: operations["get_overview_api_v1_overview_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/leaderboard": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Leaderboard
+         * @description The certified best of each workload and device class, in any order, from any row on.
+         */
+        get: operations["get_leaderboard_api_v1_leaderboard_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/leaderboard/filters": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Leaderboard Filters
+         * @description What the leaderboard can be narrowed to.
+         */
+        get: operations["get_leaderboard_filters_api_v1_leaderboard_filters_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/leaderboard.csv": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Leaderboard Csv
+         * @description All rows that the filters leave, as comma-separated values: latencies in microseconds, shares as fractions.
+         */
+        get: operations["get_leaderboard_csv_api_v1_leaderboard_csv_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/jobs": {
         parameters: {
             query?: never;
@@ -90,7 +170,7 @@ export interface paths {
         };
         /**
          * List Jobs
-         * @description All jobs, the newest first.
+         * @description Jobs, the newest first.
          */
         get: operations["list_jobs_api_v1_jobs_get"];
         put?: never;
@@ -99,6 +179,26 @@ export interface paths {
          * @description Check and store a job; a controller takes it up. The same Idempotency-Key and body give the same job.
          */
         post: operations["submit_job_api_v1_jobs_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Preview Job
+         * @description What a submission would become: its tasks, what is known of them, what would be left alone. Nothing is stored.
+         */
+        post: operations["preview_job_api_v1_jobs_preview_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -136,6 +236,26 @@ export interface paths {
          * @description Ask a job to stop. What it measured stays; a finished job stays as it is.
          */
         post: operations["cancel_job_api_v1_jobs__job_id__cancel_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/{job_id}/resubmit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Resubmit Job
+         * @description A new job with the same module, target and space; budget, seed and force as before unless the body says.
+         */
+        post: operations["resubmit_job_api_v1_jobs__job_id__resubmit_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -182,6 +302,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/jobs/{job_id}/chrome-trace": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Chrome Trace
+         * @description Who proposed, built and measured what, and when, in Trace Event JSON: for Perfetto and chrome://tracing.
+         */
+        get: operations["get_chrome_trace_api_v1_jobs__job_id__chrome_trace_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/{job_id}/records": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Export Job Records
+         * @description What the job measured, as TVM's JSON pair (database_workload.json, database_tuning_record.json) in a tar.
+         */
+        get: operations["export_job_records_api_v1_jobs__job_id__records_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/jobs/{job_id}/module": {
         parameters: {
             query?: never;
@@ -192,6 +352,8 @@ export interface paths {
         /**
          * Get Module
          * @description The submitted module with the best schedules known now applied; a Relax module comes legalised and fused.
+         *
+         *     A job for several shapes keeps its module symbolic: say with ``shapes={"n": 128}`` which of them is wanted.
          */
         get: operations["get_module_api_v1_jobs__job_id__module_get"];
         put?: never;
@@ -268,6 +430,86 @@ export interface paths {
          * @description The certified best schedule for a target; 404 where none is known.
          */
         get: operations["get_best_api_v1_workloads__workload_hash__best_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workloads/{workload_hash}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get History
+         * @description What searches ended with, the oldest first: of all device classes, or of one.
+         */
+        get: operations["get_history_api_v1_workloads__workload_hash__history_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workloads/{workload_hash}/decisions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Decisions
+         * @description The choices that the fastest trials made, and which of them matter.
+         */
+        get: operations["get_decisions_api_v1_workloads__workload_hash__decisions_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workloads/{workload_hash}/predictions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Predictions
+         * @description What the cost model said and what was measured, round by round; of the newest 2,000 trials.
+         */
+        get: operations["get_predictions_api_v1_workloads__workload_hash__predictions_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workloads/{workload_hash}/roofline": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Roofline
+         * @description How near the device's measured peaks the baseline and the best run.
+         */
+        get: operations["get_roofline_api_v1_workloads__workload_hash__roofline_get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -376,6 +618,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/records/{record_id}/assembly": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Assembly
+         * @description The machine code of a record's program: for llvm its assembly, for cuda the source that its compiler gets.
+         */
+        get: operations["get_assembly_api_v1_records__record_id__assembly_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/workers": {
         parameters: {
             query?: never;
@@ -388,6 +650,66 @@ export interface paths {
          * @description Every machine that ever joined, and whether it is there now.
          */
         get: operations["list_workers_api_v1_workers_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workers/{worker_id}/readmit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Readmit Worker
+         * @description Let a worker measure again whatever was held against it; its drift is told from its next check on.
+         */
+        post: operations["readmit_worker_api_v1_workers__worker_id__readmit_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/device-classes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Device Classes
+         * @description Every kind of machine that was ever measured on, with its peaks.
+         */
+        get: operations["list_device_classes_api_v1_device_classes_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/leases": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Leases
+         * @description The running jobs, and who holds each until when.
+         */
+        get: operations["list_leases_api_v1_leases_get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -416,10 +738,63 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/session": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Session
+         * @description Who the bearer of the token is, and what it may do.
+         */
+        get: operations["get_session_api_v1_session_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/guest-links": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Make Guest Link
+         * @description A link for guests, who may read and change nothing; 403 where the service's settings do not allow them.
+         */
+        post: operations["make_guest_link_api_v1_guest_links_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /**
+         * Assembly
+         * @description What the scheduled program became.
+         */
+        Assembly: {
+            /**
+             * Language
+             * @enum {string}
+             */
+            language: "asm" | "cuda";
+            /** Text */
+            text: string;
+        };
         /**
          * Best
          * @description The certified best schedule of a workload on a device class.
@@ -505,6 +880,167 @@ export interface components {
             contenders: number;
         };
         /**
+         * Check
+         * @description One timing of the reference kernel, in microseconds.
+         */
+        Check: {
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /** Us */
+            us: number;
+        };
+        /**
+         * DecisionColumn
+         * @description A choice of the design space, the same over all the trials that made it.
+         */
+        DecisionColumn: {
+            /** Name */
+            name: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "tile" | "categorical" | "location" | "parallel" | "vector";
+            /** Log */
+            log: boolean;
+            /** Categories */
+            categories: string[] | null;
+            /** Importance */
+            importance: number | null;
+        };
+        /** DecisionRow */
+        DecisionRow: {
+            /** Record Id */
+            record_id: string;
+            /** Median Us */
+            median_us: number;
+            /** Origin */
+            origin: string;
+            /** Certified */
+            certified: boolean;
+            /** Values */
+            values: (number | null)[];
+        };
+        /**
+         * Decisions
+         * @description The choices of the fastest trials, as a table: for parallel coordinates.
+         */
+        Decisions: {
+            /** Device Class */
+            device_class: string | null;
+            /** Columns */
+            columns: components["schemas"]["DecisionColumn"][];
+            /** Rows */
+            rows: components["schemas"]["DecisionRow"][];
+        };
+        /**
+         * DeviceClass
+         * @description Machines whose timings may be compared.
+         */
+        DeviceClass: {
+            /** Id */
+            id: string;
+            /** Target */
+            target: {
+                [key: string]: unknown;
+            };
+            /** Model */
+            model: string;
+            /** Features */
+            features: string[];
+            /** Cores */
+            cores: number;
+            /** Threads */
+            threads: number;
+            /** Runtime */
+            runtime: string;
+            peaks: components["schemas"]["Peaks"] | null;
+            /** Workers */
+            workers: number;
+            /** Bests */
+            bests: number;
+        };
+        /** DeviceClassCount */
+        DeviceClassCount: {
+            /** Device Class */
+            device_class: string;
+            /** Device Model */
+            device_model: string;
+            /** Target */
+            target: {
+                [key: string]: unknown;
+            };
+            /** Bests */
+            bests: number;
+        };
+        /**
+         * Drift
+         * @description How a worker's reference kernel fares: the same program, timed now and then when the slot is free.
+         */
+        Drift: {
+            /** Ratio */
+            ratio: number;
+            /** Flagged */
+            flagged: boolean;
+            /** Checks */
+            checks: components["schemas"]["Check"][];
+        };
+        /**
+         * GuestLink
+         * @description A token that reads and changes nothing.
+         */
+        GuestLink: {
+            /** Token */
+            token: string;
+            /** Path */
+            path: string;
+            /**
+             * Expires At
+             * Format: date-time
+             */
+            expires_at: string;
+        };
+        /**
+         * HistoryPoint
+         * @description A certificate: what a search ended with.
+         */
+        HistoryPoint: {
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Device Class */
+            device_class: string;
+            /** Device Model */
+            device_model: string;
+            /** Target */
+            target: {
+                [key: string]: unknown;
+            };
+            /** Baseline Us */
+            baseline_us: number;
+            /** Best Us */
+            best_us: number;
+            /** Speedup */
+            speedup: number;
+            /** Spread */
+            spread: number;
+            /** Is Baseline */
+            is_baseline: boolean;
+            /** Is Best */
+            is_best: boolean;
+            /** Record Id */
+            record_id: string;
+            /** Job Id */
+            job_id: string | null;
+            /** Job Name */
+            job_name: string | null;
+        };
+        /**
          * ImportReport
          * @description What ``POST /records/import`` kept, and each line that it could not, with the reason.
          */
@@ -536,6 +1072,8 @@ export interface components {
             target: {
                 [key: string]: unknown;
             };
+            /** Device Class */
+            device_class: string;
             budget: components["schemas"]["Budget"];
             /** Seed */
             seed: number;
@@ -559,6 +1097,94 @@ export interface components {
             tasks: components["schemas"]["Task"][];
         };
         /**
+         * Leaderboard
+         * @description Rows from ``offset`` on, and how many there are in all.
+         */
+        Leaderboard: {
+            /** Items */
+            items: components["schemas"]["LeaderboardRow"][];
+            /** Total */
+            total: number;
+        };
+        /**
+         * LeaderboardFilters
+         * @description What the leaderboard can be narrowed to, the most frequent first.
+         */
+        LeaderboardFilters: {
+            /** Ops */
+            ops: components["schemas"]["OpCount"][];
+            /** Device Classes */
+            device_classes: components["schemas"]["DeviceClassCount"][];
+        };
+        /**
+         * LeaderboardRow
+         * @description The certified best of a workload on a device class.
+         */
+        LeaderboardRow: {
+            /** Workload Hash */
+            workload_hash: string;
+            /** Name */
+            name: string;
+            /** Op */
+            op: string;
+            /** Args */
+            args: components["schemas"]["Tensor"][];
+            /** Target */
+            target: {
+                [key: string]: unknown;
+            };
+            /** Device Class */
+            device_class: string;
+            /** Device Model */
+            device_model: string;
+            /** Baseline Us */
+            baseline_us: number;
+            /** Best Us */
+            best_us: number;
+            /** Spread */
+            spread: number;
+            /** Speedup */
+            speedup: number;
+            /** Is Baseline */
+            is_baseline: boolean;
+            /** Peak Share */
+            peak_share: number | null;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Record Id */
+            record_id: string;
+            /** Certificate Id */
+            certificate_id: string;
+            /** Job Id */
+            job_id: string | null;
+            /** Job Name */
+            job_name: string | null;
+        };
+        /**
+         * Lease
+         * @description A running job, and who holds it. A lease that ends without being renewed lets another controller go on.
+         */
+        Lease: {
+            /** Job Id */
+            job_id: string;
+            /** Job Name */
+            job_name: string;
+            /** Device Class */
+            device_class: string;
+            /** Owner */
+            owner: string;
+            /**
+             * Expires At
+             * Format: date-time
+             */
+            expires_at: string;
+            /** Attempts */
+            attempts: number;
+        };
+        /**
          * ModulePayload
          * @description A module as text. Its format is told, never guessed.
          */
@@ -571,6 +1197,53 @@ export interface components {
             /** Data */
             data: string;
         };
+        /**
+         * NewGuestLink
+         * @description Body of ``POST /guest-links``.
+         */
+        NewGuestLink: {
+            /**
+             * Days
+             * @default 7
+             */
+            days: number;
+        };
+        /** OpCount */
+        OpCount: {
+            /** Op */
+            op: string;
+            /** Bests */
+            bests: number;
+        };
+        /** Overview */
+        Overview: {
+            /** Jobs Running */
+            jobs_running: number;
+            /** Jobs Queued */
+            jobs_queued: number;
+            /** Jobs Finished */
+            jobs_finished: number;
+            /** Workers Alive */
+            workers_alive: number;
+            /** Workers Total */
+            workers_total: number;
+            /** Workers Quarantined */
+            workers_quarantined: number;
+            /** Workloads */
+            workloads: number;
+            /** Bests */
+            bests: number;
+            /** Trials */
+            trials: number;
+            /** Trials Last Hour */
+            trials_last_hour: number;
+            /** Time Saved Us */
+            time_saved_us: number;
+            /** Search Saved S */
+            search_saved_s: number;
+            /** Recent Bests */
+            recent_bests: components["schemas"]["LeaderboardRow"][];
+        };
         /** Page[Best] */
         Page_Best_: {
             /** Items */
@@ -578,10 +1251,31 @@ export interface components {
             /** Next Page Token */
             next_page_token: string | null;
         };
+        /** Page[DeviceClass] */
+        Page_DeviceClass_: {
+            /** Items */
+            items: components["schemas"]["DeviceClass"][];
+            /** Next Page Token */
+            next_page_token: string | null;
+        };
+        /** Page[HistoryPoint] */
+        Page_HistoryPoint_: {
+            /** Items */
+            items: components["schemas"]["HistoryPoint"][];
+            /** Next Page Token */
+            next_page_token: string | null;
+        };
         /** Page[Job] */
         Page_Job_: {
             /** Items */
             items: components["schemas"]["Job"][];
+            /** Next Page Token */
+            next_page_token: string | null;
+        };
+        /** Page[Lease] */
+        Page_Lease_: {
+            /** Items */
+            items: components["schemas"]["Lease"][];
             /** Next Page Token */
             next_page_token: string | null;
         };
@@ -621,6 +1315,106 @@ export interface components {
             next_page_token: string | null;
         };
         /**
+         * Peaks
+         * @description What a device reached at its best: kernels that TVM built, one of arithmetic in registers, one that copies.
+         */
+        Peaks: {
+            /** Dtype */
+            dtype: string;
+            /** Flops */
+            flops: number;
+            /** Bytes Per S */
+            bytes_per_s: number;
+            /**
+             * Measured At
+             * Format: date-time
+             */
+            measured_at: string;
+        };
+        /**
+         * PredictionPair
+         * @description What the cost model said (higher is faster, no unit) and what was measured.
+         */
+        PredictionPair: {
+            /** Record Id */
+            record_id: string;
+            /** Predicted */
+            predicted: number;
+            /** Median Us */
+            median_us: number;
+        };
+        /**
+         * PredictionRound
+         * @description The trials that were proposed together.
+         */
+        PredictionRound: {
+            /** Number */
+            number: number;
+            /** Job Id */
+            job_id: string;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Pairs */
+            pairs: components["schemas"]["PredictionPair"][];
+            /** Rank Correlation */
+            rank_correlation: number | null;
+        };
+        /** Predictions */
+        Predictions: {
+            /** Device Class */
+            device_class: string | null;
+            /** Rounds */
+            rounds: components["schemas"]["PredictionRound"][];
+            /** Rank Correlation */
+            rank_correlation: number | null;
+        };
+        /**
+         * Preview
+         * @description What a submission would become; nothing is stored.
+         */
+        Preview: {
+            /** Name */
+            name: string;
+            /** Target */
+            target: {
+                [key: string]: unknown;
+            };
+            /** Device Class */
+            device_class: string;
+            /** Device Model */
+            device_model: string;
+            /** Tasks */
+            tasks: components["schemas"]["PreviewTask"][];
+            /** Left Alone */
+            left_alone: string[];
+            /** Notes */
+            notes: string[];
+        };
+        /**
+         * PreviewTask
+         * @description A function that would be tuned.
+         */
+        PreviewTask: {
+            /** Name */
+            name: string;
+            /** Workload Hash */
+            workload_hash: string;
+            /** Op */
+            op: string;
+            /** Args */
+            args: components["schemas"]["Tensor"][];
+            /** Weight */
+            weight: number;
+            /** Flop */
+            flop: number | null;
+            best: components["schemas"]["Best"] | null;
+            /** Answered */
+            answered: boolean;
+        };
+        /**
          * Progress
          * @description Trials finished (failed ones included), failed, and allowed in total.
          */
@@ -631,6 +1425,21 @@ export interface components {
             failed: number;
             /** Total */
             total: number;
+            /** Time Left S */
+            time_left_s: number | null;
+        };
+        /**
+         * Quarantine
+         * @description The worker gets no measurements.
+         */
+        Quarantine: {
+            /**
+             * Since
+             * Format: date-time
+             */
+            since: string;
+            /** Reason */
+            reason: string;
         };
         /**
          * Record
@@ -715,6 +1524,118 @@ export interface components {
             script_before: string;
             /** Script After */
             script_after: string;
+            /** Trace Python */
+            trace_python: string | null;
+            /** Job Name */
+            job_name: string | null;
+            reproduce: components["schemas"]["Reproduce"] | null;
+        };
+        /**
+         * Reproduce
+         * @description Lines that show the record, and that search anew with its job's module, target, space, seed and budget.
+         */
+        Reproduce: {
+            /** Cli */
+            cli: string[];
+            /** Sdk */
+            sdk: string[];
+        };
+        /**
+         * Resubmit
+         * @description Body of ``POST /jobs/{id}/resubmit``: what is to be different; None is as it was.
+         */
+        Resubmit: {
+            budget?: components["schemas"]["Budget"] | null;
+            /** Seed */
+            seed?: number | null;
+            /** Force */
+            force?: boolean | null;
+        };
+        /**
+         * Roofline
+         * @description How near the machine's limits a workload runs.
+         */
+        Roofline: {
+            /** Device Class */
+            device_class: string | null;
+            /** Flop */
+            flop: number | null;
+            /** Dtype */
+            dtype: string | null;
+            /** Bytes */
+            bytes: number;
+            /** Intensity */
+            intensity: number | null;
+            peaks: components["schemas"]["Peaks"] | null;
+            /** Points */
+            points: components["schemas"]["RooflinePoint"][];
+        };
+        /** RooflinePoint */
+        RooflinePoint: {
+            /**
+             * Name
+             * @enum {string}
+             */
+            name: "baseline" | "best";
+            /** Us */
+            us: number;
+            /** Flops */
+            flops: number;
+            /** Peak Share */
+            peak_share: number | null;
+        };
+        /**
+         * Session
+         * @description Who the bearer of the token is, and what it may do.
+         */
+        Session: {
+            /**
+             * Role
+             * @enum {string}
+             */
+            role: "owner" | "guest";
+            /** Rights */
+            rights: ("read" | "submit" | "cancel" | "import" | "readmit" | "invite")[];
+            /** Expires At */
+            expires_at: string | null;
+        };
+        /**
+         * Slot
+         * @description A measuring slot at work. A closing race or a check of the device has no one trial.
+         */
+        Slot: {
+            /** Trial Id */
+            trial_id: string | null;
+            /** Job Id */
+            job_id: string | null;
+            /**
+             * Since
+             * Format: date-time
+             */
+            since: string;
+        };
+        /**
+         * Span
+         * @description Who worked on a trial, and when: a slice of a timeline. Trials that were proposed together share that slice.
+         */
+        Span: {
+            /**
+             * Stage
+             * @enum {string}
+             */
+            stage: "propose" | "build" | "measure";
+            /** Worker */
+            worker: string;
+            /**
+             * Started At
+             * Format: date-time
+             */
+            started_at: string;
+            /**
+             * Finished At
+             * Format: date-time
+             */
+            finished_at: string;
         };
         /**
          * SubmitJob
@@ -752,7 +1673,9 @@ export interface components {
             /** Shapes */
             shapes?: {
                 [key: string]: number;
-            } | null;
+            } | {
+                [key: string]: number;
+            }[] | null;
             /**
              * Force
              * @default false
@@ -811,6 +1734,10 @@ export interface components {
             };
             /** Error */
             error: string | null;
+            /** Model Share */
+            model_share: number | null;
+            /** Budget Share */
+            budget_share: number | null;
         };
         /**
          * Tensor
@@ -859,6 +1786,8 @@ export interface components {
             created_at: string;
             /** Finished At */
             finished_at: string | null;
+            /** Spans */
+            spans: components["schemas"]["Span"][];
         };
         /** Version */
         Version: {
@@ -897,6 +1826,15 @@ export interface components {
              * Format: date-time
              */
             last_seen_at: string;
+            /** Device Model */
+            device_model: string;
+            /** Builders Busy */
+            builders_busy: number;
+            slot: components["schemas"]["Slot"] | null;
+            /** Slot Use */
+            slot_use: number | null;
+            drift: components["schemas"]["Drift"] | null;
+            quarantine: components["schemas"]["Quarantine"] | null;
         };
         /**
          * Workload
@@ -907,6 +1845,10 @@ export interface components {
             hash: string;
             /** Name */
             name: string;
+            /** Op */
+            op: string;
+            /** Flop */
+            flop: number | null;
             /** Args */
             args: components["schemas"]["Tensor"][];
             /** Tvm Version */
@@ -925,6 +1867,10 @@ export interface components {
             hash: string;
             /** Name */
             name: string;
+            /** Op */
+            op: string;
+            /** Flop */
+            flop: number | null;
             /** Args */
             args: components["schemas"]["Tensor"][];
             /** Tvm Version */
@@ -1032,9 +1978,479 @@ export interface operations {
             };
         };
     };
+    get_overview_api_v1_overview_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Overview"];
+                };
+            };
+            /** @description No token, or a wrong one. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description A guest's link reads and changes nothing. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description The request cannot be taken; the detail says what to do. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    get_leaderboard_api_v1_leaderboard_get: {
+        parameters: {
+            query?: {
+                offset?: number;
+                limit?: number;
+                /** @description Part of a name or an op, or a hash's beginning */
+                q?: string;
+                /** @description Kind of target: llvm or cuda */
+                target?: string | null;
+                device_class?: string | null;
+                op?: string | null;
+                sort?: "name" | "op" | "baseline" | "best" | "speedup" | "peak" | "created";
+                /** @description Without it, what suits the column */
+                order?: ("asc" | "desc") | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Leaderboard"];
+                };
+            };
+            /** @description No token, or a wrong one. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description A guest's link reads and changes nothing. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description The request cannot be taken; the detail says what to do. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    get_leaderboard_filters_api_v1_leaderboard_filters_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LeaderboardFilters"];
+                };
+            };
+            /** @description No token, or a wrong one. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description A guest's link reads and changes nothing. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description The request cannot be taken; the detail says what to do. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    get_leaderboard_csv_api_v1_leaderboard_csv_get: {
+        parameters: {
+            query?: {
+                /** @description Part of a name or an op, or a hash's beginning */
+                q?: string;
+                /** @description Kind of target: llvm or cuda */
+                target?: string | null;
+                device_class?: string | null;
+                op?: string | null;
+                sort?: "name" | "op" | "baseline" | "best" | "speedup" | "peak" | "created";
+                /** @description Without it, what suits the column */
+                order?: ("asc" | "desc") | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description No token, or a wrong one. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description A guest's link reads and changes nothing. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description The request cannot be taken; the detail says what to do. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
     list_jobs_api_v1_jobs_get: {
         parameters: {
             query?: {
+                /** @description Only jobs in this state; repeat */
+                state?: ("queued" | "running" | "succeeded" | "failed" | "cancelled")[] | null;
                 /** @description Items on a page */
                 page_size?: number;
                 /** @description next_page_token of the page before */
@@ -1057,6 +2473,29 @@ export interface operations {
             };
             /** @description No token, or a wrong one. */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description A guest's link reads and changes nothing. */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -1173,6 +2612,145 @@ export interface operations {
                     };
                 };
             };
+            /** @description A guest's link reads and changes nothing. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description The request cannot be taken; the detail says what to do. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    preview_job_api_v1_jobs_preview_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SubmitJob"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Preview"];
+                };
+            };
+            /** @description No token, or a wrong one. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description A guest's link reads and changes nothing. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
             /** @description There is no such thing. */
             404: {
                 headers: {
@@ -1264,6 +2842,29 @@ export interface operations {
                     };
                 };
             };
+            /** @description A guest's link reads and changes nothing. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
             /** @description There is no such thing. */
             404: {
                 headers: {
@@ -1334,6 +2935,149 @@ export interface operations {
             };
             /** @description No token, or a wrong one. */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description A guest's link reads and changes nothing. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description The request cannot be taken; the detail says what to do. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    resubmit_job_api_v1_jobs__job_id__resubmit_post: {
+        parameters: {
+            query?: never;
+            header?: {
+                "idempotency-key"?: string | null;
+            };
+            path: {
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Resubmit"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Job"];
+                };
+            };
+            /** @description No token, or a wrong one. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description A guest's link reads and changes nothing. */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -1451,6 +3195,29 @@ export interface operations {
                     };
                 };
             };
+            /** @description A guest's link reads and changes nothing. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
             /** @description There is no such thing. */
             404: {
                 headers: {
@@ -1542,6 +3309,257 @@ export interface operations {
                     };
                 };
             };
+            /** @description A guest's link reads and changes nothing. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description The request cannot be taken; the detail says what to do. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    get_chrome_trace_api_v1_jobs__job_id__chrome_trace_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description No token, or a wrong one. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description A guest's link reads and changes nothing. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description The request cannot be taken; the detail says what to do. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    export_job_records_api_v1_jobs__job_id__records_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description No token, or a wrong one. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description A guest's link reads and changes nothing. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
             /** @description There is no such thing. */
             404: {
                 headers: {
@@ -1592,7 +3610,9 @@ export interface operations {
     };
     get_module_api_v1_jobs__job_id__module_get: {
         parameters: {
-            query?: never;
+            query?: {
+                shapes?: string | null;
+            };
             header?: never;
             path: {
                 job_id: string;
@@ -1614,6 +3634,29 @@ export interface operations {
             };
             /** @description No token, or a wrong one. */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description A guest's link reads and changes nothing. */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -1729,6 +3772,29 @@ export interface operations {
                     };
                 };
             };
+            /** @description A guest's link reads and changes nothing. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
             /** @description There is no such thing. */
             404: {
                 headers: {
@@ -1820,6 +3886,29 @@ export interface operations {
                     };
                 };
             };
+            /** @description A guest's link reads and changes nothing. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
             /** @description There is no such thing. */
             404: {
                 headers: {
@@ -1890,6 +3979,29 @@ export interface operations {
             };
             /** @description No token, or a wrong one. */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description A guest's link reads and changes nothing. */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -2004,6 +4116,502 @@ export interface operations {
                     };
                 };
             };
+            /** @description A guest's link reads and changes nothing. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description The request cannot be taken; the detail says what to do. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    get_history_api_v1_workloads__workload_hash__history_get: {
+        parameters: {
+            query?: {
+                device_class?: string | null;
+                /** @description Items on a page */
+                page_size?: number;
+                /** @description next_page_token of the page before */
+                page_token?: string | null;
+            };
+            header?: never;
+            path: {
+                workload_hash: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_HistoryPoint_"];
+                };
+            };
+            /** @description No token, or a wrong one. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description A guest's link reads and changes nothing. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description The request cannot be taken; the detail says what to do. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    get_decisions_api_v1_workloads__workload_hash__decisions_get: {
+        parameters: {
+            query?: {
+                /** @description Id of a device class; without it, the one with the most records of the workload */
+                device_class?: string | null;
+                /** @description The fastest so many trials */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                workload_hash: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Decisions"];
+                };
+            };
+            /** @description No token, or a wrong one. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description A guest's link reads and changes nothing. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description The request cannot be taken; the detail says what to do. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    get_predictions_api_v1_workloads__workload_hash__predictions_get: {
+        parameters: {
+            query?: {
+                /** @description Id of a device class; without it, the one with the most records of the workload */
+                device_class?: string | null;
+            };
+            header?: never;
+            path: {
+                workload_hash: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Predictions"];
+                };
+            };
+            /** @description No token, or a wrong one. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description A guest's link reads and changes nothing. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description The request cannot be taken; the detail says what to do. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    get_roofline_api_v1_workloads__workload_hash__roofline_get: {
+        parameters: {
+            query?: {
+                /** @description Id of a device class; without it, the one with the most records of the workload */
+                device_class?: string | null;
+            };
+            header?: never;
+            path: {
+                workload_hash: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Roofline"];
+                };
+            };
+            /** @description No token, or a wrong one. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description A guest's link reads and changes nothing. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
             /** @description There is no such thing. */
             404: {
                 headers: {
@@ -2080,6 +4688,29 @@ export interface operations {
             };
             /** @description No token, or a wrong one. */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description A guest's link reads and changes nothing. */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -2199,6 +4830,29 @@ export interface operations {
                     };
                 };
             };
+            /** @description A guest's link reads and changes nothing. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
             /** @description There is no such thing. */
             404: {
                 headers: {
@@ -2268,6 +4922,29 @@ export interface operations {
             };
             /** @description No token, or a wrong one. */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description A guest's link reads and changes nothing. */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -2378,6 +5055,29 @@ export interface operations {
                     };
                 };
             };
+            /** @description A guest's link reads and changes nothing. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
             /** @description There is no such thing. */
             404: {
                 headers: {
@@ -2448,6 +5148,143 @@ export interface operations {
             };
             /** @description No token, or a wrong one. */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description A guest's link reads and changes nothing. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description The request cannot be taken; the detail says what to do. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    get_assembly_api_v1_records__record_id__assembly_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                record_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Assembly"];
+                };
+            };
+            /** @description No token, or a wrong one. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description A guest's link reads and changes nothing. */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -2563,6 +5400,377 @@ export interface operations {
                     };
                 };
             };
+            /** @description A guest's link reads and changes nothing. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description The request cannot be taken; the detail says what to do. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    readmit_worker_api_v1_workers__worker_id__readmit_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                worker_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Worker"];
+                };
+            };
+            /** @description No token, or a wrong one. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description A guest's link reads and changes nothing. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description The request cannot be taken; the detail says what to do. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    list_device_classes_api_v1_device_classes_get: {
+        parameters: {
+            query?: {
+                /** @description Items on a page */
+                page_size?: number;
+                /** @description next_page_token of the page before */
+                page_token?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_DeviceClass_"];
+                };
+            };
+            /** @description No token, or a wrong one. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description A guest's link reads and changes nothing. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description The request cannot be taken; the detail says what to do. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    list_leases_api_v1_leases_get: {
+        parameters: {
+            query?: {
+                /** @description Items on a page */
+                page_size?: number;
+                /** @description next_page_token of the page before */
+                page_token?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_Lease_"];
+                };
+            };
+            /** @description No token, or a wrong one. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description A guest's link reads and changes nothing. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
             /** @description There is no such thing. */
             404: {
                 headers: {
@@ -2636,6 +5844,257 @@ export interface operations {
             };
             /** @description No token, or a wrong one. */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description A guest's link reads and changes nothing. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description The request cannot be taken; the detail says what to do. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    get_session_api_v1_session_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Session"];
+                };
+            };
+            /** @description No token, or a wrong one. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description A guest's link reads and changes nothing. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description The request cannot be taken; the detail says what to do. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    make_guest_link_api_v1_guest_links_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewGuestLink"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GuestLink"];
+                };
+            };
+            /** @description No token, or a wrong one. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description A guest's link reads and changes nothing. */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -1,0 +1,49 @@
+"""What every model of the wire stands on: states, pages, errors."""
+
+from __future__ import annotations
+
+from typing import Generic, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+JobState = Literal["queued", "running", "succeeded", "failed", "cancelled"]
+TaskState = Literal["queued", "running", "joined", "succeeded", "failed", "cancelled"]
+TrialState = Literal["proposed", "leased", "built", "measured", "failed"]
+FailureKind = Literal["COMPILE", "TIMEOUT", "CRASH", "WRONG_RESULT", "DEVICE_LOST"]
+AnsweredFrom = Literal["search", "database", "joined"]
+
+FINISHED: frozenset[str] = frozenset({"succeeded", "failed", "cancelled"})
+"""States that a job or a task never leaves."""
+
+
+class Wire(BaseModel):
+    """Base of every wire model: unknown fields of a request are an error, not silence."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Version(Wire):
+    loopwright: str
+    tvm: str
+    api: str
+
+
+class Problem(BaseModel):
+    """An error as RFC 9457 has it."""
+
+    model_config = ConfigDict(extra="allow")
+
+    type: str = "about:blank"
+    title: str
+    status: int
+    detail: str
+
+
+Item = TypeVar("Item")
+
+
+class Page(Wire, Generic[Item]):
+    """One page of a list; ``next_page_token`` is None on the last one."""
+
+    items: list[Item]
+    next_page_token: str | None

@@ -1,0 +1,113 @@
+"""The fleet: workers, what they offer, and how they fare."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from loopwright.schemas.base import Wire
+
+
+class Slot(Wire):
+    """A measuring slot at work. A closing race or a check of the device has no one trial."""
+
+    trial_id: str | None
+    job_id: str | None
+    since: datetime
+
+
+class Check(Wire):
+    """One timing of the reference kernel, in microseconds."""
+
+    at: datetime
+    us: float
+
+
+class Drift(Wire):
+    """How a worker's reference kernel fares: the same program, timed now and then when the slot is free."""
+
+    ratio: float
+    """The median of the latest timings over the first: above 1 the machine has become slower."""
+    flagged: bool
+    checks: list[Check]
+    """The newest, oldest first."""
+
+
+class Quarantine(Wire):
+    """The worker gets no measurements."""
+
+    since: datetime
+    reason: str
+
+
+class Worker(Wire):
+    """A machine's offer: builders, and a measuring slot on one device."""
+
+    id: str
+    host: str
+    device: str
+    target: dict[str, Any]
+    device_class: str
+    threads: int
+    builders: int
+    alive: bool
+    last_seen_at: datetime
+    device_model: str
+    builders_busy: int
+    """Builders at work at the last heartbeat."""
+    slot: Slot | None
+    """What its measuring slot was doing at the last heartbeat; None where it was idle."""
+    slot_use: float | None
+    """Share of the time between the last two heartbeats in which the slot was in use."""
+    drift: Drift | None
+    quarantine: Quarantine | None
+
+
+class TargetOffer(Wire):
+    """A target that live workers offer; the one that ``auto`` takes is marked."""
+
+    target: dict[str, Any]
+    device_class: str
+    workers: int
+    is_auto: bool
+
+
+class Peaks(Wire):
+    """What a device reached at its best: kernels that TVM built, one of arithmetic in registers, one that copies."""
+
+    dtype: str
+    """Of the arithmetic."""
+    flops: float
+    """Floating point operations a second, on all threads."""
+    bytes_per_s: float
+    """Bytes read and written a second, of arrays far larger than the caches."""
+    measured_at: datetime
+
+
+class DeviceClass(Wire):
+    """Machines whose timings may be compared."""
+
+    id: str
+    target: dict[str, Any]
+    model: str
+    features: list[str]
+    cores: int
+    threads: int
+    runtime: str
+    peaks: Peaks | None
+    workers: int
+    """Those alive now."""
+    bests: int
+    """Workloads with a certified best."""
+
+
+class Lease(Wire):
+    """A running job, and who holds it. A lease that ends without being renewed lets another controller go on."""
+
+    job_id: str
+    job_name: str
+    device_class: str
+    owner: str
+    expires_at: datetime
+    attempts: int
+    """How often the job was taken up: more than once where a process died."""

@@ -1,0 +1,175 @@
+"""Jobs: what is submitted, how far it is, and each line of its ledger."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import Field
+
+from loopwright.schemas.base import AnsweredFrom, FailureKind, JobState, TaskState, TrialState, Wire
+from loopwright.schemas.workloads import Best, Tensor
+
+
+class ModulePayload(Wire):
+    """A module as text. Its format is told, never guessed."""
+
+    format: Literal["tvm-json", "tvmscript"]
+    data: str = Field(min_length=1)
+
+
+class Budget(Wire):
+    """How much a job may spend: whichever limit is met first ends the search."""
+
+    max_trials: int = Field(default=64, ge=1, le=1_000_000)
+    max_seconds: float | None = Field(default=None, gt=0)
+
+
+class SubmitJob(Wire):
+    """Body of ``POST /jobs``."""
+
+    module: ModulePayload
+    target: str | dict[str, Any] = "auto"
+    name: str | None = Field(default=None, max_length=200)
+    seed: int = Field(default=0, ge=0, le=2**31 - 1)
+    priority: int = Field(default=0, ge=-100, le=100)
+    budget: Budget = Budget()
+    space: list[Any] | None = None
+    shapes: dict[str, int] | list[dict[str, int]] | None = None
+    """Values of symbolic extents, by name; a list tunes for each of them."""
+    force: bool = False
+
+
+class Task(Wire):
+    """One workload within a job. ``weight`` counts how often the model calls it."""
+
+    workload_hash: str
+    name: str
+    weight: int
+    state: TaskState
+    trials: int
+    baseline_us: float | None
+    best_us: float | None
+    speedup: float | None
+    certified: bool
+    answered_from: AnsweredFrom | None
+    record_id: str | None
+    failures: dict[FailureKind, int]
+    error: str | None
+    model_share: float | None
+    """Weight x latency over the sum of the job's tasks, by the best so far; None until each task has a latency."""
+    budget_share: float | None
+    """Trials over those of the whole job; None before the first."""
+
+
+class Progress(Wire):
+    """Trials finished (failed ones included), failed, and allowed in total."""
+
+    trials: int
+    failed: int
+    total: int
+    time_left_s: float | None
+    """Seconds that the search is likely to take yet; None where the job is not searching or has no trial yet."""
+
+
+class Job(Wire):
+    """What a user submitted, and how far it is."""
+
+    id: str
+    name: str
+    state: JobState
+    target: dict[str, Any]
+    device_class: str
+    budget: Budget
+    seed: int
+    priority: int
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    error: str | None
+    notes: list[str]
+    progress: Progress
+    tasks: list[Task]
+
+
+class Event(Wire):
+    """One server-sent event; ``id`` grows within a job and resumes a stream.
+
+    ``type`` is ``job`` (data: ``state``, ``error``), ``task`` (data: ``workload_hash``, ``state``,
+    ``baseline_us``, ``best_us``, ``speedup``, ``certified``) or ``trial`` (data: the fields of `Trial`). In a stream,
+    ``at`` in the data is `created_at`.
+    """
+
+    id: int
+    type: Literal["job", "task", "trial"]
+    created_at: datetime
+    data: dict[str, Any]
+
+
+class Span(Wire):
+    """Who worked on a trial, and when: a slice of a timeline. Trials that were proposed together share that slice."""
+
+    stage: Literal["propose", "build", "measure"]
+    worker: str
+    started_at: datetime
+    finished_at: datetime
+
+
+class Trial(Wire):
+    """One line of the durable ledger, as listed for a job."""
+
+    id: str
+    workload_hash: str
+    number: int
+    """Order within the task, from 1; 0 is the baseline."""
+    state: TrialState
+    origin: str
+    """Where it came from: baseline, random, mutation, crossover, transfer (from a related workload), import."""
+    predicted: float | None
+    median_us: float | None
+    failure_kind: FailureKind | None
+    failure_stage: str | None
+    failure_message: str | None
+    worker: str | None
+    created_at: datetime
+    finished_at: datetime | None
+    spans: list[Span]
+    """Its way in time, as far as it has come; a stage that was lost and done again stands with its last attempt."""
+
+
+class Resubmit(Wire):
+    """Body of ``POST /jobs/{id}/resubmit``: what is to be different; None is as it was."""
+
+    budget: Budget | None = None
+    seed: int | None = Field(default=None, ge=0, le=2**31 - 1)
+    force: bool | None = None
+
+
+class PreviewTask(Wire):
+    """A function that would be tuned."""
+
+    name: str
+    workload_hash: str
+    op: str
+    args: list[Tensor]
+    weight: int
+    flop: float | None
+    """Floating point operations of one call; None where TVM cannot say."""
+    best: Best | None
+    """The certified best that is known already for this target."""
+    answered: bool
+    """True where the job would be answered by it, without a search."""
+
+
+class Preview(Wire):
+    """What a submission would become; nothing is stored."""
+
+    name: str
+    target: dict[str, Any]
+    device_class: str
+    device_model: str
+    tasks: list[PreviewTask]
+    left_alone: list[str]
+    """Functions that would not be tuned, each with the reason."""
+    notes: list[str]
+    """What was translated from an earlier TVM's dialect."""

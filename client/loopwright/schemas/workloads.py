@@ -1,0 +1,80 @@
+"""Workloads, and what is proven of them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from loopwright.schemas.base import Wire
+
+
+class Tensor(Wire):
+    """A buffer argument of a workload."""
+
+    shape: list[int]
+    dtype: str
+
+
+class Workload(Wire):
+    """One schedulable function, named by the digest of its normalised form."""
+
+    hash: str
+    name: str
+    op: str
+    """What it computes, from the structure of its blocks: ``matmul``, ``conv2d``, ``softmax`` …"""
+    flop: float | None
+    """Floating point operations of one call, by TVM's estimate; None where it cannot say."""
+    args: list[Tensor]
+    tvm_version: str
+    created_at: datetime
+    records: int
+    """Measured trials the database holds of it."""
+
+
+class Certificate(Wire):
+    """The evidence that a best schedule computes what the unscheduled program computes, and how much faster it is."""
+
+    id: str
+    created_at: datetime
+    inputs: str
+    """In words: how the random inputs were drawn, and how many sets of them."""
+    rtol: float
+    """Share of each reference element that the result may differ by; 0 means exact."""
+    atol: float
+    """The same of the reference's largest magnitude, allowed on top for sums that cancel."""
+    max_abs_error: float
+    max_rel_error: float
+    """Largest difference over the reference's largest magnitude."""
+    rounds: int
+    """Interleaved rounds of the closing race."""
+    baseline_run_secs: list[float]
+    best_run_secs: list[float]
+    baseline_us: float
+    best_us: float
+    speedup: float
+    contenders: int
+
+
+class Best(Wire):
+    """The certified best schedule of a workload on a device class."""
+
+    workload_hash: str
+    name: str
+    target: dict[str, Any]
+    device_class: str
+    record_id: str
+    baseline_us: float
+    best_us: float
+    speedup: float
+    is_baseline: bool
+    """True where nothing beat the baseline: the unscheduled program is the best."""
+    trace: list[Any] | None
+    """TVM's ``[instructions, decisions]``; None for the baseline."""
+    certificate: Certificate
+    created_at: datetime
+
+
+class WorkloadDetail(Workload):
+    script: str
+    """Its TVMScript, unscheduled."""
+    bests: list[Best]

@@ -1,0 +1,69 @@
+"""The table of bests: kept in step with what it copies, in the transaction that changes that."""
+
+from __future__ import annotations
+
+from sqlalchemy import case, select, update
+from sqlalchemy.orm import Session
+from sqlalchemy.sql.elements import ColumnElement
+
+from db.models import Best, DeviceClass, Workload
+from db.models import Certificate as CertificateRow
+from db.upsert import insert
+from tuner.types import spread
+
+FASTEST_FIRST = (CertificateRow.best_median, CertificateRow.created_at.desc(), CertificateRow.id)
+
+
+def renew_best(session: Session, workload_hash: str, device_class_id: str) -> None:
+    """Write the row of the fastest certificate anew; there has to be one."""
+    fastest = session.scalars(
+        select(CertificateRow)
+        .where(CertificateRow.workload_hash == workload_hash, CertificateRow.device_class_id == device_class_id)
+        .order_by(*FASTEST_FIRST)
+        .limit(1)
+    ).one()
+    workload = session.get_one(Workload, workload_hash)
+    values = {
+        "certificate_id": fastest.id,
+        "name": workload.name,
+        "op": workload.op,
+        "baseline_median": fastest.baseline_median,
+        "best_median": fastest.best_median,
+        "speedup": fastest.baseline_median / fastest.best_median,
+        "spread": spread(fastest.best_run_secs),
+        "created_at": fastest.created_at,
+    }
+    key = {"workload_hash": workload_hash, "device_class_id": device_class_id}
+    statement = insert(session, Best).values(**key, **values)
+    session.execute(statement.on_conflict_do_update(index_elements=list(key), set_=values))
+    _renew_shares(session, Best.workload_hash == workload_hash, Best.device_class_id == device_class_id)
+
+
+def renew_workload(session: Session, workload_hash: str) -> None:
+    """Follow a workload whose name or operation may have changed."""
+    of_workload = select(Workload).where(Workload.hash == workload_hash).subquery()
+    session.execute(
+        update(Best)
+        .where(Best.workload_hash == workload_hash)
+        .values(name=select(of_workload.c.name).scalar_subquery(), op=select(of_workload.c.op).scalar_subquery())
+    )
+    _renew_shares(session, Best.workload_hash == workload_hash)
+
+
+def renew_peaks(session: Session, device_class_id: str) -> None:
+    """Follow a device class whose peaks were measured."""
+    of_class = Best.device_class_id == device_class_id
+    # In the order in which everyone locks them.
+    session.execute(select(Best.workload_hash).where(of_class).order_by(Best.workload_hash).with_for_update())
+    _renew_shares(session, of_class)
+
+
+def _renew_shares(session: Session, *which: ColumnElement[bool]) -> None:
+    """Operations a second of the best over the device's peak, where both are known and of the same type."""
+    share = (
+        select(case((Workload.compute_dtype == DeviceClass.peak_dtype, Workload.flop / DeviceClass.peak_flops)))
+        .where(Workload.hash == Best.workload_hash, DeviceClass.id == Best.device_class_id)
+        .correlate(Best)
+        .scalar_subquery()
+    )
+    session.execute(update(Best).where(*which).values(peak_share=share / Best.best_median))

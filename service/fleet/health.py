@@ -1,0 +1,57 @@
+"""Which workers may measure: judged by a reference kernel, timed again and again, and by the trials they lost."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from db.views import CheckView
+
+FLAGGED = 1.15
+"""Drift of the reference kernel, either way, from which on it is worth a look."""
+TOO_FAR = 2.0
+"""Drift from which on timings cannot be compared with earlier ones."""
+LATEST = 3
+"""Drift is the median of so many checks over the first: one slow check says nothing."""
+LOST_WITHIN_SECONDS = 600.0
+LOST_TOO_OFTEN = 3
+"""Trials that ended in DEVICE_LOST within that time: each had been tried several times."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """``ratio``: the latest timings of the reference kernel over the first."""
+
+    ratio: float
+
+    @property
+    def flagged(self) -> bool:
+        return self.too_far(FLAGGED)
+
+    def too_far(self, limit: float = TOO_FAR) -> bool:
+        return not 1 / limit < self.ratio < limit
+
+
+def drift(checks: Sequence[CheckView]) -> Drift | None:
+    """``checks`` as `WorkerView` has them, the first one being what the later are compared with; None before those."""
+    first, *later = checks or (None,)
+    if first is None or len(later) < LATEST:
+        return None
+    return Drift(statistics.median(check.secs for check in later[-LATEST:]) / first.secs)
+
+
+def complaint(checks: Sequence[CheckView], lost: int) -> str | None:
+    """Why a worker may not measure now, in words for its owner; None if it may."""
+    found = drift(checks)
+    if found is not None and found.too_far():
+        return (
+            f"its reference kernel takes {found.ratio:.2f} times as long as at first; see what else runs on the "
+            "machine. It is timed again every minute, and measures again when it is back"
+        )
+    if lost >= LOST_TOO_OFTEN:
+        return (
+            f"{lost} trials were lost with the device or its process in the last {LOST_WITHIN_SECONDS / 60:.0f} "
+            "minutes; see the machine's log. It measures again when they are over"
+        )
+    return None

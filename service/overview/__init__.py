@@ -1,0 +1,1 @@
+"""Everything at a glance: the overview, and the leaderboard of bests."""

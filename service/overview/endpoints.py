@@ -1,0 +1,152 @@
+"""``/overview`` and ``/leaderboard``."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Depends, Query
+from fastapi.responses import StreamingResponse
+
+from db.views import LeaderboardQuery, LeaderboardRow
+from loopwright import schemas
+from service.context import LIVE_SECONDS, Ctx
+from service.jobs.wire import MICRO
+
+router = APIRouter(tags=["overview"])
+
+_RECENT = 10
+_HOUR = 3600.0
+
+
+def _query(
+    q: Annotated[str, Query(max_length=200, description="Part of a name or an op, or a hash's beginning")] = "",
+    target: Annotated[str | None, Query(description="Kind of target: llvm or cuda")] = None,
+    device_class: str | None = None,
+    op: str | None = None,
+    sort: schemas.LeaderboardSort = "created",
+    order: Annotated[Literal["asc", "desc"] | None, Query(description="Without it, what suits the column")] = None,
+) -> LeaderboardQuery:
+    descending = sort in ("created", "speedup", "peak", "baseline") if order is None else order == "desc"
+    return LeaderboardQuery(q.strip(), target, device_class, op, sort, descending)
+
+
+Filtered = Annotated[LeaderboardQuery, Depends(_query)]
+
+
+@router.get("/overview")
+def get_overview(ctx: Ctx) -> schemas.Overview:
+    """The figures of the first page, and the newest bests."""
+    totals = ctx.database.totals(_HOUR)
+    workers = ctx.database.workers.all(LIVE_SECONDS)
+    newest, _ = ctx.database.leaderboard.page(LeaderboardQuery(), limit=_RECENT)
+    return schemas.Overview(
+        jobs_running=totals.jobs.get("running", 0),
+        jobs_queued=totals.jobs.get("queued", 0),
+        jobs_finished=sum(totals.jobs.get(state, 0) for state in schemas.FINISHED),
+        workers_alive=sum(worker.alive for worker in workers),
+        workers_total=len(workers),
+        workers_quarantined=sum(worker.alive and worker.quarantined_at is not None for worker in workers),
+        workloads=totals.workloads,
+        bests=totals.bests,
+        trials=totals.trials,
+        trials_last_hour=totals.trials_since,
+        time_saved_us=totals.saved_secs * MICRO,
+        search_saved_s=totals.search_saved_secs,
+        recent_bests=[_row(row) for row in newest],
+    )
+
+
+@router.get("/leaderboard")
+def get_leaderboard(
+    ctx: Ctx,
+    query: Filtered,
+    offset: Annotated[int, Query(ge=0, le=2**31 - 1)] = 0,
+    limit: Annotated[int, Query(ge=1, le=500)] = 50,
+) -> schemas.Leaderboard:
+    """The certified best of each workload and device class, in any order, from any row on."""
+    rows, total = ctx.database.leaderboard.page(query, offset, limit)
+    return schemas.Leaderboard(items=[_row(row) for row in rows], total=total)
+
+
+@router.get("/leaderboard/filters")
+def get_leaderboard_filters(ctx: Ctx) -> schemas.LeaderboardFilters:
+    """What the leaderboard can be narrowed to."""
+    found = ctx.database.leaderboard.filters()
+    return schemas.LeaderboardFilters(
+        ops=[schemas.OpCount(op=op, bests=bests) for op, bests in found.ops],
+        device_classes=[
+            schemas.DeviceClassCount(device_class=id, device_model=model, target=json.loads(target), bests=bests)
+            for id, model, target, bests in found.device_classes
+        ],
+    )
+
+
+@router.get("/leaderboard.csv", response_class=StreamingResponse)
+def get_leaderboard_csv(ctx: Ctx, query: Filtered) -> StreamingResponse:
+    """All rows that the filters leave, as comma-separated values: latencies in microseconds, shares as fractions."""
+    return StreamingResponse(
+        _csv(_row(row) for row in ctx.database.leaderboard.all(query)),
+        media_type="text/csv",
+        headers={"Content-Disposition": 'attachment; filename="loopwright-bests.csv"'},
+    )
+
+
+def _row(row: LeaderboardRow) -> schemas.LeaderboardRow:
+    return schemas.LeaderboardRow(
+        workload_hash=row.workload_hash,
+        name=row.name,
+        op=row.op,
+        args=[schemas.Tensor(shape=list(info.shape), dtype=info.dtype) for info in row.args],
+        target=json.loads(row.target_json),
+        device_class=row.device_class_id,
+        device_model=row.device_model,
+        baseline_us=row.baseline_median * MICRO,
+        best_us=row.best_median * MICRO,
+        spread=row.spread,
+        speedup=row.speedup,
+        is_baseline=row.is_baseline,
+        peak_share=row.peak_share,
+        created_at=row.created_at,
+        record_id=row.trial_id,
+        certificate_id=row.certificate_id,
+        job_id=row.job_id,
+        job_name=row.job_name,
+    )
+
+
+_SPELLED: dict[str, Any] = {
+    "args": lambda row: " ".join(f"{info.dtype}[{'x'.join(map(str, info.shape))}]" for info in row.args),
+    "target": lambda row: json.dumps(row.target, sort_keys=True),
+    "created_at": lambda row: row.created_at.isoformat(),
+}
+"""Columns that are not written as they are."""
+_ROWS_A_CHUNK = 500
+
+
+def _csv(rows: Iterable[schemas.LeaderboardRow]) -> Iterator[str]:
+    """Some hundred lines at a time."""
+    names = list(schemas.LeaderboardRow.model_fields)
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(names)
+    for number, row in enumerate(rows, 1):
+        writer.writerow([_SPELLED[name](row) if name in _SPELLED else _cell(getattr(row, name)) for name in names])
+        if number % _ROWS_A_CHUNK == 0:
+            yield _taken(text)
+    yield _taken(text)
+
+
+def _cell(value: Any) -> Any:
+    """Text that a spreadsheet would take for a formula is told to be text."""
+    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
+
+
+def _taken(text: io.StringIO) -> str:
+    said = text.getvalue()
+    text.seek(0)
+    text.truncate()
+    return said

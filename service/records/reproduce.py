@@ -1,0 +1,28 @@
+"""Lines that find a record again."""
+
+from __future__ import annotations
+
+import shlex
+
+from db.views import JobView, RecordView
+from loopwright import schemas
+
+
+def reproduce(record: RecordView, job: JobView) -> schemas.Reproduce:
+    """The record's job once more: its module, target, space, budget and seed, whatever is known already."""
+    words = ["loopwright", "job", "resubmit", job.id, "--max-trials", str(job.max_trials), "--seed", str(job.seed)]
+    limits = f"max_trials={job.max_trials}, seed={job.seed}"
+    if job.max_seconds is not None:
+        words += ["--max-seconds", f"{job.max_seconds:g}"]
+        limits += f", max_seconds={job.max_seconds:g}"
+    return schemas.Reproduce(
+        cli=[f"loopwright record show {record.id}", shlex.join([*words, "--force", "--wait"])],
+        sdk=[
+            "import loopwright",
+            "",
+            "client = loopwright.Client()",
+            f'record = client.record("{record.id}")',
+            f'job = client.job("{job.id}").resubmit({limits}, force=True)',
+            "job.wait(progress=True)",
+        ],
+    )

@@ -1,0 +1,146 @@
+"""``/workloads/{hash}/…``: what the measured trials of a workload tell."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from db.insight import HistoryEntry, Prediction
+from loopwright import schemas
+from service.context import Context, Ctx, Paging
+from service.fleet.wire import peaks
+from service.jobs.wire import MICRO
+from service.workloads.ranks import spearman
+
+router = APIRouter(prefix="/workloads/{workload_hash}", tags=["workloads"])
+
+_MOST_PREDICTIONS = 2000
+
+ClassQuery = Annotated[
+    str | None, Query(description="Id of a device class; without it, the one with the most records of the workload")
+]
+
+
+def _class(ctx: Context, workload_hash: str, device_class: str | None) -> str | None:
+    """Raises NotFound for a workload or a device class that nobody knows."""
+    ctx.database.workloads.get(workload_hash)
+    if device_class is not None:
+        ctx.database.devices.get(device_class)
+        return device_class
+    return ctx.database.insight.device_class(workload_hash)
+
+
+@router.get("/history")
+def get_history(
+    ctx: Ctx, paging: Paging, workload_hash: str, device_class: str | None = None
+) -> schemas.Page[schemas.HistoryPoint]:
+    """What searches ended with, the oldest first: of all device classes, or of one."""
+    ctx.database.workloads.get(workload_hash)
+    page = ctx.database.insight.history(workload_hash, device_class, paging.size, paging.token)
+    return schemas.Page(items=[_point(entry) for entry in page.items], next_page_token=page.next_page_token)
+
+
+def _point(entry: HistoryEntry) -> schemas.HistoryPoint:
+    certificate = entry.certificate
+    return schemas.HistoryPoint(
+        created_at=certificate.created_at,
+        device_class=certificate.device_class_id,
+        device_model=entry.device_model,
+        target=json.loads(entry.target_json),
+        baseline_us=certificate.baseline_median * MICRO,
+        best_us=certificate.best_median * MICRO,
+        speedup=certificate.speedup,
+        spread=certificate.value.spread,
+        is_baseline=entry.is_baseline,
+        is_best=entry.is_best,
+        record_id=certificate.trial_id,
+        job_id=entry.job_id,
+        job_name=entry.job_name,
+    )
+
+
+@router.get("/decisions")
+def get_decisions(
+    ctx: Ctx,
+    workload_hash: str,
+    device_class: ClassQuery = None,
+    limit: Annotated[int, Query(ge=1, le=2000, description="The fastest so many trials")] = 500,
+) -> schemas.Decisions:
+    """The choices that the fastest trials made, and which of them matter."""
+    chosen = _class(ctx, workload_hash, device_class)
+    trials = [] if chosen is None else ctx.database.insight.fastest(workload_hash, chosen, limit)
+    if not trials:
+        return schemas.Decisions(device_class=chosen, columns=[], rows=[])
+    found = ctx.sandbox.call(
+        "tuner.decisions:table",
+        module_json=ctx.database.workloads.get(workload_hash).module_json,
+        traces=[trial.trace_json for trial in trials],
+        latencies=[trial.median for trial in trials],
+    )
+    rows = [
+        schemas.DecisionRow(
+            record_id=trial.trial_id,
+            median_us=trial.median * MICRO,
+            origin=trial.origin,
+            certified=trial.certified,
+            values=values,
+        )
+        for trial, values in zip(trials, found["rows"], strict=True)
+    ]
+    columns = [schemas.DecisionColumn.model_validate(column) for column in found["columns"]]
+    return schemas.Decisions(device_class=chosen, columns=columns, rows=rows)
+
+
+@router.get("/predictions")
+def get_predictions(ctx: Ctx, workload_hash: str, device_class: ClassQuery = None) -> schemas.Predictions:
+    """What the cost model said and what was measured, round by round; of the newest 2,000 trials."""
+    chosen = _class(ctx, workload_hash, device_class)
+    found = [] if chosen is None else ctx.database.insight.predictions(workload_hash, chosen, _MOST_PREDICTIONS)
+    together = itertools.groupby(found, key=lambda each: (each.task_id, each.created_at))
+    rounds = [_round(number, list(pairs)) for number, (_, pairs) in enumerate(together, 1)]
+    ranked = [(each.rank_correlation, len(each.pairs)) for each in rounds if each.rank_correlation is not None]
+    weight = sum(pairs for _, pairs in ranked)
+    mean = math.fsum(correlation * pairs for correlation, pairs in ranked) / weight if weight else None
+    return schemas.Predictions(device_class=chosen, rounds=rounds, rank_correlation=mean)
+
+
+def _round(number: int, found: list[Prediction]) -> schemas.PredictionRound:
+    return schemas.PredictionRound(
+        number=number,
+        job_id=found[0].job_id,
+        created_at=found[0].created_at,
+        pairs=[
+            schemas.PredictionPair(record_id=each.trial_id, predicted=each.predicted, median_us=each.median * MICRO)
+            for each in found
+        ],
+        rank_correlation=spearman([each.predicted for each in found], [-each.median for each in found]),
+    )
+
+
+@router.get("/roofline")
+def get_roofline(ctx: Ctx, workload_hash: str, device_class: ClassQuery = None) -> schemas.Roofline:
+    """How near the device's measured peaks the baseline and the best run."""
+    chosen = _class(ctx, workload_hash, device_class)
+    workload = ctx.database.workloads.get(workload_hash).summary
+    flop, moved = workload.operation.flop, sum(info.bytes for info in workload.args)
+    measured = None if chosen is None else ctx.database.devices.peaks(chosen)
+    best = None if chosen is None else ctx.database.certificates.best(workload_hash, chosen)
+    points = []
+    if best is not None and flop is not None:
+        comparable = measured is not None and measured.dtype == workload.operation.dtype
+        for name, secs in (("baseline", best.certificate.baseline_median), ("best", best.certificate.best_median)):
+            share = flop / secs / measured.flops if comparable and measured else None
+            points.append(schemas.RooflinePoint(name=name, us=secs * MICRO, flops=flop / secs, peak_share=share))
+    return schemas.Roofline(
+        device_class=chosen,
+        flop=flop,
+        dtype=workload.operation.dtype or None,
+        bytes=moved,
+        intensity=None if flop is None else flop / moved,
+        peaks=None if measured is None else peaks(measured),
+        points=points,
+    )
