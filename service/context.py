@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Depends, Query, Request
 
 from db import Database
-from service.records.assembly import AssemblyCache
+from loopwright.schemas import Assembly
+from service.cache import Cache
 from service.sandbox import Sandbox
 from service.settings import Settings
 
 LIVE_SECONDS = 30.0
 """A worker that was not seen for so long offers nothing."""
+_ASSEMBLY_CHARACTERS = 32 * 2**20
+_DECISION_CELLS = 2**20
+
+
+def _cells(table: dict[str, Any]) -> int:
+    return 1 + len(table["rows"]) * len(table["columns"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +29,8 @@ class Context:
     database: Database
     sandbox: Sandbox
     token: str
-    assembly: AssemblyCache = field(default_factory=AssemblyCache)
+    assembly: Cache[Assembly] = field(default_factory=lambda: Cache(_ASSEMBLY_CHARACTERS, lambda made: len(made.text)))
+    decisions: Cache[dict[str, Any]] = field(default_factory=lambda: Cache(_DECISION_CELLS, _cells))
 
 
 def context(request: Request) -> Context:

@@ -26,6 +26,7 @@ from tvm.s_tir.schedule import Trace
 from tvm.target import Target, codegen
 
 from tuner.errors import InvalidModule, InvalidTarget, UnsupportedVersion
+from tuner.operation import operation
 from tuner.types import TensorInfo, Workload
 
 TVM_VERSION = "0.27.0.post1"
@@ -192,6 +193,7 @@ def workload(func: tvm.tirx.PrimFunc, name: str) -> Workload:
         module_json=module_to_json(mod),
         script=script(mod),
         args=tensor_args(mod["main"]),
+        operation=operation(mod),
     )
 
 

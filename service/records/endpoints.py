@@ -111,4 +111,15 @@ def get_record(ctx: Ctx, record_id: str) -> schemas.RecordDetail:
 def get_assembly(ctx: Ctx, record_id: str) -> schemas.Assembly:
     """The machine code of a record's program: for llvm its assembly, for cuda the source that its compiler gets."""
     found = ctx.database.records.get(record_id)
-    return ctx.assembly.get(ctx.sandbox, found.workload.module_json, found.record.trace_json, found.record.target_json)
+
+    def build() -> schemas.Assembly:
+        return schemas.Assembly.model_validate(
+            ctx.sandbox.call(
+                "workers.assembly:assembly",
+                module_json=found.workload.module_json,
+                trace_json=found.record.trace_json,
+                target_json=found.record.target_json,
+            )
+        )
+
+    return ctx.assembly.get(record_id, build)

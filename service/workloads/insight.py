@@ -68,18 +68,21 @@ def get_decisions(
     ctx: Ctx,
     workload_hash: str,
     device_class: ClassQuery = None,
-    limit: Annotated[int, Query(ge=1, le=2000, description="The fastest so many trials")] = 500,
+    limit: Annotated[int, Query(ge=1, le=500, description="The fastest so many trials")] = 200,
 ) -> schemas.Decisions:
     """The choices that the fastest trials made, and which of them matter."""
     chosen = _class(ctx, workload_hash, device_class)
     trials = [] if chosen is None else ctx.database.insight.fastest(workload_hash, chosen, limit)
     if not trials:
         return schemas.Decisions(device_class=chosen, columns=[], rows=[])
-    found = ctx.sandbox.call(
-        "tuner.decisions:table",
-        module_json=ctx.database.workloads.get(workload_hash).module_json,
-        traces=[trial.trace_json for trial in trials],
-        latencies=[trial.median for trial in trials],
+    found = ctx.decisions.get(
+        (workload_hash, *(trial.trial_id for trial in trials)),
+        lambda: ctx.sandbox.call(
+            "tuner.decisions:table",
+            module_json=ctx.database.workloads.get(workload_hash).module_json,
+            traces=[trial.trace_json for trial in trials],
+            latencies=[trial.median for trial in trials],
+        ),
     )
     rows = [
         schemas.DecisionRow(
