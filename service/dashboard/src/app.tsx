@@ -1,12 +1,20 @@
 import { Route, Routes } from "react-router";
 import { useSession } from "./auth/session";
 import { SignIn } from "./auth/sign-in";
-import { BestsPage } from "./bests/bests-page";
+import { lazyView } from "./components/lazy-view";
 import { NotFound } from "./components/not-found";
 import { Shell } from "./components/shell";
-import { JobPage } from "./jobs/job-page";
-import { JobsPage } from "./jobs/jobs-page";
-import { RecordPage } from "./records/record-page";
+import { OverviewPage } from "./overview/overview-page";
+
+// The first view comes at once; each other one with its own code when it is first opened.
+const JobsPage = lazyView("jobs", () => import("./jobs/jobs-page"));
+const JobPage = lazyView("job", () => import("./jobs/job-page"));
+const BestsPage = lazyView("bests", () => import("./bests/bests-page"));
+const WorkloadPage = lazyView("workload", () => import("./workloads/workload-page"));
+const RecordPage = lazyView("record", () => import("./records/record-page"));
+const ComparePage = lazyView("compare", () => import("./compare/compare-page"));
+const FleetPage = lazyView("fleet", () => import("./fleet/fleet-page"));
+const SubmitPage = lazyView("submit", () => import("./submit/submit-page"));
 
 export function App() {
   const { state } = useSession();
@@ -14,11 +22,15 @@ export function App() {
   return (
     <Routes>
       <Route element={<Shell />}>
-        <Route index element={<JobsPage />} />
+        <Route index element={<OverviewPage />} />
         <Route path="jobs" element={<JobsPage />} />
         <Route path="jobs/:id" element={<JobPage />} />
         <Route path="bests" element={<BestsPage />} />
+        <Route path="workloads/:hash" element={<WorkloadPage />} />
         <Route path="records/:id" element={<RecordPage />} />
+        <Route path="compare" element={<ComparePage />} />
+        <Route path="fleet" element={<FleetPage />} />
+        <Route path="submit" element={<SubmitPage />} />
         <Route path="*" element={<NotFound />} />
       </Route>
     </Routes>

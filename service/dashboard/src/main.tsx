@@ -5,7 +5,7 @@ import { QueryClientProvider } from "@tanstack/react-query";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { BrowserRouter } from "react-router";
-import { createQueryClient } from "./api/queries";
+import { createQueryClient } from "./api/query-client";
 import { App } from "./app";
 import { SessionProvider } from "./auth/session";
 import { adoptTokenFromAddress } from "./auth/token";

@@ -2,16 +2,43 @@ import type { components } from "./schema";
 
 type Schemas = components["schemas"];
 
-export type Job = Schemas["Job"];
-export type JobState = Job["state"];
-export type Task = Schemas["Task"];
-export type TaskState = Task["state"];
-export type Trial = Schemas["Trial"];
-export type TrialState = Trial["state"];
+export type Assembly = Schemas["Assembly"];
 export type Best = Schemas["Best"];
 export type Certificate = Schemas["Certificate"];
+export type Check = Schemas["Check"];
+export type DecisionColumn = Schemas["DecisionColumn"];
+export type DecisionRow = Schemas["DecisionRow"];
+export type Decisions = Schemas["Decisions"];
+export type DeviceClass = Schemas["DeviceClass"];
+export type Drift = Schemas["Drift"];
+export type GuestLink = Schemas["GuestLink"];
+export type HistoryPoint = Schemas["HistoryPoint"];
+export type Job = Schemas["Job"];
+export type JobState = Job["state"];
+export type LeaderboardRow = Schemas["LeaderboardRow"];
+export type LeaderboardFilters = Schemas["LeaderboardFilters"];
+export type Lease = Schemas["Lease"];
+export type Overview = Schemas["Overview"];
+export type PredictionPair = Schemas["PredictionPair"];
+export type PredictionRound = Schemas["PredictionRound"];
+export type Predictions = Schemas["Predictions"];
+export type Preview = Schemas["Preview"];
+export type PreviewTask = Schemas["PreviewTask"];
 export type RecordDetail = Schemas["RecordDetail"];
+export type RecordRow = Schemas["Record"];
+export type Resubmit = Schemas["Resubmit"];
+export type Right = Schemas["Session"]["rights"][number];
+export type Roofline = Schemas["Roofline"];
+export type Span = Schemas["Span"];
+export type SubmitJob = Schemas["SubmitJob"];
+export type TargetOffer = Schemas["TargetOffer"];
+export type Task = Schemas["Task"];
+export type TaskState = Task["state"];
+export type Tensor = Schemas["Tensor"];
+export type Trial = Schemas["Trial"];
+export type TrialState = Trial["state"];
 export type Worker = Schemas["Worker"];
+export type WorkloadDetail = Schemas["WorkloadDetail"];
 
 /** The states that a job or a task never leaves. */
 export function isFinished(state: JobState | TaskState): boolean {

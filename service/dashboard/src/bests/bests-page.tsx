@@ -1,108 +1,97 @@
-import { Paper, Stack, Text, Title } from "@mantine/core";
-import { useInfiniteQuery } from "@tanstack/react-query";
-import { Link } from "react-router";
-import { bestsQuery } from "../api/queries";
-import type { Best } from "../api/types";
-import { type Columns, DataTable } from "../components/data-table";
+import { Paper, Stack, Text } from "@mantine/core";
+import { useDebouncedCallback, useDebouncedValue } from "@mantine/hooks";
+import { useCallback, useState } from "react";
+import { DownloadButton } from "../components/download-button";
 import { ErrorNotice } from "../components/error-notice";
-import { MoreButton } from "../components/more-button";
-import { RelativeTime } from "../components/relative-time";
-import { Tag } from "../components/tag";
-import { CertifiedTag } from "../components/tags";
+import { PageHead } from "../components/page-head";
+import { useQueryState } from "../components/use-query-state";
+import { parseSorting, writeSorting } from "../components/use-sorting";
+import { VirtualTable } from "../components/virtual-table";
 import { Waiting } from "../components/waiting";
-import { formatTarget } from "../format/target";
-import { formatLatency, formatSpeedup } from "../format/units";
+import { formatCount } from "../format/units";
+import { columns } from "./columns";
+import { FilterBar } from "./filter-bar";
+import { useChunks } from "./use-chunks";
+import { csvPath, DEFAULT_SORT, viewOf } from "./view";
 
-const columns: Columns<Best> = [
-  {
-    id: "name",
-    header: "Workload",
-    cell: ({ row: { original: best } }) => (
-      <>
-        <Link to={`/records/${best.record_id}`} className="link">
-          {best.name}
-        </Link>
-        <Text ff="monospace" fz="xs" c="var(--muted)" title={best.workload_hash}>
-          {best.workload_hash.slice(0, 12)}
-        </Text>
-      </>
-    ),
-  },
-  {
-    id: "target",
-    header: "Target",
-    cell: ({ row: { original: best } }) => (
-      <span title={`device class ${best.device_class}`}>{formatTarget(best.target)}</span>
-    ),
-  },
-  {
-    id: "baseline",
-    header: "Baseline",
-    meta: { numeric: true },
-    cell: ({ row }) => formatLatency(row.original.baseline_us),
-  },
-  {
-    id: "best",
-    header: "Best",
-    meta: { numeric: true },
-    cell: ({ row }) => formatLatency(row.original.best_us),
-  },
-  {
-    id: "speedup",
-    header: "Speedup",
-    meta: { numeric: true },
-    cell: ({ row: { original: best } }) =>
-      best.is_baseline ? (
-        <Tag
-          tone="neutral"
-          hint="Nothing that was tried beat the unscheduled program, so that is what is kept."
-        >
-          baseline is best
-        </Tag>
-      ) : (
-        <strong>{formatSpeedup(best.speedup)}</strong>
-      ),
-  },
-  // Only certified schedules are bests.
-  { id: "certificate", header: "Certificate", cell: () => <CertifiedTag certified /> },
-  {
-    id: "created",
-    header: "Found",
-    meta: { numeric: true },
-    cell: ({ row }) => <RelativeTime time={row.original.created_at} />,
-  },
-];
+/** A thumb dragged along the scroll bar passes thousands of rows; only those where it rests are asked for. */
+const REST_MS = 60;
+const REMEMBER_MS = 300;
 
-export function BestsPage() {
-  const pages = useInfiniteQuery(bestsQuery);
-  const bests = pages.data?.pages.flatMap((page) => page.items);
+/** The leaderboard. What part of it is loaded follows what is in view; what is in view stands in the address. */
+export default function BestsPage() {
+  const [params, change] = useQueryState();
+  const view = viewOf(params);
+  const top = Math.max(0, Number.parseInt(params.get("at") ?? "0", 10) || 0);
+  const [shown, setShown] = useState({ first: top, last: top });
+  const [rested] = useDebouncedValue(shown, REST_MS);
+  const { total, rowAt, outdated, failed } = useChunks(view, rested.first, rested.last);
+
+  const remember = useDebouncedCallback(
+    (first: number) => change({ at: first === 0 ? null : first }),
+    REMEMBER_MS,
+  );
+  const onView = useCallback(
+    (first: number, last: number) => {
+      setShown({ first, last });
+      remember(first);
+    },
+    [remember],
+  );
+  const sorting = parseSorting(params.get("sort") ?? DEFAULT_SORT);
   return (
     <Stack gap="md">
-      <title>Best schedules · Loopwright</title>
-      <div>
-        <Title order={1}>Best schedules</Title>
-        <Text c="var(--muted)" size="sm" mt={4}>
-          The fastest certified schedule of each workload on each device class.
-        </Text>
-      </div>
-      {pages.error && <ErrorNotice error={pages.error} onRetry={() => pages.refetch()} />}
-      {bests === undefined && !pages.error && <Waiting />}
-      {bests?.length === 0 && (
-        <Paper withBorder p="lg" bg="var(--surface)">
-          <Text>No schedule has been certified yet. The first job that succeeds brings the first ones.</Text>
-        </Paper>
-      )}
-      {bests !== undefined && bests.length > 0 && (
-        <Paper withBorder bg="var(--surface)">
-          <DataTable
-            label="Best schedules"
-            columns={columns}
-            rows={bests}
-            rowId={(best) => `${best.workload_hash} ${best.device_class} ${best.record_id}`}
-          />
-          <MoreButton pages={pages} />
-        </Paper>
+      <PageHead
+        title="Best schedules"
+        actions={
+          <DownloadButton path={csvPath(view)} fileName="best-schedules.csv">
+            Download CSV
+          </DownloadButton>
+        }
+      >
+        The fastest certified schedule of each workload on each device class.
+      </PageHead>
+      <FilterBar />
+      {failed && <ErrorNotice error={failed.error} onRetry={() => failed.refetch()} />}
+      {total === undefined && !failed && <Waiting />}
+      {total === 0 && <NothingFound narrowed={Boolean(view.q || view.op || view.device_class)} />}
+      {total !== undefined && total > 0 && (
+        <>
+          <Paper withBorder bg="var(--surface)" style={{ minWidth: 0 }}>
+            <VirtualTable
+              label="Best schedules"
+              columns={columns}
+              list={JSON.stringify(view)}
+              total={total}
+              rowAt={rowAt}
+              rowId={(best) => `${best.workload_hash} ${best.device_class}`}
+              busy={outdated}
+              sorting={sorting}
+              onSortingChange={(updater) => {
+                const next = typeof updater === "function" ? updater(sorting) : updater;
+                change({ sort: writeSorting(next), at: null }, true);
+              }}
+              top={top}
+              onView={onView}
+            />
+          </Paper>
+          <Text size="sm" c="var(--muted)" className="numeric" role="status">
+            {`From row ${formatCount(Math.min(shown.first + 1, total))} of ${formatCount(total)}`}
+          </Text>
+        </>
       )}
     </Stack>
+  );
+}
+
+function NothingFound({ narrowed }: { narrowed: boolean }) {
+  return (
+    <Paper withBorder p="lg" bg="var(--surface)">
+      <Text>
+        {narrowed
+          ? "No certified schedule matches. Search looks at names, ops and the beginning of digests."
+          : "No schedule has been certified yet. The first job that succeeds brings the first ones."}
+      </Text>
+    </Paper>
   );
 }

@@ -11,10 +11,13 @@ import {
 } from "@tanstack/react-table";
 import type { ReactNode } from "react";
 import classes from "./data-table.module.css";
+import { useSorting } from "./use-sorting";
 
 interface ColumnMeta {
   /** Numbers stand at the right, digits under digits. */
   numeric?: boolean;
+  /** How wide the column is in a virtual table, as CSS has it for a grid. */
+  width?: string;
 }
 
 export const features = tableFeatures({
@@ -32,11 +35,14 @@ interface DataTableProps<Row extends RowData> {
   columns: Columns<Row>;
   rows: Row[];
   rowId(row: Row): string;
-  /** False where the rows are one page of many: sorting a part would mislead. */
-  sortable?: boolean;
+  /**
+   * The parameter of the address that keeps how the table is sorted. Left out where the rows are one page of many:
+   * sorting a part would mislead.
+   */
+  sortParam?: string;
 }
 
-const ARIA_SORT = { asc: "ascending", desc: "descending" } as const;
+export const ARIA_SORT = { asc: "ascending", desc: "descending" } as const;
 
 /** A table that turns into a list of cards on a phone. Its roles are spelt out, for CSS display would drop them. */
 export function DataTable<Row extends RowData>({
@@ -44,9 +50,18 @@ export function DataTable<Row extends RowData>({
   columns,
   rows,
   rowId,
-  sortable = false,
+  sortParam,
 }: DataTableProps<Row>) {
-  const table = useTable({ features, columns, data: rows, getRowId: rowId, enableSorting: sortable });
+  const { sorting, onSortingChange } = useSorting(sortParam ?? "");
+  const table = useTable({
+    features,
+    columns,
+    data: rows,
+    getRowId: rowId,
+    enableSorting: sortParam !== undefined,
+    state: { sorting },
+    onSortingChange,
+  });
   return (
     <div className={classes.scroll}>
       {/* biome-ignore-start lint/a11y/noRedundantRoles: see above */}
@@ -85,7 +100,7 @@ export function DataTable<Row extends RowData>({
                   role="cell"
                   key={cell.id}
                   data-numeric={cell.column.columnDef.meta?.numeric}
-                  data-label={String(cell.column.columnDef.header)}
+                  data-label={labelOf(cell.column.columnDef.header)}
                 >
                   <table.FlexRender cell={cell} />
                 </td>
@@ -99,13 +114,18 @@ export function DataTable<Row extends RowData>({
   );
 }
 
+/** What a cell is called where there is no head of the table: a column with a button in its head has no name. */
+function labelOf(header: unknown): string | undefined {
+  return typeof header === "string" && header !== "" ? header : undefined;
+}
+
 interface SortButtonProps {
   sorted: false | SortDirection;
   onClick?: (event: unknown) => void;
   children: ReactNode;
 }
 
-function SortButton({ sorted, onClick, children }: SortButtonProps) {
+export function SortButton({ sorted, onClick, children }: SortButtonProps) {
   return (
     <button type="button" className={classes.sort} onClick={onClick}>
       {children}

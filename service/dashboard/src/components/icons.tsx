@@ -42,3 +42,9 @@ export const CheckIcon = () => (
     <path d="M4 12.5l5.5 5.5L20 7" strokeWidth={3} />
   </Icon>
 );
+
+export const ShareIcon = () => (
+  <Icon>
+    <path d="M10 14a4 4 0 0 0 6 .5l3-3a4 4 0 0 0-5.7-5.7L12 7M14 10a4 4 0 0 0-6-.5l-3 3a4 4 0 0 0 5.7 5.7L12 17" />
+  </Icon>
+);

@@ -8,7 +8,7 @@ export function NotFound({ what = "page" }: { what?: string }) {
       <Title order={1}>There is no such {what}</Title>
       <Text c="var(--muted)">The address may be mistyped, or it may come from another installation.</Text>
       <Link to="/" className="link">
-        To the jobs
+        To the overview
       </Link>
     </Stack>
   );

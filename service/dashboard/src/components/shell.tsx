@@ -9,17 +9,29 @@ import {
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useRef } from "react";
 import { NavLink, Outlet, useLocation } from "react-router";
-import { versionQuery } from "../api/queries";
+import { useMay } from "../auth/queries";
 import { useSession } from "../auth/session";
+import { ShareButton } from "../auth/share-button";
+import { versionQuery } from "../overview/queries";
 import { Brand } from "./brand";
+import { ErrorBoundary } from "./error-boundary";
 import { MoonIcon, SignOutIcon, SunIcon } from "./icons";
 import classes from "./shell.module.css";
+
+const VIEWS = [
+  { to: "/", label: "Overview", within: /^\/$/ },
+  { to: "/jobs", label: "Jobs", within: /^\/jobs/ },
+  { to: "/bests", label: "Best schedules", within: /^\/(bests|workloads|records|compare)/ },
+  { to: "/fleet", label: "Fleet", within: /^\/fleet/ },
+  { to: "/submit", label: "Submit", within: /^\/submit/, needsSubmit: true },
+];
 
 /** What every view stands in: skip link, navigation, the view, and which versions answer. */
 export function Shell() {
   const { pathname } = useLocation();
   const main = useRef<HTMLElement>(null);
   const previous = useRef(pathname);
+  const maySubmit = useMay("submit");
 
   // A keyboard or screen reader user who follows a link within the page must land in the new view.
   useEffect(() => {
@@ -35,24 +47,26 @@ export function Shell() {
         Skip to content
       </a>
       <header className={classes.header}>
-        <NavLink to="/" className={classes.brand} aria-label="Loopwright, to the jobs">
+        <NavLink to="/" className={classes.brand} aria-label="Loopwright, to the overview">
           <Brand />
         </NavLink>
         <nav className={classes.nav} aria-label="Views">
-          <NavLink to="/" end className={() => tabClass(pathname === "/" || pathname.startsWith("/jobs"))}>
-            Jobs
-          </NavLink>
-          <NavLink to="/bests" className={() => tabClass(/^\/(bests|records)/.test(pathname))}>
-            Best schedules
-          </NavLink>
+          {VIEWS.filter((view) => !view.needsSubmit || maySubmit).map(({ to, label, within }) => (
+            <NavLink key={to} to={to} end className={() => tabClass(within.test(pathname))}>
+              {label}
+            </NavLink>
+          ))}
         </nav>
         <Group gap={4} wrap="nowrap" className={classes.tools}>
+          <ShareButton />
           <ColorSchemeToggle />
           <SignOut />
         </Group>
       </header>
       <main id="main" ref={main} tabIndex={-1} className={classes.main}>
-        <Outlet />
+        <ErrorBoundary key={pathname}>
+          <Outlet />
+        </ErrorBoundary>
       </main>
       <Footer />
     </div>

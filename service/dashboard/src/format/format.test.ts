@@ -1,6 +1,7 @@
 import { expect, it } from "vitest";
 import { summariseSamples } from "./samples";
 import { formatTarget } from "./target";
+import { formatTensors } from "./tensor";
 
 it("a target is its kind and what tells it apart", () => {
   expect(formatTarget({ kind: "llvm", mcpu: "znver4", "num-cores": 8 })).toBe("llvm · znver4");
@@ -21,4 +22,11 @@ it("samples in seconds are summarised in microseconds", () => {
 
 it("no samples have no summary", () => {
   expect(summariseSamples([])).toBeNull();
+});
+
+it("arguments of one type name it once", () => {
+  const f32 = (...shape: number[]) => ({ shape, dtype: "float32" });
+  expect(formatTensors([f32(1, 784), f32(784, 128), f32()])).toBe("1×784, 784×128, scalar float32");
+  expect(formatTensors([f32(8), { shape: [4], dtype: "int8" }])).toBe("8 float32, 4 int8");
+  expect(formatTensors([])).toBe("");
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { formatElapsed, formatRelative } from "./time";
+import { formatElapsed, formatMilliseconds, formatRelative } from "./time";
 
 const now = new Date("2026-03-01T12:00:00Z");
 const ago = (seconds: number) => formatRelative(new Date(now.getTime() - seconds * 1_000), now);
@@ -31,5 +31,15 @@ it("elapsed time names its two largest units", () => {
     "2 h 5 min",
     "2 h",
     "0 s",
+  ]);
+});
+
+it("short stretches keep their decimals", () => {
+  expect([0, 350.4, 1_250, 30_000, 90_000].map(formatMilliseconds)).toEqual([
+    "0\u00a0s",
+    "350\u00a0ms",
+    "1.25\u00a0s",
+    "30\u00a0s",
+    "1 min 30 s",
   ]);
 });

@@ -35,3 +35,11 @@ export function formatElapsed(milliseconds: number): string {
 function join(large: number, largeUnit: string, small: number, smallUnit: string): string {
   return small === 0 ? `${large} ${largeUnit}` : `${large} ${largeUnit} ${small} ${smallUnit}`;
 }
+
+/** A short stretch of time: 0 s, 350 ms, 1.25 s; longer ones as `formatElapsed` has them. */
+export function formatMilliseconds(milliseconds: number): string {
+  if (milliseconds === 0) return "0\u00a0s";
+  if (Math.abs(milliseconds) < 1_000) return `${Math.round(milliseconds)}\u00a0ms`;
+  if (Math.abs(milliseconds) < 60_000) return `${Number((milliseconds / 1_000).toFixed(2))}\u00a0s`;
+  return formatElapsed(milliseconds);
+}

@@ -1,5 +1,13 @@
 import { describe, expect, it } from "vitest";
-import { formatLatency, formatLatencyTick, formatSmall, formatSpeedup, plural } from "./units";
+import {
+  formatLatency,
+  formatLatencyTick,
+  formatScaled,
+  formatShare,
+  formatSmall,
+  formatSpeedup,
+  plural,
+} from "./units";
 
 describe("formatLatency", () => {
   it.each([
@@ -66,5 +74,27 @@ it("counts agree with their noun", () => {
     "1 worker",
     "0 workers",
     "12,000 trials",
+  ]);
+});
+
+it("shares are percentages, with a decimal only where it tells something", () => {
+  expect([0.871, 0.0996, 0.042, 0.003, 0, 1, null].map(formatShare)).toEqual([
+    "87%",
+    "10%",
+    "4.2%",
+    "0.3%",
+    "0%",
+    "100%",
+    "–",
+  ]);
+});
+
+it("large quantities take a prefix", () => {
+  expect([4.2e9, 524_288, 12, 999.9e9, null].map((value) => formatScaled(value, "FLOP"))).toEqual([
+    "4.20\u00a0GFLOP",
+    "524\u00a0kFLOP",
+    "12\u00a0FLOP",
+    "1.00\u00a0TFLOP",
+    "–",
   ]);
 });

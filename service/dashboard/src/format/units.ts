@@ -48,3 +48,25 @@ function withUnit(value: number, unit: string): string {
   const size = Math.abs(value);
   return `${value.toFixed(size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2)}${NBSP}${unit}`;
 }
+
+/** A share of one as a percentage: 87%, 4.2%, 0.3%. */
+export function formatShare(share: number | null | undefined): string {
+  if (share === null || share === undefined || !Number.isFinite(share)) return NO_VALUE;
+  const percent = share * 100;
+  return `${percent.toFixed(percent >= 9.95 || percent === 0 ? 0 : 1)}%`;
+}
+
+const SCALES: [limit: number, prefix: string][] = [
+  [1e15, "P"],
+  [1e12, "T"],
+  [1e9, "G"],
+  [1e6, "M"],
+  [1e3, "k"],
+];
+
+/** A quantity with a decimal prefix and three digits: `formatScaled(4.2e9, "FLOP/s")` is 4.20 GFLOP/s. */
+export function formatScaled(value: number | null | undefined, unit: string): string {
+  if (value === null || value === undefined || !Number.isFinite(value)) return NO_VALUE;
+  const [limit, prefix] = SCALES.find(([least]) => Math.abs(value) >= least * 0.9995) ?? [1, ""];
+  return prefix === "" ? `${Math.round(value)}${NBSP}${unit}` : withUnit(value / limit, `${prefix}${unit}`);
+}

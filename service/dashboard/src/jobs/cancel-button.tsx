@@ -1,7 +1,7 @@
 import { Button, Group, Popover, Stack, Text } from "@mantine/core";
 import { useState } from "react";
-import { useCancelJob } from "../api/queries";
 import { ErrorNotice } from "../components/error-notice";
+import { useCancelJob } from "./queries";
 
 /** Cancels a job, once it is said again that it is meant. */
 export function CancelButton({ id }: { id: string }) {

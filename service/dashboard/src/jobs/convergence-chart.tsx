@@ -1,12 +1,22 @@
-import { useComputedColorScheme } from "@mantine/core";
 import { LineChart, ScatterChart } from "echarts/charts";
 import { GridComponent, LegendComponent, MarkLineComponent, TooltipComponent } from "echarts/components";
 import { use } from "echarts/core";
 import { SVGRenderer } from "echarts/renderers";
 import { useMemo } from "react";
-import { Chart } from "../components/chart";
+import { Chart } from "../charts/chart";
+import {
+  axisInk,
+  CROSS_ICON,
+  gridInk,
+  type Ink,
+  LINE_ICON,
+  legendInk,
+  tooltipInk,
+  useInk,
+} from "../charts/ink";
+import { logAxis } from "../charts/log-axis";
 import { formatLatency, formatLatencyTick } from "../format/units";
-import { type Convergence, logAxis } from "./convergence";
+import type { Convergence } from "./convergence";
 
 use([
   LineChart,
@@ -18,28 +28,6 @@ use([
   SVGRenderer,
 ]);
 
-// Okabe & Ito's blue, amber and vermillion, lightened for the dark page.
-const INK = {
-  light: {
-    text: "#57606a",
-    line: "#dfe4ea",
-    best: "#0b6ba6",
-    trial: "#c98a00",
-    failed: "#c04a00",
-    surface: "#fff",
-  },
-  dark: {
-    text: "#a3adb8",
-    line: "#313741",
-    best: "#6db2de",
-    trial: "#e6a93c",
-    failed: "#ff8f5c",
-    surface: "#1c2027",
-  },
-};
-
-const CROSS = "path://M0 1L1 0L5 4L9 0L10 1L6 5L10 9L9 10L5 6L1 10L0 9L4 5Z";
-
 export interface ConvergenceChartProps {
   curve: Convergence;
   baselineUs: number | null;
@@ -47,48 +35,33 @@ export interface ConvergenceChartProps {
   summary: string;
 }
 
-export default function ConvergenceChart({ curve, baselineUs, height, summary }: ConvergenceChartProps) {
-  const scheme = useComputedColorScheme("light");
-  const option = useMemo(() => chartOption(curve, baselineUs, INK[scheme]), [curve, baselineUs, scheme]);
+export default function ConvergenceChart(props: ConvergenceChartProps) {
+  const { curve, baselineUs, height, summary } = props;
+  const ink = useInk();
+  const option = useMemo(() => chartOption(curve, baselineUs, ink), [curve, baselineUs, ink]);
   return <Chart option={option} height={height} summary={summary} />;
 }
 
-function chartOption(
-  { measured, best, failed }: Convergence,
-  baselineUs: number | null,
-  ink: typeof INK.light,
-) {
+function chartOption({ measured, best, failed }: Convergence, baselineUs: number | null, ink: Ink) {
   const latencies = [...measured, ...best].map(([, us]) => us);
-  if (baselineUs !== null) latencies.push(baselineUs);
-  const scale = logAxis(latencies.length > 0 ? latencies : [1, 1_000]);
-  const axis = {
-    axisLine: { lineStyle: { color: ink.line } },
-    axisLabel: { color: ink.text },
-    nameTextStyle: { color: ink.text },
-    splitLine: { lineStyle: { color: ink.line } },
-  };
+  const shown = baselineUs === null ? latencies : [...latencies, baselineUs];
+  const scale = logAxis(shown.length > 0 ? shown : [1, 1_000]);
+  const axis = axisInk(ink);
   return {
     // Live points would otherwise swim into place at every update.
     animation: false,
-    grid: { left: 8, right: 16, top: 40, bottom: 4, outerBoundsMode: "same" },
+    grid: gridInk(),
     legend: {
-      top: 0,
-      left: 0,
-      itemWidth: 14,
-      itemHeight: 10,
-      selectedMode: false,
-      textStyle: { color: ink.text },
+      ...legendInk(ink),
       data: [
-        { name: "best so far", icon: "path://M0 4H14V6H0Z" },
+        { name: "best so far", icon: LINE_ICON },
         { name: "trial", icon: "circle" },
-        ...(failed.length === 0 ? [] : [{ name: "failed", icon: CROSS }]),
+        ...(failed.length === 0 ? [] : [{ name: "failed", icon: CROSS_ICON }]),
       ],
     },
     tooltip: {
+      ...tooltipInk(ink),
       trigger: "item",
-      backgroundColor: ink.surface,
-      borderColor: ink.line,
-      textStyle: { color: ink.text, fontSize: 13 },
       formatter: ({ seriesName, value: [number, us] }: { seriesName: string; value: [number, number] }) =>
         seriesName === "failed"
           ? `trial ${number}: failed`
@@ -145,7 +118,7 @@ function chartOption(
               type: "scatter",
               yAxisIndex: 1,
               data: failed.map((number) => [number, 0.025]),
-              symbol: CROSS,
+              symbol: CROSS_ICON,
               symbolSize: 7,
               itemStyle: { color: ink.failed, opacity: 1 },
             },
@@ -154,15 +127,15 @@ function chartOption(
   };
 }
 
-function baselineLine(us: number, { text, surface }: typeof INK.light) {
+function baselineLine(us: number, { baseline, surface }: Ink) {
   return {
     silent: true,
     symbol: "none",
-    lineStyle: { color: text, type: "dashed", width: 1.5 },
+    lineStyle: { color: baseline, type: "dashed", width: 1.5 },
     label: {
       formatter: `baseline ${formatLatency(us)}`,
       position: "insideEndTop",
-      color: text,
+      color: baseline,
       // A grid line may run behind the words.
       backgroundColor: surface,
       padding: [1, 4],

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Trial } from "../api/types";
-import { convergence, logAxis, mergeTrials } from "./convergence";
+import { convergence, mergeTrials } from "./convergence";
 
 function trial(number: number, median_us: number | null, state: Trial["state"] = "measured"): Trial {
   return {
@@ -17,6 +17,7 @@ function trial(number: number, median_us: number | null, state: Trial["state"] =
     worker: null,
     created_at: "2026-03-01T12:00:00Z",
     finished_at: null,
+    spans: [],
   };
 }
 
@@ -56,21 +57,6 @@ describe("convergence", () => {
       best: [],
       failed: [],
     });
-  });
-});
-
-describe("logAxis", () => {
-  it("covers the values and marks round numbers between", () => {
-    const { min, max, ticks } = logAxis([12, 900]);
-    expect(min).toBeLessThan(12);
-    expect(max).toBeGreaterThan(900);
-    expect(ticks).toEqual([20, 50, 100, 200, 500, 1_000]);
-  });
-
-  it("finds enough ticks within a narrow range", () => {
-    const { ticks } = logAxis([250, 840]);
-    expect(ticks).toEqual([300, 500, 700]);
-    expect(logAxis([100, 101]).ticks.length).toBeGreaterThan(0);
   });
 });
 

@@ -1,5 +1,6 @@
 import { Progress } from "@mantine/core";
 import type { Job } from "../api/types";
+import { formatElapsed } from "../format/time";
 import { formatCount } from "../format/units";
 
 interface JobProgressProps {
@@ -29,6 +30,9 @@ export function JobProgress({ progress, active, compact = false }: JobProgressPr
       <div className="numeric" style={{ fontSize: "0.8125rem", marginTop: compact ? 2 : 6 }}>
         {compact ? `${formatCount(trials)} of ${formatCount(total)}` : done}
         {failed > 0 && <span className="muted"> · {failures}</span>}
+        {active && progress.time_left_s !== null && (
+          <span className="muted">{` · about ${formatElapsed(progress.time_left_s * 1_000)} left`}</span>
+        )}
       </div>
     </div>
   );

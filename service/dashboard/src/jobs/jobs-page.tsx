@@ -1,73 +1,55 @@
-import { Group, Paper, Stack, Title } from "@mantine/core";
+import { Group, NativeSelect, Paper, Stack, Text } from "@mantine/core";
 import { useInfiniteQuery } from "@tanstack/react-query";
-import { Link } from "react-router";
-import { jobsQuery } from "../api/queries";
-import { isFinished, type Job } from "../api/types";
-import { type Columns, DataTable } from "../components/data-table";
-import { ErrorNotice } from "../components/error-notice";
+import type { JobState } from "../api/types";
+import { DataTable } from "../components/data-table";
 import { MoreButton } from "../components/more-button";
-import { RelativeTime } from "../components/relative-time";
-import { StateTag } from "../components/tags";
-import { Waiting } from "../components/waiting";
-import { formatTarget } from "../format/target";
-import { formatSpeedup } from "../format/units";
-import { FirstJob } from "./first-job";
-import { FleetLine } from "./fleet-line";
-import { JobProgress } from "./job-progress";
-import { bestSpeedup } from "./summary";
+import { PageHead } from "../components/page-head";
+import { Ready } from "../components/ready";
+import { useQueryState } from "../components/use-query-state";
+import { FleetLine } from "../fleet/fleet-line";
+import { FirstJob } from "../overview/first-job";
+import { jobColumns } from "./columns";
+import { jobsQuery } from "./queries";
 
-const columns: Columns<Job> = [
-  {
-    id: "name",
-    header: "Job",
-    cell: ({ row: { original: job } }) => (
-      <Link to={`/jobs/${job.id}`} className="link">
-        {job.name || job.id}
-      </Link>
-    ),
-  },
-  { id: "state", header: "State", cell: ({ row }) => <StateTag state={row.original.state} /> },
-  { id: "target", header: "Target", cell: ({ row }) => formatTarget(row.original.target) },
-  {
-    id: "progress",
-    header: "Trials",
-    cell: ({ row: { original: job } }) => (
-      <JobProgress progress={job.progress} active={!isFinished(job.state)} compact />
-    ),
-  },
-  {
-    id: "speedup",
-    header: "Best speedup",
-    meta: { numeric: true },
-    cell: ({ row }) => formatSpeedup(bestSpeedup(row.original)),
-  },
-  {
-    id: "created",
-    header: "Created",
-    meta: { numeric: true },
-    cell: ({ row }) => <RelativeTime time={row.original.created_at} />,
-  },
-];
+const STATES: readonly JobState[] = ["queued", "running", "succeeded", "failed", "cancelled"];
 
-export function JobsPage() {
-  const pages = useInfiniteQuery(jobsQuery);
-  const jobs = pages.data?.pages.flatMap((page) => page.items);
+export default function JobsPage() {
+  const [params, change] = useQueryState();
+  const state = STATES.find((known) => known === params.get("state"));
+  const pages = useInfiniteQuery(jobsQuery(state));
   return (
     <Stack gap="md">
-      <title>Jobs · Loopwright</title>
-      <Group justify="space-between" align="baseline">
-        <Title order={1}>Jobs</Title>
+      <PageHead title="Jobs">
         <FleetLine />
+      </PageHead>
+      <Group>
+        <NativeSelect
+          label="State"
+          value={state ?? ""}
+          onChange={(event) => change({ state: event.currentTarget.value }, true)}
+          data={[{ value: "", label: "All states" }, ...STATES]}
+        />
       </Group>
-      {pages.error && <ErrorNotice error={pages.error} onRetry={() => pages.refetch()} />}
-      {jobs === undefined && !pages.error && <Waiting />}
-      {jobs?.length === 0 && <FirstJob />}
-      {jobs !== undefined && jobs.length > 0 && (
-        <Paper withBorder bg="var(--surface)">
-          <DataTable label="Jobs" columns={columns} rows={jobs} rowId={(job) => job.id} />
-          <MoreButton pages={pages} />
-        </Paper>
-      )}
+      <Ready query={pages}>
+        {(data) => {
+          const jobs = data.pages.flatMap((page) => page.items);
+          if (jobs.length === 0) return state === undefined ? <FirstJob /> : <NoneInState state={state} />;
+          return (
+            <Paper withBorder bg="var(--surface)">
+              <DataTable label="Jobs" columns={jobColumns} rows={jobs} rowId={(job) => job.id} />
+              <MoreButton pages={pages} />
+            </Paper>
+          );
+        }}
+      </Ready>
     </Stack>
+  );
+}
+
+function NoneInState({ state }: { state: JobState }) {
+  return (
+    <Paper withBorder p="lg" bg="var(--surface)">
+      <Text>No job is {state}.</Text>
+    </Paper>
   );
 }

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import type { Job, Task } from "../api/types";
-import { budgetInWords, costliestTask, failuresInWords } from "./summary";
+import type { Job, Task, Trial } from "../api/types";
+import { budgetInWords, costliestTask, failuresInWords, trialName } from "./summary";
 
 it("failures are said in words, the most frequent first", () => {
   expect(failuresInWords({ TIMEOUT: 1, COMPILE: 3, CRASH: 0 })).toBe("3 did not compile, 1 timed out");
@@ -18,4 +18,11 @@ it("the task to look at first is the one that the model spends most time in", ()
   const tasks = [task("light", 1, 50), task("heavy", 12, 10), task("unknown", 99, null)];
   expect(costliestTask({ tasks } as Job)?.name).toBe("heavy");
   expect(costliestTask({ tasks: [] as Task[] } as Job)).toBeUndefined();
+});
+
+it("a trial's number says which it is only within its task", () => {
+  const trial = { number: 3, workload_hash: "b" } as Trial;
+  const tasks = ["a", "b"].map((name) => ({ name: `task ${name}`, workload_hash: name }) as Task);
+  expect(trialName({ tasks }, trial)).toBe("task b #3");
+  expect(trialName({ tasks: tasks.slice(1) }, trial)).toBe("#3");
 });

@@ -1,4 +1,4 @@
-import type { Job, Task } from "../api/types";
+import type { Job, Task, Trial } from "../api/types";
 import { formatElapsed } from "../format/time";
 import { plural } from "../format/units";
 
@@ -35,4 +35,11 @@ export function failuresInWords(failures: Record<string, number>): string {
     .sort(([, a], [, b]) => b - a)
     .map(([kind, count]) => `${count} ${FAILURE_WORDS[kind] ?? kind}`)
     .join(", ");
+}
+
+/** A trial as people name it: `#3`, or `dense #3` where the job has several tasks, each with its own numbers. */
+export function trialName({ tasks }: Pick<Job, "tasks">, { number, workload_hash }: Trial): string {
+  if (tasks.length < 2) return `#${number}`;
+  const task = tasks.find((each) => each.workload_hash === workload_hash);
+  return `${task?.name ?? workload_hash.slice(0, 12)} #${number}`;
 }

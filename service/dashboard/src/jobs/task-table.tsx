@@ -2,9 +2,11 @@ import { Text } from "@mantine/core";
 import { Link } from "react-router";
 import { isFinished, type Task } from "../api/types";
 import { type Columns, DataTable } from "../components/data-table";
+import { ShareBar } from "../components/share-bar";
 import { Tag } from "../components/tag";
 import { CertifiedTag, StateTag } from "../components/tags";
-import { formatCount, formatLatency, formatSpeedup } from "../format/units";
+import { WorkloadName, workloadPath } from "../components/workload-name";
+import { formatCount, formatLatency, formatSpeedup, plural } from "../format/units";
 import { failuresInWords } from "./summary";
 
 const ANSWERED_FROM: Record<string, { word: string; hint: string }> = {
@@ -16,22 +18,23 @@ const ANSWERED_FROM: Record<string, { word: string; hint: string }> = {
 function TaskName({ task }: { task: Task }) {
   return (
     <>
-      {task.record_id ? (
-        <Link to={`/records/${task.record_id}`} className="link">
-          {task.name}
-        </Link>
-      ) : (
-        task.name
-      )}
-      <Text ff="monospace" fz="xs" c="var(--muted)" title={task.workload_hash}>
-        {task.workload_hash.slice(0, 12)}
-      </Text>
+      <WorkloadName name={task.name} hash={task.workload_hash} to={workloadPath(task.workload_hash)} />
       {task.error && (
         <Text fz="xs" c="var(--bad-text)">
           {task.error}
         </Text>
       )}
     </>
+  );
+}
+
+function BestLatency({ task }: { task: Task }) {
+  const latency = formatLatency(task.best_us);
+  if (task.record_id === null) return latency;
+  return (
+    <Link to={`/records/${task.record_id}`} className="link">
+      {latency}
+    </Link>
   );
 }
 
@@ -66,6 +69,29 @@ const columns: Columns<Task> = [
     cell: ({ row }) => <span title="How often the model calls it">{formatCount(row.original.weight)}</span>,
   },
   {
+    accessorFn: (task) => task.model_share ?? undefined,
+    id: "model_share",
+    header: "Of model's time",
+    sortUndefined: "last",
+    meta: { numeric: true },
+    cell: ({ row }) => <ShareBar share={row.original.model_share} />,
+  },
+  {
+    accessorFn: (task) => task.budget_share ?? undefined,
+    id: "budget_share",
+    header: "Of budget",
+    sortUndefined: "last",
+    meta: { numeric: true },
+    cell: ({ row: { original: task } }) => (
+      <>
+        <ShareBar share={task.budget_share} />
+        <Text fz="xs" c="var(--muted)">
+          {plural(task.trials, "trial")}
+        </Text>
+      </>
+    ),
+  },
+  {
     accessorFn: (task) => task.baseline_us ?? undefined,
     id: "baseline",
     header: "Baseline",
@@ -79,7 +105,7 @@ const columns: Columns<Task> = [
     header: "Best",
     sortUndefined: "last",
     meta: { numeric: true },
-    cell: ({ row }) => formatLatency(row.original.best_us),
+    cell: ({ row }) => <BestLatency task={row.original} />,
   },
   {
     accessorFn: (task) => task.speedup ?? undefined,
@@ -101,17 +127,17 @@ const columns: Columns<Task> = [
     header: "Answered from",
     cell: ({ row }) => <AnsweredFrom task={row.original} />,
   },
-  {
-    accessorKey: "trials",
-    header: "Trials",
-    meta: { numeric: true },
-    cell: ({ row }) => formatCount(row.original.trials),
-  },
   { id: "failures", header: "Failures", cell: ({ row }) => <Failures task={row.original} /> },
 ];
 
 export function TaskTable({ tasks }: { tasks: Task[] }) {
   return (
-    <DataTable label="Tasks" columns={columns} rows={tasks} rowId={(task) => task.workload_hash} sortable />
+    <DataTable
+      label="Tasks"
+      columns={columns}
+      rows={tasks}
+      rowId={(task) => task.workload_hash}
+      sortParam="tasks"
+    />
   );
 }

@@ -1,9 +1,11 @@
-import { useQueryClient } from "@tanstack/react-query";
+import { queryOptions, useQueryClient } from "@tanstack/react-query";
+import type { EventSourceMessage } from "eventsource-parser/stream";
 import { useEffect, useState } from "react";
 import { announceUnauthorized, authorization } from "../api/client";
 import { problemToError } from "../api/errors";
-import { type Connection, followEvents } from "../api/events";
+import { type Connection, followEvents, readMessages } from "../api/events";
 import type { Trial } from "../api/types";
+import type { JobEvent } from "./event-words";
 
 const FLUSH_MS = 500;
 
@@ -11,6 +13,8 @@ interface JobEvents {
   connection: Connection;
   /** The trials that the stream told of, newest word of each, by id. */
   trials: ReadonlyMap<string, Trial>;
+  /** All that the stream told, in order. */
+  events: readonly JobEvent[];
 }
 
 /**
@@ -21,17 +25,23 @@ export function useJobEvents(id: string, enabled: boolean): JobEvents {
   const queries = useQueryClient();
   const [connection, setConnection] = useState<Connection>("connecting");
   const [trials, setTrials] = useState<ReadonlyMap<string, Trial>>(new Map());
+  const [events, setEvents] = useState<readonly JobEvent[]>([]);
 
   useEffect(() => {
     if (!enabled) return;
     const abort = new AbortController();
     const pending = new Map<string, Trial>();
+    let heard: JobEvent[] = [];
+    setEvents([]);
     let timer: ReturnType<typeof setTimeout> | undefined;
 
     function flush() {
       timer = undefined;
       const fresh = [...pending];
+      const news = heard;
       pending.clear();
+      heard = [];
+      setEvents((known) => [...known, ...news]);
       if (fresh.length > 0) setTrials((known) => new Map([...known, ...fresh]));
       queries.invalidateQueries({ queryKey: ["job", id], exact: true });
     }
@@ -43,14 +53,16 @@ export function useJobEvents(id: string, enabled: boolean): JobEvents {
     }
 
     async function follow() {
-      const events = followEvents({
+      const messages = followEvents({
         connect: (lastEventId, signal) => openStream(id, lastEventId, signal),
         onConnection,
         signal: abort.signal,
       });
-      for await (const { event, data } of events) {
-        if (event === "trial") {
-          const trial = JSON.parse(data) as Trial;
+      for await (const message of messages) {
+        const event = parseEvent(message);
+        heard.push(event);
+        if (event.type === "trial") {
+          const trial = event.data as unknown as Trial;
           pending.set(trial.id, trial);
         }
         timer ??= setTimeout(flush, FLUSH_MS);
@@ -67,7 +79,25 @@ export function useJobEvents(id: string, enabled: boolean): JobEvents {
     };
   }, [id, enabled, queries]);
 
-  return { connection, trials };
+  return { connection, trials, events };
+}
+
+/** All events of a job that has ended: its stream is whole, and closes by itself. */
+export function jobEventsQuery(id: string) {
+  return queryOptions({
+    queryKey: ["job", id, "events"],
+    queryFn: async ({ signal }) => {
+      const events: JobEvent[] = [];
+      for await (const message of readMessages(await openStream(id, null, signal)))
+        events.push(parseEvent(message));
+      return events;
+    },
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+}
+
+function parseEvent({ id = "", event = "", data }: EventSourceMessage): JobEvent {
+  return { id, type: event, data: JSON.parse(data) as Record<string, unknown> };
 }
 
 async function openStream(

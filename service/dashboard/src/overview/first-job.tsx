@@ -1,4 +1,6 @@
 import { Paper, SimpleGrid, Text, Title } from "@mantine/core";
+import { Link } from "react-router";
+import { useMay } from "../auth/queries";
 import { Command } from "../components/command";
 
 /** What an empty list shows: how to fill it. */
@@ -17,13 +19,24 @@ job.wait(progress=True)`;
       <Title order={2}>Submit the first job</Title>
       <Text c="var(--muted)" size="sm" mt={4} mb="md" maw="44rem">
         A job is a model and a budget. Loopwright finds the functions worth tuning, measures schedules for
-        each on the fleet, and keeps the fastest that proves to compute the same. The token is the one that
-        you signed in with.
+        each on the fleet, and keeps the fastest that proves to compute the same. <SubmitHere />
       </Text>
       <SimpleGrid cols={{ base: 1, md: 2 }}>
         <Command label="Command line" text={cli} />
         <Command label="Python" text={sdk} />
       </SimpleGrid>
     </Paper>
+  );
+}
+
+function SubmitHere() {
+  if (!useMay("submit")) return "Ask the owner of this service for a token: a guest cannot submit.";
+  return (
+    <>
+      <Link to="/submit" className="link">
+        Paste a program here
+      </Link>
+      , or send one from where you work; the token is the one that you signed in with.
+    </>
   );
 }

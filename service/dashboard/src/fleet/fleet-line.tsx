@@ -1,8 +1,8 @@
 import { Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { workersQuery } from "../api/queries";
 import { formatTarget } from "../format/target";
 import { plural } from "../format/units";
+import { workersQuery } from "./queries";
 
 /** One line on who is there to do the work. */
 export function FleetLine() {

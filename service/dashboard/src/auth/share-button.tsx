@@ -1,0 +1,101 @@
+import {
+  ActionIcon,
+  Button,
+  Group,
+  NativeSelect,
+  Popover,
+  Stack,
+  Text,
+  TextInput,
+  Tooltip,
+} from "@mantine/core";
+import { useState } from "react";
+import { useLocation } from "react-router";
+import { CopyText } from "../components/copy-text";
+import { ErrorNotice } from "../components/error-notice";
+import { ShareIcon } from "../components/icons";
+import { formatAbsolute } from "../format/time";
+import { useGuestLink, useMay } from "./queries";
+
+const DAYS = [1, 7, 30, 365];
+
+/** Makes a link to this very view for somebody who has no token, where the owner of the service allows guests. */
+export function ShareButton() {
+  const mayInvite = useMay("invite");
+  const [open, setOpen] = useState(false);
+  if (!mayInvite) return null;
+  return (
+    <Popover
+      opened={open}
+      onChange={setOpen}
+      position="bottom-end"
+      shadow="md"
+      trapFocus
+      returnFocus
+      width={340}
+    >
+      <Popover.Target>
+        <Tooltip label="Share a read-only link">
+          <ActionIcon
+            variant="subtle"
+            color="gray"
+            size="lg"
+            aria-label="Share a read-only link"
+            onClick={() => setOpen(!open)}
+          >
+            <ShareIcon />
+          </ActionIcon>
+        </Tooltip>
+      </Popover.Target>
+      <Popover.Dropdown aria-label="Share a read-only link">{open && <ShareForm />}</Popover.Dropdown>
+    </Popover>
+  );
+}
+
+function ShareForm() {
+  const { pathname, search } = useLocation();
+  const [days, setDays] = useState("7");
+  const { mutate, data, isPending, error } = useGuestLink();
+  return (
+    <Stack gap="sm">
+      <Text size="sm">
+        Whoever has the link can look at everything on this service, and can change nothing. It opens this
+        view.
+      </Text>
+      <Group gap="xs" align="flex-end">
+        <NativeSelect
+          label="Valid for"
+          size="xs"
+          value={days}
+          onChange={(event) => setDays(event.currentTarget.value)}
+          data={DAYS.map((count) => ({
+            value: String(count),
+            label: count === 1 ? "1 day" : `${count} days`,
+          }))}
+        />
+        <Button size="xs" loading={isPending} onClick={() => mutate(Number(days))}>
+          Make a link
+        </Button>
+      </Group>
+      {error && <ErrorNotice error={error} />}
+      {data && (
+        <>
+          <TextInput label="Link" size="xs" readOnly value={addressFor(pathname + search, data.token)} />
+          <Group justify="space-between">
+            <Text size="xs" c="var(--muted)">
+              Ends on {formatAbsolute(new Date(data.expires_at))}
+            </Text>
+            <CopyText text={addressFor(pathname + search, data.token)} what="the read-only link" />
+          </Group>
+        </>
+      )}
+    </Stack>
+  );
+}
+
+/** The address of a view of this service that brings its own token. */
+function addressFor(path: string, token: string): string {
+  const url = new URL(path, window.location.origin);
+  url.searchParams.set("token", token);
+  return url.href;
+}

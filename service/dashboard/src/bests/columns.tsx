@@ -1,0 +1,153 @@
+import { Text } from "@mantine/core";
+import { Link } from "react-router";
+import type { LeaderboardRow } from "../api/types";
+import type { Columns } from "../components/data-table";
+import { RelativeTime } from "../components/relative-time";
+import { ShareBar } from "../components/share-bar";
+import { Tag } from "../components/tag";
+import { CertifiedTag } from "../components/tags";
+import { WorkloadName, workloadPath } from "../components/workload-name";
+import { formatTarget } from "../format/target";
+import { formatTensors } from "../format/tensor";
+import { formatLatency, formatShare, formatSpeedup } from "../format/units";
+
+/** One line above another, each cut where the column ends; the whole is told on hover. */
+function TwoLines({ first, second }: { first: string; second: string }) {
+  return (
+    <div title={`${first}\n${second}`}>
+      <Text fz="inherit" truncate>
+        {first}
+      </Text>
+      <Text fz="xs" c="var(--muted)" truncate>
+        {second}
+      </Text>
+    </div>
+  );
+}
+
+/** The columns of the leaderboard. Ids are what the service sorts by. */
+export const columns: Columns<LeaderboardRow> = [
+  {
+    id: "name",
+    accessorKey: "name",
+    header: "Workload",
+    meta: { width: "minmax(10rem, 1.6fr)" },
+    cell: ({ row: { original: best } }) => (
+      <WorkloadName
+        name={best.name}
+        hash={best.workload_hash}
+        to={workloadPath(best.workload_hash, best.device_class)}
+      />
+    ),
+  },
+  {
+    id: "op",
+    accessorKey: "op",
+    header: "Op",
+    meta: { width: "minmax(5rem, 0.7fr)" },
+    cell: ({ row }) => row.original.op,
+  },
+  {
+    id: "shapes",
+    header: "Shapes",
+    enableSorting: false,
+    meta: { width: "minmax(9rem, 1.4fr)" },
+    cell: ({ row }) => {
+      const text = formatTensors(row.original.args);
+      const cut = text.lastIndexOf(" ");
+      return <TwoLines first={text.slice(0, cut)} second={text.slice(cut + 1)} />;
+    },
+  },
+  {
+    id: "device",
+    header: "Device",
+    enableSorting: false,
+    meta: { width: "minmax(9rem, 1.2fr)" },
+    cell: ({ row: { original: best } }) => (
+      <TwoLines first={formatTarget(best.target)} second={best.device_model} />
+    ),
+  },
+  {
+    id: "baseline",
+    accessorKey: "baseline_us",
+    header: "Baseline",
+    meta: { numeric: true, width: "5.75rem" },
+    cell: ({ row }) => formatLatency(row.original.baseline_us),
+  },
+  {
+    id: "best",
+    accessorKey: "best_us",
+    header: "Best",
+    meta: { numeric: true, width: "6rem" },
+    cell: ({ row: { original: best } }) => (
+      <>
+        <Link to={`/records/${best.record_id}`} className="link">
+          {formatLatency(best.best_us)}
+        </Link>
+        <Text
+          fz="xs"
+          c="var(--muted)"
+          title="Interquartile range over median of the samples of the closing race"
+        >
+          IQR {formatShare(best.spread)}
+        </Text>
+      </>
+    ),
+  },
+  {
+    id: "speedup",
+    accessorKey: "speedup",
+    sortDescFirst: true,
+    header: "Speedup",
+    meta: { numeric: true, width: "6rem" },
+    cell: ({ row: { original: best } }) =>
+      best.is_baseline ? (
+        <Tag
+          tone="neutral"
+          hint="Nothing that was tried beat the unscheduled program, so that is what is kept."
+        >
+          baseline
+        </Tag>
+      ) : (
+        <strong>{formatSpeedup(best.speedup)}</strong>
+      ),
+  },
+  {
+    id: "peak",
+    accessorKey: "peak_share",
+    sortDescFirst: true,
+    header: "Of peak",
+    meta: { numeric: true, width: "8rem" },
+    cell: ({ row }) => <ShareBar share={row.original.peak_share} />,
+  },
+  {
+    id: "certificate",
+    header: "Certificate",
+    enableSorting: false,
+    meta: { width: "6.75rem" },
+    // Only certified schedules are bests.
+    cell: () => <CertifiedTag certified />,
+  },
+  {
+    id: "created",
+    accessorKey: "created_at",
+    sortDescFirst: true,
+    header: "Found",
+    meta: { numeric: true, width: "7.5rem" },
+    cell: ({ row }) => <RelativeTime time={row.original.created_at} />,
+  },
+  {
+    id: "job",
+    header: "Job",
+    enableSorting: false,
+    meta: { width: "minmax(7rem, 1fr)" },
+    cell: ({ row: { original: best } }) =>
+      best.job_id === null ? (
+        <span className="muted">imported</span>
+      ) : (
+        <Link to={`/jobs/${best.job_id}`} className="link" title={best.job_name ?? undefined}>
+          {best.job_name || best.job_id}
+        </Link>
+      ),
+  },
+];

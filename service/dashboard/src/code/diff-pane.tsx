@@ -1,0 +1,113 @@
+import { Button, Group } from "@mantine/core";
+import { useMemo } from "react";
+import { CopyText } from "../components/copy-text";
+import { useFlag } from "../components/use-query-state";
+import { plural } from "../format/units";
+import classes from "./code.module.css";
+import { CodeLine } from "./code-line";
+import { type DiffRow, diffRows, withContext } from "./diff";
+import { highlight, type Line } from "./highlight";
+
+const CONTEXT = 3;
+
+interface Program {
+  label: string;
+  code: string;
+}
+
+interface DiffPaneProps {
+  left: Program;
+  right: Program;
+  language: string;
+}
+
+/** Two programs side by side: what only one has stands on a tinted ground with a sign, changed words marked. */
+export function DiffPane({ left, right, language }: DiffPaneProps) {
+  const [all, setAll] = useFlag("all");
+  const lines = useMemo(
+    () => ({ left: highlight(left.code, language), right: highlight(right.code, language) }),
+    [left.code, right.code, language],
+  );
+  const rows = useMemo(() => diffRows(textOf(lines.left), textOf(lines.right)), [lines]);
+  const shown = all ? rows : withContext(rows, CONTEXT);
+  const count = (kind: "left" | "right") =>
+    rows.filter((row) => row.kind !== "same" && row[kind] !== null).length;
+  const differ = rows.some((row) => row.kind !== "same");
+  return (
+    <div>
+      <Group justify="space-between" mb="xs" gap="xs">
+        <span className="muted numeric" style={{ fontSize: "0.8125rem" }}>
+          {differ
+            ? `${plural(count("left"), "line")} only on the left, ${plural(count("right"), "line")} only on the right`
+            : "The two are the same."}
+        </span>
+        {differ && (
+          <Button size="compact-xs" variant="default" aria-pressed={all} onClick={() => setAll(!all)}>
+            {all ? "Hide what is the same" : "Show every line"}
+          </Button>
+        )}
+      </Group>
+      <div className={classes.pane}>
+        <div className={classes.captions}>
+          {[left, right].map(({ label, code }) => (
+            <div key={label} className={classes.caption}>
+              <span>{label}</span>
+              <CopyText text={code} what={label} />
+            </div>
+          ))}
+        </div>
+        <div className={classes.rows}>
+          <SideColumn label={left.label} rows={differ ? shown : rows} lines={lines.left} side="left" />
+          <SideColumn label={right.label} rows={differ ? shown : rows} lines={lines.right} side="right" />
+        </div>
+      </div>
+    </div>
+  );
+}
+
+interface SideColumnProps {
+  label: string;
+  rows: (DiffRow | number)[];
+  lines: Line[];
+  side: "left" | "right";
+}
+
+function SideColumn({ label, rows, lines, side }: SideColumnProps) {
+  const differs = side === "left" ? { kind: "removed", sign: "−" } : { kind: "added", sign: "+" };
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
+    <section className={classes.side} tabIndex={0} aria-label={label}>
+      <pre className={classes.lines}>
+        {rows.map((row, index) => {
+          if (typeof row === "number") {
+            return (
+              // biome-ignore lint/suspicious/noArrayIndexKey: a row is known by its place
+              <span key={index} className={classes.row} data-kind="skipped">
+                {` ⋯ ${plural(row, "line")} the same\n`}
+              </span>
+            );
+          }
+          const mine = row[side];
+          const { kind, sign } = row.kind === "same" ? { kind: "same", sign: " " } : differs;
+          return (
+            <span
+              // biome-ignore lint/suspicious/noArrayIndexKey: a row is known by its place
+              key={index}
+              className={classes.row}
+              data-kind={mine === null ? "none" : kind}
+              data-number={mine === null ? undefined : mine.line + 1}
+            >
+              <span className={classes.sign}>{mine === null ? " " : sign}</span>
+              {mine !== null && <CodeLine line={lines[mine.line] as Line} changed={mine.changed} />}
+              {"\n"}
+            </span>
+          );
+        })}
+      </pre>
+    </section>
+  );
+}
+
+function textOf(lines: Line[]): string[] {
+  return lines.map((line) => line.map(({ text }) => text).join(""));
+}

@@ -1,0 +1,61 @@
+import type { ReactNode } from "react";
+import { Link } from "react-router";
+import type { RecordDetail } from "../api/types";
+import { type Columns, DataTable } from "../components/data-table";
+import { CertifiedTag } from "../components/tags";
+import { WorkloadName, workloadPath } from "../components/workload-name";
+import { formatTarget } from "../format/target";
+import { formatAbsolute } from "../format/time";
+import { formatLatency, formatSpeedup } from "../format/units";
+
+interface FactRow {
+  label: string;
+  left: ReactNode;
+  right: ReactNode;
+}
+
+const FACTS: [label: string, of: (record: RecordDetail) => ReactNode][] = [
+  [
+    "Workload",
+    (record) => (
+      <WorkloadName
+        name={record.name}
+        hash={record.workload_hash}
+        to={workloadPath(record.workload_hash, record.device_class)}
+      />
+    ),
+  ],
+  [
+    "Record",
+    (record) => (
+      <Link to={`/records/${record.id}`} className="link">
+        <code>{record.id}</code>
+      </Link>
+    ),
+  ],
+  ["Median latency", (record) => formatLatency(record.median_us)],
+  ["Certificate", (record) => <CertifiedTag certified={record.certified} />],
+  ["Origin", (record) => record.origin],
+  ["Target", (record) => formatTarget(record.target)],
+  ["Device class", (record) => <code>{record.device_class}</code>],
+  ["Worker", (record) => record.worker ?? "–"],
+  ["Measured", (record) => formatAbsolute(new Date(record.created_at))],
+  ["TVM", (record) => record.tvm_version],
+];
+
+const columns: Columns<FactRow> = [
+  { id: "label", header: "", cell: ({ row }) => <span className="muted">{row.original.label}</span> },
+  { id: "left", header: "Left", cell: ({ row }) => row.original.left },
+  { id: "right", header: "Right", cell: ({ row }) => row.original.right },
+];
+
+/** What is known of two records, row by row; the last row says how they compare. */
+export function FactTable({ left, right }: { left: RecordDetail; right: RecordDetail }) {
+  const rows: FactRow[] = FACTS.map(([label, of]) => ({ label, left: of(left), right: of(right) }));
+  rows.splice(3, 0, {
+    label: "Against the other",
+    left: formatSpeedup(right.median_us / left.median_us),
+    right: formatSpeedup(left.median_us / right.median_us),
+  });
+  return <DataTable label="Facts" columns={columns} rows={rows} rowId={(row) => row.label} />;
+}

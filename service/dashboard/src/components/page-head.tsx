@@ -1,0 +1,46 @@
+import { Group, Text, Title } from "@mantine/core";
+import type { ReactNode } from "react";
+import { Link } from "react-router";
+
+interface PageHeadProps {
+  title: string;
+  /** What stands in the browser's tab, where the title alone would say too little. */
+  documentTitle?: string;
+  /** The view above this one. */
+  up?: { to: string; label: string };
+  /** Stand at the title: states and badges. */
+  tags?: ReactNode;
+  /** Stand at the right: what can be done here. */
+  actions?: ReactNode;
+  children?: ReactNode;
+}
+
+/** The head of a view: where one is, what it is, what can be done. */
+export function PageHead({ title, documentTitle = title, up, tags, actions, children }: PageHeadProps) {
+  return (
+    <div>
+      <title>{`${documentTitle} · Loopwright`}</title>
+      {up && (
+        <Link to={up.to} className="link" style={{ fontSize: "0.875rem" }}>
+          {up.label}
+        </Link>
+      )}
+      <Group justify="space-between" align="flex-start" gap="sm">
+        <Group gap="sm" style={{ flex: "1 1 16rem", minWidth: 0 }}>
+          <Title order={1} style={{ overflowWrap: "anywhere" }}>
+            {title}
+          </Title>
+          {tags}
+        </Group>
+        {actions && <Group gap="xs">{actions}</Group>}
+      </Group>
+      {typeof children === "string" ? (
+        <Text c="var(--muted)" size="sm" mt={4} maw="52rem">
+          {children}
+        </Text>
+      ) : (
+        children
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,82 @@
+import { Tabs, Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { useMemo } from "react";
+import { isFinished, type Job, type Trial } from "../api/types";
+import { lazyChart } from "../charts/lazy-chart";
+import { Empty } from "../components/empty";
+import { Panel } from "../components/panel";
+import { Ready } from "../components/ready";
+import { useQueryState } from "../components/use-query-state";
+import { formatMilliseconds } from "../format/time";
+import { formatCount } from "../format/units";
+import { EventList } from "./event-list";
+import type { JobEvent } from "./event-words";
+import { FailureList } from "./failure-list";
+import { lanesOf, STAGES, timeByStage } from "./trial-spans";
+import { jobEventsQuery } from "./use-job-events";
+
+const TimelineChart = lazyChart("timeline", () => import("./timeline-chart"));
+
+const LANE_PX = 30;
+const AXES_PX = 90;
+
+interface ActivityPanelProps {
+  job: Job;
+  trials: Trial[];
+  /** Those that the stream told while the page was open. */
+  events: readonly JobEvent[];
+}
+
+/** Who did what when, what went wrong, and what was announced. The tab is in the address (`?tab=`). */
+export function ActivityPanel({ job, trials, events }: ActivityPanelProps) {
+  const [params, change] = useQueryState();
+  const { failed } = job.progress;
+  return (
+    <Panel title="Activity">
+      <Tabs
+        value={params.get("tab") ?? "timeline"}
+        onChange={(tab) => change({ tab: tab === "timeline" ? null : tab })}
+        keepMounted={false}
+      >
+        <Tabs.List px="md" mb="md">
+          <Tabs.Tab value="timeline">Timeline</Tabs.Tab>
+          <Tabs.Tab value="failures">{`Failures (${formatCount(failed)})`}</Tabs.Tab>
+          <Tabs.Tab value="events">Events</Tabs.Tab>
+        </Tabs.List>
+        <Tabs.Panel value="timeline">
+          <Timeline job={job} trials={trials} />
+        </Tabs.Panel>
+        <Tabs.Panel value="failures">
+          <FailureList job={job} trials={trials} />
+        </Tabs.Panel>
+        <Tabs.Panel value="events">
+          {isFinished(job.state) ? <PastEvents job={job} /> : <EventList job={job} events={[...events]} />}
+        </Tabs.Panel>
+      </Tabs>
+    </Panel>
+  );
+}
+
+function PastEvents({ job }: { job: Job }) {
+  const query = useQuery(jobEventsQuery(job.id));
+  return <Ready query={query}>{(events) => <EventList job={job} events={events} />}</Ready>;
+}
+
+function Timeline({ job, trials }: { job: Job; trials: Trial[] }) {
+  const lanes = useMemo(() => lanesOf(job, trials), [job, trials]);
+  if (lanes.length === 0) return <Empty>No trial has been worked on yet.</Empty>;
+  const total = timeByStage(lanes);
+  const words = STAGES.map((stage) => `${stage} ${formatMilliseconds(total[stage])}`).join(", ");
+  return (
+    <div style={{ padding: "0 1rem 1rem" }}>
+      <Text size="sm" c="var(--muted)" mb="xs">
+        {`Time spent, all workers together: ${words}. Drag the handles below the plot to look closer.`}
+      </Text>
+      <TimelineChart
+        lanes={lanes}
+        height={lanes.length * LANE_PX + AXES_PX}
+        summary={`Timeline of ${lanes.length} lanes: ${lanes.map(({ label, slices }) => `${label}, ${slices.length} times`).join("; ")}.`}
+      />
+    </div>
+  );
+}

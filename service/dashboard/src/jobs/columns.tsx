@@ -1,0 +1,42 @@
+import { Link } from "react-router";
+import { isFinished, type Job } from "../api/types";
+import type { Columns } from "../components/data-table";
+import { RelativeTime } from "../components/relative-time";
+import { StateTag } from "../components/tags";
+import { formatTarget } from "../format/target";
+import { formatSpeedup } from "../format/units";
+import { JobProgress } from "./job-progress";
+import { bestSpeedup } from "./summary";
+
+export const jobColumns: Columns<Job> = [
+  {
+    id: "name",
+    header: "Job",
+    cell: ({ row: { original: job } }) => (
+      <Link to={`/jobs/${job.id}`} className="link" style={{ overflowWrap: "anywhere" }}>
+        {job.name || job.id}
+      </Link>
+    ),
+  },
+  { id: "state", header: "State", cell: ({ row }) => <StateTag state={row.original.state} /> },
+  { id: "target", header: "Target", cell: ({ row }) => formatTarget(row.original.target) },
+  {
+    id: "progress",
+    header: "Trials",
+    cell: ({ row: { original: job } }) => (
+      <JobProgress progress={job.progress} active={!isFinished(job.state)} compact />
+    ),
+  },
+  {
+    id: "speedup",
+    header: "Best speedup",
+    meta: { numeric: true },
+    cell: ({ row }) => formatSpeedup(bestSpeedup(row.original)),
+  },
+  {
+    id: "created",
+    header: "Created",
+    meta: { numeric: true },
+    cell: ({ row }) => <RelativeTime time={row.original.created_at} />,
+  },
+];

@@ -1,0 +1,36 @@
+import type { Job, Trial } from "../api/types";
+import { trialName } from "./summary";
+
+export interface FailureGroup {
+  kind: string;
+  stage: string;
+  message: string;
+  /** The trials that failed so, as `trialName` names them. */
+  trials: string[];
+}
+
+/** Failed trials that say the same, together; the most frequent first. */
+export function failureGroups(job: Pick<Job, "tasks">, trials: readonly Trial[]): FailureGroup[] {
+  const groups = new Map<string, FailureGroup>();
+  for (const trial of trials) {
+    if (trial.state !== "failed") continue;
+    const { failure_kind, failure_stage, failure_message } = trial;
+    const kind = failure_kind ?? "unknown";
+    const stage = failure_stage ?? "unknown";
+    const message = failure_message?.trim() || "It left no message.";
+    const key = JSON.stringify([kind, stage, message]);
+    const group = groups.get(key) ?? { kind, stage, message, trials: [] };
+    group.trials.push(trialName(job, trial));
+    groups.set(key, group);
+  }
+  return [...groups.values()].sort((a, b) => b.trials.length - a.trials.length);
+}
+
+const MOST_NAMES = 12;
+
+/** Names in a line: `#3, #7, #8 and 20 more`. */
+export function namesInWords(names: readonly string[]): string {
+  const shown = names.slice(0, MOST_NAMES).join(", ");
+  const rest = names.length - MOST_NAMES;
+  return rest > 0 ? `${shown} and ${rest} more` : shown;
+}

@@ -1,0 +1,53 @@
+import { Button, Menu } from "@mantine/core";
+import { useMutation } from "@tanstack/react-query";
+import { download, fileNameOf } from "../api/download";
+import { isFinished, type Job } from "../api/types";
+import { useMay } from "../auth/queries";
+import { ErrorNotice } from "../components/error-notice";
+import { CancelButton } from "./cancel-button";
+import { ResubmitButton } from "./resubmit-button";
+
+const FILES = [
+  { part: "module", suffix: "module.json", label: "Module with the best schedules (JSON)" },
+  { part: "records", suffix: "records.tar", label: "Tuning records (TVM's JSON pair, tar)" },
+  { part: "chrome-trace", suffix: "trace.json", label: "Chrome trace (opens in Perfetto)" },
+];
+
+/** What can be done with a job: keep what it made, run it again, end it. */
+export function JobActions({ job }: { job: Job }) {
+  const maySubmit = useMay("submit");
+  const mayCancel = useMay("cancel");
+  return (
+    <>
+      <DownloadMenu job={job} />
+      {maySubmit && <ResubmitButton job={job} />}
+      {mayCancel && !isFinished(job.state) && <CancelButton id={job.id} />}
+    </>
+  );
+}
+
+function DownloadMenu({ job }: { job: Job }) {
+  const { mutate, isPending, error } = useMutation({
+    mutationFn: ({ part, suffix }: { part: string; suffix: string }) =>
+      download(`/api/v1/jobs/${job.id}/${part}`, `${fileNameOf(job.name || job.id)}-${suffix}`),
+  });
+  return (
+    <div>
+      <Menu position="bottom-end" shadow="md">
+        <Menu.Target>
+          <Button variant="default" loading={isPending}>
+            Download
+          </Button>
+        </Menu.Target>
+        <Menu.Dropdown>
+          {FILES.map((file) => (
+            <Menu.Item key={file.part} onClick={() => mutate(file)}>
+              {file.label}
+            </Menu.Item>
+          ))}
+        </Menu.Dropdown>
+      </Menu>
+      {error && <ErrorNotice error={error} />}
+    </div>
+  );
+}

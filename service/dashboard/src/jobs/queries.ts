@@ -1,0 +1,74 @@
+import { infiniteQueryOptions, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
+import { api, unwrap } from "../api/client";
+import { REFRESH_MS } from "../api/query-client";
+import { isFinished, type Job, type JobState, type Resubmit, type Trial } from "../api/types";
+
+const PAGE_SIZE = 50;
+const TRIALS_PAGE_SIZE = 500;
+
+/** Jobs, the newest first; those in `state` alone where it is given. */
+export function jobsQuery(state?: JobState) {
+  return infiniteQueryOptions({
+    queryKey: ["jobs", state ?? "all"],
+    queryFn: ({ pageParam, signal }) =>
+      unwrap(
+        api.GET("/api/v1/jobs", {
+          params: { query: { state: state && [state], page_size: PAGE_SIZE, page_token: pageParam } },
+          signal,
+        }),
+      ),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (page) => page.next_page_token ?? undefined,
+    refetchInterval: REFRESH_MS,
+  });
+}
+
+/** `refreshMs` is how often to ask while the job is unfinished. */
+export function jobQuery(id: string, refreshMs: number) {
+  return queryOptions({
+    queryKey: ["job", id],
+    queryFn: ({ signal }) =>
+      unwrap(api.GET("/api/v1/jobs/{job_id}", { params: { path: { job_id: id } }, signal })),
+    refetchInterval: ({ state }) => (state.data && isFinished(state.data.state) ? false : refreshMs),
+  });
+}
+
+/** Every trial that the job has so far, read page by page. */
+export function trialsQuery(id: string) {
+  return queryOptions({
+    queryKey: ["job", id, "trials"],
+    queryFn: async ({ signal }) => {
+      const trials: Trial[] = [];
+      let pageToken: string | undefined;
+      do {
+        const page = await unwrap(
+          api.GET("/api/v1/jobs/{job_id}/trials", {
+            params: { path: { job_id: id }, query: { page_size: TRIALS_PAGE_SIZE, page_token: pageToken } },
+            signal,
+          }),
+        );
+        trials.push(...page.items);
+        pageToken = page.next_page_token ?? undefined;
+      } while (pageToken !== undefined);
+      return trials;
+    },
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+}
+
+export function useCancelJob(id: string) {
+  const queries = useQueryClient();
+  return useMutation({
+    mutationFn: () => unwrap(api.POST("/api/v1/jobs/{job_id}/cancel", { params: { path: { job_id: id } } })),
+    onSuccess: (job: Job) => queries.setQueryData(["job", id], job),
+  });
+}
+
+export function useResubmitJob(id: string) {
+  const queries = useQueryClient();
+  return useMutation({
+    mutationFn: (body: Resubmit) =>
+      unwrap(api.POST("/api/v1/jobs/{job_id}/resubmit", { params: { path: { job_id: id } }, body })),
+    onSuccess: () => queries.invalidateQueries({ queryKey: ["jobs"] }),
+  });
+}

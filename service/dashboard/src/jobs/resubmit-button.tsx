@@ -1,0 +1,79 @@
+import { Button, Checkbox, Group, NumberInput, Popover, Stack, Text } from "@mantine/core";
+import { type FormEvent, useState } from "react";
+import { useNavigate } from "react-router";
+import type { Job } from "../api/types";
+import { ErrorNotice } from "../components/error-notice";
+import { useResubmitJob } from "./queries";
+
+/** Submits the same module again, with another budget or seed where one is wanted. */
+export function ResubmitButton({ job }: { job: Job }) {
+  const [open, setOpen] = useState(false);
+  return (
+    <Popover
+      opened={open}
+      onChange={setOpen}
+      position="bottom-end"
+      shadow="md"
+      trapFocus
+      returnFocus
+      width={300}
+    >
+      <Popover.Target>
+        <Button variant="default" onClick={() => setOpen(!open)}>
+          Submit again
+        </Button>
+      </Popover.Target>
+      <Popover.Dropdown aria-label="Submit again">{open && <ResubmitForm job={job} />}</Popover.Dropdown>
+    </Popover>
+  );
+}
+
+function ResubmitForm({ job }: { job: Job }) {
+  const navigate = useNavigate();
+  const { mutate, isPending, error } = useResubmitJob(job.id);
+  const [trials, setTrials] = useState<string | number>(job.budget.max_trials);
+  const [seed, setSeed] = useState<string | number>(job.seed);
+  const [force, setForce] = useState(false);
+
+  function submit(event: FormEvent) {
+    event.preventDefault();
+    const body = {
+      budget: { max_trials: Number(trials), max_seconds: job.budget.max_seconds },
+      seed: Number(seed),
+      force,
+    };
+    mutate(body, { onSuccess: (next) => navigate(`/jobs/${next.id}`) });
+  }
+
+  return (
+    <form onSubmit={submit}>
+      <Stack gap="sm">
+        <Text size="sm">The same module on the same target, as a new job.</Text>
+        <Group grow gap="xs">
+          <NumberInput
+            label="Trials"
+            size="xs"
+            min={1}
+            max={1_000_000}
+            allowDecimal={false}
+            value={trials}
+            onChange={setTrials}
+          />
+          <NumberInput label="Seed" size="xs" min={0} allowDecimal={false} value={seed} onChange={setSeed} />
+        </Group>
+        <Checkbox
+          size="xs"
+          label="Search even where the answer is known"
+          checked={force}
+          onChange={(event) => setForce(event.currentTarget.checked)}
+        />
+        {error && <ErrorNotice error={error} />}
+        <Group justify="flex-end">
+          <Button type="submit" size="xs" loading={isPending} disabled={trials === "" || seed === ""}>
+            Submit job
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  );
+}

@@ -1,0 +1,20 @@
+import type { LeaderboardRow } from "../api/types";
+import { columns } from "../bests/columns";
+import { DataTable } from "../components/data-table";
+import { Empty } from "../components/empty";
+
+const SHOWN = new Set(["name", "op", "device", "baseline", "best", "speedup", "peak", "created"]);
+const shown = columns.filter(({ id }) => id !== undefined && SHOWN.has(id));
+
+/** The newest certified bests. */
+export function RecentBests({ rows }: { rows: LeaderboardRow[] }) {
+  if (rows.length === 0) return <Empty>No schedule has been certified yet.</Empty>;
+  return (
+    <DataTable
+      label="Recent bests"
+      columns={shown}
+      rows={rows}
+      rowId={(row) => `${row.workload_hash} ${row.device_class}`}
+    />
+  );
+}

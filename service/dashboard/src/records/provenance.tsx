@@ -1,0 +1,66 @@
+import { Stack, Text } from "@mantine/core";
+import { Link } from "react-router";
+import type { RecordDetail } from "../api/types";
+import { Fact, Facts } from "../components/facts";
+import { RelativeTime } from "../components/relative-time";
+import { formatTarget } from "../format/target";
+import { formatSmall } from "../format/units";
+
+const ORIGINS: Record<string, string> = {
+  baseline: "It is the baseline: what the compiler makes of the untouched program.",
+  random: "It was drawn at random from the design space.",
+  mutation: "It is a small change of another candidate.",
+  crossover: "It joins decisions of two candidates.",
+  transfer: "It was fast for the same function at other shapes, and was adapted.",
+  import: "It was imported from another database.",
+};
+
+/** Where a record comes from. */
+export function Provenance({ record }: { record: RecordDetail }) {
+  return (
+    <Stack gap="sm">
+      <Text size="sm">
+        {ORIGINS[record.origin] ?? `Its origin is ${record.origin}.`}{" "}
+        {record.parent && (
+          <>
+            Its parent is{" "}
+            <Link to={`/records/${record.parent}`} className="link">
+              <code>{record.parent}</code>
+            </Link>
+            .
+          </>
+        )}
+      </Text>
+      <Facts>
+        <Fact label="Origin">{record.origin}</Fact>
+        {record.job_id && (
+          <Fact label="Job">
+            <Link to={`/jobs/${record.job_id}`} className="link">
+              {record.job_name || record.job_id}
+            </Link>
+          </Fact>
+        )}
+        <Fact label="Measured">
+          <RelativeTime time={record.created_at} />
+        </Fact>
+        {record.worker && <Fact label="Worker">{record.worker}</Fact>}
+        {record.predicted !== null && (
+          <Fact label="Predicted score" title="What the cost model said: higher is faster; it has no unit">
+            {formatSmall(record.predicted)}
+          </Fact>
+        )}
+        {record.seed !== null && <Fact label="Seed">{record.seed}</Fact>}
+        <Fact label="Target" title={JSON.stringify(record.target, null, 2)}>
+          {formatTarget(record.target)}
+        </Fact>
+        <Fact label="Device class" title={JSON.stringify(record.device, null, 2)}>
+          <code>{record.device_class}</code>
+        </Fact>
+        <Fact label="TVM">{record.tvm_version}</Fact>
+        <Fact label="Record">
+          <code>{record.id}</code>
+        </Fact>
+      </Facts>
+    </Stack>
+  );
+}

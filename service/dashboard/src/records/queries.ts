@@ -1,0 +1,34 @@
+import { queryOptions } from "@tanstack/react-query";
+import { api, unwrap } from "../api/client";
+
+export function recordQuery(id: string) {
+  return queryOptions({
+    queryKey: ["record", id],
+    queryFn: ({ signal }) =>
+      unwrap(api.GET("/api/v1/records/{record_id}", { params: { path: { record_id: id } }, signal })),
+  });
+}
+
+/** What the record's program compiles to. Compiled when it is asked for, so it may take some seconds. */
+export function assemblyQuery(id: string) {
+  return queryOptions({
+    queryKey: ["record", id, "assembly"],
+    queryFn: ({ signal }) =>
+      unwrap(
+        api.GET("/api/v1/records/{record_id}/assembly", { params: { path: { record_id: id } }, signal }),
+      ),
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+}
+
+/** The fastest measured trials of a workload on a device class: what a record may be compared with. */
+export function siblingsQuery(workloadHash: string, deviceClass: string) {
+  return queryOptions({
+    queryKey: ["records", workloadHash, deviceClass],
+    queryFn: async ({ signal }) => {
+      const query = { workload_hash: workloadHash, sort: "latency" as const, page_size: 100 };
+      const page = await unwrap(api.GET("/api/v1/records", { params: { query }, signal }));
+      return page.items.filter((record) => record.device_class === deviceClass);
+    },
+  });
+}

@@ -1,0 +1,12 @@
+import type { RecordDetail } from "../api/types";
+import type { Samples } from "./sample-strips";
+
+/** The closing race where there was one, for its two sides were timed together; else the trial's own samples. */
+export function sampleSets({ certificate, run_secs }: RecordDetail): Samples[] {
+  if (certificate === null) return [{ label: "This trial", runSecs: run_secs }];
+  return [
+    { label: "Baseline, in the closing race", runSecs: certificate.baseline_run_secs },
+    { label: "This schedule, in the closing race", runSecs: certificate.best_run_secs },
+    { label: "This schedule, when first measured", runSecs: run_secs },
+  ];
+}

@@ -1,0 +1,75 @@
+import type { SubmitJob } from "../api/types";
+
+export interface SubmitForm {
+  name: string;
+  code: string;
+  format: SubmitJob["module"]["format"];
+  /** `auto`, or a target as JSON. */
+  target: string;
+  trials: string | number;
+  minutes: string | number;
+  seed: string | number;
+  priority: string | number;
+  /** Values of symbolic extents, as `n=128, m=64`. */
+  shapes: string;
+  force: boolean;
+}
+
+export const EMPTY_FORM: SubmitForm = {
+  name: "",
+  code: "",
+  format: "tvmscript",
+  target: "auto",
+  trials: 64,
+  minutes: "",
+  seed: 0,
+  priority: 0,
+  shapes: "",
+  force: false,
+};
+
+/** TVM's JSON is an object or a list; TVMScript, which is Python, never begins so. */
+export function guessFormat(code: string): SubmitForm["format"] {
+  return /^\s*[{[]/.test(code) ? "tvm-json" : "tvmscript";
+}
+
+/** Reads `n=128, m=64`; null where it is not of that form. */
+export function parseShapes(text: string): Record<string, number> | null {
+  const shapes: Record<string, number> = {};
+  for (const part of text.split(",").map((each) => each.trim())) {
+    if (part === "") continue;
+    const match = /^([A-Za-z_]\w*)\s*=\s*(\d+)$/.exec(part);
+    if (!match) return null;
+    shapes[match[1] as string] = Number(match[2]);
+  }
+  return shapes;
+}
+
+/** What is wrong with the form, by field. The service checks the rest, and says so. */
+export function problemsOf(form: SubmitForm): Partial<Record<keyof SubmitForm, string>> {
+  const problems: Partial<Record<keyof SubmitForm, string>> = {};
+  if (form.code.trim() === "") problems.code = "Paste a module, or drop a file.";
+  if (!(Number(form.trials) >= 1)) problems.trials = "At least one trial.";
+  if (form.minutes !== "" && !(Number(form.minutes) > 0))
+    problems.minutes = "More than zero, or empty for no limit.";
+  if (parseShapes(form.shapes) === null) problems.shapes = "Write them as n=128, m=64.";
+  return problems;
+}
+
+/** The body of `POST /jobs` for a form without problems. */
+export function bodyOf(form: SubmitForm): SubmitJob {
+  const shapes = parseShapes(form.shapes) ?? {};
+  return {
+    module: { format: form.format, data: form.code },
+    target: form.target === "auto" ? "auto" : (JSON.parse(form.target) as Record<string, unknown>),
+    name: form.name.trim() || null,
+    seed: Number(form.seed),
+    priority: Number(form.priority),
+    budget: {
+      max_trials: Number(form.trials),
+      max_seconds: form.minutes === "" ? null : Number(form.minutes) * 60,
+    },
+    shapes: Object.keys(shapes).length === 0 ? null : shapes,
+    force: form.force,
+  };
+}

@@ -1,0 +1,111 @@
+import {
+  Checkbox,
+  NativeSelect,
+  NumberInput,
+  SegmentedControl,
+  SimpleGrid,
+  Stack,
+  Text,
+  TextInput,
+} from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { targetsQuery } from "../fleet/queries";
+import { formatTarget } from "../format/target";
+import { plural } from "../format/units";
+import type { SubmitForm } from "./form";
+
+interface OptionsProps {
+  form: SubmitForm;
+  problems: Partial<Record<keyof SubmitForm, string>>;
+  onChange(changes: Partial<SubmitForm>): void;
+}
+
+/** For what, and how much, is to be tuned. */
+export function Options({ form, problems, onChange }: OptionsProps) {
+  const { data: targets } = useQuery(targetsQuery);
+  return (
+    <Stack gap="sm">
+      <TextInput
+        label="Name"
+        description="What the job is called in lists"
+        maxLength={200}
+        value={form.name}
+        onChange={(event) => onChange({ name: event.currentTarget.value })}
+      />
+      <div>
+        <Text size="sm" fw={500} mb={4} id="format-label">
+          Format
+        </Text>
+        <SegmentedControl
+          aria-labelledby="format-label"
+          size="xs"
+          value={form.format}
+          onChange={(format) => onChange({ format })}
+          data={[
+            { value: "tvmscript", label: "TVMScript" },
+            { value: "tvm-json", label: "TVM's JSON" },
+          ]}
+        />
+      </div>
+      <NativeSelect
+        label="Target"
+        description="What workers that are alive offer"
+        value={form.target}
+        onChange={(event) => onChange({ target: event.currentTarget.value })}
+        data={[
+          { value: "auto", label: "auto" },
+          ...(targets?.items ?? []).map((offer) => ({
+            value: JSON.stringify(offer.target),
+            label: `${formatTarget(offer.target)}, ${plural(offer.workers, "worker")}${offer.is_auto ? " (auto)" : ""}`,
+          })),
+        ]}
+      />
+      <SimpleGrid cols={2} spacing="sm">
+        <NumberInput
+          label="Trials"
+          min={1}
+          max={1_000_000}
+          allowDecimal={false}
+          value={form.trials}
+          error={problems.trials}
+          onChange={(trials) => onChange({ trials })}
+        />
+        <NumberInput
+          label="Minutes at most"
+          min={0}
+          value={form.minutes}
+          error={problems.minutes}
+          onChange={(minutes) => onChange({ minutes })}
+        />
+        <NumberInput
+          label="Seed"
+          min={0}
+          allowDecimal={false}
+          value={form.seed}
+          onChange={(seed) => onChange({ seed })}
+        />
+        <NumberInput
+          label="Priority"
+          min={-100}
+          max={100}
+          allowDecimal={false}
+          value={form.priority}
+          onChange={(priority) => onChange({ priority })}
+        />
+      </SimpleGrid>
+      <TextInput
+        label="Symbolic extents"
+        description="Values for a module with symbolic shapes"
+        placeholder="n=128, m=64"
+        value={form.shapes}
+        error={problems.shapes}
+        onChange={(event) => onChange({ shapes: event.currentTarget.value })}
+      />
+      <Checkbox
+        label="Search even where the answer is known"
+        checked={form.force}
+        onChange={(event) => onChange({ force: event.currentTarget.checked })}
+      />
+    </Stack>
+  );
+}

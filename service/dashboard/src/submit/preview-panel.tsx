@@ -1,0 +1,110 @@
+import { List, Stack, Text } from "@mantine/core";
+import { Link } from "react-router";
+import type { Preview, PreviewTask } from "../api/types";
+import { type Columns, DataTable } from "../components/data-table";
+import { Empty } from "../components/empty";
+import { Panel } from "../components/panel";
+import { Tag } from "../components/tag";
+import { WorkloadName, workloadPath } from "../components/workload-name";
+import { formatTarget } from "../format/target";
+import { formatTensors } from "../format/tensor";
+import { formatCount, formatLatency, formatScaled, formatSpeedup, plural } from "../format/units";
+
+const columns: Columns<PreviewTask> = [
+  {
+    id: "name",
+    header: "Task",
+    cell: ({ row: { original: task } }) =>
+      task.best ? (
+        <WorkloadName name={task.name} hash={task.workload_hash} to={workloadPath(task.workload_hash)} />
+      ) : (
+        <>
+          {task.name}
+          <Text ff="monospace" fz="xs" c="var(--muted)" title={task.workload_hash}>
+            {task.workload_hash.slice(0, 12)}
+          </Text>
+        </>
+      ),
+  },
+  { id: "op", header: "Op", cell: ({ row }) => row.original.op },
+  { id: "args", header: "Arguments", cell: ({ row }) => formatTensors(row.original.args) },
+  {
+    id: "weight",
+    header: "Weight",
+    meta: { numeric: true },
+    cell: ({ row }) => <span title="How often the model calls it">{formatCount(row.original.weight)}</span>,
+  },
+  {
+    id: "flop",
+    header: "Work",
+    meta: { numeric: true },
+    cell: ({ row }) => formatScaled(row.original.flop, "FLOP"),
+  },
+  {
+    id: "best",
+    header: "Known best",
+    meta: { numeric: true },
+    cell: ({ row: { original: task } }) =>
+      task.best ? (
+        <Link to={`/records/${task.best.record_id}`} className="link">
+          {`${formatLatency(task.best.best_us)}, ${formatSpeedup(task.best.speedup)}`}
+        </Link>
+      ) : (
+        "–"
+      ),
+  },
+  {
+    id: "answered",
+    header: "What happens",
+    cell: ({ row }) =>
+      row.original.answered ? (
+        <Tag tone="good" hint="The database knows it well enough: no trial is spent on it.">
+          answered at once
+        </Tag>
+      ) : (
+        <Tag tone="active">searched</Tag>
+      ),
+  },
+];
+
+/** What would be tuned if this was sent. */
+export function PreviewPanel({ preview }: { preview: Preview }) {
+  const searched = preview.tasks.filter((task) => !task.answered).length;
+  return (
+    <Panel title="What will be tuned">
+      <Text size="sm" px="md" pb="sm">
+        {`${plural(preview.tasks.length, "task")}, ${formatCount(searched)} to be searched, on ${preview.device_model} (${formatTarget(preview.target)}).`}
+      </Text>
+      {preview.tasks.length === 0 ? (
+        <Empty>Nothing in this module can be tuned.</Empty>
+      ) : (
+        <DataTable
+          label="What will be tuned"
+          columns={columns}
+          rows={preview.tasks}
+          rowId={(task) => task.workload_hash}
+        />
+      )}
+      <Stack gap="xs" px="md" py="sm">
+        <Lines title="Left alone" lines={preview.left_alone} />
+        <Lines title="Notes" lines={preview.notes} />
+      </Stack>
+    </Panel>
+  );
+}
+
+function Lines({ title, lines }: { title: string; lines: string[] }) {
+  if (lines.length === 0) return null;
+  return (
+    <div>
+      <Text size="sm" c="var(--muted)">
+        {title}
+      </Text>
+      <List size="sm">
+        {lines.map((line) => (
+          <List.Item key={line}>{line}</List.Item>
+        ))}
+      </List>
+    </div>
+  );
+}

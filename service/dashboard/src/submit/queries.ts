@@ -1,0 +1,30 @@
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { api, unwrap } from "../api/client";
+import type { SubmitJob } from "../api/types";
+
+/** What a submission would become. Nothing is stored. */
+export function usePreview() {
+  return useMutation({
+    mutationFn: (body: SubmitJob) => unwrap(api.POST("/api/v1/jobs/preview", { body })),
+  });
+}
+
+interface Submission {
+  body: SubmitJob;
+  /** The same for every attempt to send the same thing, so that a repeated one makes no second job. */
+  key: string;
+}
+
+export function useSubmit() {
+  const queries = useQueryClient();
+  return useMutation({
+    mutationFn: ({ body, key }: Submission) =>
+      unwrap(api.POST("/api/v1/jobs", { body, params: { header: { "idempotency-key": key } } })),
+    onSuccess: () => queries.invalidateQueries({ queryKey: ["jobs"] }),
+  });
+}
+
+/** A fresh key. `crypto.randomUUID` would be shorter, but exists only where the page came over TLS or from this machine. */
+export function newKey(): string {
+  return Array.from(crypto.getRandomValues(new Uint32Array(4)), (part) => part.toString(36)).join("-");
+}

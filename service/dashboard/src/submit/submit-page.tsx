@@ -1,0 +1,112 @@
+import { Button, Grid, Group, Paper, Stack, Text } from "@mantine/core";
+import { type FormEvent, useState } from "react";
+import { useNavigate } from "react-router";
+import { useMay } from "../auth/queries";
+import { ErrorNotice } from "../components/error-notice";
+import { Notice } from "../components/notice";
+import { PageHead } from "../components/page-head";
+import { bodyOf, EMPTY_FORM, guessFormat, problemsOf, type SubmitForm } from "./form";
+import { ModuleInput } from "./module-input";
+import { Options } from "./options";
+import { PreviewPanel } from "./preview-panel";
+import { newKey, usePreview, useSubmit } from "./queries";
+
+/** A job is put together here, looked at, and only then sent. */
+export default function SubmitPage() {
+  const maySubmit = useMay("submit");
+  return (
+    <Stack gap="md">
+      <PageHead title="Submit a job">
+        A job is a module, a target and a budget. See what would be tuned before it is sent; a preview stores
+        nothing.
+      </PageHead>
+      {maySubmit ? (
+        <SubmitForms />
+      ) : (
+        <Notice tone="warn" title="Guests cannot submit">
+          This link lets you look at everything and change nothing. Ask the owner of the service for a token.
+        </Notice>
+      )}
+    </Stack>
+  );
+}
+
+function SubmitForms() {
+  const navigate = useNavigate();
+  const [form, setForm] = useState<SubmitForm>(EMPTY_FORM);
+  const [tried, setTried] = useState(false);
+  const [key, setKey] = useState(newKey);
+  const preview = usePreview();
+  const submit = useSubmit();
+  const problems = problemsOf(form);
+  const valid = Object.keys(problems).length === 0;
+
+  function change(changes: Partial<SubmitForm>) {
+    setForm((current) => ({ ...current, ...changes }));
+    // What was shown is not what would be sent any more.
+    preview.reset();
+    submit.reset();
+    setKey(newKey());
+  }
+
+  function look(event: FormEvent) {
+    event.preventDefault();
+    setTried(true);
+    if (valid) preview.mutate(bodyOf(form));
+  }
+
+  function send() {
+    submit.mutate({ body: bodyOf(form), key }, { onSuccess: (job) => navigate(`/jobs/${job.id}`) });
+  }
+
+  return (
+    <>
+      <Paper withBorder p="md" bg="var(--surface)">
+        <form onSubmit={look} noValidate>
+          <Grid gap="lg">
+            <Grid.Col span={{ base: 12, md: 8 }}>
+              <ModuleInput
+                code={form.code}
+                error={tried ? problems.code : undefined}
+                onChange={(code, fileName) =>
+                  change({
+                    code,
+                    format: guessFormat(code),
+                    name: form.name || (fileName ?? "").replace(/\.\w+$/, ""),
+                  })
+                }
+              />
+            </Grid.Col>
+            <Grid.Col span={{ base: 12, md: 4 }}>
+              <Options form={form} problems={problems} onChange={change} />
+            </Grid.Col>
+          </Grid>
+          <Group justify="flex-end" mt="md">
+            <Button type="submit" variant={preview.data ? "default" : "filled"} loading={preview.isPending}>
+              Preview
+            </Button>
+          </Group>
+        </form>
+      </Paper>
+      <div role="status">
+        {preview.isPending && (
+          <Text size="sm" c="var(--muted)">
+            Reading the module …
+          </Text>
+        )}
+      </div>
+      {preview.error && <ErrorNotice error={preview.error} />}
+      {preview.data && (
+        <>
+          <PreviewPanel preview={preview.data} />
+          {submit.error && <ErrorNotice error={submit.error} />}
+          <Group justify="flex-end">
+            <Button loading={submit.isPending} disabled={preview.data.tasks.length === 0} onClick={send}>
+              Submit job
+            </Button>
+          </Group>
+        </>
+      )}
+    </>
+  );
+}

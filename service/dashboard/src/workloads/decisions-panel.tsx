@@ -1,0 +1,104 @@
+import { Button, Group, Stack, Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { useMemo } from "react";
+import { useSearchParams } from "react-router";
+import type { Decisions } from "../api/types";
+import { lazyChart } from "../charts/lazy-chart";
+import { Empty } from "../components/empty";
+import { Panel } from "../components/panel";
+import { Ready } from "../components/ready";
+import { useFlag } from "../components/use-query-state";
+import { plural } from "../format/units";
+import { type Brush, brushedRows, parseBrush, tellingColumns, writeBrush } from "./brush";
+import { BrushBar } from "./brush-bar";
+import { ImportanceList } from "./importance-list";
+import { decisionsQuery } from "./queries";
+import { TrialTable } from "./trial-table";
+
+const ParallelChart = lazyChart("parallel", () => import("./parallel-chart"));
+
+const HEIGHT = 360;
+const AXES = 8;
+const MOST_AXES = 24;
+
+/** What the search decided and how fast that was. Brushing an axis filters the table; it stands in the address. */
+export function DecisionsPanel({ hash, deviceClass }: { hash: string; deviceClass: string }) {
+  const query = useQuery(decisionsQuery(hash, deviceClass));
+  return (
+    <Panel title="Decisions">
+      <Ready query={query}>
+        {(decisions) =>
+          decisions.rows.length === 0 || decisions.columns.length === 0 ? (
+            <Empty>No measured trial here made a choice: nothing but the baseline is known.</Empty>
+          ) : (
+            <Explorer decisions={decisions} />
+          )
+        }
+      </Ready>
+    </Panel>
+  );
+}
+
+function Explorer({ decisions }: { decisions: Decisions }) {
+  const [allAxes, setAllAxes] = useFlag("axes");
+  const [brush, setBrush] = useBrush();
+  const shown = useMemo(() => tellingColumns(decisions, allAxes ? MOST_AXES : AXES), [decisions, allAxes]);
+  const rows = useMemo(() => brushedRows(decisions, brush), [decisions, brush]);
+  const varying = useMemo(() => tellingColumns(decisions, decisions.columns.length).length, [decisions]);
+  return (
+    <Stack gap="md" pb="md">
+      <Stack gap="xs" px="md">
+        <Group justify="space-between" gap="xs">
+          <Text size="sm" c="var(--muted)" maw="48rem">
+            A line is a measured trial, the fastest in the strongest colour. Drag along an axis to keep the
+            trials that pass there.
+          </Text>
+          {varying > AXES && (
+            <Button
+              size="compact-xs"
+              variant="default"
+              aria-pressed={allAxes}
+              onClick={() => setAllAxes(!allAxes)}
+            >
+              {allAxes ? `The ${AXES} that matter most` : "More axes"}
+            </Button>
+          )}
+        </Group>
+        <div style={{ overflowX: "auto" }}>
+          <div style={{ minWidth: `${Math.max(36, shown.length * 5.5)}rem` }}>
+            <ParallelChart
+              decisions={decisions}
+              shown={shown}
+              brush={brush}
+              onBrush={setBrush}
+              height={HEIGHT}
+              summary={`Parallel coordinates of ${plural(decisions.rows.length, "trial")} over ${plural(shown.length, "choice")} and the latency; ${plural(rows.length, "trial")} within what is brushed.`}
+            />
+          </div>
+        </div>
+        <BrushBar decisions={decisions} brush={brush} onBrush={setBrush} />
+      </Stack>
+      <ImportanceList columns={decisions.columns} />
+      <TrialTable rows={rows} of={decisions.rows.length} />
+    </Stack>
+  );
+}
+
+function useBrush(): [Brush, (brush: Brush) => void] {
+  const [params, setParams] = useSearchParams();
+  const words = params.getAll("brush");
+  const key = words.join("\n");
+  const brush = useMemo(() => parseBrush(key === "" ? [] : key.split("\n")), [key]);
+  function setBrush(next: Brush) {
+    setParams(
+      (current) => {
+        const changed = new URLSearchParams(current);
+        changed.delete("brush");
+        for (const word of writeBrush(next)) changed.append("brush", word);
+        return changed;
+      },
+      { replace: true, preventScrollReset: true },
+    );
+  }
+  return [brush, setBrush];
+}
