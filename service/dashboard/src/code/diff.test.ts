@@ -33,6 +33,8 @@ it("says which words of a changed line are changed", () => {
     stretches.map(([a, b]) => text.slice(a, b));
   expect(cut("for i in T.serial(64):", row?.left?.changed)).toEqual(["serial"]);
   expect(cut("for i in T.parallel(64):", row?.right?.changed)).toEqual(["parallel"]);
+  const [deeper] = diffRows(["return x"], ["    return x"]);
+  expect(deeper?.right?.changed).toEqual([]);
 });
 
 it("leaves out what is the same on both sides, save what stands near a change", () => {

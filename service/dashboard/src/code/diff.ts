@@ -1,4 +1,5 @@
 import { diffArrays, diffWordsWithSpace } from "diff";
+import { pairLines } from "./pair-lines";
 
 /** A stretch of characters, [start, end), that one side has and the other has not. */
 export type Stretch = [start: number, end: number];
@@ -16,40 +17,68 @@ export interface DiffRow {
   right: Side | null;
 }
 
-/** Two texts, line by line side by side. Lines that differ but stand in the same place share a row. */
+/** Two texts, line by line side by side. A line that changed shares a row with what it became. */
 export function diffRows(left: readonly string[], right: readonly string[]): DiffRow[] {
   const rows: DiffRow[] = [];
   let [atLeft, atRight] = [0, 0];
-  let removed = 0;
-  for (const { value, added, removed: isRemoved } of [...diffArrays([...left], [...right]), END]) {
-    if (isRemoved) {
-      removed += value.length;
+  const changes = diffArrays([...left], [...right]);
+  for (let index = 0; index < changes.length; index++) {
+    const { value, added, removed } = changes[index] as (typeof changes)[number];
+    if (!added && !removed) {
+      for (const _ of value) rows.push({ kind: "same", left: side(atLeft++), right: side(atRight++) });
       continue;
     }
-    const paired = added ? Math.min(removed, value.length) : 0;
-    for (let index = 0; index < paired; index++) {
-      rows.push(changedRow(left[atLeft] as string, right[atRight] as string, atLeft++, atRight++));
+    const next = changes[index + 1];
+    const both = removed && next?.added;
+    if (both) index++;
+    const out = removed ? value.length : 0;
+    const into = both ? next.value.length : added ? value.length : 0;
+    rows.push(...hunkRows(left, right, atLeft, atRight, out, into));
+    atLeft += out;
+    atRight += into;
+  }
+  return rows;
+}
+
+/** Rows of a place where `out` lines of the left side, from `atLeft` on, gave way to `into` lines of the right. */
+function hunkRows(
+  left: readonly string[],
+  right: readonly string[],
+  atLeft: number,
+  atRight: number,
+  out: number,
+  into: number,
+): DiffRow[] {
+  const rows: DiffRow[] = [];
+  const pairs = pairLines(left.slice(atLeft, atLeft + out), right.slice(atRight, atRight + into));
+  let [l, r] = [0, 0];
+  for (const [nextL, nextR] of [...pairs, [out, into] as const]) {
+    // What found no partner shares rows as long as there is something on both sides: less to scroll.
+    while (l < nextL && r < nextR) {
+      rows.push({ kind: "changed", left: side(atLeft + l++), right: side(atRight + r++) });
     }
-    for (; removed > paired; removed--) {
-      rows.push({ kind: "removed", left: { line: atLeft++, changed: [] }, right: null });
-    }
-    removed = 0;
-    for (let index = paired; index < value.length; index++) {
-      const right = { line: atRight++, changed: [] };
-      if (added) rows.push({ kind: "added", left: null, right });
-      else rows.push({ kind: "same", left: { line: atLeft++, changed: [] }, right });
+    while (l < nextL) rows.push({ kind: "removed", left: side(atLeft + l++), right: null });
+    while (r < nextR) rows.push({ kind: "added", left: null, right: side(atRight + r++) });
+    if (l < out && r < into) {
+      rows.push(
+        changedRow(left[atLeft + l] as string, right[atRight + r] as string, atLeft + l, atRight + r),
+      );
+      l++;
+      r++;
     }
   }
   return rows;
 }
 
-/** Nothing, unchanged: what was removed last is still to be told. */
-const END = { value: [] as string[], added: false, removed: false };
+function side(line: number): Side {
+  return { line, changed: [] };
+}
 
+/** Words that changed are told; a line that only moved to another depth has none. */
 function changedRow(left: string, right: string, leftLine: number, rightLine: number): DiffRow {
   const sides: [Stretch[], Stretch[]] = [[], []];
-  let [atLeft, atRight] = [0, 0];
-  for (const { value, added, removed } of diffWordsWithSpace(left, right)) {
+  let [atLeft, atRight] = [indentOf(left), indentOf(right)];
+  for (const { value, added, removed } of diffWordsWithSpace(left.trimStart(), right.trimStart())) {
     if (removed) sides[0].push([atLeft, atLeft + value.length]);
     if (added) sides[1].push([atRight, atRight + value.length]);
     if (!added) atLeft += value.length;
@@ -60,6 +89,10 @@ function changedRow(left: string, right: string, leftLine: number, rightLine: nu
     left: { line: leftLine, changed: sides[0] },
     right: { line: rightLine, changed: sides[1] },
   };
+}
+
+function indentOf(line: string): number {
+  return line.length - line.trimStart().length;
 }
 
 /** Rows to be shown: those that differ with `context` unchanged ones around them; a number says how many are left out. */

@@ -9,10 +9,7 @@ export function Command({ label, text }: { label: string; text: string }) {
         {label}
         <CopyText text={text} what={`the ${label} lines`} />
       </figcaption>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard */}
-      <pre className={classes.text} tabIndex={0}>
-        {text}
-      </pre>
+      <pre className={classes.text}>{text}</pre>
     </figure>
   );
 }

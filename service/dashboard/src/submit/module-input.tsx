@@ -49,7 +49,7 @@ export function ModuleInput({ code, error, onChange }: ModuleInputProps) {
         description="TVMScript, or TVM's JSON. Paste it, or drop a .py or .json file here."
         placeholder={"@I.ir_module\nclass Module:\n    …"}
         autosize
-        minRows={14}
+        minRows={20}
         maxRows={28}
         spellCheck={false}
         styles={{ input: { fontFamily: "var(--mantine-font-family-monospace)", fontSize: "0.8125rem" } }}

@@ -1,11 +1,11 @@
 import {
   Checkbox,
+  Input,
   NativeSelect,
   NumberInput,
   SegmentedControl,
   SimpleGrid,
   Stack,
-  Text,
   TextInput,
 } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
@@ -32,12 +32,10 @@ export function Options({ form, problems, onChange }: OptionsProps) {
         value={form.name}
         onChange={(event) => onChange({ name: event.currentTarget.value })}
       />
-      <div>
-        <Text size="sm" fw={500} mb={4} id="format-label">
-          Format
-        </Text>
+      <Input.Wrapper label="Format" labelElement="div" labelProps={{ id: "format-label" }}>
         <SegmentedControl
           aria-labelledby="format-label"
+          fullWidth
           size="xs"
           value={form.format}
           onChange={(format) => onChange({ format })}
@@ -46,7 +44,7 @@ export function Options({ form, problems, onChange }: OptionsProps) {
             { value: "tvm-json", label: "TVM's JSON" },
           ]}
         />
-      </div>
+      </Input.Wrapper>
       <NativeSelect
         label="Target"
         description="What workers that are alive offer"

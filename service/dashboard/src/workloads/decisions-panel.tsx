@@ -1,4 +1,4 @@
-import { Button, Group, Stack, Text } from "@mantine/core";
+import { Button, Grid, Group, Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { useSearchParams } from "react-router";
@@ -49,7 +49,7 @@ function Explorer({ decisions }: { decisions: Decisions }) {
     <Stack gap="md" pb="md">
       <Stack gap="xs" px="md">
         <Group justify="space-between" gap="xs">
-          <Text size="sm" c="var(--muted)" maw="48rem">
+          <Text size="sm" c="var(--muted)" maw="56rem">
             A line is a measured trial, the fastest in the strongest colour. Drag along an axis to keep the
             trials that pass there.
           </Text>
@@ -78,8 +78,14 @@ function Explorer({ decisions }: { decisions: Decisions }) {
         </div>
         <BrushBar decisions={decisions} brush={brush} onBrush={setBrush} />
       </Stack>
-      <ImportanceList columns={decisions.columns} />
-      <TrialTable rows={rows} of={decisions.rows.length} />
+      <Grid gap="lg">
+        <Grid.Col span={{ base: 12, lg: 5 }}>
+          <ImportanceList columns={decisions.columns} />
+        </Grid.Col>
+        <Grid.Col span={{ base: 12, lg: 7 }}>
+          <TrialTable rows={rows} of={decisions.rows.length} />
+        </Grid.Col>
+      </Grid>
     </Stack>
   );
 }

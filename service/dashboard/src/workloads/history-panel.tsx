@@ -90,13 +90,15 @@ export function HistoryPanel({ hash }: { hash: string }) {
             <Empty>No schedule of this workload has been certified yet.</Empty>
           ) : (
             <>
-              <div style={{ padding: "0 1rem 1rem" }}>
-                <HistoryChart
-                  points={points}
-                  height={HEIGHT}
-                  summary={`${plural(points.length, "certificate")} over time, from ${formatLatency(points[0]?.best_us)} to ${formatLatency(points.at(-1)?.best_us)}.`}
-                />
-              </div>
+              {points.length > 1 && (
+                <div style={{ padding: "0 1rem 1rem" }}>
+                  <HistoryChart
+                    points={points}
+                    height={HEIGHT}
+                    summary={`${plural(points.length, "certificate")} over time, from ${formatLatency(points[0]?.best_us)} to ${formatLatency(points.at(-1)?.best_us)}.`}
+                  />
+                </div>
+              )}
               <DataTable
                 label="History of bests"
                 columns={columns}

@@ -69,7 +69,8 @@ function chartOption({ columns, rows }: Decisions, shown: number[], ink: Ink) {
     nameGap: 12,
     axisLine: { lineStyle: { color: ink.faint } },
     axisTick: { lineStyle: { color: ink.faint } },
-    axisLabel: { color: ink.text, fontSize: 11 },
+    // Lines run behind the labels.
+    axisLabel: { color: ink.text, fontSize: 11, backgroundColor: ink.surface, padding: [1, 3] },
     areaSelectStyle: { width: 18, color: ink.best, opacity: 0.25, borderColor: ink.best },
     realtime: false,
   };
@@ -92,6 +93,7 @@ function chartOption({ columns, rows }: Decisions, shown: number[], ink: Ink) {
     max: Math.max(...rows.map(({ median_us }) => median_us)) * 1.05,
     // Fast is good, and good is up.
     inverse: true,
+    nameLocation: "start",
     axisLabel: { ...look.axisLabel, formatter: formatLatencyTick },
   };
   const step = Math.max(1, Math.ceil(rows.length / ink.ramp.length));

@@ -122,7 +122,7 @@ function chartOption(rounds: PredictionRound[], chosen: number | null, ink: Ink)
           lineStyle: { color: ink.text, type: "dashed" },
           label: {
             formatter: "no better than chance",
-            position: "insideStartTop",
+            position: "insideEndBottom",
             color: ink.text,
             fontSize: 11,
           },

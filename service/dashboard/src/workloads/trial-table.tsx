@@ -6,7 +6,7 @@ import { type Columns, DataTable } from "../components/data-table";
 import { CertifiedTag } from "../components/tags";
 import { formatLatency, plural } from "../format/units";
 
-const MOST = 20;
+const MOST = 10;
 
 interface TrialTableProps {
   /** The fastest first. */

@@ -39,7 +39,7 @@ function WorkloadView({ workload }: { workload: WorkloadDetail }) {
       <PageHead
         title={workload.name}
         up={{ to: "/bests", label: "Best schedules" }}
-        tags={<Tag tone="neutral">{workload.op}</Tag>}
+        tags={workload.op && <Tag tone="neutral">{workload.op}</Tag>}
         actions={
           classes.length > 1 && (
             <NativeSelect
