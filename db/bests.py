@@ -27,6 +27,7 @@ def renew_best(session: Session, workload_hash: str, device_class_id: str) -> No
         "certificate_id": fastest.id,
         "name": workload.name,
         "op": workload.op,
+        "text": f"{workload.name} {workload.op}".strip().lower(),
         "baseline_median": fastest.baseline_median,
         "best_median": fastest.best_median,
         "speedup": fastest.baseline_median / fastest.best_median,
@@ -41,13 +42,11 @@ def renew_best(session: Session, workload_hash: str, device_class_id: str) -> No
 
 def renew_workload(session: Session, workload_hash: str) -> None:
     """Follow a workload whose name or operation may have changed."""
-    of_workload = select(Workload).where(Workload.hash == workload_hash).subquery()
-    session.execute(
-        update(Best)
-        .where(Best.workload_hash == workload_hash)
-        .values(name=select(of_workload.c.name).scalar_subquery(), op=select(of_workload.c.op).scalar_subquery())
+    classes = session.scalars(
+        select(Best.device_class_id).where(Best.workload_hash == workload_hash).order_by(Best.device_class_id)
     )
-    _renew_shares(session, Best.workload_hash == workload_hash)
+    for device_class_id in classes.all():
+        renew_best(session, workload_hash, device_class_id)
 
 
 def renew_peaks(session: Session, device_class_id: str) -> None:

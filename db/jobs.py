@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, or_, select, update
+from sqlalchemy import ColumnElement, and_, case, func, or_, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session, undefer
 
@@ -17,7 +17,7 @@ from db.engine import Sessions
 from db.errors import IdempotencyConflict, NotFound
 from db.events import job_event, task_event
 from db.leases import lock_job, own_job
-from db.models import Job, Task
+from db.models import Certificate, Job, Task
 from db.paging import Keyset, Page
 from db.views import FINISHED, ClaimedJob, FinalState, JobInputs, JobState, JobView, LeaseView, NewJob, space_hash
 from db.workloads import put_workloads
@@ -244,7 +244,22 @@ class Jobs:
             task.error = error
             task.finished_at = now
             task_event(session, self._sessions, task)
+        job.saved_secs, job.search_saved_secs = _saved(session, job) if state == "succeeded" else (0.0, 0.0)
         job_event(session, self._sessions, job)
+
+
+def _saved(session: Session, job: Job) -> tuple[float, float]:
+    """What one run of the tuned model saves, and what the job was spared of searching; in seconds."""
+    gain = Task.weight * (Certificate.baseline_median - Certificate.best_median)
+    spared = case((Task.answered_from.in_(("database", "joined")), Certificate.search_secs), else_=0.0)
+    summed = (
+        select(func.coalesce(func.sum(gain), 0.0), func.coalesce(func.sum(spared), 0.0))
+        .select_from(Task)
+        .join(Certificate, Task.certificate_id == Certificate.id)
+        .where(Task.job_id == job.id)
+    )
+    saved, search_saved = session.execute(summed).one()
+    return saved, search_saved
 
 
 def _unfinished_tasks(session: Session, job_id: str) -> Sequence[Task]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from typing import TypeVarTuple
 
-from sqlalchemy import ColumnElement, Select, UnaryExpression, func, or_, select
+from sqlalchemy import ColumnElement, Select, UnaryExpression, func, null, or_, select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from db.engine import Sessions
@@ -12,7 +14,10 @@ from db.models import Best, Certificate, DeviceClass, Job, Target, Task, Trial, 
 from db.views import LeaderboardFilters, LeaderboardQuery, LeaderboardRow
 from tuner.types import TensorInfo
 
+Columns = TypeVarTuple("Columns")
+
 _CHUNK = 5000
+_HEXADECIMAL = re.compile("[0-9a-f]+")
 _SORTED_BY: dict[str, InstrumentedAttribute[object]] = {
     "name": Best.name,
     "op": Best.op,
@@ -24,23 +29,31 @@ _SORTED_BY: dict[str, InstrumentedAttribute[object]] = {
 }
 
 
-def _filters(query: LeaderboardQuery) -> list[ColumnElement[bool]]:
-    found: list[ColumnElement[bool]] = []
+def _filtered(statement: Select[*Columns], query: LeaderboardQuery) -> Select[*Columns]:
+    """A statement on bests, of those that the query asks for."""
     if query.text:
-        name, op = Best.name.icontains(query.text, autoescape=True), Best.op.icontains(query.text, autoescape=True)
-        found.append(or_(name, op, Best.workload_hash.startswith(query.text.lower(), autoescape=True)))
+        text = query.text.lower()
+        matches: ColumnElement[bool] = Best.text.contains(text, autoescape=True)
+        if _HEXADECIMAL.fullmatch(text):
+            matches = or_(matches, Best.workload_hash.startswith(text))
+        statement = statement.where(matches)
     if query.device_class_id is not None:
-        found.append(Best.device_class_id == query.device_class_id)
+        statement = statement.where(Best.device_class_id == query.device_class_id)
     if query.target_kind is not None:
         of_kind = select(DeviceClass.id).join(Target).where(Target.kind == query.target_kind)
-        found.append(Best.device_class_id.in_(of_kind))
+        statement = statement.where(Best.device_class_id.in_(of_kind))
     if query.op is not None:
-        found.append(Best.op == query.op)
-    return found
+        statement = statement.where(Best.op == query.op)
+    return statement
 
 
 def _order(query: LeaderboardQuery) -> list[UnaryExpression[object]]:
-    column, ties = _SORTED_BY[query.sort], (Best.workload_hash, Best.device_class_id)
+    column: ColumnElement[object] | InstrumentedAttribute[object] = _SORTED_BY[query.sort]
+    if query.text:
+        # Not the column itself: its index would lead SQLite, which does not guess how few rows hold the text, through
+        # all of them in their order, one by one.
+        column = func.coalesce(column, null())
+    ties = Best.workload_hash, Best.device_class_id
     directed = [key.desc() if query.descending else key.asc() for key in (column, *ties)]
     if query.sort == "peak":
         directed[0] = directed[0].nulls_last()
@@ -49,7 +62,7 @@ def _order(query: LeaderboardQuery) -> list[UnaryExpression[object]]:
 
 def _keys(query: LeaderboardQuery, offset: int, limit: int) -> Select[str, str]:
     """Found by an index alone; what the rows say beside is fetched for this page only."""
-    keys = select(Best.workload_hash, Best.device_class_id).where(*_filters(query)).order_by(*_order(query))
+    keys = _filtered(select(Best.workload_hash, Best.device_class_id), query).order_by(*_order(query))
     return keys.offset(offset).limit(limit)
 
 
@@ -108,7 +121,7 @@ class Leaderboard:
     def page(self, query: LeaderboardQuery, offset: int = 0, limit: int = 50) -> tuple[list[LeaderboardRow], int]:
         """At most `limit` rows from `offset` on, and how many there are in all."""
         with self._sessions.read() as session:
-            total = session.scalar(select(func.count()).select_from(Best).where(*_filters(query))) or 0
+            total = session.scalar(_filtered(select(func.count()).select_from(Best), query)) or 0
             return (_rows(session, query, offset, limit) if offset < total else []), total
 
     def all(self, query: LeaderboardQuery) -> Iterator[LeaderboardRow]:
@@ -131,5 +144,6 @@ class Leaderboard:
         )
         with self._sessions.read() as session:
             return LeaderboardFilters(
-                tuple(session.execute(ops).tuples().all()), tuple(session.execute(classes).tuples().all())
+                tuple((op, bests) for op, bests in session.execute(ops)),
+                tuple((id, model, target, bests) for id, model, target, bests in session.execute(classes)),
             )

@@ -157,6 +157,10 @@ class Job(Base):
     lease_expires_at: Mapped[datetime | None]
     attempts: Mapped[int]
     elapsed_s: Mapped[float]
+    saved_secs: Mapped[float] = mapped_column(server_default="0")
+    """Once it has succeeded: by how much one run of the model is faster than with the baselines."""
+    search_saved_secs: Mapped[float] = mapped_column(server_default="0")
+    """Once it has succeeded: searching that it was spared by answers from the database and other jobs' searches."""
 
     __table_args__ = (
         CheckConstraint("state IN ('queued', 'running', 'succeeded', 'failed', 'cancelled')", name="state"),
@@ -307,6 +311,8 @@ class Best(Base):
     certificate_id: Mapped[str] = mapped_column(ForeignKey("certificates.id"))
     name: Mapped[str]
     op: Mapped[str]
+    text: Mapped[str]
+    """What a search looks through: name and op in lower case."""
     baseline_median: Mapped[float]
     best_median: Mapped[float]
     speedup: Mapped[float]
@@ -316,7 +322,7 @@ class Best(Base):
 
     __table_args__ = tuple(
         Index(None, column, "workload_hash", "device_class_id")
-        for column in ("name", "op", "baseline_median", "best_median", "speedup", "peak_share", "created_at")
+        for column in ("name", "op", "text", "baseline_median", "best_median", "speedup", "peak_share", "created_at")
     )
 
 

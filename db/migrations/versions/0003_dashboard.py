@@ -11,7 +11,7 @@ down_revision = "0002"
 branch_labels = None
 depends_on = None
 
-_SORTED_BY = ("name", "op", "baseline_median", "best_median", "speedup", "peak_share", "created_at")
+_INDEXED = ("name", "op", "text", "baseline_median", "best_median", "speedup", "peak_share", "created_at")
 _FASTEST = """
     SELECT id, workload_hash, device_class_id, name, baseline_median, best_median, best_run_secs, created_at FROM (
         SELECT c.*, w.name, row_number() OVER (
@@ -19,6 +19,13 @@ _FASTEST = """
         ) AS place
         FROM certificates c JOIN workloads w ON w.hash = c.workload_hash
     ) ranked WHERE place = 1
+"""
+
+_SAVED = """
+    UPDATE jobs SET saved_secs = coalesce((
+        SELECT sum(t.weight * (c.baseline_median - c.best_median))
+        FROM tasks t JOIN certificates c ON c.id = t.certificate_id WHERE t.job_id = jobs.id
+    ), 0) WHERE state = 'succeeded'
 """
 
 
@@ -45,7 +52,11 @@ def _columns() -> dict[str, list[sa.Column[Any]]]:
             sa.Column("quarantine_reason", sa.Text(), nullable=True),
             sa.Column("readmitted_at", sa.DateTime(timezone=True), nullable=True),
         ],
-        "jobs": [sa.Column("shapes", sa.JSON(none_as_null=True), nullable=True)],
+        "jobs": [
+            sa.Column("shapes", sa.JSON(none_as_null=True), nullable=True),
+            sa.Column("saved_secs", sa.Double(), nullable=False, server_default="0"),
+            sa.Column("search_saved_secs", sa.Double(), nullable=False, server_default="0"),
+        ],
         "trials": [sa.Column("spans", sa.JSON(none_as_null=True), nullable=True)],
         "certificates": [sa.Column("search_secs", sa.Double(), nullable=False, server_default="0")],
     }
@@ -75,6 +86,7 @@ def upgrade() -> None:
         sa.Column("certificate_id", sa.Text(), nullable=False),
         sa.Column("name", sa.Text(), nullable=False),
         sa.Column("op", sa.Text(), nullable=False),
+        sa.Column("text", sa.Text(), nullable=False),
         sa.Column("baseline_median", sa.Double(), nullable=False),
         sa.Column("best_median", sa.Double(), nullable=False),
         sa.Column("speedup", sa.Double(), nullable=False),
@@ -87,7 +99,8 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["certificate_id"], ["certificates.id"], name="fk_bests_certificate_id"),
     )
     _fill(bests)
-    for key in _SORTED_BY:
+    op.execute(_SAVED)
+    for key in _INDEXED:
         op.create_index(
             f"ix_bests_{key}_workload_hash_device_class_id", "bests", [key, "workload_hash", "device_class_id"]
         )
@@ -112,6 +125,7 @@ def _fill(bests: sa.Table) -> None:
             "certificate_id": row.id,
             "name": row.name,
             "op": "",
+            "text": row.name.lower(),
             "baseline_median": row.baseline_median,
             "best_median": row.best_median,
             "speedup": row.baseline_median / row.best_median,

@@ -1,0 +1,228 @@
+"""The leaderboard, the overview's totals, and the history of a workload."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from db import NotFound
+from db.views import LeaderboardQuery, Peaks
+from tuner.types import Measured, Operation
+
+
+def names(world, **query):
+    rows, total = world.db.leaderboard.page(LeaderboardQuery(**query))
+    assert total == len(rows)
+    return [row.workload_hash for row in rows]
+
+
+def with_operation(world, hash, op, flop, dtype="float32"):
+    world.db.workloads.put([replace(world.workload(hash), operation=Operation(op, dtype, flop))], "0.27")
+
+
+@pytest.fixture
+def three(world):
+    """Workloads a (x2), b (x10) and c (baseline wins) on one device class."""
+    with_operation(world, "a", "matmul", 4.0)
+    with_operation(world, "b", "conv2d", 3.0)
+    with_operation(world, "c", "softmax", None)
+    world.measured(0.5, hash="a")
+    world.measured(0.1, hash="b", name="other job")
+    world.measured(hash="c")
+    return world
+
+
+def test_a_row_says_all_of_a_best(three):
+    (row,), total = three.db.leaderboard.page(LeaderboardQuery(text="name_b"))
+    assert total == 1
+    assert (row.name, row.op, row.baseline_median, row.best_median, row.speedup) == ("name_b", "conv2d", 1.0, 0.1, 10)
+    assert (row.device_class_id, row.device_model) == (three.device_class.id, "cpu-1")
+    assert (row.job_name, row.is_baseline, row.spread, row.peak_share) == ("other job", False, 0.0, None)
+    record = three.db.records.get(row.trial_id)
+    assert record.record.job_id == row.job_id
+    assert record.certificate.id == row.certificate_id
+    assert row.created_at == record.certificate.created_at
+    (baseline,), _ = three.db.leaderboard.page(LeaderboardQuery(op="softmax"))
+    assert baseline.is_baseline
+
+
+@pytest.mark.parametrize(
+    ("sort", "ascending"),
+    [("name", "abc"), ("op", "bac"), ("baseline", "abc"), ("best", "bac"), ("speedup", "cab"), ("created", "abc")],
+)
+def test_every_column_sorts_both_ways(three, sort, ascending):
+    assert names(three, sort=sort, descending=False) == list(ascending)
+    assert names(three, sort=sort, descending=True) == list(reversed(ascending))
+
+
+def test_what_has_no_share_of_the_peak_comes_last(three):
+    three.db.devices.put_peaks(three.device_class, Peaks("float32", 100.0, 10.0, three.clock()))
+    assert names(three, sort="peak", descending=True) == ["b", "a", "c"]
+    assert names(three, sort="peak", descending=False) == ["a", "b", "c"]
+    rows, _ = three.db.leaderboard.page(LeaderboardQuery(sort="name", descending=False))
+    assert [row.peak_share for row in rows] == [pytest.approx(0.08), pytest.approx(0.3), None]
+
+
+def test_pages_by_offset(three):
+    query = LeaderboardQuery(sort="name", descending=False)
+    pages = [three.db.leaderboard.page(query, offset, 2) for offset in (0, 2, 4)]
+    assert [([row.workload_hash for row in rows], total) for rows, total in pages] == [
+        (["a", "b"], 3),
+        (["c"], 3),
+        ([], 3),
+    ]
+    assert [row.workload_hash for row in three.db.leaderboard.all(query)] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [("NAME_", "abc"), ("atm", "a"), ("b", "b"), ("B", "b"), ("%", ""), ("_", "abc"), ("name_c", "c"), ("\\", "")],
+)
+def test_search_takes_parts_of_names_and_beginnings_of_hashes(three, text, found):
+    assert names(three, text=text, sort="name", descending=False) == list(found)
+
+
+def test_filters_narrow(three):
+    cuda = replace(three.device_class, target_json='{"kind":"cuda"}', model="gpu")
+    three.measured(0.2, hash="a", device_class=cuda)
+    assert names(three, target_kind="cuda") == ["a"]
+    assert sorted(names(three, target_kind="llvm")) == ["a", "b", "c"]
+    assert names(three, device_class_id=cuda.id) == ["a"]
+    assert names(three, op="conv2d", device_class_id=cuda.id) == []
+    filters = three.db.leaderboard.filters()
+    assert filters.ops == (("matmul", 2), ("conv2d", 1), ("softmax", 1))
+    assert [(id, bests) for id, _, _, bests in filters.device_classes] == [(three.device_class.id, 3), (cuda.id, 1)]
+
+
+def test_the_fastest_certificate_stays_best(world):
+    world.measured(0.2, hash="a")
+    first, _ = world.db.leaderboard.page(LeaderboardQuery())
+    world.measured(0.4, hash="a", budget=128)
+    assert world.db.leaderboard.page(LeaderboardQuery())[0] == first
+    world.measured(0.1, hash="a", budget=256)
+    (row,), _ = world.db.leaderboard.page(LeaderboardQuery())
+    assert row.best_median == 0.1
+
+
+def test_a_renewed_workload_is_followed(world):
+    world.measured(0.5, hash="a")
+    world.db.devices.put_peaks(world.device_class, Peaks("float32", 8.0, 1.0, world.clock()))
+    (row,), _ = world.db.leaderboard.page(LeaderboardQuery())
+    assert (row.op, row.peak_share) == ("", None)
+    with_operation(world, "a", "matmul", 2.0)
+    (row,), _ = world.db.leaderboard.page(LeaderboardQuery())
+    assert (row.op, row.peak_share) == ("matmul", pytest.approx(0.5))
+
+
+def test_peaks_hold_for_the_type_they_were_measured_in(world):
+    with_operation(world, "a", "matmul", 2.0, dtype="int32")
+    world.measured(0.5, hash="a")
+    world.db.devices.put_peaks(world.device_class, Peaks("float32", 8.0, 1.0, world.clock()))
+    (row,), _ = world.db.leaderboard.page(LeaderboardQuery())
+    assert row.peak_share is None
+
+
+def test_peaks_are_of_the_machine_whatever_the_target(world):
+    own = replace(world.device_class, target_json='{"kind":"llvm","opt-level":3}')
+    later = replace(world.device_class, target_json='{"kind":"llvm","opt-level":1}')
+    elsewhere = replace(world.device_class, model="cpu-2")
+    for device_class in (world.device_class, own, elsewhere):
+        world.db.devices.put(device_class)
+    peaks = Peaks("float32", 100.0, 10.0, world.clock())
+    world.db.devices.put_peaks(world.device_class, peaks)
+    world.db.devices.put(later)
+    assert [world.db.devices.peaks(each.id) for each in (world.device_class, own, later, elsewhere)] == [
+        peaks,
+        peaks,
+        peaks,
+        None,
+    ]
+    world.db.devices.put_peaks(own, replace(peaks, flops=50.0))
+    assert world.db.devices.peaks(own.id) == peaks
+    with pytest.raises(NotFound):
+        world.db.devices.peaks("nothing")
+
+
+def test_device_classes_with_their_bests_and_workers(three):
+    three.db.workers.register("w", host="h", device="cpu", device_class=three.device_class, builders=1)
+    (view,) = three.db.devices.overview(30)
+    assert (view.device_class, view.bests, view.workers, view.peaks) == (three.device_class, 3, 1, None)
+    three.clock.forward(60)
+    assert [view.workers for view in three.db.devices.overview(30)] == [0]
+
+
+def test_totals(world):
+    assert world.db.totals(60).saved_secs == 0.0
+    claimed, task = world.started("a")
+    (trial,) = world.propose(claimed, task, "[0]")
+    world.clock.forward(10)
+    world.db.trials.finish(trial.id, claimed.lease_token, Measured((0.25,), "w"))
+    stored = world.db.certificates.store(task.id, claimed.lease_token, world.certificate(trial, 0.25), 64)
+    world.db.tasks.answer(task.id, claimed.lease_token, stored.id, "search")
+    world.db.jobs.finish(claimed.job.id, claimed.lease_token, "succeeded")
+    # The second job is answered by the first one's search, which took ten seconds.
+    second = world.job("a")
+    again = world.claim()
+    world.db.tasks.answer(world.task(second.id).id, again.lease_token, stored.id, "database")
+    world.db.jobs.finish(second.id, again.lease_token, "succeeded")
+    assert world.db.totals(60).search_saved_secs == pytest.approx(10.0)
+    world.job("b")
+    totals = world.db.totals(60)
+    assert totals.jobs == {"succeeded": 2, "queued": 1}
+    assert (totals.workloads, totals.bests, totals.trials, totals.trials_since) == (2, 1, 1, 1)
+    # Two models, each with two calls that save 0.75 s.
+    assert totals.saved_secs == pytest.approx(2 * 2 * 0.75)
+    world.clock.forward(120)
+    assert world.db.totals(60).trials_since == 0
+
+
+def test_jobs_by_state_and_their_leases(world):
+    world.measured(0.5, hash="a")
+    claimed, _ = world.started("b")
+    world.job("c")
+    assert [job.id for job in world.db.jobs.page(states=["running"]).items] == [claimed.job.id]
+    assert len(world.db.jobs.page(states=["queued", "succeeded"]).items) == 2
+    (lease,) = world.db.jobs.leases()
+    assert (lease.job_id, lease.owner, lease.attempts) == (claimed.job.id, "controller", 1)
+    assert (lease.expires_at - world.clock()).total_seconds() == 30
+
+
+def test_history_of_a_workload(world):
+    world.measured(0.5, hash="a", name="first")
+    other = replace(world.device_class, model="cpu-2")
+    world.measured(0.25, hash="a", device_class=other)
+    world.measured(hash="a", budget=128, name="third")
+    page = world.db.insight.history("a")
+    assert [(entry.job_name, entry.is_best, entry.is_baseline) for entry in page.items] == [
+        ("first", True, False),
+        ("job", True, False),
+        ("third", False, True),
+    ]
+    assert [entry.device_model for entry in page.items] == ["cpu-1", "cpu-2", "cpu-1"]
+    assert len(world.db.insight.history("a", other.id).items) == 1
+    assert world.db.insight.history("nothing").items == ()
+
+
+def test_fastest_traces_and_predictions(world):
+    trials, _ = world.measured(0.5, 0.25, 0.75, hash="a")
+    assert world.db.insight.device_class("a") == world.device_class.id
+    assert world.db.insight.device_class("nothing") is None
+    fastest = world.db.insight.fastest("a", world.device_class.id, 2)
+    assert [(each.trial_id, each.median, each.certified) for each in fastest] == [
+        (trials[2].id, 0.25, True),
+        (trials[1].id, 0.5, False),
+    ]
+    claimed, task = world.started("a", force=True)
+    rounds = []
+    for number in range(2):
+        proposed = world.propose(claimed, task, f"[1{number}]", f"[2{number}]")
+        for trial in proposed:
+            world.db.trials.finish(trial.id, claimed.lease_token, Measured((1.0,), "w"))
+        rounds.append(proposed)
+        world.clock.forward(1)
+    found = world.db.insight.predictions("a", world.device_class.id, 100)
+    assert [each.trial_id for each in found] == [trial.id for proposed in rounds for trial in proposed]
+    assert len({each.created_at for each in found}) == 2
+    newest = world.db.insight.predictions("a", world.device_class.id, 2)
+    assert [each.trial_id for each in newest] == [trial.id for trial in rounds[1]]
