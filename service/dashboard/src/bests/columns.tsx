@@ -31,7 +31,7 @@ export const columns: Columns<LeaderboardRow> = [
     id: "name",
     accessorKey: "name",
     header: "Workload",
-    meta: { width: "minmax(10rem, 1.6fr)" },
+    meta: { width: "minmax(12rem, 2fr)" },
     cell: ({ row: { original: best } }) => (
       <WorkloadName
         name={best.name}
@@ -44,14 +44,14 @@ export const columns: Columns<LeaderboardRow> = [
     id: "op",
     accessorKey: "op",
     header: "Op",
-    meta: { width: "minmax(5rem, 0.7fr)" },
-    cell: ({ row }) => row.original.op,
+    meta: { width: "minmax(7.5rem, 0.8fr)" },
+    cell: ({ row }) => <span title={row.original.op}>{row.original.op}</span>,
   },
   {
     id: "shapes",
     header: "Shapes",
     enableSorting: false,
-    meta: { width: "minmax(9rem, 1.4fr)" },
+    meta: { width: "minmax(9rem, 1.3fr)" },
     cell: ({ row }) => {
       const text = formatTensors(row.original.args);
       const cut = text.lastIndexOf(" ");
@@ -71,14 +71,14 @@ export const columns: Columns<LeaderboardRow> = [
     id: "baseline",
     accessorKey: "baseline_us",
     header: "Baseline",
-    meta: { numeric: true, width: "5.75rem" },
+    meta: { numeric: true, width: "5.25rem" },
     cell: ({ row }) => formatLatency(row.original.baseline_us),
   },
   {
     id: "best",
     accessorKey: "best_us",
     header: "Best",
-    meta: { numeric: true, width: "6rem" },
+    meta: { numeric: true, width: "5.5rem" },
     cell: ({ row: { original: best } }) => (
       <>
         <Link to={`/records/${best.record_id}`} className="link">
@@ -99,7 +99,7 @@ export const columns: Columns<LeaderboardRow> = [
     accessorKey: "speedup",
     sortDescFirst: true,
     header: "Speedup",
-    meta: { numeric: true, width: "6rem" },
+    meta: { numeric: true, width: "5.5rem" },
     cell: ({ row: { original: best } }) =>
       best.is_baseline ? (
         <Tag
@@ -117,30 +117,30 @@ export const columns: Columns<LeaderboardRow> = [
     accessorKey: "peak_share",
     sortDescFirst: true,
     header: "Of peak",
-    meta: { numeric: true, width: "8rem" },
+    meta: { numeric: true, width: "6.75rem" },
     cell: ({ row }) => <ShareBar share={row.original.peak_share} />,
-  },
-  {
-    id: "certificate",
-    header: "Certificate",
-    enableSorting: false,
-    meta: { width: "6.75rem" },
-    // Only certified schedules are bests.
-    cell: () => <CertifiedTag certified />,
   },
   {
     id: "created",
     accessorKey: "created_at",
     sortDescFirst: true,
-    header: "Found",
-    meta: { numeric: true, width: "7.5rem" },
-    cell: ({ row }) => <RelativeTime time={row.original.created_at} />,
+    header: "Certified",
+    meta: { width: "7.5rem" },
+    // Only certified schedules are bests.
+    cell: ({ row }) => (
+      <>
+        <CertifiedTag certified />
+        <Text fz="xs" c="var(--muted)">
+          <RelativeTime time={row.original.created_at} />
+        </Text>
+      </>
+    ),
   },
   {
     id: "job",
     header: "Job",
     enableSorting: false,
-    meta: { width: "minmax(7rem, 1fr)" },
+    meta: { width: "minmax(6rem, 0.8fr)" },
     cell: ({ row: { original: best } }) =>
       best.job_id === null ? (
         <span className="muted">imported</span>

@@ -26,7 +26,7 @@ export function PageHead({ title, documentTitle = title, up, tags, actions, chil
         </Link>
       )}
       <Group justify="space-between" align="flex-start" gap="sm">
-        <Group gap="sm" style={{ flex: "1 1 16rem", minWidth: 0 }}>
+        <Group gap="sm" style={{ flex: "1 1 11rem", minWidth: 0 }}>
           <Title order={1} style={{ overflowWrap: "anywhere" }}>
             {title}
           </Title>

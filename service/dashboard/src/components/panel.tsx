@@ -12,12 +12,18 @@ interface PanelProps {
 export function Panel({ title, children, aside }: PanelProps) {
   const id = useId();
   return (
-    <Paper component="section" withBorder bg="var(--surface)" aria-labelledby={id} style={{ minWidth: 0 }}>
+    <Paper
+      component="section"
+      withBorder
+      bg="var(--surface)"
+      aria-labelledby={id}
+      style={{ minWidth: 0, height: "100%" }}
+    >
       <Group justify="space-between" gap="sm" px="md" pt="md" pb="xs">
         <Title order={2} id={id}>
           {title}
         </Title>
-        {aside}
+        {aside && <div style={{ fontSize: "0.875rem" }}>{aside}</div>}
       </Group>
       {children}
     </Paper>

@@ -6,7 +6,7 @@ import { ARIA_SORT, type Columns, features, SortButton } from "./data-table";
 import classes from "./virtual-table.module.css";
 
 const ROW_PX = 52;
-const CARD_PX = 236;
+const CARD_PX = 268;
 const OVERSCAN = 12;
 
 export interface VirtualTableProps<Row extends RowData> {

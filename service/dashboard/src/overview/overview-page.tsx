@@ -1,4 +1,4 @@
-import { Button, Paper, SimpleGrid, Stack } from "@mantine/core";
+import { Button, Grid, Paper, Stack } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "react-router";
 import type { Overview } from "../api/types";
@@ -49,10 +49,14 @@ function Everything({ overview }: { overview: Overview }) {
   return (
     <>
       <Figures overview={overview} />
-      <SimpleGrid cols={{ base: 1, lg: 2 }} spacing="md">
-        <RecentJobs />
-        <FleetSummary />
-      </SimpleGrid>
+      <Grid gap="md" align="stretch">
+        <Grid.Col span={{ base: 12, lg: 8 }}>
+          <RecentJobs />
+        </Grid.Col>
+        <Grid.Col span={{ base: 12, lg: 4 }}>
+          <FleetSummary />
+        </Grid.Col>
+      </Grid>
       <Panel
         title="Recent bests"
         aside={

@@ -3,6 +3,7 @@ import { columns } from "../bests/columns";
 import { DataTable } from "../components/data-table";
 import { Empty } from "../components/empty";
 
+const MOST = 6;
 const SHOWN = new Set(["name", "op", "device", "baseline", "best", "speedup", "peak", "created"]);
 const shown = columns.filter(({ id }) => id !== undefined && SHOWN.has(id));
 
@@ -13,7 +14,7 @@ export function RecentBests({ rows }: { rows: LeaderboardRow[] }) {
     <DataTable
       label="Recent bests"
       columns={shown}
-      rows={rows}
+      rows={rows.slice(0, MOST)}
       rowId={(row) => `${row.workload_hash} ${row.device_class}`}
     />
   );
