@@ -9,7 +9,6 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from db.models import Best, Job, Trial, Workload
-from db.views import Totals
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +17,20 @@ class Counts:
 
     jobs: dict[str, int]
     trials: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """How much there is; ``saved_secs`` is what one run of every tuned model saves, ``search_saved_secs`` what
+    answers from the database and joined searches saved."""
+
+    jobs: dict[str, int]
+    workloads: int
+    bests: int
+    trials: int
+    trials_since: int
+    saved_secs: float
+    search_saved_secs: float
 
 
 def count(session: Session) -> Counts:

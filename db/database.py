@@ -9,7 +9,7 @@ from sqlalchemy import text
 from db.certificates import Certificates
 from db.columns import Clock, utc_now
 from db.cost_models import CostModels
-from db.counts import Counts, count, totals
+from db.counts import Counts, Totals, count, totals
 from db.devices import Devices
 from db.engine import Sessions, create_engine
 from db.events import Events
@@ -19,7 +19,6 @@ from db.leaderboard import Leaderboard
 from db.records import Records
 from db.tasks import Tasks
 from db.trials import Trials
-from db.views import Totals
 from db.workers import Workers
 from db.workloads import Workloads
 

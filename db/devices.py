@@ -19,6 +19,9 @@ from db.upsert import insert_new
 from db.views import DeviceClassView, Peaks
 from tuner.types import DeviceClass
 
+_BETTER = 1.01
+"""Peaks that are better by less are the same: all shares would have to be written anew."""
+
 
 def target_id(target_json: str) -> str:
     """Names a target by its canonical JSON."""
@@ -78,7 +81,7 @@ class Devices:
             return get_device_class(session, device_class_id)
 
     def put_peaks(self, device_class: DeviceClass, peaks: Peaks) -> None:
-        """Keep what was measured, for all classes of these machines, whatever their target. What is there stays."""
+        """Keep what is better than what is there, for all classes of these machines, whatever their target."""
         with self._sessions.write() as session:
             _set_peaks(session, device_class, peaks)
 
@@ -124,12 +127,16 @@ def _same_machine(device_class: DeviceClass) -> ColumnElement[bool]:
 def _set_peaks(session: Session, device_class: DeviceClass, peaks: Peaks | None) -> None:
     if peaks is None:
         return
-    unknown = select(DeviceClassRow).where(_same_machine(device_class), DeviceClassRow.peak_flops.is_(None))
-    for row in session.scalars(unknown.order_by(DeviceClassRow.id).with_for_update()):
-        row.peak_dtype, row.peak_flops, row.peak_bytes = peaks.dtype, peaks.flops, peaks.bytes_per_s
-        row.peaks_measured_at = peaks.measured_at
-        session.flush()
-        renew_peaks(session, row.id)
+    rows = session.scalars(
+        select(DeviceClassRow).where(_same_machine(device_class)).order_by(DeviceClassRow.id).with_for_update()
+    )
+    for row in rows.all():
+        flops, moved = row.peak_flops or 0.0, row.peak_bytes or 0.0
+        if peaks.flops > flops * _BETTER or peaks.bytes_per_s > moved * _BETTER:
+            row.peak_dtype, row.peaks_measured_at = peaks.dtype, peaks.measured_at
+            row.peak_flops, row.peak_bytes = max(peaks.flops, flops), max(peaks.bytes_per_s, moved)
+            session.flush()
+            renew_peaks(session, row.id)
 
 
 def _peaks(row: DeviceClassRow) -> Peaks | None:

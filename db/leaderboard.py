@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TypeVarTuple
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, TypeVarTuple
 
 from sqlalchemy import ColumnElement, Select, UnaryExpression, func, null, or_, select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from db.engine import Sessions
 from db.models import Best, Certificate, DeviceClass, Job, Target, Task, Trial, Workload
-from db.views import LeaderboardFilters, LeaderboardQuery, LeaderboardRow
 from tuner.types import TensorInfo
 
 Columns = TypeVarTuple("Columns")
@@ -27,6 +28,50 @@ _SORTED_BY: dict[str, InstrumentedAttribute[object]] = {
     "peak": Best.peak_share,
     "created": Best.created_at,
 }
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderboardQuery:
+    """Which bests, in which order. ``text`` is part of a name or an op, or the beginning of a workload's hash."""
+
+    text: str = ""
+    target_kind: str | None = None
+    device_class_id: str | None = None
+    op: str | None = None
+    sort: Literal["name", "op", "baseline", "best", "speedup", "peak", "created"] = "created"
+    descending: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderboardRow:
+    """The certified best of a workload on a device class; ``spread`` and ``peak_share`` are ratios."""
+
+    workload_hash: str
+    name: str
+    op: str
+    args: tuple[TensorInfo, ...]
+    target_json: str
+    device_class_id: str
+    device_model: str
+    baseline_median: float
+    best_median: float
+    speedup: float
+    spread: float
+    peak_share: float | None
+    is_baseline: bool
+    created_at: datetime
+    certificate_id: str
+    trial_id: str
+    job_id: str | None
+    job_name: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderboardFilters:
+    """How many bests there are of each op, and of each device class (id, model, target), the most frequent first."""
+
+    ops: tuple[tuple[str, int], ...]
+    device_classes: tuple[tuple[str, str, str, int], ...]
 
 
 def _filtered(statement: Select[*Columns], query: LeaderboardQuery) -> Select[*Columns]:

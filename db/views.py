@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from db.columns import digest
-from tuner.types import Certificate, DeviceClass, Operation, Span, TensorInfo
+from tuner.types import Activity, Certificate, DeviceClass, Operation, Span, TensorInfo
 
 JobState = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 TaskState = Literal["queued", "running", "joined", "succeeded", "failed", "cancelled"]
@@ -266,20 +266,6 @@ class ImportCount:
 
 
 @dataclass(frozen=True, slots=True)
-class Activity:
-    """What a worker does at a heartbeat.
-
-    ``slot_since`` is None where the measuring slot is idle; ``slot_trial_id`` is the trial in it, if it is at one;
-    ``slot_use`` is the share of the time since the heartbeat before that the slot was in use.
-    """
-
-    builders_busy: int = 0
-    slot_since: datetime | None = None
-    slot_trial_id: str | None = None
-    slot_use: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class CheckView:
     """One timing of a worker's reference kernel."""
 
@@ -323,64 +309,6 @@ class EventView:
     type: EventType
     created_at: datetime
     data: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class LeaderboardQuery:
-    """Which bests, in which order. ``text`` is part of a name or an op, or the beginning of a workload's hash."""
-
-    text: str = ""
-    target_kind: str | None = None
-    device_class_id: str | None = None
-    op: str | None = None
-    sort: Literal["name", "op", "baseline", "best", "speedup", "peak", "created"] = "created"
-    descending: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class LeaderboardRow:
-    """The certified best of a workload on a device class; ``spread`` and ``peak_share`` are ratios."""
-
-    workload_hash: str
-    name: str
-    op: str
-    args: tuple[TensorInfo, ...]
-    target_json: str
-    device_class_id: str
-    device_model: str
-    baseline_median: float
-    best_median: float
-    speedup: float
-    spread: float
-    peak_share: float | None
-    is_baseline: bool
-    created_at: datetime
-    certificate_id: str
-    trial_id: str
-    job_id: str | None
-    job_name: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class LeaderboardFilters:
-    """How many bests there are of each op, and of each device class (id, model, target), the most frequent first."""
-
-    ops: tuple[tuple[str, int], ...]
-    device_classes: tuple[tuple[str, str, str, int], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Totals:
-    """How much there is; ``saved_secs`` is what one run of every tuned model saves, ``search_saved_secs`` what
-    answers from the database and joined searches saved."""
-
-    jobs: dict[str, int]
-    workloads: int
-    bests: int
-    trials: int
-    trials_since: int
-    saved_secs: float
-    search_saved_secs: float
 
 
 @dataclass(frozen=True, slots=True)

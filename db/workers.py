@@ -14,8 +14,8 @@ from db.errors import NotFound
 from db.models import Check, Target, Task, Trial, Worker
 from db.models import DeviceClass as DeviceClassRow
 from db.upsert import insert
-from db.views import Activity, CheckView, Offer, WorkerView
-from tuner.types import DeviceClass, FailureKind
+from db.views import CheckView, Offer, WorkerView
+from tuner.types import Activity, DeviceClass, FailureKind
 
 CHECKS = 60
 """The newest timings of the reference kernel that a worker is shown with."""

@@ -19,6 +19,7 @@ import ray
 from db import Database, LeaseLost
 from db.views import ClaimedJob
 from service.answers import answer_known, finish, open_tasks
+from service.fleet.watch import Watch
 from service.job_runner import LEASE_SECONDS, JobRunner
 from service.settings import Settings
 from tuner.types import DeviceClass
@@ -46,6 +47,8 @@ class _Runner:
 class _Running:
     claimed: ClaimedJob
     runner: _Runner
+    workers: frozenset[str]
+    """Ids of the offers that it measures on."""
 
 
 class Controller:
@@ -57,6 +60,7 @@ class Controller:
         self._running: dict[Any, _Running] = {}
         self._spare: _Runner | None = None
         self._waiting: list[ClaimedJob] = []
+        self._watch = Watch(database, cluster)
         self._next_heartbeat = 0.0
 
     def run(self, stop: threading.Event) -> None:
@@ -74,18 +78,17 @@ class Controller:
             self._db.jobs.release(claimed.job.id, claimed.lease_token)
 
     def _heartbeat(self) -> None:
-        """Keep actors on every node, and the workers' rows fresh."""
+        """Keep actors on every node, the workers' rows fresh, and jobs away from workers that may not measure."""
         if time.monotonic() < self._next_heartbeat:
             return
-        self._offers = self._cluster.reconcile()
-        for offer in self._offers:
-            self._db.workers.register(
-                offer.id,
-                host=offer.host,
-                device=offer.device,
-                device_class=offer.device_class,
-                builders=len(offer.builders),
-            )
+        offers = self._cluster.reconcile()
+        held_out = self._watch.beat(offers)
+        self._offers = [offer for offer in offers if offer.id not in held_out]
+        for reference, running in list(self._running.items()):
+            if held_out & running.workers:
+                del self._running[reference]
+                ray.kill(running.runner.actor)
+                self._db.jobs.release(running.claimed.job.id, running.claimed.lease_token)
         waiting, self._waiting = self._waiting, []
         for claimed in waiting:
             if self._db.jobs.renew(claimed.job.id, claimed.lease_token, LEASE_SECONDS):
@@ -129,14 +132,15 @@ class Controller:
         wanted = self._db.devices.get(job.device_class_id)
         offers = [offer for offer in self._offers if same_machine(offer.device_class, wanted)]
         if not offers:
-            # The workers left after the job was accepted. It is held until one comes back.
+            # The workers left after the job was accepted, or may not measure now. It is held until one comes back.
             self._waiting.append(claimed)
             return
         runner, self._spare = self._spare or self._new_runner(), None
         runner.jobs += 1
         builders = sorted({name for offer in offers for name in offer.builders})
-        measurers = {offer.measurer: f"{offer.host}/{offer.device}" for offer in offers}
-        self._running[runner.actor.run.remote(claimed, builders, measurers)] = _Running(claimed, runner)
+        measurers = {offer.measurer: offer.id for offer in offers}
+        workers = frozenset(measurers.values())
+        self._running[runner.actor.run.remote(claimed, builders, measurers)] = _Running(claimed, runner, workers)
 
     def _new_runner(self) -> _Runner:
         return _Runner(ray.remote(JobRunner).options(num_cpus=1, max_restarts=0).remote(self._settings.database))

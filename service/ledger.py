@@ -9,7 +9,7 @@ import db
 from db import Database
 from db.views import ClaimedJob, TaskView
 from tuner.errors import LeaseLost
-from tuner.types import Certificate, MeasureCandidate, Outcome, Trial
+from tuner.types import Certificate, MeasureCandidate, Outcome, Span, Trial
 
 _WHOLE_BUDGET = ("budget", "exhausted")
 """Ends of a search after which the same budget would bring nothing new."""
@@ -34,9 +34,9 @@ class DatabaseLedger:
         self._db.trials.adopt(self._tasks[task].id, self._token)
         return self._db.trials.history(self._tasks[task].id)
 
-    def propose(self, task: int, candidates: Sequence[MeasureCandidate]) -> list[Trial]:
+    def propose(self, task: int, candidates: Sequence[MeasureCandidate], searched: Span | None = None) -> list[Trial]:
         try:
-            return self._db.trials.propose(self._tasks[task].id, self._token, candidates, self._job.seed)
+            return self._db.trials.propose(self._tasks[task].id, self._token, candidates, self._job.seed, searched)
         except db.LeaseLost as error:
             raise LeaseLost(str(error)) from error
 

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from tuner.types import Certificate, MeasureCandidate, Outcome, TensorInfo, Trial
+from tuner.types import Certificate, MeasureCandidate, Outcome, Span, TensorInfo, Trial
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +95,11 @@ class Ledger(Protocol):
         """All trials of task number ``task``, in the order they were proposed; unfinished ones have no outcome."""
         ...
 
-    def propose(self, task: int, candidates: Sequence[MeasureCandidate]) -> list[Trial]:
-        """Write candidates down before they are measured. Those the task already holds are left out."""
+    def propose(self, task: int, candidates: Sequence[MeasureCandidate], searched: Span | None = None) -> list[Trial]:
+        """Write candidates down before they are measured. Those the task already holds are left out.
+
+        ``searched`` is the time in which they were found, if they were.
+        """
         ...
 
     def finish(self, trial: Trial, outcome: Outcome) -> None:

@@ -17,12 +17,14 @@ from tuner.ports import Fleet, Ledger, MeasureRequest
 from tuner.search.evolution import EvolutionarySearch
 from tuner.space.builtin import builtin_space
 from tuner.space.user import user_space
-from tuner.types import Failure, MeasureCandidate, Measured, Outcome, TaskSpec, Trial
+from tuner.types import Failure, Lane, MeasureCandidate, Measured, Outcome, Span, TaskSpec, Trial
 
 BATCH = 8
 """Candidates proposed at a time: small, so that the model learns before it is asked again."""
 CUTOFF = 1.5
 """A candidate this many times slower than the task's best so far is sampled once and dropped."""
+SEARCH = "search"
+"""The loop itself, in the timeline of its trials."""
 _POLL_SECONDS = 0.5
 
 
@@ -137,14 +139,18 @@ class _Loop:
         run = self._runs[number]
         assert run.search is not None, "a task without a search is exhausted"
         with self._fleet.busy() as busy:
+            started = time.time()
             candidates = run.search.propose(count, busy.pause)
+            searched = Span(Lane.PROPOSE, SEARCH, started, time.time())
         if len(candidates) < count:
             run.progress.exhausted = True
         run.progress.proposed += len(candidates)
-        self._propose(number, run, candidates)
+        self._propose(number, run, candidates, searched)
 
-    def _propose(self, number: int, run: _TaskRun, candidates: Sequence[MeasureCandidate]) -> None:
-        for trial in self._ledger.propose(number, candidates):
+    def _propose(
+        self, number: int, run: _TaskRun, candidates: Sequence[MeasureCandidate], searched: Span | None = None
+    ) -> None:
+        for trial in self._ledger.propose(number, candidates, searched):
             run.trials[trial.candidate.hash] = trial
             self._submit(number, run, trial)
 

@@ -13,6 +13,7 @@ import re
 import statistics
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import datetime
 from typing import Any
 
 
@@ -176,6 +177,20 @@ class Span:
     worker: str
     start: float
     end: float
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """What a worker does at a heartbeat.
+
+    ``slot_since`` is None where the measuring slot is idle; ``slot_trial_id`` is the trial in it, if it is at one;
+    ``slot_use`` is the share of the time since the heartbeat before that the slot was in use.
+    """
+
+    builders_busy: int = 0
+    slot_since: datetime | None = None
+    slot_trial_id: str | None = None
+    slot_use: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,17 +6,20 @@ cluster. Ray restarts them where they die.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import secrets
+import time
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from tuner.types import DeviceClass
+from tuner.types import Activity, DeviceClass
 from workers.actors import CONTROL, Builder, Measurer
 from workers.warm_child import WarmChild
 
@@ -88,6 +91,7 @@ class Cluster:
 
     def __init__(self) -> None:
         self._offers: dict[str, list[Offer]] = {}
+        self._used: dict[str, tuple[float, float]] = {}
 
     def reconcile(self) -> list[Offer]:
         """Offers of all live nodes that have CPUs to give; a node that is new gets its actors first.
@@ -105,6 +109,41 @@ class Cluster:
             except ray.exceptions.RayError as error:
                 log.warning("node %s could not be equipped: %s", node["NodeManagerHostname"], error)
         return [offer for offers in self._offers.values() for offer in offers]
+
+    def activity(self, timeout: float) -> dict[str, Activity]:
+        """What each offer's actors are at, by offer id; without those that do not answer within `timeout` seconds."""
+        now = time.time()
+        asked = {
+            name: ray.get_actor(name, NAMESPACE).ping.remote()
+            for offers in self._offers.values()
+            for offer in offers
+            for name in (offer.measurer, *offer.builders)
+        }
+        answered, _ = ray.wait(list(asked.values()), num_returns=len(asked), timeout=timeout)
+        said: dict[str, dict[str, Any]] = {}
+        for name, reference in asked.items():
+            with contextlib.suppress(ray.exceptions.RayError):
+                if reference in answered:
+                    said[name] = ray.get(reference)
+        found = {}
+        for offer in (offer for offers in self._offers.values() for offer in offers):
+            if (slot := said.get(offer.measurer)) is not None:
+                busy = sum(said[name]["busy"] for name in offer.builders if name in said)
+                found[offer.id] = Activity(
+                    builders_busy=busy,
+                    slot_since=None if slot["since"] is None else datetime.fromtimestamp(slot["since"], UTC),
+                    slot_trial_id=slot["trial"],
+                    slot_use=self._use(offer.id, now, slot["used"]),
+                )
+        return found
+
+    def _use(self, offer_id: str, now: float, used: float) -> float | None:
+        """Share of the time since it was last asked; None the first time, and after the actor was restarted."""
+        before = self._used.get(offer_id)
+        self._used[offer_id] = (now, used)
+        if before is None or used < before[1] or now <= before[0]:
+            return None
+        return min(1.0, (used - before[1]) / (now - before[0]))
 
     def ping(self, offer: Offer, timeout: float) -> bool:
         """Whether the offer's measurer answers."""
@@ -135,8 +174,8 @@ def _equip(node: dict[str, Any], devices: list[dict[str, Any]]) -> list[Offer]:
     cores = next(device["cores"] for device in devices if device["device"] == "cpu")
     builders = tuple(f"builder-{node_id[:12]}-{i}" for i in range(cores))
     cuda = any(device["device"].startswith("cuda") for device in devices)
-    for name in builders:
-        _actor(node_id, name, Builder).remote(cuda)
+    for number, name in enumerate(builders):
+        _actor(node_id, name, Builder).remote(cuda, label=f"{host}/builder {number}")
     offers = []
     for fields in devices:
         device = fields.pop("device")

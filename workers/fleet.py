@@ -14,7 +14,7 @@ from ray.exceptions import ActorDiedError, ActorUnschedulableError, RayError
 
 from tuner.errors import NoDevice, RaceFailed
 from tuner.ports import MeasureRequest, RaceEntry, RaceRequest, RaceResult
-from tuner.types import Failure, FailureKind, Measured, Outcome, Stage, TensorInfo
+from tuner.types import Failure, FailureKind, Lane, Measured, Outcome, Span, Stage, TensorInfo
 from workers import host_lock
 from workers.cluster import NAMESPACE
 
@@ -31,6 +31,7 @@ class _Job:
     request: MeasureRequest
     attempts: int = 0
     artifact: dict[str, Any] | None = None
+    spans: tuple[Span, ...] = ()
 
 
 class _Pool:
@@ -162,7 +163,9 @@ class RayFleet:
     def _dispatch(self) -> None:
         while self._to_measure and (actor := self._measurers.idlest(1)) is not None:
             batch = self._batch()
-            candidates = [{"artifact": job.artifact, "cutoff": job.request.cutoff} for job in batch]
+            candidates = [
+                {"key": job.request.key, "artifact": job.artifact, "cutoff": job.request.cutoff} for job in batch
+            ]
             self._measurers.load[actor] += 1
             self._calls[actor.measure.remote(_wire(batch[0].request.args), candidates)] = (actor, batch)
         while self._to_build and (actor := self._builders.idlest(_BUILDS_PER_BUILDER)) is not None:
@@ -189,7 +192,7 @@ class RayFleet:
         except RayError as error:
             pool.done(actor, error)
             for job in jobs:
-                self._lost(job, stage, f"the {stage} process died")
+                self._lost(job, stage, f"the {stage} process died", self._names.get(actor))
             return
         pool.done(actor, None)
         if not measuring:
@@ -197,12 +200,14 @@ class RayFleet:
             return
         worker = self._names[actor]
         for job, result in zip(jobs, answer, strict=True):
+            job.spans = (*job.spans[:1], Span(Lane.MEASURE, worker, *result["span"]))
             if "failure" in result:
                 self._failed(job, result["failure"], worker)
             else:
-                self._finished.append((job.request.key, Measured(tuple(result["run_secs"]), worker)))
+                self._finished.append((job.request.key, Measured(tuple(result["run_secs"]), worker, job.spans)))
 
     def _built(self, job: _Job, answer: dict[str, Any]) -> None:
+        job.spans = (Span(Lane.BUILD, *answer["span"]),)
         if "failure" in answer:
             self._failed(job, answer["failure"], None)
         else:
@@ -211,17 +216,18 @@ class RayFleet:
 
     def _failed(self, job: _Job, found: dict[str, Any], worker: str | None) -> None:
         if found["kind"] == FailureKind.DEVICE_LOST:
-            self._lost(job, Stage(found["stage"]), found["message"])
+            self._lost(job, Stage(found["stage"]), found["message"], worker)
             return
-        outcome = Failure(Stage(found["stage"]), FailureKind(found["kind"]), found["message"], worker)
+        outcome = Failure(Stage(found["stage"]), FailureKind(found["kind"]), found["message"], worker, job.spans)
         self._finished.append((job.request.key, outcome))
 
-    def _lost(self, job: _Job, stage: Stage, message: str) -> None:
+    def _lost(self, job: _Job, stage: Stage, message: str, worker: str | None) -> None:
         job.attempts += 1
         if job.attempts < ATTEMPTS:
             (self._to_measure if stage is Stage.RUN else self._to_build).append(job)
         else:
-            self._finished.append((job.request.key, Failure(stage, FailureKind.DEVICE_LOST, message)))
+            lost = Failure(stage, FailureKind.DEVICE_LOST, message, worker, job.spans)
+            self._finished.append((job.request.key, lost))
 
 
 def _wire(args: Sequence[TensorInfo]) -> list[Any]:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Depends, Query
 from fastapi.responses import StreamingResponse
 
-from db.views import LeaderboardQuery, LeaderboardRow
+from db.leaderboard import LeaderboardQuery, LeaderboardRow
 from loopwright import schemas
 from service.context import LIVE_SECONDS, Ctx
 from service.jobs.wire import MICRO

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tuner.types import Certificate, MeasureCandidate, Outcome, Trial
+from tuner.types import Certificate, MeasureCandidate, Outcome, Span, Trial
 
 
 class MemoryLedger:
@@ -20,7 +20,7 @@ class MemoryLedger:
     def history(self, task: int) -> Sequence[Trial]:
         return list(self.trials[task].values())
 
-    def propose(self, task: int, candidates: Sequence[MeasureCandidate]) -> list[Trial]:
+    def propose(self, task: int, candidates: Sequence[MeasureCandidate], searched: Span | None = None) -> list[Trial]:
         lines = self.trials[task]
         fresh = {c.hash: c for c in candidates if c.hash not in lines}.values()
         made = [Trial(f"{task}/{len(lines) + i}", candidate, None) for i, candidate in enumerate(fresh)]

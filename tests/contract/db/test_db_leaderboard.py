@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from db import NotFound
-from db.views import LeaderboardQuery, Peaks
+from db.leaderboard import LeaderboardQuery
+from db.views import Peaks
 from tuner.types import Measured, Operation
 
 
@@ -138,8 +139,8 @@ def test_peaks_are_of_the_machine_whatever_the_target(world):
         peaks,
         None,
     ]
-    world.db.devices.put_peaks(own, replace(peaks, flops=50.0))
-    assert world.db.devices.peaks(own.id) == peaks
+    world.db.devices.put_peaks(own, replace(peaks, flops=50.0, bytes_per_s=20.0))
+    assert world.db.devices.peaks(own.id) == replace(peaks, bytes_per_s=20.0)
     with pytest.raises(NotFound):
         world.db.devices.peaks("nothing")
 
