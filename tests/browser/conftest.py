@@ -1,15 +1,22 @@
-"""One real service and one real Chromium, and a page that may not complain and may not call other hosts."""
+"""Real services and one real Chromium, and a page that may not complain and may not call other hosts."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect
 
-from tests.acceptance.harness import Service
+from tests.acceptance.harness import ROOT, Service
 from tests.browser.chromium import chromium
+from tests.unit.client.programs import MM_RELU
+
+WORKLOADS = 100_000
+TIMES = "\N{MULTIPLICATION SIGN}"
 
 # What is waited for is work of the service, on a machine that may be busy.
 expect.set_options(timeout=60_000)
@@ -17,12 +24,35 @@ expect.set_options(timeout=60_000)
 
 @pytest.fixture(scope="session")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """Starts with an empty database, and lets guests in."""
     service = Service(tmp_path_factory.mktemp("browser"))
+    service.environment["LOOPWRIGHT_GUESTS"] = "true"
     try:
         service.start()
         yield service
     finally:
         service.destroy()
+
+
+@pytest.fixture(scope="session")
+def seeded_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """Starts with ``WORKLOADS`` certified workloads in its database."""
+    service = Service(tmp_path_factory.mktemp("seeded"))
+    database = service.folder / "seeded.db"
+    seed = [sys.executable, "-m", "benchmarks.leaderboard.seed", f"sqlite:///{database}", "--workloads", str(WORKLOADS)]
+    subprocess.run(seed, cwd=ROOT, check=True)
+    service.environment["LOOPWRIGHT_DATABASE_URL"] = f"sqlite:///{database}"
+    try:
+        service.start()
+        yield service
+    finally:
+        service.destroy()
+
+
+@pytest.fixture(scope="session")
+def job(service: Service) -> dict[str, Any]:
+    """A finished job with one task and enough trials for the cost model to have said something."""
+    return service.tuned(MM_RELU, name="product", trials=32)
 
 
 @pytest.fixture(scope="session")
@@ -82,6 +112,16 @@ def token_of(service: Service) -> str:
     return (service.data_dir / "token").read_text().strip()
 
 
-def sign_in(page: Page, service: Service) -> None:
-    page.goto(f"{service.url}/?token={token_of(service)}")
-    expect(page.get_by_role("heading", name="Jobs", exact=True)).to_be_visible()
+def sign_in(page: Page, service: Service, token: str | None = None) -> None:
+    page.goto(f"{service.url}/?token={token or token_of(service)}")
+    expect(page.get_by_role("heading", name="Overview", exact=True)).to_be_visible()
+
+
+def row(page: Page, table: str, text: str) -> Any:
+    """The row of the named table that holds ``text``."""
+    return page.get_by_role("table", name=table, exact=True).get_by_role("row").filter(has_text=text)
+
+
+def program(size: int) -> str:
+    """A product of matrices of its own: no other test has tuned it."""
+    return MM_RELU.replace("64", str(size))

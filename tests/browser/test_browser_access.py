@@ -1,0 +1,131 @@
+"""Who is let in, and what a guest is shown."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from playwright.sync_api import Browser, Page, expect
+
+from tests.acceptance.harness import Service
+from tests.browser.conftest import Watched, row, sign_in, token_of
+
+
+def test_an_empty_service_says_how_to_begin(page: Page, service: Service) -> None:
+    assert service.items("/jobs") == [], "this test is the first: it needs a service that has seen no job"
+    expect(page.get_by_role("heading", name="Submit the first job")).to_be_visible()
+    expect(page.get_by_text("loopwright job submit model.py")).to_be_visible()
+    page.goto(f"{service.url}/bests")
+    expect(page.get_by_text("No schedule has been certified yet")).to_be_visible()
+    page.goto(f"{service.url}/jobs")
+    page.get_by_role("link", name="Paste a program here").click()
+    expect(page.get_by_role("heading", name="Submit a job")).to_be_visible()
+
+
+def test_the_printed_address_signs_in(fresh_page: Page, service: Service) -> None:
+    sign_in(fresh_page, service)
+    # The token is neither bookmarked nor shared.
+    assert fresh_page.url == f"{service.url}/"
+    fresh_page.reload()
+    expect(fresh_page.get_by_role("heading", name="Overview", exact=True)).to_be_visible()
+    fresh_page.get_by_role("button", name="Sign out").click()
+    expect(fresh_page.get_by_role("heading", name="Sign in")).to_be_visible()
+    fresh_page.reload()
+    expect(fresh_page.get_by_role("heading", name="Sign in")).to_be_visible()
+
+
+def test_a_wrong_token_is_asked_for_again(
+    fresh_page: Page, watched: Watched, service: Service, job: dict[str, Any]
+) -> None:
+    watched.expected.append("401 (Unauthorized)")
+    fresh_page.goto(f"{service.url}/jobs/{job['id']}?token=wrong")
+    expect(fresh_page.get_by_text("does not accept this token")).to_be_visible()
+    fresh_page.get_by_label("Token", exact=True).fill("wrong again")
+    fresh_page.get_by_role("button", name="Sign in").click()
+    expect(fresh_page.get_by_text("does not accept this token")).to_be_visible()
+    fresh_page.get_by_label("Token", exact=True).fill(token_of(service))
+    fresh_page.get_by_role("button", name="Sign in").click()
+    # The address is where it pointed all along.
+    expect(fresh_page.get_by_role("heading", name="product")).to_be_visible()
+
+
+def test_a_guest_looks_and_changes_nothing(
+    page: Page, browser: Browser, watched: Watched, service: Service, job: dict[str, Any]
+) -> None:
+    page.goto(f"{service.url}/jobs/{job['id']}?tab=events")
+    page.get_by_role("button", name="Share a read-only link").click()
+    page.get_by_role("button", name="Make a link").click()
+    link = page.get_by_role("textbox", name="Link").input_value()
+    assert f"/jobs/{job['id']}?tab=events&token=" in link
+
+    context = browser.new_context()
+    watched.follow(context)
+    guest = context.new_page()
+    guest.goto(link)
+    # The link opens the view that was shared.
+    expect(guest.get_by_role("heading", name="product")).to_be_visible()
+    expect(guest.get_by_text("The job is succeeded.")).to_be_visible()
+    expect(guest.get_by_role("button", name="Download")).to_be_visible()
+    for name in ("Submit again", "Cancel job", "Share a read-only link"):
+        expect(guest.get_by_role("button", name=name)).to_have_count(0)
+    expect(guest.get_by_role("link", name="Submit", exact=True)).to_have_count(0)
+    guest.goto(f"{service.url}/submit")
+    expect(guest.get_by_text("Guests cannot submit")).to_be_visible()
+    guest.goto(f"{service.url}/bests")
+    expect(row(guest, "Best schedules", job["tasks"][0]["workload_hash"][:12])).to_be_visible()
+    # What the page does not offer the service refuses.
+    status = guest.evaluate(
+        """async (id) => {
+            const token = localStorage.getItem("loopwright.token");
+            const headers = { Authorization: `Bearer ${token}` };
+            return (await fetch(`/api/v1/jobs/${id}/cancel`, { method: "POST", headers })).status;
+        }""",
+        job["id"],
+    )
+    assert status == 403
+    watched.expected.append("403 (Forbidden)")
+    context.close()
+
+
+def test_colours_are_ones_choice(page: Page) -> None:
+    def background() -> str:
+        return str(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+
+    light = background()
+    page.get_by_role("button", name="Use dark colours").click()
+    expect(page.get_by_role("button", name="Use light colours")).to_be_visible()
+    assert background() != light
+    page.reload()
+    expect(page.get_by_role("button", name="Use light colours")).to_be_visible()
+
+
+def test_what_is_not_there_is_said(page: Page, watched: Watched, service: Service) -> None:
+    watched.expected.append("404 (Not Found)")
+    missing = (
+        ("jobs/nosuch", "job"),
+        ("records/nosuch", "record"),
+        ("workloads/nosuch", "workload"),
+        ("no/such", "page"),
+    )
+    for path, what in missing:
+        page.goto(f"{service.url}/{path}")
+        expect(page.get_by_role("heading", name=f"There is no such {what}")).to_be_visible()
+    page.get_by_role("link", name="To the overview", exact=True).click()
+    expect(page.get_by_role("heading", name="Overview", exact=True)).to_be_visible()
+
+
+def test_a_failing_service_is_said_and_asked_again(page: Page, watched: Watched, service: Service) -> None:
+    watched.expected.append("500 (Internal Server Error)")
+    problem = '{"type":"about:blank","title":"Internal error","status":500,"detail":"The disk is full."}'
+    page.route(
+        re.compile("/api/v1/device-classes"),
+        lambda route: route.fulfill(status=500, content_type="application/problem+json", body=problem),
+    )
+    page.goto(f"{service.url}/fleet")
+    expect(page.get_by_role("alert").filter(has_text="The disk is full.")).to_be_visible()
+    # The rest of the view is there.
+    expect(page.get_by_role("table", name="Workers")).to_be_visible()
+    page.unroute_all()
+    page.get_by_role("button", name="Try again").click()
+    expect(page.get_by_role("table", name="Device classes")).to_be_visible()
+    expect(page.get_by_role("alert")).to_have_count(0)

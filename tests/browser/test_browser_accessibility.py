@@ -1,0 +1,120 @@
+"""Every view, light and dark, by axe-core's rules; and none wider than a phone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.acceptance.harness import ROOT, Service
+from tests.browser.conftest import Watched, sign_in
+
+AXE = ROOT / "service/dashboard/node_modules/axe-core/axe.min.js"
+Scheme = Literal["light", "dark"]
+PHONE = 360
+
+
+@pytest.fixture(scope="module")
+def views(service: Service, job: dict[str, Any]) -> dict[str, tuple[str, str]]:
+    """Address and what is there when the view is complete, by name of the view."""
+    [task] = job["tasks"]
+    workload, record = task["workload_hash"], task["record_id"]
+    baseline = service.get("/records", workload_hash=workload, sort="latency", page_size=500)["items"][-1]["id"]
+    return {
+        "overview": ("/", "Recent bests"),
+        "jobs": ("/jobs", "product"),
+        "job": (f"/jobs/{job['id']}", "baseline"),
+        "events": (f"/jobs/{job['id']}?tab=events", "The job is succeeded."),
+        "failures": (f"/jobs/{job['id']}?tab=failures", "Activity"),
+        "bests": ("/bests", "certified"),
+        "workload": (f"/workloads/{workload}", "Rank correlation, by round"),
+        "record": (f"/records/{record}?assembly=1", "Assembly"),
+        "trace": (f"/records/{record}?program=trace", "sch."),
+        "compare": (f"/compare?a={record}&b={baseline}", "Left: main"),
+        "choose": ("/compare", "Paste the ids"),
+        "fleet": ("/fleet", "Peak arithmetic"),
+        "submit": ("/submit", "Preview"),
+        "missing": ("/nowhere", "no such page"),
+    }
+
+
+@pytest.fixture(params=["light", "dark"])
+def schemed(request: pytest.FixtureRequest, browser: Browser, watched: Watched) -> Iterator[Page]:
+    context = browser.new_context(
+        viewport={"width": 1280, "height": 900}, color_scheme=request.param, reduced_motion="reduce"
+    )
+    watched.follow(context)
+    page = context.new_page()
+    yield page
+    context.close()
+    assert watched.complaints == []
+
+
+def violations(page: Page) -> list[str]:
+    """What axe-core objects to, in words."""
+    page.evaluate(AXE.read_text())
+    found = page.evaluate("axe.run().then((result) => result.violations)")
+    return [
+        f"{page.url}: {each['id']}, {each['help']}: {json.dumps([node['html'][:200] for node in each['nodes'][:3]])}"
+        for each in found
+    ]
+
+
+def test_no_view_breaks_a_rule(schemed: Page, service: Service, views: dict[str, tuple[str, str]]) -> None:
+    schemed.goto(service.url)
+    expect(schemed.get_by_role("heading", name="Sign in")).to_be_visible()
+    broken = violations(schemed)
+    sign_in(schemed, service)
+    for path, complete in views.values():
+        schemed.goto(f"{service.url}{path}")
+        expect(schemed.get_by_text(complete).first).to_be_visible()
+        schemed.wait_for_load_state("networkidle")
+        broken += violations(schemed)
+    assert broken == []
+
+
+def test_dialogs_break_no_rule(schemed: Page, service: Service, job: dict[str, Any]) -> None:
+    sign_in(schemed, service)
+    schemed.get_by_role("button", name="Share a read-only link").click()
+    expect(schemed.get_by_role("dialog")).to_be_visible()
+    broken = violations(schemed)
+    schemed.goto(f"{service.url}/jobs/{job['id']}")
+    for name in ("Download", "Submit again"):
+        schemed.get_by_role("button", name=name).click()
+        expect(schemed.locator("[role=dialog], [role=menu]")).to_be_visible()
+        broken += violations(schemed)
+        schemed.keyboard.press("Escape")
+    assert broken == []
+
+
+def test_every_view_fits_a_phone(browser: Browser, service: Service, views: dict[str, tuple[str, str]]) -> None:
+    context = browser.new_context(viewport={"width": PHONE, "height": 780}, has_touch=True)
+    page = context.new_page()
+    sign_in(page, service)
+    wide = []
+    for name, (path, complete) in views.items():
+        page.goto(f"{service.url}{path}")
+        expect(page.get_by_text(complete).first).to_be_attached()
+        page.wait_for_load_state("networkidle")
+        width = page.evaluate("document.documentElement.scrollWidth")
+        if width > PHONE:
+            wide.append(f"{name}: {width}px")
+    context.close()
+    assert wide == []
+
+
+def test_the_keyboard_reaches_everything(page: Page, service: Service, job: dict[str, Any]) -> None:
+    page.goto(f"{service.url}/jobs/{job['id']}")
+    expect(page.get_by_role("heading", name="product")).to_be_visible()
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("main").get_by_role("link", name="Jobs")).to_be_focused()
+    # A view that is opened by a link takes the focus, so that the next Tab is in it.
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Jobs", exact=True)).to_be_visible()
+    expect(page.get_by_role("main")).to_be_focused()

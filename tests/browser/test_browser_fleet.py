@@ -1,0 +1,39 @@
+"""The fleet: workers, device classes, and who holds a job."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from playwright.sync_api import Page, expect
+
+from tests.acceptance.harness import Service
+from tests.browser.conftest import program, row
+
+
+def test_the_fleet_at_rest_and_at_work(page: Page, service: Service, job: dict[str, Any]) -> None:
+    page.goto(f"{service.url}/fleet")
+    [worker] = service.items("/workers")
+    line = row(page, "Workers", worker["id"])
+    for text in ("llvm", f"of {worker['builders']}", str(worker["threads"])):
+        expect(line).to_contain_text(text)
+    device_class = row(page, "Device classes", worker["device_class"])
+    expect(device_class).to_contain_text(re.compile(r"[GT]FLOP/s"))
+    expect(device_class).to_contain_text("GB/s")
+    expect(page.get_by_text("No job is held")).to_be_visible()
+
+    running = service.submit(program(104), name="held", trials=5_000)
+    expect(row(page, "Leases", "held")).to_be_visible()
+    expect(line).to_contain_text("measuring")
+    line.get_by_role("link").first.click()
+    expect(page).to_have_url(f"{service.url}/jobs/{running}")
+    service.http.post(f"/api/v1/jobs/{running}/cancel")
+    service.finished(running)
+
+
+def test_its_bests_are_a_click_away(page: Page, service: Service, job: dict[str, Any]) -> None:
+    page.goto(f"{service.url}/fleet")
+    [device_class] = service.items("/device-classes")
+    row(page, "Device classes", device_class["id"]).get_by_role("link").click()
+    expect(page).to_have_url(re.compile(f"/bests\\?device_class={device_class['id']}"))
+    expect(row(page, "Best schedules", job["tasks"][0]["workload_hash"][:12])).to_be_visible()

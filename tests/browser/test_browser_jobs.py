@@ -1,0 +1,161 @@
+"""Jobs in the dashboard: watched as they run, looked into when they are done, cancelled, submitted again."""
+
+from __future__ import annotations
+
+import json
+import re
+import tarfile
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Page, expect
+
+from tests.acceptance.harness import Service, wait_for
+from tests.browser.conftest import TIMES, Watched, program, row
+
+
+def cancel(page: Page) -> None:
+    page.get_by_role("main").get_by_role("button", name="Cancel job").click()
+    page.get_by_role("dialog").get_by_role("button", name="Cancel job").click()
+
+
+def test_lists_are_live(page: Page, service: Service, job: dict[str, Any]) -> None:
+    page.get_by_role("link", name="Jobs", exact=True).click()
+    expect(page.get_by_text("1 worker ready")).to_be_visible()
+    page.evaluate("window.notReloaded = true")
+    service.submit(program(24), name="newcomer", trials=4)
+    newcomer = row(page, "Jobs", "newcomer")
+    expect(newcomer).to_contain_text("succeeded")
+    expect(newcomer).to_contain_text("4 of 4")
+    expect(newcomer).to_contain_text(re.compile(rf"\d{TIMES}"))
+    assert page.evaluate("window.notReloaded")
+
+
+def test_the_list_of_jobs_is_narrowed_by_its_address(page: Page, service: Service, job: dict[str, Any]) -> None:
+    page.goto(f"{service.url}/jobs")
+    expect(row(page, "Jobs", "product")).to_be_visible()
+    page.get_by_label("State").select_option("failed")
+    expect(page.get_by_text("No job is failed.")).to_be_visible()
+    expect(page).to_have_url(f"{service.url}/jobs?state=failed")
+    page.go_back()
+    expect(row(page, "Jobs", "product")).to_be_visible()
+    page.goto(f"{service.url}/jobs?state=succeeded")
+    expect(row(page, "Jobs", "product")).to_be_visible()
+
+
+def test_the_overview_counts(page: Page, service: Service, job: dict[str, Any]) -> None:
+    page.goto(service.url)
+    figures = page.get_by_role("region", name="Figures")
+    overview = service.get("/overview")
+    assert overview["bests"] > 0
+    assert overview["time_saved_us"] > 0
+    expect(figures).to_contain_text("1 of 1")
+    expect(figures).to_contain_text(f"of {overview['workloads']} workload")
+    expect(row(page, "Jobs", "product")).to_be_visible()
+    best = row(page, "Recent bests", job["tasks"][0]["workload_hash"][:12])
+    for text in ("main", "matmul", "llvm", "µs", TIMES, "certified"):
+        expect(best).to_contain_text(text)
+
+
+def test_a_running_job_is_followed_without_reloading(page: Page, service: Service) -> None:
+    job_id = service.submit(program(56), name="live", trials=96)
+    page.goto(f"{service.url}/jobs")
+    row(page, "Jobs", "live").get_by_role("link").click()
+    expect(page).to_have_url(f"{service.url}/jobs/{job_id}")
+    page.evaluate("window.notReloaded = true")
+    seen: set[str] = set()
+    said_left = False
+
+    def look() -> bool:
+        nonlocal said_left
+        text = page.get_by_role("main").inner_text()
+        seen.update(re.findall(r"(\d+) of 96 trials", text))
+        said_left = said_left or bool(re.search(r"about .* left", text))
+        return "certified" in text and "succeeded" in text
+
+    wait_for("the end of the job on the page", look, 240)
+    assert "96" in seen
+    assert len(seen) > 2, f"trials came all at once: {seen}"
+    assert said_left
+    plot = page.get_by_role("img", name=re.compile(r"main: \d{2,3} trials measured"))
+    expect(plot).to_be_visible()
+    expect(plot).to_contain_text("best so far")
+    expect(plot).to_contain_text(re.compile("baseline .*µs"))
+    expect(page.get_by_role("button", name="Cancel job")).to_have_count(0)
+    assert page.evaluate("window.notReloaded")
+
+
+def test_what_the_job_did(page: Page, service: Service, job: dict[str, Any]) -> None:
+    page.goto(f"{service.url}/jobs/{job['id']}")
+    [task] = job["tasks"]
+    line = row(page, "Tasks", task["workload_hash"][:12])
+    for text in ("main", "succeeded", "certified", "search", "µs", TIMES, "100%", f"{task['trials']} trials"):
+        expect(line).to_contain_text(text)
+    expect(page.get_by_role("img", name=re.compile(r"Timeline of .*build .*measure"))).to_be_visible()
+    expect(
+        page.get_by_text(re.compile(r"Time spent, all workers together: propose .*, build .*, measure"))
+    ).to_be_visible()
+    page.get_by_role("tab", name="Events").click()
+    expect(page).to_have_url(f"{service.url}/jobs/{job['id']}?tab=events")
+    events = page.get_by_role("list", name="Events, the newest first")
+    expect(events).to_contain_text("Task main is succeeded")
+    page.get_by_role("switch", name="Show every trial").check(force=True)
+    expect(events).to_contain_text(re.compile(r"Trial #\d+ of main took"))
+    page.get_by_role("tab", name="Failures").click()
+    expect(page).to_have_url(re.compile("tab=failures"))
+    page.get_by_role("tabpanel").get_by_text(re.compile("No trial has failed|at (build|measure)")).first.wait_for()
+
+
+def test_its_files_are_kept(page: Page, service: Service, job: dict[str, Any], tmp_path: Path) -> None:
+    page.goto(f"{service.url}/jobs/{job['id']}")
+
+    def keep(label: str) -> Path:
+        page.get_by_role("button", name="Download").click()
+        with page.expect_download() as download:
+            page.get_by_role("menuitem", name=re.compile(label)).click()
+        path = tmp_path / download.value.suggested_filename
+        download.value.save_as(path)
+        return path
+
+    module = keep("Module with the best schedules")
+    assert module.name == "product-module.json"
+    assert json.loads(module.read_text())["format"] == "tvm-json"
+    with tarfile.open(keep("Tuning records")) as records:
+        assert {Path(name).name for name in records.getnames()} >= {
+            "database_workload.json",
+            "database_tuning_record.json",
+        }
+    events = json.loads(keep("Chrome trace").read_text())["traceEvents"]
+    assert {event["ph"] for event in events} >= {"X"}
+
+
+def test_a_job_is_cancelled_and_submitted_again(page: Page, service: Service) -> None:
+    job_id = service.submit(program(88), name="endless", trials=5_000)
+    page.goto(f"{service.url}/jobs/{job_id}")
+    page.get_by_role("main").get_by_role("button", name="Cancel job").click()
+    page.get_by_role("button", name="Keep running").click()
+    cancel(page)
+    expect(page.get_by_text("cancelled").first).to_be_visible()
+    assert service.finished(job_id)["state"] == "cancelled"
+
+    page.get_by_role("button", name="Submit again").click()
+    form = page.get_by_role("dialog")
+    form.get_by_label("Trials").fill("4")
+    form.get_by_role("button", name="Submit job").click()
+    expect(page).not_to_have_url(f"{service.url}/jobs/{job_id}")
+    expect(page.get_by_text("4 of 4 trials")).to_be_visible()
+    again = service.job(page.url.rsplit("/", 1)[1])
+    assert (again["name"], again["budget"]["max_trials"]) == ("endless", 4)
+
+
+def test_a_stopped_service_is_missed_and_found_again(page: Page, service: Service, watched: Watched) -> None:
+    watched.expected += ["ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED_ENCODING", "503 (Service Unavailable)"]
+    job_id = service.submit(program(40), name="interrupted", trials=200)
+    page.goto(f"{service.url}/jobs/{job_id}")
+    service.in_the_middle(job_id)
+    service.stop()
+    expect(page.get_by_text("Connection lost, retrying")).to_be_visible()
+    service.start()
+    expect(page.get_by_text("Connection lost, retrying")).to_have_count(0)
+    cancel(page)
+    expect(page.get_by_text("cancelled").first).to_be_visible()

@@ -1,0 +1,157 @@
+"""Workloads and schedules: what the search decided, how near the peak it came, what the program became."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from playwright.sync_api import Page, expect
+
+from tests.acceptance.harness import Service
+from tests.browser.conftest import TIMES, row
+
+
+def test_a_task_leads_to_its_workload_and_its_schedule(page: Page, service: Service, job: dict[str, Any]) -> None:
+    page.goto(f"{service.url}/jobs/{job['id']}")
+    [task] = job["tasks"]
+    line = row(page, "Tasks", task["workload_hash"][:12])
+    line.get_by_role("link", name="main").click()
+    expect(page).to_have_url(f"{service.url}/workloads/{task['workload_hash']}")
+    expect(page.get_by_role("heading", name="Decisions")).to_be_visible()
+    page.go_back()
+    line.get_by_role("link", name="µs").click()
+    expect(page).to_have_url(f"{service.url}/records/{task['record_id']}")
+    expect(page.get_by_text("Before: unscheduled")).to_be_visible()
+
+
+def test_the_program_before_and_after(page: Page, service: Service, job: dict[str, Any]) -> None:
+    [task] = job["tasks"]
+    page.goto(f"{service.url}/records/{task['record_id']}")
+    before = page.get_by_role("region", name="Before: unscheduled")
+    after = page.get_by_role("region", name="After: scheduled")
+    # A changed line stands on a tinted ground, its changed words are marked.
+    expect(before.locator("[data-kind=removed]").filter(has_text="T.grid(64, 64, 64)")).to_be_visible()
+    added = after.locator("[data-kind=added]").filter(has_text=re.compile(r"T\.(parallel|vectorized|unroll|serial)"))
+    expect(added.first).to_be_visible()
+    expect(after.locator("mark").first).to_be_visible()
+    expect(before.locator(".hljs-keyword").first).to_be_visible()
+    expect(before).to_contain_text(re.compile(r"\d+ lines the same"))
+    page.get_by_role("button", name="Show every line").click()
+    expect(page).to_have_url(re.compile("all=1"))
+    expect(before).to_contain_text("class Module")
+    page.get_by_text("Trace as code").click()
+    expect(page).to_have_url(re.compile("program=trace"))
+    expect(page.locator("pre").filter(has_text="sch.")).to_contain_text("sample_perfect_tile")
+
+
+def test_what_is_proven_and_how_to_find_it_again(page: Page, service: Service, job: dict[str, Any]) -> None:
+    [task] = job["tasks"]
+    page.goto(f"{service.url}/records/{task['record_id']}")
+    main = page.get_by_role("main")
+    for text in (
+        "It computes the same.",
+        "It is as fast as it says.",
+        "interleaved rounds",
+        "samples",
+        task["workload_hash"],
+        "product",
+        f"loopwright job resubmit {job['id']}",
+        f'client.job("{job["id"]}")',
+    ):
+        expect(main).to_contain_text(text)
+
+
+def test_machine_code_on_demand(page: Page, service: Service, job: dict[str, Any]) -> None:
+    [task] = job["tasks"]
+    page.goto(f"{service.url}/records/{task['record_id']}")
+    page.get_by_role("button", name="Compile and show").click()
+    code = page.get_by_role("figure").filter(has_text="Assembly").locator("pre")
+    expect(code).to_contain_text("ret")
+    expect(code.locator(".hljs-keyword").first).to_be_visible()
+    # The address remembers that it was wanted.
+    page.reload()
+    expect(code).to_contain_text("ret")
+
+
+def test_brushing_filters_the_trials(page: Page, service: Service, job: dict[str, Any]) -> None:
+    [task] = job["tasks"]
+    page.goto(f"{service.url}/workloads/{task['workload_hash']}")
+    trials = page.get_by_role("table", name="Trials")
+    expect(trials.get_by_role("row")).to_have_count(11)
+    plot = page.get_by_role("img", name=re.compile("Parallel coordinates of"))
+    expect(plot).to_contain_text("latency")
+    box = plot.bounding_box()
+    assert box is not None
+    # The rightmost axis is the latency, the fastest at the top: its upper half is kept.
+    x = box["x"] + box["width"] - 72
+    page.mouse.move(x, box["y"] + 34)
+    page.mouse.down()
+    page.mouse.move(x, box["y"] + 120, steps=5)
+    page.mouse.move(x, box["y"] + 180, steps=5)
+    page.mouse.up()
+    expect(page).to_have_url(re.compile("brush=latency"))
+    told = page.get_by_role("status").filter(has_text=re.compile(r"\d+ of \d+ trials"))
+    expect(told).to_be_visible()
+    kept = told.inner_text()
+    # The address is the view: opened anew it shows the same.
+    page.reload()
+    expect(told).to_have_text(kept)
+    page.get_by_role("button", name="Remove the filter on latency").click()
+    expect(told).to_have_count(0)
+
+    # The same without a mouse.
+    page.get_by_label("Filter on").select_option("latency")
+    page.get_by_label("To µs").fill("0.001")
+    page.get_by_role("button", name="Add filter").click()
+    expect(page.get_by_text(re.compile(r"^0 of \d+ trials"))).to_be_visible()
+
+
+def test_what_the_model_knew_and_how_near_the_peak(page: Page, service: Service, job: dict[str, Any]) -> None:
+    [task] = job["tasks"]
+    page.goto(f"{service.url}/workloads/{task['workload_hash']}")
+    expect(row(page, "History of bests", "product")).to_contain_text("best")
+    expect(page.get_by_role("table", name="Which decisions matter").get_by_role("row").nth(1)).to_contain_text("%")
+    predictions = page.get_by_role("img", name=re.compile(r"\d+ predictions in \d+ rounds"))
+    expect(predictions).to_contain_text("Rank correlation, by round")
+    page.get_by_label("Round shown").select_option(index=1)
+    expect(page).to_have_url(re.compile("round=1"))
+    roofline = page.get_by_role("img", name=re.compile("Roofline: baseline .*FLOP/s, best .*FLOP/s"))
+    expect(roofline).to_contain_text(re.compile("best .*FLOP/s"))
+    expect(page.get_by_text(re.compile("(memory|compute)-bound"))).to_be_visible()
+
+
+def test_any_two_are_compared(page: Page, service: Service, job: dict[str, Any]) -> None:
+    [task] = job["tasks"]
+    page.goto(f"{service.url}/workloads/{task['workload_hash']}")
+    picks = page.get_by_role("checkbox", name=re.compile("^Compare "))
+    picks.nth(0).check()
+    expect(page.get_by_role("button", name="Compare the two picked")).to_be_disabled()
+    picks.nth(1).check()
+    page.get_by_role("button", name="Compare the two picked").click()
+    expect(page).to_have_url(re.compile(r"/compare\?a=\w+&b=\w+"))
+    expect(row(page, "Facts", "Median latency")).to_contain_text("µs")
+    expect(page.get_by_role("region", name=re.compile("^Left: main"))).to_be_visible()
+    page.get_by_text("Trace as code").click()
+    expect(page).to_have_url(re.compile("show=trace"))
+    expect(page.get_by_role("region", name=re.compile("^Right: main"))).to_contain_text("sch.")
+
+    page.goto(f"{service.url}/records/{task['record_id']}")
+    page.get_by_role("button", name="Compare with").click()
+    page.get_by_role("dialog").get_by_role("link").filter(has_text="baseline").click()
+    expect(row(page, "Facts", "Origin")).to_contain_text("baseline")
+
+    page.goto(f"{service.url}/compare")
+    page.get_by_label("Left").fill(f"{service.url}/records/{task['record_id']}")
+    page.get_by_label("Right").fill(task["record_id"])
+    page.get_by_role("button", name="Compare", exact=True).click()
+    expect(page.get_by_text("The two are the same.")).to_be_visible()
+
+
+def test_the_leaderboard_leads_here(page: Page, service: Service, job: dict[str, Any]) -> None:
+    page.get_by_role("link", name="Best schedules", exact=True).click()
+    [task] = job["tasks"]
+    best = row(page, "Best schedules", task["workload_hash"][:12])
+    for text in ("main", "matmul", f"64{TIMES}64", "llvm", "µs", "%", "certified", "product"):
+        expect(best).to_contain_text(text)
+    best.get_by_role("link", name="µs").click()
+    expect(page.get_by_text("After: scheduled")).to_be_visible()

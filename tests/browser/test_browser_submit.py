@@ -1,0 +1,74 @@
+"""Submitting from the page: pasted, dropped, looked at before it is sent."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Page, expect
+
+from tests.acceptance.harness import Service
+from tests.browser.conftest import TIMES, Watched, program, row
+from tests.unit.client.programs import MM_RELU
+
+
+def test_pasted_previewed_sent(page: Page, service: Service) -> None:
+    page.get_by_role("link", name="Submit", exact=True).click()
+    page.get_by_role("textbox", name="Module").fill(program(72))
+    page.get_by_label("Name").fill("pasted")
+    page.get_by_label("Trials").fill("4")
+    jobs = len(service.items("/jobs"))
+    page.get_by_role("button", name="Preview").click()
+    task = row(page, "What will be tuned", "main")
+    for text in ("matmul", f"72{TIMES}72", "FLOP", "searched"):
+        expect(task).to_contain_text(text)
+    assert len(service.items("/jobs")) == jobs, "a preview stores nothing"
+    page.get_by_role("button", name="Submit job").click()
+    expect(page.get_by_role("heading", name="pasted")).to_be_visible()
+    expect(page.get_by_text("4 of 4 trials")).to_be_visible()
+    assert len(service.items("/jobs")) == jobs + 1
+
+
+def test_a_file_that_is_known_already(page: Page, service: Service, job: dict[str, Any], tmp_path: Path) -> None:
+    file = tmp_path / "product_again.py"
+    file.write_text(MM_RELU)
+    page.goto(f"{service.url}/submit")
+    with page.expect_file_chooser() as chooser:
+        page.get_by_role("button", name="Choose a file").click()
+    chooser.value.set_files(file)
+    expect(page.get_by_label("Name")).to_have_value("product_again")
+    page.get_by_label("Trials").fill("8")
+    page.get_by_role("button", name="Preview").click()
+    task = row(page, "What will be tuned", "main")
+    expect(task).to_contain_text("answered at once")
+    task.get_by_role("link", name="µs").click()
+    expect(page).to_have_url(f"{service.url}/records/{job['tasks'][0]['record_id']}")
+
+
+def test_a_file_is_dropped(page: Page, service: Service) -> None:
+    page.goto(f"{service.url}/submit")
+    place = page.get_by_role("textbox", name="Module")
+    dropped = page.evaluate_handle(
+        """(text) => {
+            const data = new DataTransfer();
+            data.items.add(new File([text], "dropped.json", { type: "application/json" }));
+            return data;
+        }""",
+        '{"root": 1}',
+    )
+    place.dispatch_event("drop", {"dataTransfer": dropped})
+    expect(place).to_have_value('{"root": 1}')
+    expect(page.get_by_role("radio", name="TVM's JSON")).to_be_checked()
+    expect(page.get_by_label("Name")).to_have_value("dropped")
+
+
+def test_what_cannot_be_sent_is_said(page: Page, watched: Watched, service: Service) -> None:
+    watched.expected.append("422 (Unprocessable")
+    page.goto(f"{service.url}/submit")
+    page.get_by_role("button", name="Preview").click()
+    expect(page.get_by_text("Paste a module, or drop a file.")).to_be_visible()
+    page.get_by_role("textbox", name="Module").fill("import os")
+    page.get_by_role("button", name="Preview").click()
+    expect(page.get_by_role("alert").filter(has_text=re.compile("import"))).to_be_visible()
+    expect(page.get_by_role("button", name="Submit job")).to_have_count(0)
