@@ -1,0 +1,103 @@
+"""What is known of a worker's health: activity, checks, lost trials, quarantine."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from db import NotFound
+from db.workers import CHECKS
+from tuner.types import Activity, Failure, FailureKind, MeasureCandidate, Origin, Stage
+
+
+def register(world, id="host/cpu", **fields):
+    world.db.workers.register(id, host="host", device="cpu", device_class=world.device_class, builders=2, **fields)
+
+
+def worker(world):
+    (view,) = world.db.workers.all(30)
+    return view
+
+
+def test_a_worker_tells_what_it_is_at(world):
+    claimed, task = world.started()
+    (trial,) = world.propose(claimed, task, "[1]")
+    register(world)
+    assert (worker(world).activity, worker(world).slot_job_id) == (Activity(), None)
+    at_work = Activity(2, world.clock(), trial.id, 0.75)
+    register(world, activity=at_work)
+    assert (worker(world).activity, worker(world).slot_job_id) == (at_work, claimed.job.id)
+    register(world)
+    assert worker(world).activity == Activity()
+
+
+def test_the_first_check_and_the_newest_are_kept_at_hand(world):
+    register(world)
+    for number in range(CHECKS + 5):
+        world.db.workers.add_check("host/cpu", 1.0 + number)
+        world.clock.forward(60)
+    secs = [check.secs for check in worker(world).checks]
+    assert secs == [1.0, *(1.0 + number for number in range(5, CHECKS + 5))]
+
+
+def test_old_checks_go_but_the_first_stays(world):
+    register(world)
+    world.db.workers.add_check("host/cpu", 1.0)
+    world.db.workers.add_check("host/cpu", 2.0)
+    world.clock.forward(timedelta(days=8).total_seconds())
+    world.db.workers.add_check("host/cpu", 3.0)
+    assert [check.secs for check in worker(world).checks] == [1.0, 3.0]
+
+
+def test_quarantine_lasts_from_its_beginning_until_it_is_lifted(world):
+    register(world)
+    world.db.workers.quarantine("host/cpu", "slow")
+    began = world.clock()
+    world.clock.forward(5)
+    world.db.workers.quarantine("host/cpu", "slower")
+    assert (worker(world).quarantined_at, worker(world).quarantine_reason) == (began, "slower")
+    # A heartbeat does not lift it.
+    register(world)
+    assert worker(world).quarantine_reason == "slower"
+    world.db.workers.quarantine("host/cpu", None)
+    assert (worker(world).quarantined_at, worker(world).quarantine_reason) == (None, None)
+
+
+def test_readmission_forgets_what_was_before(world):
+    register(world)
+    lose(world, 3)
+    world.db.workers.add_check("host/cpu", 1.0)
+    world.db.workers.quarantine("host/cpu", "slow")
+    world.clock.forward(1)
+    world.db.workers.readmit("host/cpu")
+    view = worker(world)
+    assert (view.quarantined_at, view.quarantine_reason, view.checks) == (None, None, ())
+    assert world.db.workers.lost("host/cpu", 600) == 0
+    world.clock.forward(1)
+    world.db.workers.add_check("host/cpu", 2.0)
+    assert [check.secs for check in worker(world).checks] == [2.0]
+    with pytest.raises(NotFound):
+        world.db.workers.readmit("nobody")
+
+
+def lose(world, count, worker="host/cpu", kind=FailureKind.DEVICE_LOST):
+    claimed, task = world.started(f"w{world.clock().timestamp()}")
+    candidates = [MeasureCandidate(f"[{number}]", Origin.RANDOM) for number in range(count)]
+    for trial in world.db.trials.propose(task.id, claimed.lease_token, candidates):
+        world.db.trials.finish(trial.id, claimed.lease_token, Failure(Stage.RUN, kind, "gone", worker))
+    world.db.jobs.finish(claimed.job.id, claimed.lease_token, "failed", "for the test")
+    world.clock.forward(1)
+
+
+def test_lost_trials_are_counted_by_worker_and_time(world):
+    register(world)
+    lose(world, 2)
+    lose(world, 4, worker="host/cuda:0")
+    lose(world, 4, kind=FailureKind.CRASH)
+    assert world.db.workers.lost("host/cpu", 600) == 2
+    world.clock.forward(300)
+    lose(world, 1)
+    assert world.db.workers.lost("host/cpu", 600) == 3
+    world.clock.forward(400)
+    assert world.db.workers.lost("host/cpu", 600) == 1

@@ -1,0 +1,220 @@
+"""Small parts of the service: rank correlation, guests' tokens, the cache, time left, shares, Trace Event JSON."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import spearmanr
+
+from db.views import JobView, TaskView, TrialView
+from service.access import links
+from service.cache import Cache
+from service.jobs import wire
+from service.jobs.chrome_trace import chrome_trace
+from service.workloads.ranks import spearman
+from tuner.types import Lane, Span
+
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=3, max_size=30))
+def test_rank_correlation_is_spearmans(pairs: list[tuple[int, int]]) -> None:
+    one, other = [float(a) for a, _ in pairs], [float(b) for _, b in pairs]
+    found = spearman(one, other)
+    if len(set(one)) == 1 or len(set(other)) == 1:
+        assert found is None
+    else:
+        assert found == pytest.approx(spearmanr(one, other).statistic)
+
+
+def test_two_pairs_have_no_rank_correlation() -> None:
+    assert spearman([1.0, 2.0], [1.0, 2.0]) is None
+
+
+def test_a_guests_token_is_read_by_who_signed_it() -> None:
+    token = links.sign("secret", NOW)
+    assert links.read("secret", token) == NOW
+    assert links.read("another", token) is None
+
+
+@pytest.mark.parametrize("change", ["", "x", ".", "guest", "guest.1", "guest..", "owner", "guest.é.é"])
+def test_what_was_not_signed_is_no_token(change: str) -> None:
+    assert links.read("secret", change) is None
+
+
+def test_a_later_end_is_not_signed() -> None:
+    prefix, end, signature = links.sign("secret", NOW).split(".")
+    assert links.read("secret", f"{prefix}.{int(end) + 1}.{signature}") is None
+
+
+def test_the_cache_makes_once_and_drops_the_oldest() -> None:
+    made: list[str] = []
+    cache: Cache[str] = Cache(10, len)
+
+    def get(key: str) -> str:
+        return cache.get(key, lambda: made.append(key) or key * 4)  # type: ignore[func-returns-value]
+
+    assert [get("a"), get("b"), get("a"), get("c"), get("a"), get("b")] == [
+        "aaaa",
+        "bbbb",
+        "aaaa",
+        "cccc",
+        "aaaa",
+        "bbbb",
+    ]
+    assert made == ["a", "b", "c", "b"]
+
+
+def test_the_cache_keeps_no_error_and_no_giant() -> None:
+    cache: Cache[str] = Cache(10, len)
+    with pytest.raises(ZeroDivisionError):
+        cache.get("a", lambda: str(1 // 0))
+    assert cache.get("a", lambda: "x" * 11) == "x" * 11
+    assert cache.get("a", lambda: "y") == "y"
+
+
+def test_the_cache_is_shared_by_threads() -> None:
+    cache: Cache[str] = Cache(100, len)
+    threads = [threading.Thread(target=lambda n=n: cache.get(n % 3, lambda: "x" * 40)) for n in range(50)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert cache.get(0, lambda: "new") in ("x" * 40, "new")
+
+
+JOB = JobView(
+    id="j",
+    name="job",
+    state="running",
+    target_json='{"kind": "llvm"}',
+    device_class_id="d",
+    space_hash="default",
+    max_trials=64,
+    max_seconds=None,
+    seed=0,
+    priority=0,
+    force=False,
+    notes=(),
+    cancel_requested=False,
+    error=None,
+    created_at=NOW,
+    started_at=NOW,
+    finished_at=None,
+    attempts=1,
+    elapsed_s=0.0,
+)
+TASK = TaskView(
+    id="t",
+    job_id="j",
+    position=0,
+    workload_hash="w",
+    name="mm",
+    weight=1,
+    state="running",
+    key="k",
+    answered_from=None,
+    certificate_id=None,
+    record_id=None,
+    error=None,
+    started_at=NOW,
+    finished_at=None,
+    trials=16,
+    failed=0,
+    failures={},
+    baseline_secs=1.0,
+    best_secs=0.5,
+)
+LATER = NOW + timedelta(seconds=10)
+
+
+def test_time_left_goes_by_the_pace_until_now() -> None:
+    assert wire.time_left(JOB, [TASK], LATER) == pytest.approx(30.0)
+
+
+def test_time_left_is_at_most_what_is_allowed() -> None:
+    assert wire.time_left(replace(JOB, max_seconds=12.0), [TASK], LATER) == pytest.approx(2.0)
+    assert wire.time_left(replace(JOB, max_seconds=5.0), [TASK], LATER) == 0.0
+
+
+def test_time_left_counts_no_trials_of_answered_tasks() -> None:
+    answered = replace(TASK, trials=0, answered_from="database", state="succeeded")
+    assert wire.time_left(JOB, [TASK, answered], LATER) == pytest.approx(10.0)
+
+
+@pytest.mark.parametrize(
+    ("job", "task"),
+    [
+        (replace(JOB, state="queued", started_at=None), TASK),
+        (replace(JOB, state="succeeded"), TASK),
+        (JOB, replace(TASK, trials=0)),
+        (JOB, replace(TASK, trials=64)),
+    ],
+)
+def test_time_left_is_unknown(job: JobView, task: TaskView) -> None:
+    assert wire.time_left(job, [task], LATER) is None
+
+
+def test_shares_of_the_models_time_and_of_the_trials() -> None:
+    other = replace(TASK, weight=3, best_secs=0.5, trials=48)
+    first, second = wire.job(JOB, [TASK, other]).tasks
+    assert (first.model_share, first.budget_share) == (0.25, 0.25)
+    assert (second.model_share, second.budget_share) == (0.75, 0.75)
+
+
+def test_shares_wait_for_every_task() -> None:
+    first, second = wire.job(JOB, [TASK, replace(TASK, best_secs=None, trials=0)]).tasks
+    assert (first.model_share, second.model_share) == (None, None)
+    assert (first.budget_share, second.budget_share) == (1.0, 0.0)
+    (alone,) = wire.job(JOB, [replace(TASK, trials=0)]).tasks
+    assert alone.budget_share is None
+
+
+def trial(number: int, *spans: Span) -> TrialView:
+    return TrialView(
+        id=f"trial-{number}",
+        workload_hash="w",
+        number=number,
+        state="measured",
+        origin="random",
+        predicted=None,
+        median=1e-3,
+        failure_kind=None,
+        failure_stage=None,
+        failure_message=None,
+        worker="host/cpu",
+        created_at=NOW,
+        finished_at=NOW,
+        spans=spans,
+    )
+
+
+def test_a_timeline_as_trace_events() -> None:
+    searched = Span(Lane.PROPOSE, "search", 100.0, 101.0)
+    trials = [
+        trial(1, searched, Span(Lane.BUILD, "b0", 101.0, 102.0), Span(Lane.MEASURE, "host/cpu", 102.0, 102.5)),
+        trial(2, searched, Span(Lane.BUILD, "b1", 101.0, 103.0), Span(Lane.MEASURE, "host/cpu", 103.0, 103.5)),
+    ]
+    found = chrome_trace(JOB, trials)
+    slices = [event for event in found["traceEvents"] if event["ph"] == "X"]
+    # Both were proposed in one slice.
+    assert len(slices) == 5
+    (propose,) = [event for event in slices if event["cat"] == "propose"]
+    assert (propose["ts"], propose["dur"]) == (0.0, 1e6)
+    assert [told["id"] for told in propose["args"]["trials"]] == ["trial-1", "trial-2"]
+    measured = [event for event in slices if event["cat"] == "measure"]
+    assert [(event["name"], event["ts"], event["dur"]) for event in measured] == [
+        ("trial 1", 2e6, 0.5e6),
+        ("trial 2", 3e6, 0.5e6),
+    ]
+    assert measured[0]["tid"] == measured[1]["tid"]
+    threads = {event["args"]["name"] for event in found["traceEvents"] if event["name"] == "thread_name"}
+    assert threads == {"search", "b0", "b1", "host/cpu"}
+    assert chrome_trace(JOB, [trial(1)])["traceEvents"] == [
+        event for event in found["traceEvents"] if event["name"] == "process_name"
+    ]
