@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import signal
+import socket
 import statistics
 import time
 from collections.abc import Callable, Iterator
@@ -23,24 +24,12 @@ from tuner.space.builtin import builtin_space
 from tuner.testing.fleet_contract import FleetContract
 from tuner.testing.memory_ledger import MemoryLedger
 from tuner.tune import TuneRequest, tune
-from tuner.types import Failure, FailureKind, Measured, Outcome, Stage, TaskSpec, Workload
+from tuner.types import Failure, FailureKind, Lane, Measured, Outcome, Stage, TaskSpec, Workload
 from workers.actors import Builder, Measurer
-from workers.cluster import NAMESPACE, Cluster, Offer, actor_class, connect
+from workers.cluster import NAMESPACE, Cluster, Offer, actor_class
 from workers.fleet import RayFleet
 
 _numbers = itertools.count()
-
-
-@pytest.fixture(scope="session")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    connect(None, tmp_path_factory.mktemp("data"))
-    yield Cluster()
-    ray.shutdown()
-
-
-@pytest.fixture(scope="session")
-def offer(cluster: Cluster) -> Offer:
-    return next(offer for offer in cluster.reconcile() if offer.device == "cpu")
 
 
 @pytest.fixture
@@ -112,6 +101,53 @@ def test_an_offer_has_living_actors(cluster: Cluster, offer: Offer) -> None:
     assert cluster.ping(offer, 30)
     assert cluster.reconcile() == cluster.reconcile()
     assert offer in cluster.reconcile()
+
+
+def test_an_outcome_tells_who_built_and_measured_it_and_when(fleet: RayFleet, offer: Offer) -> None:
+    started = time.time()
+    for number in range(4):
+        fleet.submit(request(str(number), programs.product()))
+    outcomes = gather(fleet, 4)
+    ended = time.time()
+    for outcome in outcomes.values():
+        build, measure = outcome.spans
+        assert (build.lane, measure.lane) == (Lane.BUILD, Lane.MEASURE)
+        assert build.worker.startswith(f"{socket.gethostname()}/builder")
+        assert measure.worker == offer.host
+        assert started <= build.start < build.end <= measure.start < measure.end <= ended
+    # One slot: no two are measured at once.
+    slices = sorted((outcome.spans[1].start, outcome.spans[1].end) for outcome in outcomes.values())
+    assert all(end <= start for (_, end), (start, _) in itertools.pairwise(slices))
+
+
+def test_a_measurer_times_its_reference_kernels(offer: Offer) -> None:
+    actor = ray.get_actor(offer.measurer, NAMESPACE)
+    peaks = ray.get(actor.peaks.remote(offer.device_class.target_json))
+    check = ray.get(actor.check.remote(offer.device_class.target_json))
+    assert peaks["dtype"] == check["dtype"] == "float32"
+    # The same kernel, minutes apart at most; a busy machine makes it slower, never ten times as fast.
+    assert 0.1 < check["flops"] / peaks["flops"] < 10
+    # A core that runs the program at all does more than a billion operations, and copies more than 100 MB, a second.
+    assert min(check["flops"], peaks["flops"]) > 1e9
+    assert peaks["bytes_per_s"] > 1e8
+    refused = ray.get(actor.check.remote('{"kind": "nonsense"}'))
+    assert refused["failure"]["kind"] == FailureKind.CRASH
+
+
+def test_a_cluster_tells_what_its_workers_are_at(cluster: Cluster, offer: Offer) -> None:
+    assert cluster.activity(30)[offer.id].slot_since is None
+    fleet = fleet_of(offer)
+    for number in range(24):
+        fleet.submit(request(f"trial-{number}", programs.product()))
+    seen = []
+    while fleet.collect(0.02) or fleet._calls:
+        seen.append(cluster.activity(30)[offer.id])
+    at_work = [each for each in seen if each.slot_since is not None]
+    assert at_work
+    assert {each.slot_trial_id for each in at_work} - {None} <= {f"trial-{number}" for number in range(24)}
+    assert max(each.builders_busy for each in seen) >= 1
+    assert all(0.0 <= each.slot_use <= 1.0 for each in seen if each.slot_use is not None)
+    assert cluster.activity(30)[offer.id].slot_trial_id is None
 
 
 def test_every_request_comes_back_once_with_its_key(fleet: RayFleet, offer: Offer) -> None:

@@ -1,0 +1,90 @@
+"""The owner may all, a guest may read, a stranger nothing."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from db import migrate
+from service.access import links
+from service.app import create_app
+from service.settings import Settings
+from tests.integration.service.conftest import OWNER, Api
+
+
+@pytest.fixture(scope="module")
+def guest(api: Api) -> dict[str, str]:
+    link = api.post("/guest-links", {"days": 2}, status=201)
+    assert link["path"] == f"/?token={link['token']}"
+    ends = datetime.fromisoformat(link["expires_at"])
+    assert timedelta(days=2) - (ends - datetime.now(UTC)) < timedelta(minutes=10)
+    return {"Authorization": f"Bearer {link['token']}"}
+
+
+def test_who_one_is(api: Api, guest: dict[str, str]) -> None:
+    owner = api.get("/session")
+    assert (owner["role"], owner["expires_at"]) == ("owner", None)
+    assert "invite" in owner["rights"]
+    visitor = api.http.get("/api/v1/session", headers=guest).json()
+    assert (visitor["role"], visitor["rights"]) == ("guest", ["read"])
+
+
+@pytest.mark.parametrize(
+    "path", ["/overview", "/leaderboard", "/leaderboard.csv", "/jobs", "/workers", "/records/export"]
+)
+def test_a_guest_reads(api: Api, guest: dict[str, str], path: str) -> None:
+    assert api.http.get(f"/api/v1{path}", headers=guest).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/jobs",
+        "/jobs/preview",
+        "/jobs/x/cancel",
+        "/jobs/x/resubmit",
+        "/records/import",
+        "/workers/x/readmit",
+        "/guest-links",
+    ],
+)
+def test_a_guest_changes_nothing(api: Api, guest: dict[str, str], path: str) -> None:
+    answer = api.http.post(f"/api/v1{path}", headers=guest, json={})
+    assert answer.status_code == 403
+    assert answer.headers["Content-Type"] == "application/problem+json"
+    assert answer.json()["type"] == "urn:loopwright:guests-only-read"
+
+
+@pytest.mark.parametrize("token", [None, "", "wrong", "guest.99999999999.0", "guest.x.y"])
+def test_a_stranger_gets_nothing(api: Api, token: str | None) -> None:
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    answer = api.http.get("/api/v1/session", headers=headers)
+    assert answer.status_code == 401
+    assert answer.json()["type"] == "urn:loopwright:unauthorised"
+
+
+def test_a_link_ends(api: Api) -> None:
+    past = links.sign(OWNER, datetime.now(UTC) - timedelta(seconds=5))
+    answer = api.http.get("/api/v1/session", headers={"Authorization": f"Bearer {past}"})
+    assert answer.status_code == 401
+    assert answer.json()["type"] == "urn:loopwright:link-expired"
+
+
+@pytest.mark.parametrize("days", [0, 366, "many"])
+def test_a_link_lasts_a_year_at_most(api: Api, days: Any) -> None:
+    api.post("/guest-links", {"days": days}, status=422)
+
+
+def test_without_the_setting_there_are_no_guests(settings: Settings, guest: dict[str, str]) -> None:
+    alone = settings.model_copy(update={"guests": False})
+    migrate.upgrade(alone.database)
+    with TestClient(create_app(alone), base_url="http://service") as http:
+        owner = {"Authorization": f"Bearer {OWNER}"}
+        refused = http.post("/api/v1/guest-links", headers=owner, json={})
+        assert refused.status_code == 403
+        assert "LOOPWRIGHT_GUESTS" in refused.json()["detail"]
+        assert http.get("/api/v1/session", headers=guest).status_code == 401
+        assert "invite" not in http.get("/api/v1/session", headers=owner).json()["rights"]

@@ -1,0 +1,110 @@
+"""A controller's eye on its workers, on a real cluster: peaks, checks, quarantine, and jobs that wait for its end."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from db import Database, migrate
+from db.views import NewJob, WorkerView
+from service.controller import Controller
+from service.fleet.watch import Watch
+from service.settings import Settings
+from tests.unit.workers import programs
+from tuner.types import TaskSpec
+from workers.cluster import Cluster, Offer
+
+SECONDS = 120.0
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    settings = Settings(data_dir=tmp_path)
+    migrate.upgrade(settings.database)
+    return settings
+
+
+@pytest.fixture
+def database(settings: Settings) -> Iterator[Database]:
+    database = Database(settings.database)
+    yield database
+    database.close()
+
+
+def wait_for(what: str, look: Callable[[], bool]) -> None:
+    until = time.monotonic() + SECONDS
+    while not look():
+        assert time.monotonic() < until, f"waited in vain for {what}"
+        time.sleep(0.2)
+
+
+def worker(database: Database, offer: Offer) -> WorkerView:
+    return next(view for view in database.workers.all(SECONDS) if view.id == offer.id)
+
+
+def make_slow(database: Database, offer: Offer) -> None:
+    """What the next checks would say if the machine were ten times as slow as at first."""
+    first = worker(database, offer).checks[0].secs
+    for _ in range(3):
+        database.workers.add_check(offer.id, 10 * first)
+
+
+def test_workers_are_measured_as_they_join_and_held_out_as_they_drift(
+    cluster: Cluster, offer: Offer, database: Database
+) -> None:
+    watch = Watch(database, cluster)
+    offers = cluster.reconcile()
+
+    def beat() -> set[str]:
+        return watch.beat(offers)
+
+    assert beat() == set()
+    wait_for("the first check", lambda: beat() == set() and bool(worker(database, offer).checks))
+    peaks = database.devices.peaks(offer.device_class.id)
+    assert peaks is not None
+    assert min(peaks.flops, peaks.bytes_per_s) > 1e8
+    make_slow(database, offer)
+    assert beat() == {offer.id}
+    view = worker(database, offer)
+    assert view.quarantined_at is not None
+    assert "10.00 times" in (view.quarantine_reason or "")
+    database.workers.readmit(offer.id)
+    assert beat() == set()
+    assert worker(database, offer).quarantine_reason is None
+
+
+def test_a_job_waits_while_its_only_worker_is_held_out(
+    cluster: Cluster, offer: Offer, database: Database, settings: Settings
+) -> None:
+    stop = threading.Event()
+    controller = Controller(settings, database, cluster)
+    thread = threading.Thread(target=controller.run, args=(stop,))
+    thread.start()
+    try:
+        wait_for(
+            "the first check", lambda: bool(database.workers.all(SECONDS)) and bool(worker(database, offer).checks)
+        )
+        job = database.jobs.create(
+            NewJob("job", "{}", offer.device_class, max_trials=400), [TaskSpec(programs.product(), 1)], "0.27.0.post1"
+        )
+
+        def trials() -> int:
+            return database.tasks.of_job(job.id)[0].trials
+
+        wait_for("trials", lambda: trials() > 2)
+        make_slow(database, offer)
+        # Its loop is ended; the controller takes it up again, and holds it for want of a worker.
+        wait_for("the job to be taken up anew", lambda: database.jobs.get(job.id).attempts == 2)
+        held = trials()
+        assert 2 < held < 400
+        database.workers.readmit(offer.id)
+        wait_for("more trials", lambda: trials() > held)
+        database.jobs.request_cancel(job.id)
+        wait_for("the end", lambda: database.jobs.get(job.id).state == "cancelled")
+    finally:
+        stop.set()
+        thread.join()
