@@ -182,6 +182,11 @@ def test_own_pages_need_no_token(service: Service) -> None:
         *("/jobs", "/jobs/{job_id}", "/jobs/{job_id}/cancel", "/jobs/{job_id}/events", "/jobs/{job_id}/module"),
         *("/jobs/{job_id}/trials", "/workloads", "/workloads/{workload_hash}", "/workloads/{workload_hash}/best"),
         *("/records", "/records/{record_id}", "/records/import", "/records/export", "/bests", "/workers", "/targets"),
+        *("/overview", "/leaderboard", "/leaderboard.csv", "/leaderboard/filters", "/jobs/preview"),
+        *("/jobs/{job_id}/resubmit", "/jobs/{job_id}/chrome-trace", "/jobs/{job_id}/records"),
+        *(f"/workloads/{{workload_hash}}/{what}" for what in ("history", "decisions", "predictions", "roofline")),
+        *("/records/{record_id}/assembly", "/workers/{worker_id}/readmit", "/device-classes", "/leases"),
+        *("/session", "/guest-links"),
     }
     assert {f"/api/v1{path}" for path in known} <= set(description["paths"])
     references = set(re.findall(r'"\$ref": "#/components/schemas/([^"]+)"', json.dumps(description)))

@@ -168,6 +168,23 @@ def test_schedules_are_applied_and_built(service: FakeService, run: Command, pro
     assert library.stat().st_size > 0
 
 
+def test_a_job_is_resubmitted(service: FakeService, run: Command) -> None:
+    service.on("GET", "/api/v1/jobs/job-1", job_json("succeeded"))
+    service.on("POST", "/api/v1/jobs/job-1/resubmit", Answer(job_json(id="job-2"), 202))
+    assert run("job", "resubmit", "job-1") == Done(0, "job-2\n", "")
+    sent = service.requests[-1]
+    assert sent.headers["idempotency-key"]
+    assert sent.json() == {"budget": {"max_trials": 64, "max_seconds": None}, "seed": None, "force": None}
+    limits = ("--max-trials", "8", "--max-seconds", "5", "--seed", "3")
+    done = run("job", "resubmit", "job-1", *limits, "--force", "--json")
+    assert json.loads(done.out)["id"] == "job-2"
+    assert service.requests[-1].json() == {
+        "budget": {"max_trials": 8, "max_seconds": 5.0},
+        "seed": 3,
+        "force": True,
+    }
+
+
 def test_best_is_shown(service: FakeService, run: Command) -> None:
     service.on("GET", f"/api/v1/workloads/{HASH}/best", best_json(HASH, None))
     assert "the unscheduled program is the best" in run("schedule", "best", HASH).out
