@@ -275,8 +275,8 @@ class CheckView:
 
 @dataclass(frozen=True, slots=True)
 class WorkerView:
-    """A machine's offer, and how it fares. ``checks`` are the first since the owner last cleared it and the newest,
-    oldest first."""
+    """A machine's offer, and how it fares. ``checks`` are the fastest since the owner last cleared it and the
+    newest, oldest first."""
 
     id: str
     host: str

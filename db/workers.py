@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from datetime import timedelta
 
-from sqlalchemy import Select, delete, func, select, update
+from sqlalchemy import delete, func, select, update
 from sqlalchemy.orm import Session
 
 from db.devices import device_class_value, put_device_class
@@ -95,14 +95,8 @@ class Workers:
         now = self._sessions.now()
         with self._sessions.write() as session:
             session.add(Check(worker_id=worker_id, secs=secs, created_at=now))
-            first = _first_checks().subquery()
-            session.execute(
-                delete(Check).where(
-                    Check.worker_id == worker_id,
-                    Check.created_at < now - timedelta(days=_CHECK_DAYS),
-                    Check.id.not_in(select(first.c.id)),
-                )
-            )
+            too_old = Check.created_at < now - timedelta(days=_CHECK_DAYS)
+            session.execute(delete(Check).where(Check.worker_id == worker_id, too_old))
 
     def lost(self, worker_id: str, within: float) -> int:
         """Trials that ended in DEVICE_LOST on the worker in the last `within` seconds, since it was last cleared."""
@@ -160,29 +154,20 @@ class Workers:
             ]
 
 
-def _first_checks() -> Select[int, str]:
-    """The first check of each worker since it was last cleared: what the later ones are compared with."""
-    return (
-        select(func.min(Check.id).label("id"), Check.worker_id)
+def _checks(session: Session) -> dict[str, list[CheckView]]:
+    """By worker, of those since it was last cleared: the fastest check and the newest, oldest first."""
+    newest = func.row_number().over(partition_by=Check.worker_id, order_by=Check.id.desc())
+    fastest = func.row_number().over(partition_by=Check.worker_id, order_by=(Check.secs, Check.id))
+    ranked = (
+        select(Check.id, newest.label("newest"), fastest.label("fastest"))
         .join(Worker, Worker.id == Check.worker_id)
         .where((Worker.readmitted_at.is_(None)) | (Check.created_at > Worker.readmitted_at))
-        .group_by(Check.worker_id)
-    )
-
-
-def _checks(session: Session) -> dict[str, list[CheckView]]:
-    """By worker: its first check and the newest, oldest first."""
-    first = _first_checks().subquery()
-    place = func.row_number().over(partition_by=Check.worker_id, order_by=Check.id.desc())
-    ranked = (
-        select(Check.id, place.label("place"))
-        .join(first, (first.c.worker_id == Check.worker_id) & (Check.id >= first.c.id))
         .subquery()
     )
     wanted = (
         select(Check)
         .join(ranked, ranked.c.id == Check.id)
-        .where((ranked.c.place <= CHECKS) | Check.id.in_(select(first.c.id)))
+        .where((ranked.c.newest <= CHECKS) | (ranked.c.fastest == 1))
         .order_by(Check.id)
     )
     found: dict[str, list[CheckView]] = {}

@@ -113,12 +113,14 @@ class Cluster:
     def activity(self, timeout: float) -> dict[str, Activity]:
         """What each offer's actors are at, by offer id; without those that do not answer within `timeout` seconds."""
         now = time.time()
-        asked = {
-            name: ray.get_actor(name, NAMESPACE).ping.remote()
-            for offers in self._offers.values()
-            for offer in offers
-            for name in (offer.measurer, *offer.builders)
-        }
+        asked: dict[str, Any] = {}
+        for offer in (offer for offers in self._offers.values() for offer in offers):
+            for name in (offer.measurer, *offer.builders):
+                # A node that has just gone takes its actors' names along.
+                with contextlib.suppress(ValueError):
+                    asked[name] = ray.get_actor(name, NAMESPACE).ping.remote()
+        if not asked:
+            return {}
         answered, _ = ray.wait(list(asked.values()), num_returns=len(asked), timeout=timeout)
         said: dict[str, dict[str, Any]] = {}
         for name, reference in asked.items():

@@ -20,7 +20,7 @@ from workers.build import FUNCTION, load
 from workers.clock import Clock
 
 DTYPE = "float32"
-SAMPLES = 60
+SAMPLES = 200
 _COPIES = 5
 _ROUNDS = 100_000
 """Half a millisecond: short against a scheduler's slice, so that the best sample is one that nobody disturbed."""

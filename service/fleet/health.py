@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 from db.views import CheckView
 
-FLAGGED = 1.15
-"""Drift of the reference kernel, either way, from which on it is worth a look."""
-TOO_FAR = 2.0
-"""Drift from which on timings cannot be compared with earlier ones."""
+FLAGGED = 1.25
+"""Drift of the reference kernel from which on it is worth a look."""
+TOO_FAR = 3.0
+"""Drift from which on timings cannot be compared with earlier ones; neighbours that take half of the cores make two."""
 LATEST = 3
-"""Drift is the median of so many checks over the first: one slow check says nothing."""
+"""Drift is the median of so many checks over the fastest: one slow check says nothing."""
 LOST_WITHIN_SECONDS = 600.0
 LOST_TOO_OFTEN = 3
 """Trials that ended in DEVICE_LOST within that time: each had been tried several times."""
@@ -21,32 +21,33 @@ LOST_TOO_OFTEN = 3
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """``ratio``: the latest timings of the reference kernel over the first."""
+    """``ratio``: the latest timings of the reference kernel over the fastest, 1 or more."""
 
     ratio: float
 
     @property
     def flagged(self) -> bool:
-        return self.too_far(FLAGGED)
+        return self.ratio > FLAGGED
 
-    def too_far(self, limit: float = TOO_FAR) -> bool:
-        return not 1 / limit < self.ratio < limit
+    @property
+    def too_far(self) -> bool:
+        return self.ratio > TOO_FAR
 
 
 def drift(checks: Sequence[CheckView]) -> Drift | None:
-    """``checks`` as `WorkerView` has them, the first one being what the later are compared with; None before those."""
-    first, *later = checks or (None,)
-    if first is None or len(later) < LATEST:
+    """``checks`` as `WorkerView` has them, the fastest among them; None while they are too few."""
+    if len(checks) <= LATEST:
         return None
-    return Drift(statistics.median(check.secs for check in later[-LATEST:]) / first.secs)
+    latest = statistics.median(check.secs for check in checks[-LATEST:])
+    return Drift(latest / min(check.secs for check in checks))
 
 
 def complaint(checks: Sequence[CheckView], lost: int) -> str | None:
     """Why a worker may not measure now, in words for its owner; None if it may."""
     found = drift(checks)
-    if found is not None and found.too_far():
+    if found is not None and found.too_far:
         return (
-            f"its reference kernel takes {found.ratio:.2f} times as long as at first; see what else runs on the "
+            f"its reference kernel takes {found.ratio:.2f} times as long as it did; see what else runs on the "
             "machine. It is timed again every minute, and measures again when it is back"
         )
     if lost >= LOST_TOO_OFTEN:

@@ -54,7 +54,10 @@ class Watch:
         """Have the reference kernels timed, if it is time; the answer comes at a later heartbeat."""
         if offer.id in {asked.id for asked in self._asked.values()}:
             return
-        actor = ray.get_actor(offer.measurer, NAMESPACE)
+        try:
+            actor = ray.get_actor(offer.measurer, NAMESPACE)
+        except ValueError:
+            return  # it has just gone, with its node
         if offer.id not in self._measured:
             self._measured.add(offer.id)
             self._asked[actor.peaks.remote(offer.device_class.target_json)] = offer

@@ -27,10 +27,10 @@ class Drift(Wire):
     """How a worker's reference kernel fares: the same program, timed now and then when the slot is free."""
 
     ratio: float
-    """The median of the latest timings over the first: above 1 the machine has become slower."""
+    """The median of the latest timings over the fastest: 1 where the machine is as fast as ever."""
     flagged: bool
     checks: list[Check]
-    """The newest, oldest first."""
+    """The fastest and the newest, oldest first."""
 
 
 class Quarantine(Wire):
