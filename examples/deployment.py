@@ -46,7 +46,9 @@ def _built(folder: Path) -> Path:
     """The C++ program beside this file, built against TVM's FFI, which is a header and one small library."""
     program = folder / "deployment"
     libraries = Path(tvm_ffi.libinfo.find_libtvm_ffi()).parent
-    includes = [f"-I{path}" for path in (tvm_ffi.libinfo.find_include_path(), tvm_ffi.libinfo.find_dlpack_include_path())]
+    includes = [
+        f"-I{path}" for path in (tvm_ffi.libinfo.find_include_path(), tvm_ffi.libinfo.find_dlpack_include_path())
+    ]
     source = Path(__file__).with_suffix(".cc")
     command = [os.environ.get("CXX", "c++"), "-std=c++17", "-O2", str(source), *includes, "-o", str(program)]
     subprocess.run([*command, f"-L{libraries}", "-ltvm_ffi", f"-Wl,-rpath,{libraries}"], check=True)

@@ -1,6 +1,6 @@
 """A two-layer perceptron for FashionMNIST's sizes, out of PyTorch and back: three ways in, the same predictions.
 
-    .venv/bin/python -m examples.perceptron
+.venv/bin/python -m examples.perceptron
 """
 
 from __future__ import annotations

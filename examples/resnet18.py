@@ -1,6 +1,6 @@
 """ResNet-18 (He et al., CVPR 2016) in plain PyTorch, random weights: tuned within a time limit, and measured.
 
-    .venv/bin/python -m examples.resnet18 --minutes 10
+.venv/bin/python -m examples.resnet18 --minutes 10
 """
 
 from __future__ import annotations

@@ -172,8 +172,9 @@ class Client:
     ) -> Any:
         """A copy of the module with the best schedules applied, as an IRModule.
 
-        ``mod``, ``shapes`` (one of them), ``example_inputs`` and ``spec`` are whatever `submit` takes. A Relax module comes back legalised and fused. ``last_report`` says of
-        each function whether it was tuned, is best as it is, or missed; misses are also logged as a warning.
+        ``mod``, ``shapes`` (one of them), ``example_inputs`` and ``spec`` are whatever `submit` takes. A Relax module
+        comes back legalised and fused. ``last_report`` says of each function whether it was tuned, is best as it is,
+        or missed; misses are also logged as a warning.
         """
         knowledge = self._knowledge(target)
         return self._apply(compiling.lower(_program(mod, shapes, example_inputs, spec), knowledge.target), knowledge)

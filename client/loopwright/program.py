@@ -106,7 +106,7 @@ def _replacer() -> Any:
     functor = importlib.import_module("tvm.relax.expr_functor")
 
     @functor.mutator
-    class Replace(functor.PyExprMutator):  # type: ignore[name-defined,misc]
+    class Replace(functor.PyExprMutator):  # type: ignore[name-defined]
         def __init__(self, mod: Any, parameters: list[tuple[Any, Any]]) -> None:
             super().__init__(mod)
             self.parameters = parameters

@@ -11,7 +11,12 @@ from loopwright.client import Client
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Target = Annotated[str, typer.Option(help='"auto", a TVM target, tag, or JSON.')]
 Model = Annotated[
-    str, typer.Argument(metavar="MODEL", help="A file: TVMScript (.py), TVM JSON (.json), a saved torch.export program (.pt2) or ONNX (.onnx).", show_default=False)
+    str,
+    typer.Argument(
+        metavar="MODEL",
+        help="A file: TVMScript (.py), TVM JSON (.json), a saved torch.export program (.pt2) or ONNX (.onnx).",
+        show_default=False,
+    ),
 ]
 JobId = Annotated[str, typer.Argument(metavar="JOB", show_default=False)]
 Limit = Annotated[int, typer.Option(min=1, help="Rows to show at most.")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -82,9 +83,17 @@ def _exported(model: Any, inputs: tuple[Any, ...]) -> Any:
         return torch.export.export(model, inputs)
     except Exception as error:
         raise UnsupportedModel(
-            f"torch.export cannot capture {type(model).__name__}: {first_line(error)}; a branch or a loop on the values "
-            "of tensors must be written with torch.where, torch.cond or a fixed count"
+            f"torch.export cannot capture {type(model).__name__}{_where(error)}: {first_line(error)}; a branch or a "
+            "loop on the values of tensors must be written with torch.where, torch.cond or a fixed count"
         ) from error
+
+
+def _where(error: BaseException) -> str:
+    """The line of the model's own code at which it failed, of which PyTorch's message need not speak."""
+    pytorch = str(Path(sys.modules["torch"].__file__ or "").parent)
+    frames = traceback.extract_tb(error.__traceback__)[2:]  # behind _exported and torch.export.export
+    own = [frame for frame in frames if not frame.filename.startswith((pytorch, "<"))]
+    return f" at {own[-1].filename}:{own[-1].lineno}, `{own[-1].line}`" if own else ""
 
 
 def _translated(translate: Callable[[], Any]) -> Any:
@@ -92,6 +101,6 @@ def _translated(translate: Callable[[], Any]) -> Any:
         return translate()
     except Exception as error:
         raise UnsupportedModel(
-            f"TVM has no translation for a part of this model: {first_line(error)}; write that part with other operators, "
-            "or tune the parts around it"
+            f"TVM has no translation for a part of this model: {first_line(error)}; write that part with other "
+            "operators, or tune the parts around it"
         ) from error
