@@ -155,22 +155,21 @@ class Trials:
         An imported timing is somebody else's; measured again, its trace counts like any other.
         """
         imported = TrialRow.task_id.is_(None)
-        fastest = func.min(TrialRow.median)
-        wanted = (
+        traces = (
             select(TrialRow.trace_json)
             .where(
                 TrialRow.workload_hash == workload_hash,
-                (TrialRow.device_class_id == device_class_id) | imported,
                 TrialRow.median.is_not(None),
                 TrialRow.trace_json.is_not(None),
             )
-            .group_by(TrialRow.candidate_hash, TrialRow.trace_json, imported)
-            .order_by(imported, fastest, TrialRow.candidate_hash)
+            .group_by(TrialRow.candidate_hash, TrialRow.trace_json)
+            .order_by(func.min(TrialRow.median), TrialRow.candidate_hash)
+            .limit(most)
         )
         with self._sessions.read() as session:
-            ours = session.scalars(wanted.where(~imported).limit(most)).all()
-            theirs = session.scalars(wanted.where(imported).limit(most)).all()
-        return [trace for trace in [*ours, *theirs] if trace is not None]
+            ours = session.scalars(traces.where(~imported, TrialRow.device_class_id == device_class_id)).all()
+            theirs = session.scalars(traces.where(imported)).all()
+        return [trace for trace in dict.fromkeys([*ours, *theirs]) if trace is not None]
 
     def relatives(self, workload_hash: str, device_class_id: str, most: int = 16) -> list[str]:
         """Traces of the fastest trials of other workloads of the family on the device class, nearest shapes first.

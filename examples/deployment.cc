@@ -39,6 +39,6 @@ int main(int, char** argv) {
       }
     }
   }
-  std::printf("C++: right, with TVM's FFI alone\n");
+  std::printf("C++: right, with TVM's runtime alone\n");
   return 0;
 }

@@ -77,7 +77,7 @@ def main(client: loopwright.Client, seconds: float = 600, size: int = 224) -> No
     assert job.state == "succeeded", job.error
     tuned = relax.VirtualMachine(client.compile(model, example_inputs=(x,)), tvm.cpu())
     exported = from_exported_program(torch.export.export(model, (x,)), unwrap_unit_return_tuple=True)
-    untuned = relax.VirtualMachine(tvm.compile(exported, target=job.info.target), tvm.cpu())
+    untuned = relax.VirtualMachine(tvm.compile(exported, target=tvm.target.Target(job.info.target)), tvm.cpu())
 
     inputs = tvm.runtime.from_dlpack(x)
     got = torch.from_dlpack(tuned["main"](inputs))

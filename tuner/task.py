@@ -110,14 +110,16 @@ def _check_callouts(name: str, func: tvm.tirx.PrimFunc) -> None:
         )
 
 
-def unschedulable(func: tvm.tirx.PrimFunc) -> str | None:
-    """Why a function cannot be scheduled; None if it can.
-
-    Raises InvalidModule for symbolic shapes, which the user can bind.
-    """
+def require_static(func: tvm.tirx.PrimFunc) -> None:
+    """Raises InvalidModule where a shape is symbolic, which the user can bind."""
     if symbols := sorted({str(extent.name) for extent in _symbolic_extents(func)}):
         example = ", ".join(f'"{name}": 128' for name in symbols)
         raise InvalidModule(f"symbolic shape ({', '.join(symbols)}): give shapes={{{example}}} to say what to tune for")
+
+
+def unschedulable(func: tvm.tirx.PrimFunc) -> str | None:
+    """Why a function cannot be scheduled; None if it can. Raises InvalidModule for symbolic shapes."""
+    require_static(func)
     if not all(isinstance(param.ty, tvm.tirx.buffer.BufferType) for param in func.params):
         return "it has a parameter that is not a buffer"
     extents = [extent for param in func.params for extent in _shape(param)]

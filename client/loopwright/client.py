@@ -13,12 +13,12 @@ from urllib.parse import quote
 
 from loopwright import archive, config, frontends, ir, schemas
 from loopwright import compile as compiling
+from loopwright.best import Best
 from loopwright.database import Knowledge, Known, as_database
 from loopwright.errors import NotFound
 from loopwright.frontends import Options, stochastic
 from loopwright.job import Job
 from loopwright.program import Program
-from loopwright.schemas import Best
 from loopwright.tables import BESTS, RECORDS, Listing
 from loopwright.transport import Transport, parse
 

@@ -11,7 +11,8 @@ import logging
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from loopwright import ir, schemas
+from loopwright import ir
+from loopwright.best import Best
 from loopwright.database import Knowledge
 from loopwright.program import Program, attach
 from loopwright.units import ratio
@@ -28,7 +29,7 @@ class AppliedFunction:
 
     name: str
     outcome: Outcome
-    best: schemas.Best | None
+    best: Best | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -204,7 +204,7 @@ def test_any_message_of_a_crash_can_be_stored(world, messages):
 def test_what_is_known_of_a_workload_is_its_fastest_traces(world):
     world.measured(0.5, 0.1, 0.3, 0.2, hash="mm-128")
     world.measured(0.01, hash="mm-256")
-    assert world.db.trials.known("mm-128", world.device_class.id) == ["[1]", "[3]", "[2]"]
+    assert world.db.trials.known("mm-128", world.device_class.id) == ["[1]", "[3]", "[2]", "[0]"]
     assert world.db.trials.known("mm-128", world.device_class.id, most=1) == ["[1]"]
     assert world.db.trials.known("mm-128", "another machine") == []
     assert world.db.trials.known("nobody", world.device_class.id) == []
