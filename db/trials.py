@@ -13,7 +13,7 @@ from db.columns import new_id
 from db.engine import Sessions
 from db.events import trial_event
 from db.leases import own_running_task, own_trial
-from db.models import Task, Workload
+from db.models import DeviceClass, Target, Task, Workload
 from db.models import Trial as TrialRow
 from db.paging import Keyset, Page
 from db.views import TrialView
@@ -152,13 +152,19 @@ class Trials:
     def known(self, workload_hash: str, device_class_id: str, most: int = 8) -> list[str]:
         """Traces that were measured for the workload, the fastest first: on the device class, then imported ones.
 
-        An imported timing is somebody else's; measured again, its trace counts like any other.
+        At most ``most`` of each. An imported timing is somebody else's; measured again, its trace counts like any.
         """
         imported = TrialRow.task_id.is_(None)
+        kind = select(Target.kind).join(DeviceClass).where(DeviceClass.id == device_class_id).scalar_subquery()
         traces = (
             select(TrialRow.trace_json)
+            .join(Workload, TrialRow.workload_hash == Workload.hash)
+            .join(DeviceClass, TrialRow.device_class_id == DeviceClass.id)
+            .join(Target, DeviceClass.target_id == Target.id)
             .where(
-                TrialRow.workload_hash == workload_hash,
+                Workload.hash == workload_hash,
+                Workload.tvm_version == TrialRow.tvm_version,
+                Target.kind == kind,
                 TrialRow.median.is_not(None),
                 TrialRow.trace_json.is_not(None),
             )

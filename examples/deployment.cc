@@ -1,5 +1,6 @@
 // Calls a tuned function from C++: TVM's FFI loads the library, DLPack describes the memory.
 #include <dlpack/dlpack.h>
+#include <tvm/ffi/container/tensor.h>
 #include <tvm/ffi/extra/module.h>
 #include <tvm/ffi/function.h>
 
