@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import tvm
-from tvm import relax
 
 from tuner import ir
-from tuner.task import bind_shapes, has_relax, require_static
+from tuner.lowering import lower
+from tuner.task import bind_shapes, require_static
 
 
 def scripts(module_json: str, trace_json: str | None, target_json: str) -> Iterator[dict[str, str]]:
@@ -35,9 +35,7 @@ def apply(
     mod = bind_shapes(ir.module_from_json(module_json), shapes or {})
     target = ir.target_from(target_json)
     ir.load_intrinsics(target)
-    if has_relax(mod):
-        with target:
-            mod = relax.get_pipeline("zero")(mod)
+    mod = lower(mod, target)
     applied, missed = [], []
     for var, func in list(mod.functions.items()):
         if not isinstance(func, tvm.tirx.PrimFunc):

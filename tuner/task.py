@@ -13,6 +13,7 @@ from tvm.target import Target
 from tuner import ir
 from tuner.errors import InvalidModule
 from tuner.guard.module import check_callouts
+from tuner.lowering import has_relax, lower
 from tuner.types import TaskSpec
 
 
@@ -56,8 +57,7 @@ def extract_tasks(mod: tvm.IRModule, target: Target) -> Tasks:
     library_calls: list[str] = []
     if has_relax(mod):
         library_calls = _library_calls(mod)
-        with target:
-            mod = relax.get_pipeline("zero")(mod)
+        mod = lower(mod, target)
         found = [
             (str(task.task_name), task.dispatched[0]["main"], int(task.weight))
             for task in ms.relax_integration.extract_tasks(mod, target)
@@ -134,10 +134,6 @@ def unschedulable(func: tvm.tirx.PrimFunc) -> str | None:
     if any("opaque" in str(key) for block in blocks for key in block.annotations):
         return "its blocks are opaque to scheduling"
     return None
-
-
-def has_relax(mod: tvm.IRModule) -> bool:
-    return any(isinstance(func, relax.Function) for func in mod.functions.values())
 
 
 def _symbols(func: relax.Function) -> list[tvm.ir.Var]:
