@@ -28,7 +28,7 @@ job.wait(progress=True);""",
 
 @pytest.fixture(scope="module")
 def notebook(service: Service, token: str) -> NotebookNode:
-    values = f"URL, TOKEN, PROGRAM = {service.url!r}, {token!r}, {MM_RELU.replace('64', '48')!r}"
+    values = f"URL, TOKEN, PROGRAM = {service.url!r}, {token!r}, {MM_RELU.replace('64', '44')!r}"
     notebook = new_notebook(cells=[new_code_cell(code) for code in (values, *CELLS)])
     NotebookClient(notebook, timeout=JOB_SECONDS, kernel_name="python3").execute()
     nbformat.validate(notebook)
