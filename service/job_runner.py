@@ -109,13 +109,12 @@ class JobRunner:
         found = self._db.workloads.get(task.workload_hash)
         summary = found.summary
         workload = Workload(summary.hash, summary.family, task.name, found.module_json, found.script, summary.args)
-        # A user's own space makes other choices than those that relatives were found in.
-        relatives = (
-            self._db.trials.relatives(task.workload_hash, claimed.job.device_class_id)
-            if claimed.inputs.space_json is None
-            else []
-        )
-        return TaskSpec(workload, task.weight, tuple(relatives))
+        # A user's own space makes other choices than those that these were found in.
+        known, relatives = [], []
+        if claimed.inputs.space_json is None:
+            known = self._db.trials.known(task.workload_hash, claimed.job.device_class_id)
+            relatives = self._db.trials.relatives(task.workload_hash, claimed.job.device_class_id)
+        return TaskSpec(workload, task.weight, tuple(relatives), tuple(known))
 
     def _train_base(self, device_class_id: str) -> None:
         """Train the device class's base model anew, if it is due: what the next jobs start from."""

@@ -10,7 +10,7 @@ from workers.warm_child import ChildCrashed, ChildRaised, ChildTimeout, WarmChil
 
 SECONDS = 30.0
 _MEMORY = 4 * 2**30
-_PRELOAD = ["tuner.submission", "tuner.rendering", "workers.detect", "db.tvm_json"]
+_PRELOAD = ["service.intake", "tuner.rendering", "workers.detect", "db.tvm_json"]
 _USER_ERRORS = {
     "InvalidModule": "invalid-module",
     "InvalidTarget": "invalid-target",

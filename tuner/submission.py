@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import tvm
@@ -17,7 +18,8 @@ from tuner.errors import InvalidModule, InvalidSpace, TunerError
 from tuner.guard.module import load_module_json
 from tuner.guard.tvmscript import check_tvmscript
 from tuner.space.user import user_space
-from tuner.task import bind_shapes, extract_tasks
+from tuner.task import Tasks, bind_shapes, extract_tasks
+from tuner.types import TaskSpec
 
 
 def read_module(fmt: str, data: str) -> tvm.IRModule:
@@ -39,22 +41,26 @@ def read_module(fmt: str, data: str) -> tvm.IRModule:
     raise InvalidModule(f"the TVMScript defines a {type(parsed).__name__}; submit a module or a function")
 
 
+Shapes = dict[str, int]
+"""Values of symbolic extents, by name."""
+
+
 def parse(
-    fmt: str, data: str, target_json: str, shapes: dict[str, int] | None, space: list[Any] | None
+    fmt: str, data: str, target_json: str, shapes: Shapes | list[Shapes] | None, space: list[Any] | None
 ) -> Iterator[dict[str, Any]]:
     """Yield ``{"module_json", "tasks": […], "notes": […], "space_json", "space_hash"}`` of a submission.
 
-    A task is ``{"hash", "name", "module_json", "script", "args": [[shape, dtype], …], "weight"}``.
+    With a list of shapes, the module is tuned for each of them and kept as it was submitted. A task is
+    ``{"hash", "name", "module_json", "script", "args": [[shape, dtype], …], "weight"}``.
     Raises InvalidModule, UnsupportedVersion, InvalidTarget or InvalidSpace.
     """
     target = ir.target_from(target_json)
-    mod = bind_shapes(read_module(fmt, data), shapes or {})
-    try:
-        found = extract_tasks(mod, target)
-    except TunerError:
-        raise
-    except Exception as error:  # TVM's passes raise whatever the module makes them meet.
-        raise InvalidModule(f"TVM cannot lower this module: {_diagnosis(error)}") from error
+    mod = read_module(fmt, data)
+    if isinstance(shapes, list):
+        found = _for_each(mod, shapes, target)
+    else:
+        mod = bind_shapes(mod, shapes or {})
+        found = _extract(mod, target)
     space_json = None
     if space is not None:
         _check_space(space, [task.workload.module_json for task in found.tasks], target)
@@ -77,6 +83,35 @@ def parse(
         "space_json": space_json,
         "space_hash": "default" if space_json is None else hashlib.sha256(space_json.encode()).hexdigest()[:16],
     }
+
+
+def _extract(mod: tvm.IRModule, target: tvm.target.Target) -> Tasks:
+    try:
+        return extract_tasks(mod, target)
+    except TunerError:
+        raise
+    except Exception as error:  # TVM's passes raise whatever the module makes them meet.
+        raise InvalidModule(f"TVM cannot lower this module: {_diagnosis(error)}") from error
+
+
+def _for_each(mod: tvm.IRModule, bindings: list[Shapes], target: tvm.target.Target) -> Tasks:
+    """The tasks of every binding, each named after the first that it comes from."""
+    if not bindings:
+        raise InvalidModule('the list of shapes is empty; give one or more, as [{"n": 1}, {"n": 64}]')
+    tasks: dict[str, TaskSpec] = {}
+    notes: dict[str, None] = {}
+    for binding in bindings:
+        found = _extract(bind_shapes(mod, binding), target)
+        notes |= dict.fromkeys(found.notes)
+        of = ", ".join(f"{name}={extent}" for name, extent in sorted(binding.items()))
+        for task in found.tasks:
+            if task.workload.hash in tasks:
+                known = tasks[task.workload.hash]
+                tasks[task.workload.hash] = replace(known, weight=known.weight + task.weight)
+            else:
+                named = replace(task.workload, name=f"{task.workload.name} [{of}]")
+                tasks[task.workload.hash] = replace(task, workload=named)
+    return Tasks(tuple(tasks.values()), tuple(notes))
 
 
 def _check_space(space: list[Any], modules: list[str], target: tvm.target.Target) -> None:

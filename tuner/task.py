@@ -13,6 +13,7 @@ from tvm.target import Target
 from tuner import ir
 from tuner.errors import InvalidModule
 from tuner.guard.module import check_callouts
+from tuner.lowering import has_relax, lower
 from tuner.types import TaskSpec
 
 
@@ -53,9 +54,10 @@ def extract_tasks(mod: tvm.IRModule, target: Target) -> Tasks:
     for var, func in mod.functions.items():
         if isinstance(func, tvm.tirx.PrimFunc):
             _check_callouts(str(var.name_hint), func)
+    library_calls: list[str] = []
     if has_relax(mod):
-        with target:
-            mod = relax.get_pipeline("zero")(mod)
+        library_calls = _library_calls(mod)
+        mod = lower(mod, target)
         found = [
             (str(task.task_name), task.dispatched[0]["main"], int(task.weight))
             for task in ms.relax_integration.extract_tasks(mod, target)
@@ -67,7 +69,7 @@ def extract_tasks(mod: tvm.IRModule, target: Target) -> Tasks:
             for var, func in sorted(mod.functions.items(), key=lambda item: str(item[0].name_hint))
             if isinstance(func, tvm.tirx.PrimFunc)
         ]
-    notes: list[str] = []
+    notes = [f"{name} is called as it is: a function of a library" for name in library_calls]
     tasks: dict[str, TaskSpec] = {}
     for name, func, weight in found:
         _check_callouts(name, func)
@@ -86,6 +88,20 @@ def extract_tasks(mod: tvm.IRModule, target: Target) -> Tasks:
     return Tasks(tuple(tasks.values()), tuple(notes))
 
 
+def _library_calls(mod: tvm.IRModule) -> list[str]:
+    """Names of the functions outside of the module that its Relax functions call; for them the module's user cares."""
+    names: set[str] = set()
+
+    def visit(node: object) -> None:
+        if isinstance(node, relax.ExternFunc):
+            names.add(str(node.global_symbol))
+
+    for func in mod.functions.values():
+        if isinstance(func, relax.Function):
+            relax.analysis.post_order_visit(func, visit)
+    return sorted(names)
+
+
 def _check_callouts(name: str, func: tvm.tirx.PrimFunc) -> None:
     if findings := check_callouts(func):
         raise InvalidModule(
@@ -94,14 +110,16 @@ def _check_callouts(name: str, func: tvm.tirx.PrimFunc) -> None:
         )
 
 
-def unschedulable(func: tvm.tirx.PrimFunc) -> str | None:
-    """Why a function cannot be scheduled; None if it can.
-
-    Raises InvalidModule for symbolic shapes, which the user can bind.
-    """
+def require_static(func: tvm.tirx.PrimFunc) -> None:
+    """Raises InvalidModule where a shape is symbolic, which the user can bind."""
     if symbols := sorted({str(extent.name) for extent in _symbolic_extents(func)}):
         example = ", ".join(f'"{name}": 128' for name in symbols)
         raise InvalidModule(f"symbolic shape ({', '.join(symbols)}): give shapes={{{example}}} to say what to tune for")
+
+
+def unschedulable(func: tvm.tirx.PrimFunc) -> str | None:
+    """Why a function cannot be scheduled; None if it can. Raises InvalidModule for symbolic shapes."""
+    require_static(func)
     if not all(isinstance(param.ty, tvm.tirx.buffer.BufferType) for param in func.params):
         return "it has a parameter that is not a buffer"
     extents = [extent for param in func.params for extent in _shape(param)]
@@ -116,10 +134,6 @@ def unschedulable(func: tvm.tirx.PrimFunc) -> str | None:
     if any("opaque" in str(key) for block in blocks for key in block.annotations):
         return "its blocks are opaque to scheduling"
     return None
-
-
-def has_relax(mod: tvm.IRModule) -> bool:
-    return any(isinstance(func, relax.Function) for func in mod.functions.values())
 
 
 def _symbols(func: relax.Function) -> list[tvm.ir.Var]:

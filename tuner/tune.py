@@ -96,7 +96,7 @@ class _Loop:
                 if self._request.space is None
                 else user_space(mod, target, self._request.space, seed)
             )
-            run.search = EvolutionarySearch(spec.workload.hash, space, self._model, rng, spec.relatives)
+            run.search = EvolutionarySearch(spec.workload.hash, space, self._model, rng, spec.relatives, spec.known)
         except InvalidSpace:
             # A user's space fits some of a model's functions; the others keep their baseline.
             run.progress.exhausted = True

@@ -70,12 +70,14 @@ class Workload:
 class TaskSpec:
     """A workload within a module, with the number of times the module calls it.
 
-    ``relatives`` are traces (JSON) that were fast for other workloads of its family, the most promising first.
+    ``known`` are traces (JSON) that were measured for it before, here or elsewhere, the fastest first; ``relatives``
+    are some that were fast for other workloads of its family, the most promising first.
     """
 
     workload: Workload
     weight: int
     relatives: tuple[str, ...] = ()
+    known: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

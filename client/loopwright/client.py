@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import re
 import uuid
 from collections.abc import Iterator
@@ -14,14 +13,14 @@ from urllib.parse import quote
 
 from loopwright import archive, config, frontends, ir, schemas
 from loopwright import compile as compiling
+from loopwright.best import Best
 from loopwright.database import Knowledge, Known, as_database
 from loopwright.errors import NotFound
-from loopwright.frontends import stochastic
+from loopwright.frontends import Options, stochastic
 from loopwright.job import Job
-from loopwright.schemas import Best
+from loopwright.program import Program
+from loopwright.tables import BESTS, RECORDS, Listing
 from loopwright.transport import Transport, parse
-
-logger = logging.getLogger("loopwright")
 
 API = "/api/v1"
 PAGE_SIZE = 200
@@ -67,40 +66,48 @@ class Client:
         max_trials: int = 64,
         max_seconds: float | None = None,
         space: stochastic.Space | None = None,
-        shapes: dict[str, int] | None = None,
+        shapes: dict[str, int] | list[dict[str, int]] | None = None,
         seed: int = 0,
         name: str | None = None,
         *,
         priority: int = 0,
         force: bool = False,
         idempotency_key: str | None = None,
+        example_inputs: Any = None,
+        spec: Any = None,
     ) -> Job:
         """Submit a model for tuning; returns at once with the queued job.
 
         Args:
-            model: IRModule, PrimFunc, TVMScript text or .py path, TVM JSON text or path.
+            model: IRModule, PrimFunc, TVMScript text or .py path, TVM JSON text or path; a PyTorch module, exported
+                program, FX graph or .pt2 path; an ONNX model or path; a Relax ``nn.Module``; a list of TE tensors.
+                Its weights stay on this machine.
             max_trials: candidates to measure at most, all tasks together.
             max_seconds: seconds to search at most.
             space: None (the built-in space), a function ``f(sch)`` that makes stochastic choices (run here; only its
                 trace is sent), a trace, or a list of traces ``[instructions, decisions]``.
-            shapes: values of symbolic shape variables, by name.
+            shapes: values of symbolic shape variables, by name; with a list of them, each is tuned for.
             priority: -100 to 100; higher goes first.
             force: search even where the database already knows the answer.
             idempotency_key: submitting again with the same key returns the same job; made up here when None, so that
                 a retry after a lost answer submits once.
+            example_inputs: what a PyTorch module or FX graph is called with, ``model(*example_inputs)``.
+            spec: what a Relax ``nn.Module`` is exported with: method, then input, then ``nn.spec.Tensor``.
 
         Raises:
-            TypeError: the model or the space is of a kind that is not accepted.
+            TypeError: the model or the space is of a kind that is not accepted, or ``example_inputs`` or ``spec`` is
+                missing or not for it.
+            UnsupportedModel: the model cannot be turned into a module; the message says what of it.
             InvalidRequest: the service cannot tune this; the detail says what to change.
         """
         request = schemas.SubmitJob(
-            module=frontends.to_payload(model),
+            module=frontends.to_payload(model, Options(example_inputs, spec)),
             target=_target_on_wire(target),
             name=name,
             seed=seed,
             priority=priority,
             budget=schemas.Budget(max_trials=max_trials, max_seconds=max_seconds),
-            space=stochastic.to_traces(space, model),
+            space=stochastic.to_traces(space, model, Options(example_inputs, spec)),
             shapes=shapes,
             force=force,
         )
@@ -122,7 +129,15 @@ class Client:
         for info in self._transport.pages(schemas.Job, f"{API}/jobs", page_size=PAGE_SIZE):
             yield Job(self._transport, info)
 
-    def best(self, model_or_workload_hash: Any, target: Any = "auto") -> Best | None:
+    def best(
+        self,
+        model_or_workload_hash: Any,
+        target: Any = "auto",
+        *,
+        shapes: dict[str, int] | None = None,
+        example_inputs: Any = None,
+        spec: Any = None,
+    ) -> Best | None:
         """The certified best of a workload, given by its hash or as a model with one PrimFunc; None if none is known.
 
         Raises:
@@ -135,48 +150,75 @@ class Client:
             except NotFound:
                 return None
         knowledge = self._knowledge(target)
-        funcs = ir.prim_funcs(compiling.lower(frontends.to_module(model), knowledge.target))
+        funcs = ir.prim_funcs(compiling.lower(_program(model, shapes, example_inputs, spec), knowledge.target))
         if len(funcs) != 1:
             raise ValueError(f"best() is about one function and this model has {len(funcs)}; use bests() or apply()")
         known = knowledge.find(funcs[0][1])
         return known.best if known else None
 
-    def bests(self, target: Any = "auto") -> Iterator[Best]:
+    def bests(self, target: Any = "auto") -> Listing[Best]:
         """Every certified best for a target."""
         query = {"target": _target_in_query(target), "page_size": PAGE_SIZE}
-        return self._transport.pages(Best, f"{API}/bests", **query)
+        return Listing(self._transport.pages(Best, f"{API}/bests", **query), BESTS)
 
-    def apply(self, mod: Any, target: Any = "auto") -> Any:
+    def apply(
+        self,
+        mod: Any,
+        target: Any = "auto",
+        *,
+        shapes: dict[str, int] | None = None,
+        example_inputs: Any = None,
+        spec: Any = None,
+    ) -> Any:
         """A copy of the module with the best schedules applied, as an IRModule.
 
-        ``mod`` is whatever `submit` takes. A Relax module comes back legalised and fused. ``last_report`` says of
-        each function whether it was tuned, is best as it is, or missed; misses are also logged as a warning.
+        ``mod``, ``shapes`` (one of them), ``example_inputs`` and ``spec`` are whatever `submit` takes. A Relax module
+        comes back legalised and fused. ``last_report`` says of each function whether it was tuned, is best as it is,
+        or missed; misses are also logged as a warning.
         """
         knowledge = self._knowledge(target)
-        return self._apply(compiling.lower(frontends.to_module(mod), knowledge.target), knowledge)
+        return self._apply(compiling.lower(_program(mod, shapes, example_inputs, spec), knowledge.target), knowledge)
 
-    def compile(self, mod: Any, target: Any = "auto", params: dict[str, Any] | None = None) -> Any:
+    def compile(
+        self,
+        mod: Any,
+        target: Any = "auto",
+        params: dict[str, Any] | None = None,
+        *,
+        shapes: dict[str, int] | None = None,
+        example_inputs: Any = None,
+        spec: Any = None,
+    ) -> Any:
         """The module built with the best schedules in it: a ``relax.VMExecutable`` for ``relax.VirtualMachine``, or a
-        ``tvm.runtime.Module`` for a module without Relax. ``params`` are bound to ``main`` by name first (Relax only).
+        ``tvm.runtime.Module`` for a module without Relax. ``params`` are bound to ``main`` by name (Relax only); the
+        weights that a model brought with it are bound again.
 
         Functions that missed are built as TVM would by default; ``last_report`` tells which.
         """
         knowledge = self._knowledge(target)
-        lowered = compiling.lower(frontends.to_module(mod), knowledge.target, params)
+        lowered = compiling.lower(_program(mod, shapes, example_inputs, spec), knowledge.target, params)
         return compiling.build(self._apply(lowered, knowledge), knowledge.target)
 
-    def database(self, target: Any = "auto") -> Any:
-        """The bests for a target as a read-only ``tvm.s_tir.meta_schedule.Database``, as of now."""
-        return as_database(self._knowledge(target))
+    def relax_pipeline(self, target: Any = "auto") -> Any:
+        """A pipeline with the bests in it, for those who build by themselves: ``relax.build(mod, target,
+        relax_pipeline=client.relax_pipeline(target))``. It takes the place of TVM's own; what it missed is logged."""
+        return compiling.pipeline(self._knowledge(target))
+
+    def database(self, target: Any = "auto", device_class: str | None = None) -> Any:
+        """The bests for a target as a read-only ``tvm.s_tir.meta_schedule.Database``, as of now.
+
+        With ``device_class``, of those machines only. Its ``hits`` and ``misses`` name what TVM asked it for.
+        """
+        return as_database(self._knowledge(target, device_class))
 
     def records(
         self, workload_hash: str | None = None, target: Any = None, sort: str = "latency"
-    ) -> Iterator[schemas.Record]:
+    ) -> Listing[schemas.Record]:
         """Measured trials, the fastest first, of a workload or a target if given."""
         query = {"workload_hash": workload_hash, "sort": sort, "page_size": PAGE_SIZE}
         if target is not None:
             query["target"] = _target_in_query(target)
-        return self._transport.pages(schemas.Record, f"{API}/records", **query)
+        return Listing(self._transport.pages(schemas.Record, f"{API}/records", **query), RECORDS)
 
     def record(self, record_id: str) -> schemas.RecordDetail:
         """A measured trial in full: trace, raw samples, device, certificate, the program before and after."""
@@ -216,14 +258,15 @@ class Client:
 
     def _apply(self, lowered: Any, knowledge: Knowledge) -> Any:
         applied, self.last_report = compiling.apply(lowered, knowledge)
-        logger.log(logging.WARNING if self.last_report.misses else logging.INFO, "%s", self.last_report)
+        self.last_report.log()
         return applied
 
-    def _knowledge(self, target: Any) -> Knowledge:
+    def _knowledge(self, target: Any, device_class: str | None = None) -> Knowledge:
         ir.require_tvm()
         if isinstance(target, str) and target == "auto":
             target = self._auto_target()
-        known = [Known(best, self._workload_module(best.workload_hash)) for best in self.bests(target)]
+        bests = [best for best in self.bests(target) if device_class in (None, best.device_class)]
+        known = [Known(best, self._workload_module(best.workload_hash)) for best in bests]
         return Knowledge(ir.target_from(target), known)
 
     def _auto_target(self) -> dict[str, Any]:
@@ -237,6 +280,11 @@ class Client:
             path = f"{API}/workloads/{workload_hash}/module"
             self._modules[workload_hash] = self._transport.get(schemas.ModulePayload, path).data
         return ir.module_from_json(self._modules[workload_hash])
+
+
+def _program(model: Any, shapes: dict[str, int] | None, example_inputs: Any, spec: Any) -> Program:
+    program = frontends.to_program(model, Options(example_inputs, spec))
+    return Program(ir.bind_shapes(program.module, shapes), program.weights)
 
 
 def _target_on_wire(target: Any) -> str | dict[str, Any]:

@@ -7,12 +7,17 @@ here, and what became of it is told in an `ApplyReport`.
 from __future__ import annotations
 
 import importlib
+import logging
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from loopwright import ir, schemas
+from loopwright import ir
+from loopwright.best import Best
 from loopwright.database import Knowledge
+from loopwright.program import Program, attach
 from loopwright.units import ratio
+
+logger = logging.getLogger("loopwright")
 
 Outcome = Literal["tuned", "baseline", "missed"]
 
@@ -24,7 +29,7 @@ class AppliedFunction:
 
     name: str
     outcome: Outcome
-    best: schemas.Best | None
+    best: Best | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +47,10 @@ class ApplyReport:
     def misses(self) -> tuple[AppliedFunction, ...]:
         return tuple(function for function in self.functions if function.outcome == "missed")
 
+    def log(self) -> None:
+        """Tell it: as a warning where something was missed."""
+        logger.log(logging.WARNING if self.misses else logging.INFO, "%s", self)
+
     def __str__(self) -> str:
         lines = [f"{len(self.hits)} of {len(self.functions)} functions have a certified best"]
         for function in self.functions:
@@ -50,21 +59,35 @@ class ApplyReport:
         return "\n".join(lines)
 
 
-def lower(mod: Any, target: Any, params: dict[str, Any] | None = None) -> Any:
+def lower(program: Program, target: Any, params: dict[str, Any] | None = None) -> Any:
     """A module as its PrimFuncs are tuned: Relax is legalised, folded and fused; without Relax it stays as it is.
 
+    Weights are bound again afterwards, and what follows from them is computed: so the functions are those that were
+    submitted without them.
+
     Args:
-        params: values of ``main``'s parameters, bound by name; only a Relax module takes any.
+        params: values of more of ``main``'s parameters, bound by name; only a Relax module takes any.
     """
-    if not ir.has_relax(mod):
+    if not ir.has_relax(program.module):
         if params:
             raise ValueError("params are bound to a Relax function, and this module has none")
-        return mod
-    relax = importlib.import_module("tvm.relax")
-    if params:
-        mod = relax.transform.BindParams("main", params)(mod)
+        return program.module
+    pipeline = importlib.import_module("tvm.relax").get_pipeline("zero")
     with target:
-        return relax.get_pipeline("zero")(mod)
+        try:
+            lowered = pipeline(program.module)
+        except RuntimeError:
+            # People write extents of 32 bits, operators are legalised to 64, and TVM fails to fuse one with the other.
+            lowered = pipeline(_kept_apart(program.module))
+    return attach(lowered, {**program.weights, **(params or {})})
+
+
+def _kept_apart(mod: Any) -> Any:
+    """The module with its own PrimFuncs marked as opaque (``relax::OpPatternKind`` 8), so that none is fused."""
+    apart = mod.clone()
+    for var, func in ir.prim_funcs(mod):
+        apart.update_func(var, func.with_attr("op_pattern", 8))
+    return apart
 
 
 def apply(mod: Any, knowledge: Knowledge) -> tuple[Any, ApplyReport]:
@@ -101,16 +124,40 @@ def build(mod: Any, target: Any) -> Any:
     if not ir.has_relax(mod):
         return tvm.compile(mod, target=target).mod
     relax = importlib.import_module("tvm.relax")
-    pipeline = importlib.import_module("tvm.relax.pipeline")
-    # Legalising and fusing are done; doing them again could fuse a scheduled function into another.
-    passes = [
+    return relax.build(mod, target, relax_pipeline=tvm.transform.Sequential(_lowering(target)))
+
+
+def pipeline(knowledge: Knowledge) -> Any:
+    """A pipeline for ``relax.build`` and ``tvm.compile``: legalises and fuses, puts the bests in, and lowers.
+
+    It stands in the place of TVM's own pipeline, for those who build by themselves. What it missed is logged.
+    """
+    tvm = ir.require_tvm()
+
+    @tvm.transform.module_pass(opt_level=0, name="LoopwrightApply")
+    def applied(mod: Any, _: Any) -> Any:
+        tuned, report = apply(lower(Program(mod), knowledge.target), knowledge)
+        report.log()
+        for var, func in ir.prim_funcs(tuned):
+            tuned.update_func(var, _default_schedule(func, knowledge.target))
+        return tuned
+
+    return tvm.transform.Sequential([applied, *_lowering(knowledge.target)])
+
+
+def _lowering(target: Any) -> list[Any]:
+    """From scheduled PrimFuncs to what the virtual machine is built of.
+
+    Legalising and fusing are done; doing them again could fuse a scheduled function into another.
+    """
+    relax = importlib.import_module("tvm.relax")
+    return [
         relax.transform.RewriteDataflowReshape(),
         relax.transform.ToNonDataflow(),
         relax.transform.RemovePurityChecking(),
         relax.transform.CallTIRRewrite(),
-        *pipeline.finalize_passes(target),
+        *importlib.import_module("tvm.relax.pipeline").finalize_passes(target),
     ]
-    return relax.build(mod, target, relax_pipeline=tvm.transform.Sequential(passes))
 
 
 def _default_schedule(func: Any, target: Any) -> Any:

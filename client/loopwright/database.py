@@ -11,14 +11,15 @@ import importlib
 from dataclasses import dataclass
 from typing import Any
 
-from loopwright import ir, schemas
+from loopwright import ir
+from loopwright.best import Best
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
     """A certified best and the program it is for, as an IRModule with the one function ``main``."""
 
-    best: schemas.Best
+    best: Best
     module: Any
 
 
@@ -47,6 +48,8 @@ def as_database(knowledge: Knowledge) -> Any:
     TVM then leaves it as it is. Use it with ``MetaScheduleApplyDatabase``, ``relax.get_pipeline("zero")`` under
     ``with target, database:``, or ``relax_integration.compile_relax``. Plain ``relax.build`` and ``tvm.compile``
     never ask a database. Committing to it raises: results enter through the service.
+
+    Its ``hits`` and ``misses`` are the names of the functions that were asked for, found and not.
     """
     tvm = ir.require_tvm()
     ms = importlib.import_module("tvm.s_tir.meta_schedule.database")
@@ -71,6 +74,11 @@ def as_database(knowledge: Knowledge) -> Any:
 
     @derived_object
     class CertifiedBests(ms.PyDatabase):  # type: ignore[name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.hits: set[str] = set()
+            self.misses: set[str] = set()
+
         def has_workload(self, mod: Any) -> bool:
             return record_of(mod) is not None
 
@@ -89,7 +97,9 @@ def as_database(knowledge: Knowledge) -> Any:
             return list(records.values())
 
         def query_tuning_record(self, mod: Any, target: Any, workload_name: str | None = None) -> Any:
-            return record_of(mod) if serves(target) else None
+            record = record_of(mod) if serves(target) else None
+            (self.misses if record is None else self.hits).add(str(workload_name or "main"))
+            return record
 
         def query_schedule(self, mod: Any, target: Any, workload_name: str | None = None) -> Any:
             record = self.query_tuning_record(mod, target, workload_name)

@@ -25,6 +25,10 @@ class TvmUnavailable(LoopwrightError, ImportError):
     """This call works on programs and needs TVM, which is absent or of a version the service does not speak."""
 
 
+class UnsupportedModel(LoopwrightError, ValueError):
+    """A model of an accepted kind that cannot be turned into a module; the message says what of it, and what to do."""
+
+
 class ServiceError(LoopwrightError):
     """The service answered with a problem (RFC 9457): ``title``, ``detail`` and the HTTP ``status``."""
 
@@ -87,3 +91,9 @@ def from_problem(problem: Problem) -> ServiceError:
     """The error whose type fits the problem's status."""
     fallback = ServiceUnavailable if problem.status >= 500 else ServiceError
     return _BY_STATUS.get(problem.status, fallback)(problem)
+
+
+def first_line(error: BaseException) -> str:
+    """What an error says, on one line: importers and exporters add pages of their own state."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__

@@ -79,9 +79,55 @@ def prim_funcs(mod: Any) -> list[tuple[Any, Any]]:
     return sorted(pairs, key=lambda pair: str(pair[0].name_hint))
 
 
+def relax_funcs(mod: Any) -> list[tuple[Any, Any]]:
+    """The (GlobalVar, relax.Function) pairs of a module, in order of name."""
+    require_tvm()
+    function = importlib.import_module("tvm.relax").Function
+    pairs = [(var, func) for var, func in mod.functions_items() if isinstance(func, function)]
+    return sorted(pairs, key=lambda pair: str(pair[0].name_hint))
+
+
 def has_relax(mod: Any) -> bool:
-    relax = importlib.import_module("tvm.relax") if require_tvm() else None
-    return relax is not None and any(isinstance(func, relax.Function) for _, func in mod.functions_items())
+    return bool(relax_funcs(mod))
+
+
+def bind_shapes(mod: Any, shapes: dict[str, int] | None) -> Any:
+    """The module with symbolic extents bound by name, in Relax functions and PrimFuncs; as it is where there are none.
+
+    Raises:
+        ValueError: the module has no symbolic extent of that name.
+    """
+    if not shapes:
+        return mod
+    tvm = require_tvm()
+    bound = mod.clone()
+    left = set(shapes)
+    for var, func in prim_funcs(mod):
+        buffers = {}
+        for param in func.params:
+            extents = list(param.shape) if isinstance(param.ty, tvm.tirx.buffer.BufferType) else []
+            named = [str(getattr(extent, "name", "")) for extent in extents]
+            if set(named) & set(shapes):
+                left -= set(named)
+                shape = [
+                    tvm.tirx.const(shapes[name], str(extent.ty)) if name in shapes else extent
+                    for name, extent in zip(named, extents, strict=True)
+                ]
+                buffers[param] = tvm.tirx.decl_buffer(shape, param.dtype, param.name, elem_offset=param.elem_offset)
+        if buffers:
+            bound.update_func(var, func.specialize(buffers))
+    if has_relax(mod):
+        relax = importlib.import_module("tvm.relax")
+        names = {
+            str(symbol.name)
+            for _, func in relax_funcs(mod)
+            for symbol in [*relax.analysis.free_symbolic_vars(func), *relax.analysis.defined_symbolic_vars(func)]
+        }
+        left -= names
+        bound = relax.transform.BindSymbolicVars({n: e for n, e in shapes.items() if n in names})(bound)
+    if left:
+        raise ValueError(f"shapes names {', '.join(sorted(left))}, which the module does not have")
+    return bound
 
 
 def as_main(func: Any) -> Any:

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from loopwright import ir, schemas
+from rich.table import Table
+
+from loopwright import ir, schemas, tables
 from loopwright.errors import (
     CouldNotReach,
     LoopwrightError,
@@ -91,9 +93,13 @@ class Job:
         """The job's lines of the ledger, in order."""
         return self._transport.pages(schemas.Trial, self._path("/trials"), page_size=200)
 
-    def module(self) -> Any:
-        """The submitted module with the best schedules applied by the service, as an IRModule (needs TVM)."""
-        return ir.module_from_json(self._transport.get(schemas.ModulePayload, self._path("/module")).data)
+    def module(self, shapes: dict[str, int] | None = None) -> Any:
+        """The submitted module with the best schedules applied by the service, as an IRModule (needs TVM).
+
+        Of a job for several shapes, ``shapes`` says which. Weights stayed with who submitted it: they are parameters.
+        """
+        query = {} if shapes is None else {"shapes": json.dumps(shapes)}
+        return ir.module_from_json(self._transport.get(schemas.ModulePayload, self._path("/module"), **query).data)
 
     def events(self, after: int | None = None) -> Iterator[JobEvent]:
         """What happens to the job, from its beginning (or after the event with id ``after``) until it is finished.
@@ -172,6 +178,17 @@ class Job:
 
     def _path(self, suffix: str = "") -> str:
         return f"/api/v1/jobs/{self.info.id}{suffix}"
+
+    def to_pandas(self) -> Any:
+        """Its tasks as a ``pandas.DataFrame``, a column a field, latencies in microseconds (needs pandas)."""
+        return tables.to_pandas(self.tasks)
+
+    def _repr_html_(self) -> str:
+        done = f"{self.progress.trials} of {self.progress.total} trials"
+        return tables.TASKS.html(self.tasks, f"{self.name}: {self.state}, {done}")
+
+    def __rich__(self) -> Table:
+        return tables.TASKS.rich(self.tasks)
 
     def __repr__(self) -> str:
         return f"<Job {self.id} {self.name!r} {self.state}>"

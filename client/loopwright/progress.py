@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 from types import TracebackType
+from typing import Any
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -11,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from loopwright import schemas
+from loopwright.tables import TASKS
 from loopwright.units import latency, plural, ratio
 
 
@@ -29,7 +32,13 @@ class ProgressView:
         self._job = self._bar.add_task("", count="", note="")
         self._tasks: list[schemas.Task] = []
         console = console or Console(stderr=True)
-        self._live = Live(console=console, get_renderable=self._render, refresh_per_second=8) if enabled else None
+        self._live: Live | None = None
+        self._cell: Any = None
+        if enabled and console.is_jupyter:
+            # rich needs ipywidgets for this; a cell's output that is replaced needs nothing.
+            self._cell = importlib.import_module("IPython.display").display({}, raw=True, display_id=True)
+        elif enabled:
+            self._live = Live(console=console, get_renderable=self._render, refresh_per_second=8)
 
     def __enter__(self) -> ProgressView:
         if self._live:
@@ -58,6 +67,9 @@ class ProgressView:
         )
         if finished:
             self._bar.stop_task(self._job)
+        if self._cell is not None:
+            text = TASKS.html(job.tasks, f"{job.name}: {job.state}, {done} of {plural(total, 'trial')}{failed}")
+            self._cell.update({"text/html": text}, raw=True)
 
     def _render(self) -> RenderableType:
         table = Table.grid(padding=(0, 2, 0, 2))

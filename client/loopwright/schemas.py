@@ -52,7 +52,8 @@ class SubmitJob(Wire):
     priority: int = Field(default=0, ge=-100, le=100)
     budget: Budget = Budget()
     space: list[Any] | None = None
-    shapes: dict[str, int] | None = None
+    shapes: dict[str, int] | list[dict[str, int]] | None = None
+    """Values of symbolic extents, by name; a list tunes for each of them."""
     force: bool = False
 
 

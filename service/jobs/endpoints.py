@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Request, Response
+from fastapi import APIRouter, Depends, Header, Query, Request, Response
+from pydantic import TypeAdapter, ValidationError
 from sse_starlette import EventSourceResponse
 
 from loopwright import schemas
@@ -13,7 +14,19 @@ from service.jobs import wire
 from service.jobs.events import stream
 from service.jobs.submission import submit
 from service.meta import TVM_VERSION
+from service.problems import ProblemError
 
+
+def _shapes(text: Annotated[str | None, Query(alias="shapes")] = None) -> dict[str, int] | None:
+    if text is None:
+        return None
+    try:
+        return TypeAdapter(dict[str, int]).validate_json(text)
+    except ValidationError as error:
+        raise ProblemError(422, "invalid-request", 'shapes is not of the form {"n": 128}') from error
+
+
+Shapes = Annotated[dict[str, int] | None, Depends(_shapes)]
 router = APIRouter(prefix="/jobs", tags=["jobs"])
 
 
@@ -72,8 +85,11 @@ def follow_job(ctx: Ctx, job_id: str, last_event_id: Annotated[int, Header(ge=0,
 
 
 @router.get("/{job_id}/module")
-def get_module(ctx: Ctx, job_id: str) -> dict[str, Any]:
-    """The submitted module with the best schedules known now applied; a Relax module comes legalised and fused."""
+def get_module(ctx: Ctx, job_id: str, shapes: Shapes) -> dict[str, Any]:
+    """The submitted module with the best schedules known now applied; a Relax module comes legalised and fused.
+
+    A job for several shapes keeps its module symbolic: say with ``shapes={"n": 128}`` which of them is wanted.
+    """
     view = ctx.database.jobs.get(job_id)
     traces = {}
     for task in ctx.database.tasks.of_job(job_id):
@@ -85,6 +101,7 @@ def get_module(ctx: Ctx, job_id: str) -> dict[str, Any]:
         module_json=ctx.database.jobs.inputs(job_id).module_json,
         target_json=view.target_json,
         traces=traces,
+        shapes=shapes,
     )
     return {
         "format": "tvm-json",

@@ -19,7 +19,7 @@ def submit(ctx: Context, request: schemas.SubmitJob, idempotency_key: str | None
         return earlier
     device_class = resolve(ctx, request.target)
     parsed = ctx.sandbox.call(
-        "tuner.submission:parse",
+        "service.intake:parse",
         fmt=request.module.format,
         data=request.module.data,
         target_json=device_class.target_json,

@@ -46,7 +46,7 @@ _MATH = _words("""
 _AXIS = _words("spatial reduce scan opaque remap S R")
 
 _RELAX_STRUCTURE = _words("""
-    func_attr dataflow output match_cast call_tir call_tir_inplace
+    func_attr dataflow output match_cast call_tir call_tir_inplace call_dps_packed call_pure_packed
     Tensor Tuple Shape Prim Object Any Callable
     const prim_value shape str dtype tuple null_value shape_of tensor_to_shape shape_to_tensor size
     to_vdevice hint_on_device device print assert_op
@@ -94,7 +94,7 @@ ATTRIBUTES = _words("data dtype shape strides elem_offset access_ptr vload vstor
 CALLING_OUT = _words("""
     call_extern call_pure_extern call_packed call_packed_lowered call_cpacked call_cpacked_lowered call_kernel
     call_ffi_kernel call_intrin tvm_call_packed tvm_call_packed_lowered tvm_call_cpacked tvm_call_cpacked_lowered
-    call_dps_packed call_pure_packed call_inplace_packed call_builtin_with_ctx call_py_func ExternFunc
+    call_inplace_packed call_builtin_with_ctx call_py_func ExternFunc
     """)
 """Names that are known and refused because they leave the program; for the error message only."""
 

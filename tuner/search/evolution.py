@@ -16,7 +16,7 @@ from tuner.cost_model.model import CostModel, Sample
 from tuner.search.crossover import crossover
 from tuner.search.individual import Individual
 from tuner.search.mutation import mutate
-from tuner.search.transfer import adapt
+from tuner.search.transfer import adapt, recall
 from tuner.space.design_space import DesignSpace
 from tuner.types import Failure, FailureKind, MeasureCandidate, Measured, Origin, Outcome
 
@@ -67,12 +67,14 @@ class EvolutionarySearch:
         model: CostModel,
         rng: np.random.Generator,
         relatives: Sequence[str] = (),
+        known: Sequence[str] = (),
     ) -> None:
         self._name = name
         self._space = space
         self._model = model
         self._rng = rng
         self._relatives = list(relatives)
+        self._known = list(known)
         self._proposed: set[int] = set()
         self._features: dict[str, Features] = {}
         self._individuals: dict[str, Individual] = {}
@@ -88,7 +90,7 @@ class EvolutionarySearch:
         self._pause = pause
         self._model.fit()
         explore = count if not self._model.ready else max(1, round(count * _RANDOM_SHARE))
-        # What relatives teach comes before everything else, but never without something random beside it.
+        # What is known comes before everything else, but never without something random beside it.
         chosen = self._transferred(count - max(1, round(count * _RANDOM_SHARE)))
         if (wanted := count - explore - len(chosen)) > 0:
             near = round(wanted * _NEAR_SHARE)
@@ -127,8 +129,10 @@ class EvolutionarySearch:
         self._features[candidate.hash] = rows
 
     def _transferred(self, count: int) -> list[tuple[Individual, float | None]]:
-        """Up to ``count`` programs adapted from those of relatives, each relative's trace being used once."""
+        """Up to ``count`` programs that were measured before, or adapted from those of relatives; each is used once."""
         found: dict[int, Individual] = {}
+        while self._known and len(found) < count:
+            self._add(found, recall(self._space, self._known.pop(0)))
         while self._relatives and len(found) < count:
             self._add(found, adapt(self._space, self._relatives.pop(0), self._rng))
         self._proposed.update(found)

@@ -20,6 +20,14 @@ from tuner.space.design_space import DesignSpace
 from tuner.types import Origin
 
 
+def recall(space: DesignSpace, trace_json: str) -> Individual | None:
+    """The program of this very workload's trace as it is, in the space or not. None if it does not apply."""
+    try:
+        return Individual.of(ir.apply_trace_json(space.mod, trace_json), Origin.TRANSFER)
+    except (RuntimeError, ValueError, TypeError, LookupError):
+        return None
+
+
 def adapt(space: DesignSpace, trace_json: str, rng: np.random.Generator) -> Individual | None:
     """The program of another workload's trace, made for this space. None where no trace of it makes the same choices.
 

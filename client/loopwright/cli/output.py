@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from pydantic import BaseModel
@@ -12,17 +11,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from loopwright.tables import Column
+
 _NARROWEST = 14
 """Characters that a column which may fold keeps at least; a table that then is too wide becomes a list."""
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """``folds``: where space is short, its cells go on in the next line; those of other columns never break."""
-
-    title: str
-    is_number: bool = False
-    folds: bool = False
 
 
 def print_json(value: BaseModel | Sequence[BaseModel] | dict[str, Any]) -> None:

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from loopwright import schemas
-from loopwright.cli.output import Column, print_facts, print_line, print_table
+from loopwright.cli.output import print_facts, print_line, print_table
 from loopwright.job import JobEvent
+from loopwright.tables import RECORDS, TASKS, Column
 from loopwright.units import latency, ratio
 
 
@@ -21,43 +22,17 @@ def show_jobs(jobs: Sequence[schemas.Job]) -> None:
     print_table((*columns, Column("created (UTC)")), rows)
 
 
-_TASK_COLUMNS = (
-    Column("task", folds=True),
-    Column("weight", is_number=True),
-    Column("baseline", is_number=True),
-    Column("best", is_number=True),
-    Column("speedup", is_number=True),
-    Column("result"),
-    Column("found by"),
-)
-
-
-_FOUND_BY: dict[str, str] = {"database": "database", "joined": "another job"}
-
-
 def show_job(job: schemas.Job) -> None:
     print_line(f"{job.id}  {job.name}  {job.state}  {job.progress.trials} of {job.progress.total} trials")
     for note in job.notes:
         print_line(f"note: {note}")
     if job.error:
         print_line(f"error: {job.error}")
-    print_table(_TASK_COLUMNS, [_task_row(task) for task in job.tasks])
+    print_table(TASKS.columns, [TASKS.row(task) for task in job.tasks])
     for task in job.tasks:
         if task.failures:
             failures = ", ".join(f"{count} {kind}" for kind, count in task.failures.items())
             print_line(f"{task.name}: {sum(task.failures.values())} of {task.trials} trials failed ({failures})")
-
-
-def _task_row(task: schemas.Task) -> tuple[str, ...]:
-    return (
-        task.name,
-        str(task.weight),
-        latency(task.baseline_us),
-        latency(task.best_us),
-        ratio(task.speedup),
-        "certified" if task.certified else task.state,
-        _FOUND_BY.get(task.answered_from or "search", f"{task.trials} trial{'' if task.trials == 1 else 's'}"),
-    )
 
 
 def show_event(event: JobEvent, task_names: dict[str, str]) -> None:
@@ -104,21 +79,8 @@ def certificate_words(certificate: schemas.Certificate) -> str:
     return f"{certificate.created_at:%Y-%m-%d %H:%M} UTC; {race}; {error}; inputs: {certificate.inputs}"
 
 
-_RECORD_COLUMNS = (
-    Column("record"),
-    Column("workload", folds=True),
-    Column("median", is_number=True),
-    Column("certified"),
-    Column("device class"),
-)
-
-
 def show_records(records: Sequence[schemas.Record]) -> None:
-    rows = [
-        (record.id, record.name, latency(record.median_us), "yes" if record.certified else "no", record.device_class)
-        for record in records
-    ]
-    print_table(_RECORD_COLUMNS, rows)
+    print_table(RECORDS.columns, [RECORDS.row(record) for record in records])
 
 
 def show_record(record: schemas.RecordDetail) -> None:

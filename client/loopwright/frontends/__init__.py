@@ -1,39 +1,63 @@
 """Ways in: each front end turns one kind of model into the module that is sent.
 
-A front end is a module with ``ACCEPTS`` (in words), ``accepts(model)``, which imports nothing, ``to_payload(model)``
-for the wire, and ``to_module(model)``, an IRModule for work on this machine.
+A front end is a module with ``ACCEPTS`` (in words), ``accepts(model)``, which imports nothing, ``OPTIONS`` (which of
+`Options` it reads) and ``to_program(model, options)``. One whose models are text also has ``to_payload(model)``.
 """
 
 from __future__ import annotations
 
+import dataclasses
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from loopwright.frontends import tvm_module, tvmscript
+from loopwright import ir
+from loopwright.frontends import onnx, relax_nn, te, torch, tvm_module, tvmscript
+from loopwright.program import Program
 from loopwright.schemas import ModulePayload
 
-FRONTENDS: tuple[ModuleType, ...] = (tvm_module, tvmscript)
+FRONTENDS: tuple[ModuleType, ...] = (tvm_module, torch, onnx, relax_nn, te, tvmscript)
 
 
-def to_payload(model: Any) -> ModulePayload:
-    """The model as it is sent.
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What some kinds of models need to be told apart from themselves.
+
+    ``example_inputs``: a tuple of tensors that a PyTorch model is called with. ``spec``: method, then input, then
+    ``nn.spec.Tensor`` of a Relax ``nn.Module``, as its ``export_tvm`` takes it.
+    """
+
+    example_inputs: Any = None
+    spec: Any = None
+
+
+def to_payload(model: Any, options: Options = Options()) -> ModulePayload:
+    """The model as it is sent: without its weights.
 
     Raises:
-        TypeError: no front end takes it; the message lists what is accepted.
+        TypeError: no front end takes it, the message lists what is accepted; or an option is missing or not for it.
+        UnsupportedModel: it is of an accepted kind, but cannot be turned into a module; the message says what of it.
         FileNotFoundError: it is the path of a file that does not exist.
     """
-    payload: ModulePayload = _frontend_of(model).to_payload(model)
-    return payload
+    frontend = _frontend_of(model, options)
+    if frontend is tvmscript:
+        return tvmscript.to_payload(model)
+    program = frontend.to_program(model, options)
+    return ModulePayload(format="tvm-json", data=ir.module_to_json(program.module))
 
 
-def to_module(model: Any) -> Any:
-    """The model as an IRModule on this machine. Raises as `to_payload` does, and TvmUnavailable."""
-    return _frontend_of(model).to_module(model)
+def to_program(model: Any, options: Options = Options()) -> Program:
+    """The model as a module on this machine, its weights apart. Raises as `to_payload` does, and TvmUnavailable."""
+    program: Program = _frontend_of(model, options).to_program(model, options)
+    return program
 
 
-def _frontend_of(model: Any) -> ModuleType:
+def _frontend_of(model: Any, options: Options) -> ModuleType:
     for frontend in FRONTENDS:
         if frontend.accepts(model):
+            for field in dataclasses.fields(options):
+                if getattr(options, field.name) is not None and field.name not in frontend.OPTIONS:
+                    raise TypeError(f"{field.name} is not for {frontend.ACCEPTS}; leave it out")
             return frontend
-    accepted = ", ".join(str(frontend.ACCEPTS) for frontend in FRONTENDS)
+    accepted = "; ".join(str(frontend.ACCEPTS) for frontend in FRONTENDS)
     raise TypeError(f"cannot take a {type(model).__module__}.{type(model).__qualname__}; accepted are: {accepted}")

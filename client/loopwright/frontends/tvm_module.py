@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from loopwright import ir
-from loopwright.schemas import ModulePayload
+from loopwright.program import Program, detach
+
+if TYPE_CHECKING:
+    from loopwright.frontends import Options
 
 ACCEPTS = "a tvm.IRModule or tirx.PrimFunc"
+OPTIONS: frozenset[str] = frozenset()
 
 
 def accepts(model: Any) -> bool:
@@ -17,9 +21,5 @@ def accepts(model: Any) -> bool:
     return tvm is not None and isinstance(model, (tvm.IRModule, tvm.tirx.PrimFunc))
 
 
-def to_payload(model: Any) -> ModulePayload:
-    return ModulePayload(format="tvm-json", data=ir.module_to_json(to_module(model)))
-
-
-def to_module(model: Any) -> Any:
-    return ir.as_module(model)
+def to_program(model: Any, options: Options) -> Program:
+    return detach(ir.as_module(model))

@@ -7,12 +7,18 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from loopwright import ir
+from loopwright.dialect import translate
+from loopwright.program import Program, detach
 from loopwright.schemas import ModulePayload
 
+if TYPE_CHECKING:
+    from loopwright.frontends import Options
+
 ACCEPTS = "TVMScript text or the path of a .py file, TVM JSON text or the path of a .json file"
+OPTIONS: frozenset[str] = frozenset()
 
 
 def accepts(model: Any) -> bool:
@@ -26,10 +32,11 @@ def to_payload(model: str | os.PathLike[str]) -> ModulePayload:
     return ModulePayload(format="tvm-json" if text.lstrip().startswith("{") else "tvmscript", data=text)
 
 
-def to_module(model: str | os.PathLike[str]) -> Any:
+def to_program(model: str | os.PathLike[str], options: Options) -> Program:
     payload = to_payload(model)
-    read = ir.module_from_json if payload.format == "tvm-json" else ir.module_from_script
-    return read(payload.data)
+    if payload.format == "tvm-json":
+        return detach(ir.module_from_json(payload.data))
+    return detach(ir.module_from_script(translate(payload.data).text))
 
 
 def _text(model: str | os.PathLike[str]) -> str:

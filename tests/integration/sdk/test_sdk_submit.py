@@ -28,15 +28,15 @@ def as_script_file(folder: Path) -> Path:
 
 def as_json_file(folder: Path) -> Path:
     path = folder / "mm_relu.json"
-    path.write_text(ir.module_to_json(frontends.to_module(MM_RELU)))
+    path.write_text(ir.module_to_json(frontends.to_program(MM_RELU).module))
     return path
 
 
 @pytest.mark.parametrize(
     "way_in",
     [
-        pytest.param(lambda _: frontends.to_module(MM_RELU), id="IRModule"),
-        pytest.param(lambda _: frontends.to_module(MM_RELU)["main"], id="PrimFunc"),
+        pytest.param(lambda _: frontends.to_program(MM_RELU).module, id="IRModule"),
+        pytest.param(lambda _: frontends.to_program(MM_RELU).module["main"], id="PrimFunc"),
         pytest.param(lambda _: MM_RELU, id="TVMScript text"),
         pytest.param(as_script_file, id="TVMScript path"),
         pytest.param(lambda folder: str(as_json_file(folder)), id="TVM JSON path"),

@@ -67,7 +67,7 @@ def test_compiled_code_holds_the_schedule(client: Client, product: Job) -> None:
     script = client.apply(RENAMED).script()
     built = client.compile(RENAMED)
     run_product(built, "mm_relu")
-    plain = tvm.compile(frontends.to_module(RENAMED), target=ir.target_from(product.info.target)).mod
+    plain = tvm.compile(frontends.to_program(RENAMED).module, target=ir.target_from(product.info.target)).mod
     code = built.inspect_source("ll")
     assert code != plain.inspect_source("ll")
     assert ("TVMBackendParallelLaunch" in code) == ("T.parallel" in script)
@@ -102,7 +102,7 @@ def test_what_is_not_known_is_said_and_still_built(
 def test_tvm_picks_up_the_database_by_itself(client: Client, perceptron: Job) -> None:
     target = ir.target_from(perceptron.info.target)
     database = client.database("auto")
-    mod = frontends.to_module(PERCEPTRON)
+    mod = frontends.to_program(PERCEPTRON).module
     with target, database:
         lowered = relax.get_pipeline("zero")(mod)
     scheduled = {
@@ -144,7 +144,7 @@ def test_records_travel_as_tvms_json_pair(client: Client, product: Job, perceptr
     folder = client.export_records(tmp_path / "records")
     pair = JSONDatabase(str(folder / "database_workload.json"), str(folder / "database_tuning_record.json"))
     target = ir.target_from(product.info.target)
-    found = pair.query_tuning_record(ir.as_main(frontends.to_module(MM_RELU)["main"]), target, "main")
+    found = pair.query_tuning_record(ir.as_main(frontends.to_program(MM_RELU).module["main"]), target, "main")
     assert found is not None
     best = client.best(MM_RELU)
     assert best is not None

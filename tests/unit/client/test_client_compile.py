@@ -37,7 +37,7 @@ def serve(service: FakeService, programs: dict[str, tvm.IRModule], bests: list[d
 
 @pytest.fixture
 def mod() -> tvm.IRModule:
-    return frontends.to_module(MM_RELU)
+    return frontends.to_program(MM_RELU).module
 
 
 @pytest.fixture
@@ -193,6 +193,8 @@ def test_tvm_itself_picks_up_the_database(client: loopwright.Client, layer: tvm.
     marks = {str(v.name_hint): bool(f.attrs.get("tirx.is_scheduled")) for v, f in ir.prim_funcs(applied)}
     assert sorted(marks.values()) == [False, True]
     assert "T.parallel" in applied.script()
+    assert {*database.hits, *database.misses} == set(marks)
+    assert {name for name, tuned in marks.items() if tuned} == set(database.hits)
 
     from tvm.s_tir.meta_schedule.relax_integration import compile_relax
 
@@ -222,8 +224,27 @@ def test_the_database_does_not_answer_for_another_target(
     assert database.query_tuning_record(mod, tvm.target.Target({"kind": "cuda", "arch": "sm_90"}), "main") is None
 
 
+def test_the_database_may_be_of_one_device_class(
+    service: FakeService, client: loopwright.Client, mod: tvm.IRModule
+) -> None:
+    trace = ir.trace_to_json(scheduled(mod).trace)
+    serve(service, {HASH: mod}, [best_json(HASH, trace, device_class="class-2")])
+    assert len(client.database(LLVM, "class-2")) == 1
+    assert len(client.database(LLVM, "class-3")) == 0
+
+
+def test_ones_own_build_with_the_bests(client: loopwright.Client, layer: tvm.IRModule) -> None:
+    generator = np.random.default_rng(0)
+    x, w1, w2 = (generator.standard_normal(shape, dtype="float32") for shape in ((1, 64), (64, 32), (32, 16)))
+    target = tvm.target.Target(LLVM)
+    built = relax.build(two_layers(), target, relax_pipeline=client.relax_pipeline(LLVM))
+    got = relax.VirtualMachine(built, tvm.cpu())["main"](*(tvm.runtime.tensor(value) for value in (x, w1, w2)))
+    np.testing.assert_allclose(got.numpy(), np.maximum(x @ w1, 0) @ w2, rtol=1e-4, atol=1e-4)
+    assert "TVMBackendParallelLaunch" in built.mod.imports[0].inspect_source("ll")
+
+
 def test_asking_leaves_nothing_behind(client: loopwright.Client, tuned: Schedule) -> None:
-    other = frontends.to_module(MM_RELU.replace("64", "32"))
+    other = frontends.to_program(MM_RELU.replace("64", "32")).module
     database = client.database(LLVM)
     assert database.query_tuning_record(other, tvm.target.Target(LLVM), "main") is None
     assert not database.has_workload(other)
@@ -232,7 +253,7 @@ def test_asking_leaves_nothing_behind(client: loopwright.Client, tuned: Schedule
 
 def test_on_a_gpu_what_is_not_known_gets_tvms_default(service: FakeService, client: loopwright.Client) -> None:
     serve(service, {}, [])
-    mod = frontends.to_module(MM_RELU)
+    mod = frontends.to_program(MM_RELU).module
     before = mod.script()
     built = client.compile(mod, {"kind": "cuda", "arch": "sm_90"})
     assert mod.script() == before
@@ -258,7 +279,7 @@ def test_tensorised_traces_find_their_intrinsics_without_loading_all_vendors(
 ) -> None:
     monkeypatch.delitem(sys.modules, "tvm.s_tir.tensor_intrin", raising=False)  # another test may have loaded it
     source = MM_RELU[: MM_RELU.index("@I.ir_module")] + TENSORISABLE
-    program = frontends.to_module(source)
+    program = frontends.to_program(source).module
     instructions = [
         ["GetSBlock", [], ["C", "main"], ["b0"]],
         ["GetLoops", ["b0"], [], ["l1", "l2"]],

@@ -20,7 +20,7 @@ from tests.unit.client.programs import MM_RELU, schedule_mm_relu
 
 @pytest.fixture(scope="module")
 def mod() -> tvm.IRModule:
-    return frontends.to_module(MM_RELU)
+    return frontends.to_program(MM_RELU).module
 
 
 def test_text_is_sent_as_it_stands(tmp_path: Path) -> None:
@@ -38,7 +38,7 @@ def test_tvm_json_is_sent_as_it_stands(tmp_path: Path, mod: tvm.IRModule) -> Non
     for model in (text, path, str(path)):
         payload = frontends.to_payload(model)
         assert (payload.format, payload.data) == ("tvm-json", text)
-        assert structural_equal(frontends.to_module(model), mod)
+        assert structural_equal(frontends.to_program(model).module, mod)
 
 
 def test_tvm_objects_are_sent_as_json(mod: tvm.IRModule) -> None:
@@ -49,7 +49,7 @@ def test_tvm_objects_are_sent_as_json(mod: tvm.IRModule) -> None:
 
 
 def test_a_function_without_a_name_becomes_main(mod: tvm.IRModule) -> None:
-    sent = frontends.to_module(mod["main"].without_attr("global_symbol"))
+    sent = frontends.to_program(mod["main"].without_attr("global_symbol")).module
     assert [var.name_hint for var in sent.get_global_vars()] == ["main"]
 
 
@@ -89,6 +89,20 @@ def test_a_function_travels_as_an_open_trace(mod: tvm.IRModule) -> None:
 def test_a_function_of_a_renamed_program_speaks_of_main(mod: tvm.IRModule) -> None:
     renamed = tvm.IRModule({"other": mod["main"].with_attr("global_symbol", "other")})
     assert stochastic.to_traces(schedule_mm_relu, renamed) == stochastic.to_traces(schedule_mm_relu, mod)
+
+
+def test_a_function_may_name_the_program_and_use_earlier_words(mod: tvm.IRModule) -> None:
+    def schedule(sch: Schedule) -> None:
+        sch.parallel(sch.get_loops(sch.get_block("Y", "mm"))[0])
+
+    named = tvm.IRModule({"mm": mod["main"].with_attr("global_symbol", "mm")})
+    with pytest.warns(DeprecationWarning, match="get_sblock"):
+        [[instructions, _]] = stochastic.to_traces(schedule, named) or []
+    assert instructions[0] == ["GetSBlock", [], ["Y", "main"], ["b0"]]
+    theirs = Schedule(named)
+    theirs.work_on("mm")
+    theirs.parallel(theirs.get_loops(theirs.get_sblock("Y"))[0])
+    assert stochastic.to_traces(theirs.trace, named) == [[instructions, []]]
 
 
 def test_tracing_leaves_the_program_alone(mod: tvm.IRModule) -> None:

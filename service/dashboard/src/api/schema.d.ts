@@ -192,6 +192,8 @@ export interface paths {
         /**
          * Get Module
          * @description The submitted module with the best schedules known now applied; a Relax module comes legalised and fused.
+         *
+         *     A job for several shapes keeps its module symbolic: say with ``shapes={"n": 128}`` which of them is wanted.
          */
         get: operations["get_module_api_v1_jobs__job_id__module_get"];
         put?: never;
@@ -752,7 +754,9 @@ export interface components {
             /** Shapes */
             shapes?: {
                 [key: string]: number;
-            } | null;
+            } | {
+                [key: string]: number;
+            }[] | null;
             /**
              * Force
              * @default false
@@ -1592,7 +1596,9 @@ export interface operations {
     };
     get_module_api_v1_jobs__job_id__module_get: {
         parameters: {
-            query?: never;
+            query?: {
+                shapes?: string | null;
+            };
             header?: never;
             path: {
                 job_id: string;

@@ -1,0 +1,144 @@
+"""What a design space of one's own holds: its choices, and how many programs they make."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from loopwright import frontends, ir
+from loopwright.frontends import Options, stochastic
+
+_DRAWS = 16
+"""Times that a trace is replayed, to see whether the choices that come later depend on those before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A place where a trace chooses. ``options``: how many ways there are, the least and the most where they depend
+    on the choices before; None where TVM does not say."""
+
+    instruction: str
+    about: str
+    options: tuple[int, int] | None
+
+    def __str__(self) -> str:
+        return f"{self.instruction} {self.about}: {_range(self.options)}"
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceDescription:
+    """One entry a trace: its choices in order."""
+
+    traces: tuple[tuple[Choice, ...], ...]
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """How many programs the space holds at least and at most, by the choices whose options are known."""
+        known = [[choice.options for choice in choices if choice.options] for choices in self.traces]
+        return (
+            sum(math.prod(low for low, _ in options) for options in known),
+            sum(math.prod(high for _, high in options) for options in known),
+        )
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the options of every choice are known."""
+        return all(choice.options is not None for choices in self.traces for choice in choices)
+
+    def __str__(self) -> str:
+        lines = [f"{_range(self.size)}{'' if self.is_exact else ' for each of the choices that cannot be counted'}"]
+        for number, choices in enumerate(self.traces):
+            lines += [f"trace {number}:"] if len(self.traces) > 1 else []
+            lines += [f"  {choice}" for choice in choices] or ["  no choices: a fixed schedule"]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{number}</td><td>{choice.instruction}</td><td>{choice.about}</td>"
+            f"<td style='text-align:right'>{_range(choice.options)}</td></tr>"
+            for number, choices in enumerate(self.traces)
+            for choice in choices
+        )
+        head = "<tr><th>trace</th><th>choice</th><th>about</th><th>options</th></tr>"
+        return f"<table><caption>{_range(self.size)}</caption>{head}{rows}</table>"
+
+
+def explain(space: stochastic.Space, mod: Any, *, example_inputs: Any = None, spec: Any = None) -> SpaceDescription:
+    """The choices that a design space makes for a program, and its size. Nothing is sent.
+
+    Args:
+        space: as for `Client.submit`: a function ``f(sch)``, a trace, or a list of traces.
+        mod: a model with one PrimFunc.
+
+    Raises:
+        ValueError: the space is None (the built-in one is made by the service), or the model has not one PrimFunc.
+    """
+    if space is None:
+        raise ValueError("the built-in space is made by the service; explain() is about one of your own")
+    options = Options(example_inputs, spec)
+    traces = stochastic.to_traces(space, mod, options)
+    assert traces is not None
+    funcs = ir.prim_funcs(frontends.to_program(mod, options).module)
+    if len(funcs) != 1:
+        raise ValueError(f"explain() is about a space for one function, and this model has {len(funcs)}")
+    workload = ir.as_main(funcs[0][1])
+    return SpaceDescription(tuple(_choices(trace, workload) for trace in traces))
+
+
+def _choices(trace: list[Any], workload: Any) -> tuple[Choice, ...]:
+    draws = [_draw(trace, workload, seed) for seed in range(1, _DRAWS + 1)]
+    return tuple(_merged(drawn) for drawn in zip(*draws, strict=True))
+
+
+def _merged(drawn: Sequence[Choice]) -> Choice:
+    counts = [choice.options for choice in drawn if choice.options]
+    if len(counts) < len(drawn):
+        return drawn[0]
+    low, high = min(low for low, _ in counts), max(high for _, high in counts)
+    return Choice(drawn[0].instruction, drawn[0].about, (low, high))
+
+
+def _draw(trace: list[Any], workload: Any, seed: int) -> list[Choice]:
+    """The choices of one replay with fresh decisions."""
+    s_tir = ir.require_tvm().s_tir
+    schedule = s_tir.Schedule(workload, seed=seed, debug_mask="none", error_render_level="none")
+    s_tir.schedule.Trace.apply_json_to_schedule([trace[0], []], schedule)
+    decisions = dict(schedule.trace.decisions)
+    return [_choice(inst, decisions.get(inst)) for inst in schedule.trace.insts if inst.kind.name.startswith("Sample")]
+
+
+def _choice(inst: Any, decision: Any) -> Choice:
+    kind = str(inst.kind.name)
+    if kind == "SamplePerfectTile":
+        parts, innermost = int(inst.attrs[0]), int(inst.attrs[1])
+        extent = math.prod(int(factor) for factor in decision)
+        about = f"of a loop of {extent} into {parts}, innermost at most {innermost}"
+        count = factorisations(extent, parts, innermost)
+        return Choice(kind, about, (count, count))
+    if kind == "SampleCategorical":
+        candidates = [_plain(candidate) for candidate in inst.attrs[0]]
+        return Choice(kind, f"among {', '.join(map(str, candidates))}", (len(candidates), len(candidates)))
+    return Choice(kind, "as the program allows", None)
+
+
+def _plain(value: Any) -> Any:
+    return getattr(value, "value", value)
+
+
+@functools.cache
+def factorisations(extent: int, parts: int, innermost: int) -> int:
+    """In how many ways ``extent`` is a product of ``parts`` factors, in order, the last one at most ``innermost``."""
+    if parts == 1:
+        return int(extent <= innermost)
+    last = [factor for factor in range(1, min(extent, innermost) + 1) if extent % factor == 0]
+    return sum(factorisations(extent // factor, parts - 1, extent // factor) for factor in last)
+
+
+def _range(options: tuple[int, int] | None) -> str:
+    if options is None:
+        return "not counted"
+    low, high = options
+    return f"{low:,} option{'' if low == 1 else 's'}" if low == high else f"{low:,} to {high:,} options"

@@ -1,0 +1,43 @@
+"""ONNX models: objects and files."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from loopwright import ir
+from loopwright.errors import UnsupportedModel, first_line
+from loopwright.program import Program, detach
+
+if TYPE_CHECKING:
+    from loopwright.frontends import Options
+
+ACCEPTS = "an onnx.ModelProto or the path of an .onnx file"
+OPTIONS: frozenset[str] = frozenset()
+
+
+def accepts(model: Any) -> bool:
+    if isinstance(model, str | os.PathLike):
+        return str(model).endswith(".onnx") and "\n" not in str(model)
+    onnx = sys.modules.get("onnx")
+    return onnx is not None and isinstance(model, onnx.ModelProto)
+
+
+def to_program(model: Any, options: Options) -> Program:
+    ir.require_tvm()
+    if isinstance(model, str | os.PathLike):
+        if not Path(model).exists():
+            raise FileNotFoundError(f"no such file: {model}")
+        model = importlib.import_module("onnx").load(os.fspath(model))
+    importer = importlib.import_module("tvm.relax.frontend.onnx")
+    try:
+        mod = importer.from_onnx(model)
+    except Exception as error:
+        raise UnsupportedModel(
+            f"TVM has no translation for a part of this ONNX model: {first_line(error)}; write that part with other "
+            "operators, or export it for another opset"
+        ) from error
+    return detach(mod)

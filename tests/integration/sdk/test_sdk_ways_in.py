@@ -1,0 +1,171 @@
+"""Models of every kind through a real service: element types, symbolic shapes, earlier dialects, calls of libraries."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+import tvm
+from tvm import relax, te, topi
+from tvm.s_tir import Schedule
+
+from examples.library_calls import MIXED
+from loopwright import Client, InvalidRequest
+from tests.integration.sdk.conftest import tuned
+from tests.unit.client.programs import MM_RELU
+from tests.unit.client.test_client_dialect import TUTORIAL
+
+SYMBOLIC = """
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor(("n", 32), "float32"), w: R.Tensor((32, 16), "float32")):
+        with R.dataflow():
+            out = R.nn.relu(R.matmul(x, w))
+            R.output(out)
+        return out
+"""
+
+
+def product(dtype: str, accumulator: str) -> list[te.Tensor]:
+    a, b = (te.placeholder((32, 32), dtype, name) for name in "AB")
+    k = te.reduce_axis((0, 32), "k")
+    compute = lambda i, j: te.sum(a[i, k].astype(accumulator) * b[k, j].astype(accumulator), axis=k)  # noqa: E731
+    return [a, b, te.compute((32, 32), compute, "C")]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "accumulator"),
+    [("float16", "float16"), ("bfloat16", "float32"), ("int8", "int32"), ("float32", "float32")],
+)
+def test_element_types(client: Client, dtype: str, accumulator: str) -> None:
+    job = tuned(client.submit(product(dtype, accumulator), max_trials=4, name=f"product of {dtype}"))
+    assert len(job.tasks) == 1
+
+
+def test_topi_fused_and_alone(client: Client) -> None:
+    x = te.placeholder((16, 64), "float32", "x")
+    for out in (topi.nn.softmax(x), topi.nn.relu(topi.add(x, x))):
+        tuned(client.submit([x, out], max_trials=4, name="topi"))
+
+
+def test_symbolic_shapes_one_and_several(client: Client) -> None:
+    with pytest.raises(InvalidRequest, match=r"symbolic shape \(n\)"):
+        client.submit(SYMBOLIC)
+    with pytest.raises(InvalidRequest, match="does not have"):
+        client.submit(SYMBOLIC, shapes={"m": 4})
+    with pytest.raises(InvalidRequest, match="empty"):
+        client.submit(SYMBOLIC, shapes=[])
+    job = tuned(client.submit(SYMBOLIC, shapes=[{"n": 8}, {"n": 24}], max_trials=8, name="symbolic"))
+    assert sorted(task.name for task in job.tasks) == ["fused_matmul_relu [n=24]", "fused_matmul_relu [n=8]"]
+    generator = np.random.default_rng(0)
+    w = generator.standard_normal((32, 16), dtype="float32")
+    for n in (8, 24):
+        x = generator.standard_normal((n, 32), dtype="float32")
+        machine = relax.VirtualMachine(client.compile(SYMBOLIC, shapes={"n": n}), tvm.cpu())
+        assert client.last_report is not None
+        assert not client.last_report.misses
+        got = machine["main"](tvm.runtime.tensor(x), tvm.runtime.tensor(w)).numpy()
+        np.testing.assert_allclose(got, np.maximum(x @ w, 0), rtol=1e-4, atol=1e-4)
+        assert f"R.Tensor(({n}, 32)" in job.module(shapes={"n": n}).script()
+    with pytest.raises(InvalidRequest, match="symbolic"):
+        job.module()
+
+
+def test_a_tutorial_of_an_earlier_version(client: Client) -> None:
+    job = tuned(client.submit(TUTORIAL, max_trials=4, name="tutorial"))
+    assert any("T.block to T.sblock" in note for note in job.info.notes)
+    client.apply(TUTORIAL)
+    assert client.last_report is not None
+    assert not client.last_report.misses
+
+
+def test_calls_of_libraries_are_left_alone_and_told(client: Client) -> None:
+    job = tuned(client.submit(MIXED, max_trials=4, name="mixed"))
+    assert [task.name for task in job.tasks] == ["linear0"]
+    assert [note.split()[0] for note in job.info.notes] == ["env.linear", "env.relu"]
+
+
+def test_repeated_layers_are_one_task_with_a_weight(client: Client) -> None:
+    layers = [module for _ in range(3) for module in (torch.nn.Linear(24, 24), torch.nn.ReLU())]
+    model, x = torch.nn.Sequential(*layers).eval(), torch.ones(2, 24)
+    job = tuned(client.submit(model, example_inputs=(x,), max_trials=8, name="layers"))
+    assert [task.weight for task in job.tasks] == [3]
+    machine = relax.VirtualMachine(client.compile(model, example_inputs=(x,)), tvm.cpu())
+    with torch.no_grad():
+        torch.testing.assert_close(torch.from_dlpack(machine["main"](tvm.runtime.from_dlpack(x))), model(x))
+
+
+def test_a_search_takes_up_what_is_known(client: Client) -> None:
+    """With ``force`` the best that is known takes part again, so that a short search does not lose it."""
+    model = product("float32", "float32")
+    first = tuned(client.submit(model, max_trials=24, name="long", force=True))
+    second = tuned(client.submit(model, max_trials=4, name="short", force=True))
+    assert "transfer" in {trial.origin for trial in second.trials()}
+    known = {record.id for record in client.records(first.tasks[0].workload_hash)}
+    assert len(known) >= 4
+
+
+SIDE_EFFECTS = """
+@I.ir_module
+class Module:
+    @T.prim_func(s_tir=True)
+    def double(A: T.Buffer((8, 16), "float32"), B: T.Buffer((8, 16), "float32")):
+        for i, j in T.grid(8, 16):
+            with T.sblock("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj] * T.float32(2)
+
+    @R.function
+    def other(x: R.Tensor((8, 16), "float32")):
+        cls = Module
+        with R.dataflow():
+            out = R.call_tir(cls.double, (x,), out_ty=R.Tensor((8, 16), "float32"))
+            R.output(out)
+        return out
+
+    @R.function(pure=False)
+    def main(x: R.Tensor((8, 16), "float32")):
+        cls = Module
+        with R.dataflow():
+            first = R.call_tir(cls.double, (x,), out_ty=R.Tensor((8, 16), "float32"))
+            R.output(first)
+        _ = R.print(format="between")
+        with R.dataflow():
+            second = R.exp(R.call_tir(cls.double, (first,), out_ty=R.Tensor((8, 16), "float32")))
+            R.output(second)
+        return second
+"""
+
+
+def test_effects_stay_between_their_dataflow_blocks(client: Client, capfd: pytest.CaptureFixture[str]) -> None:
+    job = tuned(client.submit(SIDE_EFFECTS, max_trials=8, name="effects"))
+    assert sum(task.weight for task in job.tasks) == 4
+    machine = relax.VirtualMachine(client.compile(SIDE_EFFECTS), tvm.cpu())
+    assert client.last_report is not None
+    assert not client.last_report.misses
+    x = np.random.default_rng(0).standard_normal((8, 16), dtype="float32")
+    capfd.readouterr()
+    np.testing.assert_allclose(machine["main"](tvm.runtime.tensor(x)).numpy(), np.exp(4 * x), rtol=1e-5)
+    assert capfd.readouterr().out.count("between") == 1
+    np.testing.assert_allclose(machine["other"](tvm.runtime.tensor(x)).numpy(), 2 * x)
+
+
+def test_a_space_that_moves_blocks(client: Client) -> None:
+    def schedule(sch: Schedule) -> None:
+        product, relu = sch.get_sblock("Y"), sch.get_sblock("C")
+        i, j, k = sch.get_loops(product)
+        i0, i1 = sch.split(i, sch.sample_perfect_tile(i, n=2))
+        k0, k1 = sch.split(k, sch.sample_perfect_tile(k, n=2))
+        sch.reorder(i0, k0, i1, k1, j)
+        sch.reverse_compute_at(relu, i0)
+        zeroed = sch.decompose_reduction(product, k0)
+        sch.vectorize(sch.get_loops(zeroed)[-1])
+        copied = sch.cache_read(product, 1, "global")
+        sch.compute_at(copied, sch.sample_compute_location(copied))
+        sch.annotate(i0, "pragma_auto_unroll_max_step", sch.sample_categorical([0, 64], [0.5, 0.5]))
+
+    job = tuned(client.submit(MM_RELU, space=schedule, max_trials=48, name="own space"))
+    origins = {trial.origin for trial in job.trials()}
+    assert {"random", "mutation"} <= origins
+    assert len({record.id for record in client.records(job.tasks[0].workload_hash)}) >= 12
