@@ -114,7 +114,10 @@ def require_static(func: tvm.tirx.PrimFunc) -> None:
     """Raises InvalidModule where a shape is symbolic, which the user can bind."""
     if symbols := sorted({str(extent.name) for extent in _symbolic_extents(func)}):
         example = ", ".join(f'"{name}": 128' for name in symbols)
-        raise InvalidModule(f"symbolic shape ({', '.join(symbols)}): give shapes={{{example}}} to say what to tune for")
+        raise InvalidModule(
+            f"symbolic shape ({', '.join(symbols)}): give shapes={{{example}}} to say what to tune for "
+            f"(on the command line: {' '.join(f'--shape {name}=128' for name in symbols)})"
+        )
 
 
 def unschedulable(func: tvm.tirx.PrimFunc) -> str | None:

@@ -6,6 +6,7 @@ import importlib
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,13 @@ def accepts(model: Any) -> bool:
 def to_program(model: Any, options: Options) -> Program:
     """Translate by TVM's importers; a module is captured by ``torch.export`` first, which runs it once."""
     ir.require_tvm()
+    with warnings.catch_warnings():
+        # PyTorch warns of a class of its own whenever an exported program is copied.
+        warnings.filterwarnings("ignore", message=".*LeafSpec", category=FutureWarning)
+        return detach(_module(model, options))
+
+
+def _module(model: Any, options: Options) -> Any:
     torch = importlib.import_module("torch")
     if isinstance(model, str | os.PathLike):
         if not Path(model).exists():
@@ -43,13 +51,13 @@ def to_program(model: Any, options: Options) -> Program:
     if isinstance(model, torch.export.ExportedProgram):
         if options.example_inputs is not None:
             raise TypeError("an ExportedProgram knows its inputs; leave example_inputs out")
-        return detach(_translated(lambda: importer.from_exported_program(model, unwrap_unit_return_tuple=True)))
+        return _translated(lambda: importer.from_exported_program(model, unwrap_unit_return_tuple=True))
     inputs = _inputs(model, options.example_inputs)
     if isinstance(model, torch.fx.GraphModule):
         described = [(tuple(tensor.shape), str(tensor.dtype).removeprefix("torch.")) for tensor in inputs]
-        return detach(_translated(lambda: importer.from_fx(model, described, unwrap_unit_return_tuple=True)))
+        return _translated(lambda: importer.from_fx(model, described, unwrap_unit_return_tuple=True))
     exported = _exported(model, inputs)
-    return detach(_translated(lambda: importer.from_exported_program(exported, unwrap_unit_return_tuple=True)))
+    return _translated(lambda: importer.from_exported_program(exported, unwrap_unit_return_tuple=True))
 
 
 def _inputs(model: Any, example_inputs: Any) -> tuple[Any, ...]:
