@@ -134,7 +134,7 @@ class _Loop:
             self._collect()
 
     def _awaits_baselines(self) -> bool:
-        """Whether it is not known yet which of several tasks matter: a short budget must not go to those that do not."""
+        """Whether it is not known yet which of several tasks matter: a short budget is not for the others."""
         waited_for = [trial.candidate for _, trial in self._in_flight.values()]
         return len(self._runs) > 1 and BASELINE in waited_for
 
