@@ -14,7 +14,7 @@ from db.columns import new_id
 from db.engine import Sessions
 from db.events import trial_event
 from db.leases import own_running_task, own_trial
-from db.models import Task, Workload
+from db.models import DeviceClass, Target, Task, Workload
 from db.models import Trial as TrialRow
 from db.paging import Keyset, Page
 from db.views import TrialView
@@ -162,25 +162,30 @@ class Trials:
     def known(self, workload_hash: str, device_class_id: str, most: int = 8) -> list[str]:
         """Traces that were measured for the workload, the fastest first: on the device class, then imported ones.
 
-        An imported timing is somebody else's; measured again, its trace counts like any other.
+        At most ``most`` of each. An imported timing is somebody else's; measured again, its trace counts like any.
         """
         imported = TrialRow.task_id.is_(None)
-        fastest = func.min(TrialRow.median)
-        wanted = (
+        kind = select(Target.kind).join(DeviceClass).where(DeviceClass.id == device_class_id).scalar_subquery()
+        traces = (
             select(TrialRow.trace_json)
+            .join(Workload, TrialRow.workload_hash == Workload.hash)
+            .join(DeviceClass, TrialRow.device_class_id == DeviceClass.id)
+            .join(Target, DeviceClass.target_id == Target.id)
             .where(
-                TrialRow.workload_hash == workload_hash,
-                (TrialRow.device_class_id == device_class_id) | imported,
+                Workload.hash == workload_hash,
+                Workload.tvm_version == TrialRow.tvm_version,
+                Target.kind == kind,
                 TrialRow.median.is_not(None),
                 TrialRow.trace_json.is_not(None),
             )
-            .group_by(TrialRow.candidate_hash, TrialRow.trace_json, imported)
-            .order_by(imported, fastest, TrialRow.candidate_hash)
+            .group_by(TrialRow.candidate_hash, TrialRow.trace_json)
+            .order_by(func.min(TrialRow.median), TrialRow.candidate_hash)
+            .limit(most)
         )
         with self._sessions.read() as session:
-            ours = session.scalars(wanted.where(~imported).limit(most)).all()
-            theirs = session.scalars(wanted.where(imported).limit(most)).all()
-        return [trace for trace in [*ours, *theirs] if trace is not None]
+            ours = session.scalars(traces.where(~imported, TrialRow.device_class_id == device_class_id)).all()
+            theirs = session.scalars(traces.where(imported)).all()
+        return [trace for trace in dict.fromkeys([*ours, *theirs]) if trace is not None]
 
     def relatives(self, workload_hash: str, device_class_id: str, most: int = 16) -> list[str]:
         """Traces of the fastest trials of other workloads of the family on the device class, nearest shapes first.

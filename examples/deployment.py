@@ -1,4 +1,4 @@
-"""A tuned function as a library that needs neither Loopwright nor TVM's compiler: from Python and from C++.
+"""Tuned code as libraries that need neither Loopwright nor TVM's compiler: a function from Python and C++, a model.
 
     .venv/bin/python -m examples.deployment
 
@@ -7,28 +7,44 @@ Exporting a shared library, and building the C++ program, needs a C++ compiler (
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+import torch
 import tvm_ffi
 
 import loopwright
 from examples.mm_relu import TVMSCRIPT
 
-PYTHON = """
-import sys
-import numpy as np
+FUNCTION = """
+import ctypes, sys
+import torch
 import tvm_ffi
+ctypes.CDLL(sys.argv[2], ctypes.RTLD_GLOBAL)  # TVM's runtime: the threads of parallel loops
 function = tvm_ffi.load_module(sys.argv[1])["main"]
-a, b = (np.random.default_rng(seed).standard_normal((128, 128), dtype="float32") for seed in (0, 1))
-c = np.empty((128, 128), "float32")
-function(*(tvm_ffi.from_dlpack(array) for array in (a, b, c)))  # NumPy's memory, no copies
-np.testing.assert_allclose(c, np.maximum(a @ b, 0), rtol=1e-4, atol=1e-4)
+a, b = torch.rand(128, 128) - 0.5, torch.rand(128, 128) - 0.5
+c = torch.empty(128, 128)
+# PyTorch's memory, no copies. TVM's code reads and writes it in vectors: it must be aligned.
+function(*(tvm_ffi.from_dlpack(tensor, require_alignment=64) for tensor in (a, b, c)))
+torch.testing.assert_close(c, torch.relu(a @ b), rtol=1e-4, atol=1e-4)
 assert not {"loopwright", "tvm"} & set(sys.modules)
-print("Python: right, with", tvm_ffi.__name__, "alone")
+print("Python: right, with TVM's runtime alone")
+"""
+
+MODEL = """
+import sys
+import torch
+import tvm
+from tvm import relax
+machine = relax.VirtualMachine(tvm.runtime.load_module(sys.argv[1]), tvm.cpu())
+x, expected = torch.load(sys.argv[2])
+torch.testing.assert_close(torch.from_dlpack(machine["main"](tvm.runtime.from_dlpack(x))), expected)
+assert "loopwright" not in sys.modules
+print("the model: right, without Loopwright")
 """
 
 
@@ -38,18 +54,40 @@ def main(client: loopwright.Client, trials: int = 32) -> None:
     with tempfile.TemporaryDirectory() as folder:
         library = Path(folder) / "mm_relu.so"
         client.compile(TVMSCRIPT).export_library(str(library))
-        subprocess.run([sys.executable, "-c", PYTHON, library], check=True)
+        runtime = _tvm_libraries() / "libtvm_runtime.so"
+        subprocess.run([sys.executable, "-c", FUNCTION, library, runtime], check=True)
         subprocess.run([_built(Path(folder)), library], check=True)
+
+        model, x = torch.nn.Sequential(torch.nn.Linear(64, 32), torch.nn.ReLU()).eval(), torch.rand(8, 64)
+        job = client.submit(model, example_inputs=(x,), max_trials=trials, name="a layer").wait()
+        assert job.state == "succeeded", job.error
+        library = Path(folder) / "layer.so"
+        client.compile(model, example_inputs=(x,)).export_library(str(library))  # its weights are in it
+        with torch.no_grad():
+            torch.save((x, model(x)), Path(folder) / "layer.pt")
+        subprocess.run([sys.executable, "-c", MODEL, library, Path(folder) / "layer.pt"], check=True)
+
+
+def _tvm_libraries() -> Path:
+    """Where TVM's libraries are, found without loading them."""
+    tvm = importlib.util.find_spec("tvm")
+    assert tvm is not None
+    assert tvm.origin is not None
+    return Path(tvm.origin).parent / "lib"
 
 
 def _built(folder: Path) -> Path:
-    """The C++ program beside this file, built against TVM's FFI, which is a header and one small library."""
+    """The C++ program beside this file, built against TVM's FFI and runtime, which know no compiler."""
     program = folder / "deployment"
-    libraries = Path(tvm_ffi.libinfo.find_libtvm_ffi()).parent
-    includes = [f"-I{path}" for path in (tvm_ffi.libinfo.find_include_path(), tvm_ffi.libinfo.find_dlpack_include_path())]
+    libraries = [Path(tvm_ffi.libinfo.find_libtvm_ffi()).parent, _tvm_libraries()]
+    includes = [
+        f"-I{path}" for path in (tvm_ffi.libinfo.find_include_path(), tvm_ffi.libinfo.find_dlpack_include_path())
+    ]
     source = Path(__file__).with_suffix(".cc")
     command = [os.environ.get("CXX", "c++"), "-std=c++17", "-O2", str(source), *includes, "-o", str(program)]
-    subprocess.run([*command, f"-L{libraries}", "-ltvm_ffi", f"-Wl,-rpath,{libraries}"], check=True)
+    command += [option for path in libraries for option in (f"-L{path}", f"-Wl,-rpath,{path}")]
+    # The program names nothing of the runtime's: the library that it loads does.
+    subprocess.run([*command, "-ltvm_ffi", "-Wl,--no-as-needed", "-ltvm_runtime"], check=True)
     return program
 
 

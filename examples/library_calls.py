@@ -1,6 +1,6 @@
 """A module that mixes functions of its own with calls of a library: its own are tuned, the library's are left alone.
 
-    .venv/bin/python -m examples.library_calls
+.venv/bin/python -m examples.library_calls
 """
 
 from __future__ import annotations

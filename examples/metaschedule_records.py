@@ -1,6 +1,6 @@
 """Records to and from stock MetaSchedule: what it tuned comes in, what Loopwright knows goes out and is applied by it.
 
-    .venv/bin/python -m examples.metaschedule_records
+.venv/bin/python -m examples.metaschedule_records
 """
 
 from __future__ import annotations

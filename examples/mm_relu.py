@@ -1,6 +1,6 @@
 """A matrix product and a relu, given as TVMScript, as tensor expressions, and with a design space of one's own.
 
-    .venv/bin/python -m examples.mm_relu
+.venv/bin/python -m examples.mm_relu
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ TVMSCRIPT = f"""
 @I.ir_module
 class Module:
     @T.prim_func(s_tir=True)
-    def main(A: T.Buffer(({N}, {N}), "float32"), B: T.Buffer(({N}, {N}), "float32"), C: T.Buffer(({N}, {N}), "float32")):
+    def main(A: T.Buffer(({N}, {N})), B: T.Buffer(({N}, {N})), C: T.Buffer(({N}, {N}))):
         Y = T.sblock_alloc_buffer(({N}, {N}))
         for i, j, k in T.grid({N}, {N}, {N}):
             with T.sblock("Y"):

@@ -1,6 +1,6 @@
 """An ONNX model, from its file: tuned, compiled, and compared with ONNX's own reference.
 
-    .venv/bin/python -m examples.onnx_model
+.venv/bin/python -m examples.onnx_model
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A two-layer perceptron for FashionMNIST's sizes, out of PyTorch and back: three ways in, the same predictions.
 
-    .venv/bin/python -m examples.perceptron
+.venv/bin/python -m examples.perceptron
 """
 
 from __future__ import annotations
@@ -51,22 +51,23 @@ def from_graph(graph: torch.fx.GraphModule, shape: tuple[int, ...]) -> tvm.IRMod
     builder = relax.BlockBuilder()
     x = relax.Var("x", relax.TensorType(shape, "float32"))
     values: dict[torch.fx.Node, Any] = {}
-    with builder.function("main", [x]), builder.dataflow():
-        for node in graph.graph.nodes:
-            if node.op == "placeholder":
-                values[node] = x
-            elif node.op == "call_module":
-                module, (argument,) = graph.get_submodule(node.target), node.args
-                if isinstance(module, nn.Linear):
-                    weight, bias = (relax.const(p.detach().numpy()) for p in (module.weight, module.bias))
-                    product = builder.emit_te(topi.nn.matmul, values[argument], weight, transpose_b=True)
-                    values[node] = builder.emit_te(topi.add, product, bias)
-                elif isinstance(module, nn.ReLU):
-                    values[node] = builder.emit_te(topi.nn.relu, values[argument])
-                else:
-                    raise NotImplementedError(f"no mapping for {type(module).__name__}")
-            elif node.op == "output":
-                out = builder.emit_output(values[node.args[0]])
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            for node in graph.graph.nodes:
+                if node.op == "placeholder":
+                    values[node] = x
+                elif node.op == "call_module":
+                    module, (argument,) = graph.get_submodule(node.target), node.args
+                    if isinstance(module, nn.Linear):
+                        weight, bias = (relax.const(p.detach().numpy()) for p in (module.weight, module.bias))
+                        product = builder.emit_te(topi.nn.matmul, values[argument], weight, transpose_b=True)
+                        values[node] = builder.emit_te(topi.add, product, bias)
+                    elif isinstance(module, nn.ReLU):
+                        values[node] = builder.emit_te(topi.nn.relu, values[argument])
+                    else:
+                        raise NotImplementedError(f"no mapping for {type(module).__name__}")
+                elif node.op == "output":
+                    out = builder.emit_output(values[node.args[0]])
         builder.emit_func_output(out)
     return builder.get()
 

@@ -1,6 +1,6 @@
 """ResNet-18 (He et al., CVPR 2016) in plain PyTorch, random weights: tuned within a time limit, and measured.
 
-    .venv/bin/python -m examples.resnet18 --minutes 10
+.venv/bin/python -m examples.resnet18 --minutes 10
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def main(client: loopwright.Client, seconds: float = 600, size: int = 224) -> No
     assert job.state == "succeeded", job.error
     tuned = relax.VirtualMachine(client.compile(model, example_inputs=(x,)), tvm.cpu())
     exported = from_exported_program(torch.export.export(model, (x,)), unwrap_unit_return_tuple=True)
-    untuned = relax.VirtualMachine(tvm.compile(exported, target=job.info.target), tvm.cpu())
+    untuned = relax.VirtualMachine(tvm.compile(exported, target=tvm.target.Target(job.info.target)), tvm.cpu())
 
     inputs = tvm.runtime.from_dlpack(x)
     got = torch.from_dlpack(tuned["main"](inputs))

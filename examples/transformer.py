@@ -1,6 +1,6 @@
 """A small transformer block, captured by `torch.export`.
 
-    .venv/bin/python -m examples.transformer
+.venv/bin/python -m examples.transformer
 """
 
 from __future__ import annotations

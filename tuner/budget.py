@@ -34,9 +34,9 @@ class Progress:
         self.curve.append(best if latency is None else min(best, latency))
 
     def promise(self) -> float:
-        """Seconds of model time that the next trial may save; infinite before the first trial."""
+        """Seconds of model time that the next trial may save; infinite where nothing is known of the task."""
         if self.proposed == 0:
-            return float("inf")
+            return self.weight * self.baseline * _OPTIMISM
         recent = [self.baseline, *self.curve][-_WINDOW:]
         past, best = min(recent[0], self.baseline), min(recent[-1], self.baseline)
         if best == float("inf"):
@@ -46,6 +46,6 @@ class Progress:
 
 
 def next_task(tasks: Sequence[Progress]) -> int | None:
-    """Index of the task that gets the next batch; None where every space is exhausted. Untried tasks go first."""
+    """Index of the task that gets the next batch; None where every space is exhausted."""
     open_tasks = [i for i, task in enumerate(tasks) if not task.exhausted]
     return max(open_tasks, key=lambda i: (tasks[i].promise(), -i), default=None)

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import tvm
-from tvm import relax
 
 from tuner import ir
-from tuner.task import bind_shapes, has_relax
+from tuner.lowering import lower
+from tuner.task import bind_shapes, require_static
 
 
 def scripts(module_json: str, trace_json: str | None, target_json: str) -> Iterator[dict[str, str | None]]:
@@ -31,18 +31,18 @@ def apply(
     """Yield ``{"module_json", "applied", "missed"}``: the module with the best traces applied, by workload digest.
 
     A Relax module comes back legalised and fused, as it was tuned. ``traces`` maps digest to trace JSON, None where
-    the unscheduled function is the best; ``shapes`` are bound first. Raises InvalidModule where they do not fit.
+    the unscheduled function is the best; ``shapes`` are bound first. Raises InvalidModule where they do not fit, and
+    where a shape is still symbolic.
     """
     mod = bind_shapes(ir.module_from_json(module_json), shapes or {})
     target = ir.target_from(target_json)
     ir.load_intrinsics(target)
-    if has_relax(mod):
-        with target:
-            mod = relax.get_pipeline("zero")(mod)
+    mod = lower(mod, target)
     applied, missed = [], []
     for var, func in list(mod.functions.items()):
         if not isinstance(func, tvm.tirx.PrimFunc):
             continue
+        require_static(func)
         name = str(var.name_hint)
         workload = ir.wrap(func)
         key = ir.digest(workload)

@@ -50,8 +50,8 @@ def parse(
 ) -> Iterator[dict[str, Any]]:
     """Yield ``{"module_json", "tasks": […], "notes": […], "space_json", "space_hash"}`` of a submission.
 
-    With a list of shapes, the module is tuned for each of them and kept as it was submitted. A task
-    is what `Workload.to_json` gives, with its ``weight``.
+    With a list of shapes, the module is tuned for each of them and kept as it was submitted. A task is what
+    `Workload.to_json` gives, with its ``weight``.
     Raises InvalidModule, UnsupportedVersion, InvalidTarget or InvalidSpace.
     """
     target = ir.target_from(target_json)

@@ -13,6 +13,7 @@ from tvm.target import Target
 from tuner import ir
 from tuner.errors import InvalidModule
 from tuner.guard.module import check_callouts
+from tuner.lowering import has_relax, lower
 from tuner.types import TaskSpec
 
 
@@ -56,8 +57,7 @@ def extract_tasks(mod: tvm.IRModule, target: Target) -> Tasks:
     library_calls: list[str] = []
     if has_relax(mod):
         library_calls = _library_calls(mod)
-        with target:
-            mod = relax.get_pipeline("zero")(mod)
+        mod = lower(mod, target)
         found = [
             (str(task.task_name), task.dispatched[0]["main"], int(task.weight))
             for task in ms.relax_integration.extract_tasks(mod, target)
@@ -110,14 +110,19 @@ def _check_callouts(name: str, func: tvm.tirx.PrimFunc) -> None:
         )
 
 
-def unschedulable(func: tvm.tirx.PrimFunc) -> str | None:
-    """Why a function cannot be scheduled; None if it can.
-
-    Raises InvalidModule for symbolic shapes, which the user can bind.
-    """
+def require_static(func: tvm.tirx.PrimFunc) -> None:
+    """Raises InvalidModule where a shape is symbolic, which the user can bind."""
     if symbols := sorted({str(extent.name) for extent in _symbolic_extents(func)}):
         example = ", ".join(f'"{name}": 128' for name in symbols)
-        raise InvalidModule(f"symbolic shape ({', '.join(symbols)}): give shapes={{{example}}} to say what to tune for")
+        raise InvalidModule(
+            f"symbolic shape ({', '.join(symbols)}): give shapes={{{example}}} to say what to tune for "
+            f"(on the command line: {' '.join(f'--shape {name}=128' for name in symbols)})"
+        )
+
+
+def unschedulable(func: tvm.tirx.PrimFunc) -> str | None:
+    """Why a function cannot be scheduled; None if it can. Raises InvalidModule for symbolic shapes."""
+    require_static(func)
     if not all(isinstance(param.ty, tvm.tirx.buffer.BufferType) for param in func.params):
         return "it has a parameter that is not a buffer"
     extents = [extent for param in func.params for extent in _shape(param)]
@@ -132,10 +137,6 @@ def unschedulable(func: tvm.tirx.PrimFunc) -> str | None:
     if any("opaque" in str(key) for block in blocks for key in block.annotations):
         return "its blocks are opaque to scheduling"
     return None
-
-
-def has_relax(mod: tvm.IRModule) -> bool:
-    return any(isinstance(func, relax.Function) for func in mod.functions.values())
 
 
 def _symbols(func: relax.Function) -> list[tvm.ir.Var]:

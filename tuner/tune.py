@@ -126,7 +126,7 @@ class _Loop:
             left = self._request.max_trials - sum(run.progress.proposed for run in self._runs)
             if left <= 0:
                 return "budget"
-            if len(self._in_flight) < self._fleet.slots:
+            if len(self._in_flight) < self._fleet.slots and not self._awaits_baselines():
                 number = next_task([run.progress for run in self._runs])
                 if number is not None:
                     self._fill(number, min(BATCH, left))
@@ -134,6 +134,11 @@ class _Loop:
                 if not self._in_flight:
                     return "exhausted"
             self._collect()
+
+    def _awaits_baselines(self) -> bool:
+        """Whether it is not known yet which of several tasks matter: a short budget is not for the others."""
+        waited_for = [trial.candidate for _, trial in self._in_flight.values()]
+        return len(self._runs) > 1 and BASELINE in waited_for
 
     def _fill(self, number: int, count: int) -> None:
         run = self._runs[number]

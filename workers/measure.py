@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import tvm
@@ -15,6 +16,9 @@ from workers.clock import Clock
 SAMPLES = 5
 SAMPLE_SECONDS = 0.004
 """A sample is the mean of as many calls as fill this: long against the clock's and the pool's jitter."""
+
+SLOW_SECONDS = 0.02
+"""Of calls that take this long the first already tells, cold as caches and threads are; and three samples will do."""
 
 LONG_SECONDS = 0.5
 """A call that takes this long is its own sample: jitter is small beside it, and the deadline is near."""
@@ -48,13 +52,10 @@ def measure(
     with host_lock.quiet():
         for position, module in modules.items():
             yield {"candidate": position}
-
-            def run(number: int, module: tvm.runtime.Module = module) -> float:
-                timer = module.time_evaluator(FUNCTION, device, number=number, repeat=1)
-                return float(timer(*arguments).results[0])
-
+            calls = Calls(module, device, arguments)
             try:
-                yield {"candidate": position, "run_secs": sample(run, candidates[position]["cutoff"])}
+                run_secs = sample(calls.cold, calls.mean, candidates[position]["cutoff"])
+                yield {"candidate": position, "run_secs": run_secs}
             except Exception as error:
                 yield _failed(position, error)
                 if target_kind == "cuda":
@@ -65,16 +66,43 @@ def _failed(position: int, error: Exception) -> dict[str, Any]:
     return {"candidate": position, "error": f"{type(error).__name__}: {error}"[-2000:]}
 
 
-def sample(run: Callable[[int], float], cutoff: float | None) -> list[float]:
-    """Seconds per call: 1 sample for a program beyond the cutoff or a long one, otherwise `SAMPLES`.
+class Calls:
+    """Calls of a loaded program whose time is taken, in seconds."""
 
-    ``run(n)`` returns the mean of n calls after one call that is not counted.
+    def __init__(self, module: tvm.runtime.Module, device: tvm.runtime.Device, arguments: Sequence[Any]) -> None:
+        self._module = module
+        self._device = device
+        self._arguments = arguments
+
+    def cold(self) -> float:
+        """One call, as it comes."""
+        function = self._module[FUNCTION]
+        self._device.sync()
+        started = time.perf_counter()
+        function(*self._arguments)
+        self._device.sync()
+        return time.perf_counter() - started
+
+    def mean(self, number: int) -> float:
+        """The mean of ``number`` calls after one call that is not counted."""
+        timer = self._module.time_evaluator(FUNCTION, self._device, number=number, repeat=1)
+        return float(timer(*self._arguments).results[0])
+
+
+def sample(cold: Callable[[], float], mean: Callable[[int], float], cutoff: float | None) -> list[float]:
+    """Seconds per call: 1 sample for a program beyond the cutoff or a long one, otherwise 3 or `SAMPLES`.
+
+    ``cold`` and ``mean`` are as those of `Calls`. A cold call is believed where it is slow.
     """
-    first = run(1)
-    if first > LONG_SECONDS or (cutoff is not None and first > 2 * cutoff):
+    first = cold()
+    if first > LONG_SECONDS or (cutoff is not None and first > max(SLOW_SECONDS, 3 * cutoff)):
         return [first]
+    if first < SLOW_SECONDS:
+        first = mean(1)
+        if cutoff is not None and first > 2 * cutoff:
+            return [first]
     number = max(1, round(SAMPLE_SECONDS / max(first, 1e-9)))
-    samples = [run(number)]
+    samples = [mean(number)]
     if cutoff is not None and samples[0] > cutoff:
         return samples
-    return samples + [run(number) for _ in range(SAMPLES - 1)]
+    return samples + [mean(number) for _ in range((3 if first > SLOW_SECONDS else SAMPLES) - 1)]

@@ -25,7 +25,7 @@ from workers import host_lock
 from workers.arguments import device_of, draw, infos, to_device
 from workers.build import FUNCTION, load
 from workers.clock import Clock
-from workers.measure import sample
+from workers.measure import Calls, sample
 from workers.warm_child import WarmChild
 
 RESULTS = RUNS.parent / "rejects.json"
@@ -67,16 +67,25 @@ def calls(args: list[Any], artifact: dict[str, Any]) -> Iterator[list[list[float
     module[FUNCTION]
     taken: list[list[float]] = []
 
-    def run(number: int) -> float:
-        seconds = float(module.time_evaluator(FUNCTION, device, number=number, repeat=1)(*arguments).results[0])
+    calls = Calls(module, device, arguments)
+
+    def noted(number: int) -> float:
+        seconds = calls.mean(number) if number else calls.cold()
         taken.append([number, seconds])
         return seconds
 
     yield Clock.STOP
     with host_lock.quiet():
         yield Clock.START
-        sample(run, None)
+        sample(lambda: noted(0), noted, None)
     yield taken
+
+
+def replayed(seconds: list[float], cutoff: float | None) -> tuple[list[float], int]:
+    """The samples that would have been taken, and how many evaluations that would have been."""
+    left = iter(seconds)
+    samples = sample(lambda: next(left), lambda _: next(left), cutoff)
+    return samples, len(seconds) - len(list(left))
 
 
 def replay(records: list[dict[str, Any]]) -> dict[str, Any]:
@@ -90,17 +99,17 @@ def replay(records: list[dict[str, Any]]) -> dict[str, Any]:
     counts = {"candidates": len(records), "rejected": 0, "false": 0, "lost": 0}
     spent = full = 0.0
     for record in records:
-        # Each evaluation makes one call that is not counted.
+        # A mean takes one call that is not counted.
         cost = [(number + 1) * seconds for number, seconds in record["calls"]]
         full += sum(cost)
-        samples = [seconds for _, seconds in record["calls"]]
-        median = statistics.median(samples[1:] or samples)
+        seconds = [seconds for _, seconds in record["calls"]]
+        samples, _ = replayed(seconds, None)
+        median = statistics.median(samples)
         incumbent = best.get(record["workload"])
-        left = iter(samples)
         cutoff = None if incumbent is None else CUTOFF * incumbent
-        taken = sample(lambda _, left=left: next(left), cutoff)  # type: ignore[misc]
+        taken, called = replayed(seconds, cutoff)
         rejected = cutoff is not None and len(taken) == 1 and len(samples) > 1
-        spent += sum(cost[: len(samples) - len(list(left))])
+        spent += sum(cost[:called])
         if rejected:
             assert cutoff is not None
             counts["rejected"] += 1

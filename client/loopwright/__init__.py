@@ -5,6 +5,7 @@ Importing this is light: TVM is imported by the calls that work on programs, whe
 
 from importlib.metadata import version
 
+from loopwright.best import Best
 from loopwright.client import Client
 from loopwright.compile import ApplyReport
 from loopwright.errors import (
@@ -24,7 +25,6 @@ from loopwright.errors import (
 )
 from loopwright.explain import SpaceDescription, explain
 from loopwright.job import Job, JobEvent
-from loopwright.schemas import Best
 
 __version__ = version("loopwright")
 

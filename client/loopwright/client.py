@@ -13,12 +13,12 @@ from urllib.parse import quote
 
 from loopwright import archive, config, frontends, ir, schemas
 from loopwright import compile as compiling
+from loopwright.best import Best
 from loopwright.database import Knowledge, Known, as_database
 from loopwright.errors import NotFound
 from loopwright.frontends import Options, stochastic
 from loopwright.job import Job
 from loopwright.program import Program
-from loopwright.schemas import Best
 from loopwright.tables import BESTS, RECORDS, Listing
 from loopwright.transport import Transport, parse
 
@@ -172,8 +172,9 @@ class Client:
     ) -> Any:
         """A copy of the module with the best schedules applied, as an IRModule.
 
-        ``mod``, ``shapes`` (one of them), ``example_inputs`` and ``spec`` are whatever `submit` takes. A Relax module comes back legalised and fused. ``last_report`` says of
-        each function whether it was tuned, is best as it is, or missed; misses are also logged as a warning.
+        ``mod``, ``shapes`` (one of them), ``example_inputs`` and ``spec`` are whatever `submit` takes. A Relax module
+        comes back legalised and fused. ``last_report`` says of each function whether it was tuned, is best as it is,
+        or missed; misses are also logged as a warning.
         """
         knowledge = self._knowledge(target)
         return self._apply(compiling.lower(_program(mod, shapes, example_inputs, spec), knowledge.target), knowledge)

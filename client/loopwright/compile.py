@@ -11,7 +11,8 @@ import logging
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from loopwright import ir, schemas
+from loopwright import ir
+from loopwright.best import Best
 from loopwright.database import Knowledge
 from loopwright.program import Program, attach
 from loopwright.units import ratio
@@ -28,7 +29,7 @@ class AppliedFunction:
 
     name: str
     outcome: Outcome
-    best: schemas.Best | None
+    best: Best | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +72,22 @@ def lower(program: Program, target: Any, params: dict[str, Any] | None = None) -
         if params:
             raise ValueError("params are bound to a Relax function, and this module has none")
         return program.module
-    relax = importlib.import_module("tvm.relax")
+    pipeline = importlib.import_module("tvm.relax").get_pipeline("zero")
     with target:
-        lowered = relax.get_pipeline("zero")(program.module)
+        try:
+            lowered = pipeline(program.module)
+        except RuntimeError:
+            # People write extents of 32 bits, operators are legalised to 64, and TVM fails to fuse one with the other.
+            lowered = pipeline(_kept_apart(program.module))
     return attach(lowered, {**program.weights, **(params or {})})
+
+
+def _kept_apart(mod: Any) -> Any:
+    """The module with its own PrimFuncs marked as opaque (``relax::OpPatternKind`` 8), so that none is fused."""
+    apart = mod.clone()
+    for var, func in ir.prim_funcs(mod):
+        apart.update_func(var, func.with_attr("op_pattern", 8))
+    return apart
 
 
 def apply(mod: Any, knowledge: Knowledge) -> tuple[Any, ApplyReport]:

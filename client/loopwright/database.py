@@ -11,14 +11,15 @@ import importlib
 from dataclasses import dataclass
 from typing import Any
 
-from loopwright import ir, schemas
+from loopwright import ir
+from loopwright.best import Best
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
     """A certified best and the program it is for, as an IRModule with the one function ``main``."""
 
-    best: schemas.Best
+    best: Best
     module: Any
 
 

@@ -107,9 +107,7 @@ def _draw(trace: list[Any], workload: Any, seed: int) -> list[Choice]:
     schedule = s_tir.Schedule(workload, seed=seed, debug_mask="none", error_render_level="none")
     s_tir.schedule.Trace.apply_json_to_schedule([trace[0], []], schedule)
     decisions = dict(schedule.trace.decisions)
-    return [
-        _choice(inst, decisions.get(inst)) for inst in schedule.trace.insts if inst.kind.name.startswith("Sample")
-    ]
+    return [_choice(inst, decisions.get(inst)) for inst in schedule.trace.insts if inst.kind.name.startswith("Sample")]
 
 
 def _choice(inst: Any, decision: Any) -> Choice:

@@ -21,6 +21,7 @@ SHOWN = 50
 
 Row = Sequence[str]
 Item = TypeVar("Item", bound=BaseModel)
+Shown = TypeVar("Shown", bound=BaseModel, contravariant=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +34,13 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout(Generic[Item]):
+class Layout(Generic[Shown]):
     """How items of one kind are shown: a row each."""
 
     columns: tuple[Column, ...]
-    row: Callable[[Item], Row]
+    row: Callable[[Shown], Row]
 
-    def html(self, items: Sequence[Item], caption: str = "") -> str:
+    def html(self, items: Sequence[Shown], caption: str = "") -> str:
         """A table for a notebook. Cells are never markup."""
         head = "".join(f"<th>{markup.escape(column.title)}</th>" for column in self.columns)
         lines = [f"<tr>{head}</tr>"]
@@ -49,7 +50,7 @@ class Layout(Generic[Item]):
         title = f"<caption style='text-align:left'>{markup.escape(caption)}</caption>" if caption else ""
         return f"<table>{title}{''.join(lines)}</table>"
 
-    def rich(self, items: Sequence[Item]) -> Table:
+    def rich(self, items: Sequence[Shown]) -> Table:
         """A table for a terminal."""
         table = Table(box=None, pad_edge=False, header_style="bold")
         for column in self.columns:

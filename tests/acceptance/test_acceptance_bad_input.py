@@ -40,7 +40,11 @@ BODIES: dict[str, tuple[dict[str, Any], str, str]] = {
     # name: body, the problem's kind, what its detail must hold
     "prose": (_script("please make my model fast"), "invalid-module", "line 1"),
     "other Python": (_script("import os\nos.system('true')\n"), "invalid-module", "import"),
-    "old dialect": (_script("@T.prim_func\ndef main(a: T.handle):\n    with T.block('x'):\n        pass\n"), "", "s"),
+    "old dialect": (
+        _script("@T.prim_func\ndef main(a: T.handle):\n    with T.block('x'):\n        pass\n"),
+        "invalid-module",
+        "handle",
+    ),
     "empty module": (_script("@I.ir_module\nclass M:\n    pass\n"), "invalid-module", "no schedulable function"),
     "nothing to schedule": (_script(NO_BLOCK), "invalid-module", "T.sblock"),
     "calls out": (_script(CALLS_OUT), "invalid-module", "call_extern"),

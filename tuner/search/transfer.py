@@ -21,7 +21,7 @@ from tuner.types import Origin
 
 
 def recall(space: DesignSpace, trace_json: str) -> Individual | None:
-    """The program of a trace of this very workload, as it is: it need not be in the space. None if it does not apply."""
+    """The program of this very workload's trace as it is, in the space or not. None if it does not apply."""
     try:
         return Individual.of(ir.apply_trace_json(space.mod, trace_json), Origin.TRANSFER)
     except (RuntimeError, ValueError, TypeError, LookupError):

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from loopwright.cli.options import JobId, Json, Limit, Model, Target, connect
+from loopwright.cli.options import JobId, Json, Limit, Model, Target, connect, shapes
 from loopwright.cli.output import print_json, print_line
 from loopwright.cli.views import show_event, show_job, show_jobs
 from loopwright.job import Job
@@ -26,7 +26,13 @@ def submit(
     max_trials: Annotated[int, typer.Option(min=1, help="Candidates to measure at most.")] = 64,
     max_seconds: Annotated[float | None, typer.Option(min=0, help="Seconds to search at most.")] = None,
     space: Annotated[Path | None, typer.Option(help="A JSON file with a list of traces: the design space.")] = None,
-    shape: Annotated[list[str] | None, typer.Option(help="Value of a symbolic dimension, as n=128; repeat.")] = None,
+    shape: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=EXTENT[,…]",
+            help="Value of a symbolic extent, as n=128, or several to tune for, as n=1,64; repeat for others.",
+        ),
+    ] = None,
     seed: int = 0,
     name: Annotated[str | None, typer.Option(help="How to call the job; by default as the file.")] = None,
     priority: Annotated[int, typer.Option(min=-100, max=100, help="Higher goes first.")] = 0,
@@ -43,7 +49,7 @@ def submit(
             max_trials,
             max_seconds,
             json.loads(space.read_text(encoding="utf-8")) if space else None,
-            _shapes(shape or []),
+            shapes(shape),
             seed,
             name or Path(model).stem,
             priority=priority,
@@ -135,16 +141,6 @@ def events(
                 print(json.dumps(asdict(event), ensure_ascii=False), flush=True)
             else:
                 show_event(event, names)
-
-
-def _shapes(words: list[str]) -> dict[str, int] | None:
-    shapes = {}
-    for word in words:
-        name, _, value = word.partition("=")
-        if not name or not value.isdigit():
-            raise typer.BadParameter(f"{word!r} is not of the form n=128", param_hint="--shape")
-        shapes[name] = int(value)
-    return shapes or None
 
 
 def _follow(job: Job, timeout: float | None, as_json: bool) -> None:

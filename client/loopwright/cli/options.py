@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Annotated, Any
 
 import typer
@@ -11,10 +12,39 @@ from loopwright.client import Client
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Target = Annotated[str, typer.Option(help='"auto", a TVM target, tag, or JSON.')]
 Model = Annotated[
-    str, typer.Argument(metavar="MODEL", help="A file: TVMScript (.py), TVM JSON (.json), a saved torch.export program (.pt2) or ONNX (.onnx).", show_default=False)
+    str,
+    typer.Argument(
+        metavar="MODEL",
+        help="A file: TVMScript (.py), TVM JSON (.json), a saved torch.export program (.pt2) or ONNX (.onnx).",
+        show_default=False,
+    ),
 ]
 JobId = Annotated[str, typer.Argument(metavar="JOB", show_default=False)]
 Limit = Annotated[int, typer.Option(min=1, help="Rows to show at most.")]
+Shape = Annotated[
+    list[str] | None,
+    typer.Option("--shape", metavar="NAME=EXTENT", help="Value of a symbolic extent, as n=128; repeat for others."),
+]
+
+
+def shape(words: list[str] | None) -> dict[str, int] | None:
+    """One value of each extent."""
+    found = shapes(words)
+    if isinstance(found, list):
+        raise typer.BadParameter("takes one value of each extent here", param_hint="--shape")
+    return found
+
+
+def shapes(words: list[str] | None) -> dict[str, int] | list[dict[str, int]] | None:
+    """Values of extents; where there are several of one, each of them with each of the others."""
+    extents: dict[str, list[int]] = {}
+    for word in words or ():
+        name, _, values = word.partition("=")
+        if not name or not all(value.isdecimal() for value in values.split(",")):
+            raise typer.BadParameter(f"{word!r} is not of the form n=128", param_hint="--shape")
+        extents[name] = [int(value) for value in values.split(",")]
+    found = [dict(zip(extents, values, strict=True)) for values in itertools.product(*extents.values())]
+    return found if len(found) > 1 else found[0] or None
 
 
 def connect(context: typer.Context) -> Client:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from loopwright import ir
-from loopwright.cli.options import Json, Model, Target, connect
+from loopwright.cli.options import Json, Model, Shape, Target, connect, shape
 from loopwright.cli.output import print_json, print_line
 from loopwright.cli.views import show_best
 from loopwright.client import Client
@@ -26,12 +26,13 @@ def best(
     context: typer.Context,
     workload: Annotated[str, typer.Argument(help="A workload's hash, or a file with one function.")],
     target: Target = "auto",
+    extents: Shape = None,
     as_json: Json = False,
 ) -> None:
     """Show the certified best schedule of a workload; exit status 1 if none is known."""
     with connect(context) as client:
         is_hash = re.fullmatch(r"[0-9a-f]{32}", workload) is not None
-        found = client.best(workload if is_hash else Path(workload), target)
+        found = client.best(workload if is_hash else Path(workload), target, shapes=shape(extents))
     if found is None:
         print_line("null" if as_json else "no certified best is known for it on this target")
         raise typer.Exit(1)
@@ -43,11 +44,16 @@ def best(
 
 @app.command()
 def apply(
-    context: typer.Context, model: Model, target: Target = "auto", output: Output = None, as_json: Json = False
+    context: typer.Context,
+    model: Model,
+    target: Target = "auto",
+    extents: Shape = None,
+    output: Output = None,
+    as_json: Json = False,
 ) -> None:
     """Apply the best schedules: TVMScript to standard output, or to a .py or (as TVM's JSON) .json file."""
     with connect(context) as client:
-        applied = client.apply(Path(model), target)
+        applied = client.apply(Path(model), target, shapes=shape(extents))
         report = _report(client)
     text = ir.module_to_json(applied) if output and output.suffix == ".json" else applied.script()
     if output:
@@ -67,11 +73,12 @@ def compile(
     model: Model,
     output: Annotated[Path, typer.Option("--output", "-o", help="Shared library (.so) or archive (.tar) to write.")],
     target: Target = "auto",
+    extents: Shape = None,
     as_json: Json = False,
 ) -> None:
     """Build a program with the best schedules in it, into a library that TVM's runtime loads."""
     with connect(context) as client:
-        built = client.compile(Path(model), target)
+        built = client.compile(Path(model), target, shapes=shape(extents))
         report = _report(client)
     built.export_library(str(output))
     if as_json:

@@ -6,6 +6,7 @@ decisions open, so the space travels as data and never as code.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -36,7 +37,7 @@ def to_traces(space: Space | None, model: Any, options: Options = Options()) -> 
         raise TypeError("space takes None, a function f(sch), a trace, or a list of traces [instructions, decisions]")
     if not traces:
         raise ValueError("the list of traces is empty; give None for the built-in design space")
-    return [item if isinstance(item, list) else ir.trace_to_json(item) for item in traces]
+    return [_of_main(item if isinstance(item, list) else ir.trace_to_json(item)) for item in traces]
 
 
 def trace(function: Callable[[Any], Any], mod: Any) -> list[Any]:
@@ -44,10 +45,35 @@ def trace(function: Callable[[Any], Any], mod: Any) -> list[Any]:
     funcs = ir.prim_funcs(mod)
     if len(funcs) != 1 or ir.has_relax(mod):
         raise ValueError(f"a space function needs a module with one PrimFunc and nothing else; this has {len(funcs)}")
-    schedule = ir.require_tvm().s_tir.Schedule(ir.as_main(funcs[0][1]))
+    [(var, func)] = funcs
+    name = str(var.name_hint)
+    # The function is scheduled under its own name, which ``f`` may use, and is called main wherever it is tuned.
+    schedule = _schedule_class()(ir.require_tvm().IRModule({name: ir.as_main(func)["main"]}))
+    schedule.work_on(name)
     function(schedule)
-    instructions, _ = ir.trace_to_json(schedule.trace)
+    instructions, _ = _of_main(ir.trace_to_json(schedule.trace))
     return [instructions, []]
+
+
+def _of_main(trace: list[Any]) -> list[Any]:
+    """A trace of one function as one of a function called ``main``."""
+    instructions, decisions = trace
+    named = [
+        [kind, inputs, [attributes[0], "main"], outputs] if kind == "GetSBlock" else [kind, inputs, attributes, outputs]
+        for kind, inputs, attributes, outputs in instructions
+    ]
+    return [named, decisions]
+
+
+def _schedule_class() -> Any:
+    """TVM's Schedule, which also answers to the word that earlier versions had for ``get_sblock``."""
+
+    class Schedule(ir.require_tvm().s_tir.Schedule):  # type: ignore[misc]
+        def get_block(self, name: str, func_name: str | None = None) -> Any:
+            warnings.warn("get_block is called get_sblock today", DeprecationWarning, stacklevel=2)
+            return self.get_sblock(name, func_name)
+
+    return Schedule
 
 
 def _is_trace(value: Any) -> bool:
@@ -55,4 +81,4 @@ def _is_trace(value: Any) -> bool:
         return True
     if not isinstance(value, list) or len(value) != 2 or not all(isinstance(part, list) for part in value):
         return False
-    return all(isinstance(step, list) and step and isinstance(step[0], str) for step in value[0])
+    return all(isinstance(step, list) and len(step) == 4 and isinstance(step[0], str) for step in value[0])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import traceback
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,6 +35,13 @@ def accepts(model: Any) -> bool:
 def to_program(model: Any, options: Options) -> Program:
     """Translate by TVM's importers; a module is captured by ``torch.export`` first, which runs it once."""
     ir.require_tvm()
+    with warnings.catch_warnings():
+        # PyTorch warns of a class of its own whenever an exported program is copied.
+        warnings.filterwarnings("ignore", message=".*LeafSpec", category=FutureWarning)
+        return detach(_module(model, options))
+
+
+def _module(model: Any, options: Options) -> Any:
     torch = importlib.import_module("torch")
     if isinstance(model, str | os.PathLike):
         if not Path(model).exists():
@@ -42,13 +51,13 @@ def to_program(model: Any, options: Options) -> Program:
     if isinstance(model, torch.export.ExportedProgram):
         if options.example_inputs is not None:
             raise TypeError("an ExportedProgram knows its inputs; leave example_inputs out")
-        return detach(_translated(lambda: importer.from_exported_program(model, unwrap_unit_return_tuple=True)))
+        return _translated(lambda: importer.from_exported_program(model, unwrap_unit_return_tuple=True))
     inputs = _inputs(model, options.example_inputs)
     if isinstance(model, torch.fx.GraphModule):
         described = [(tuple(tensor.shape), str(tensor.dtype).removeprefix("torch.")) for tensor in inputs]
-        return detach(_translated(lambda: importer.from_fx(model, described, unwrap_unit_return_tuple=True)))
+        return _translated(lambda: importer.from_fx(model, described, unwrap_unit_return_tuple=True))
     exported = _exported(model, inputs)
-    return detach(_translated(lambda: importer.from_exported_program(exported, unwrap_unit_return_tuple=True)))
+    return _translated(lambda: importer.from_exported_program(exported, unwrap_unit_return_tuple=True))
 
 
 def _inputs(model: Any, example_inputs: Any) -> tuple[Any, ...]:
@@ -82,9 +91,17 @@ def _exported(model: Any, inputs: tuple[Any, ...]) -> Any:
         return torch.export.export(model, inputs)
     except Exception as error:
         raise UnsupportedModel(
-            f"torch.export cannot capture {type(model).__name__}: {first_line(error)}; a branch or a loop on the values "
-            "of tensors must be written with torch.where, torch.cond or a fixed count"
+            f"torch.export cannot capture {type(model).__name__}{_where(error)}: {first_line(error)}; a branch or a "
+            "loop on the values of tensors must be written with torch.where, torch.cond or a fixed count"
         ) from error
+
+
+def _where(error: BaseException) -> str:
+    """The line of the model's own code at which it failed, of which PyTorch's message need not speak."""
+    pytorch = str(Path(sys.modules["torch"].__file__ or "").parent)
+    frames = traceback.extract_tb(error.__traceback__)[2:]  # behind _exported and torch.export.export
+    own = [frame for frame in frames if not frame.filename.startswith((pytorch, "<"))]
+    return f" at {own[-1].filename}:{own[-1].lineno}, `{own[-1].line}`" if own else ""
 
 
 def _translated(translate: Callable[[], Any]) -> Any:
@@ -92,6 +109,6 @@ def _translated(translate: Callable[[], Any]) -> Any:
         return translate()
     except Exception as error:
         raise UnsupportedModel(
-            f"TVM has no translation for a part of this model: {first_line(error)}; write that part with other operators, "
-            "or tune the parts around it"
+            f"TVM has no translation for a part of this model: {first_line(error)}; write that part with other "
+            "operators, or tune the parts around it"
         ) from error

@@ -8,7 +8,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from db import LeaseLost
-from tuner.types import Failure, FailureKind, Lane, MeasureCandidate, Measured, Origin, Span, Stage
+from db.views import ImportedRecord
+from tuner.types import (
+    DeviceClass,
+    Failure,
+    FailureKind,
+    Lane,
+    MeasureCandidate,
+    Measured,
+    Origin,
+    Span,
+    Stage,
+)
 
 UNSTORABLE = {"\x00", *map(chr, range(0xD800, 0xE000))}
 
@@ -217,6 +228,24 @@ def test_what_is_known_of_a_workload_is_its_fastest_traces(world):
     assert world.db.trials.known("mm-128", world.device_class.id, most=1) == ["[1]"]
     assert world.db.trials.known("mm-128", "another machine") == []
     assert world.db.trials.known("nobody", world.device_class.id) == []
+
+
+def test_imported_traces_of_the_same_kind_of_target_follow(world):
+    world.measured(0.5, hash="mm-128")
+    elsewhere = [
+        world.db.devices.put(DeviceClass(target, "imported", (), 0, 0, "imported"))
+        for target in ('{"kind":{"name":"llvm"},"mcpu":"another"}', '{"kind":{"name":"cuda"}}')
+    ]
+    world.db.records.import_(
+        ImportedRecord("mm-128", device, trace, (0.01,), version)
+        for device, trace, version in (
+            (elsewhere[0], "[0]", "0.27"),
+            (elsewhere[0], "[8]", "0.27"),
+            (elsewhere[0], "[7]", "0.11"),
+            (elsewhere[1], "[9]", "0.27"),
+        )
+    )
+    assert world.db.trials.known("mm-128", world.device_class.id) == ["[0]", "[8]"]
 
 
 def test_relatives_are_the_fastest_of_the_family_nearest_shapes_first(world):

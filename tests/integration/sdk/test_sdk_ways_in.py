@@ -7,10 +7,12 @@ import pytest
 import torch
 import tvm
 from tvm import relax, te, topi
+from tvm.s_tir import Schedule
 
 from examples.library_calls import MIXED
 from loopwright import Client, InvalidRequest
 from tests.integration.sdk.conftest import tuned
+from tests.unit.client.programs import MM_RELU
 from tests.unit.client.test_client_dialect import TUTORIAL
 
 SYMBOLIC = """
@@ -102,3 +104,68 @@ def test_a_search_takes_up_what_is_known(client: Client) -> None:
     assert "transfer" in {trial.origin for trial in second.trials()}
     known = {record.id for record in client.records(first.tasks[0].workload_hash)}
     assert len(known) >= 4
+
+
+SIDE_EFFECTS = """
+@I.ir_module
+class Module:
+    @T.prim_func(s_tir=True)
+    def double(A: T.Buffer((8, 16), "float32"), B: T.Buffer((8, 16), "float32")):
+        for i, j in T.grid(8, 16):
+            with T.sblock("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj] * T.float32(2)
+
+    @R.function
+    def other(x: R.Tensor((8, 16), "float32")):
+        cls = Module
+        with R.dataflow():
+            out = R.call_tir(cls.double, (x,), out_ty=R.Tensor((8, 16), "float32"))
+            R.output(out)
+        return out
+
+    @R.function(pure=False)
+    def main(x: R.Tensor((8, 16), "float32")):
+        cls = Module
+        with R.dataflow():
+            first = R.call_tir(cls.double, (x,), out_ty=R.Tensor((8, 16), "float32"))
+            R.output(first)
+        _ = R.print(format="between")
+        with R.dataflow():
+            second = R.exp(R.call_tir(cls.double, (first,), out_ty=R.Tensor((8, 16), "float32")))
+            R.output(second)
+        return second
+"""
+
+
+def test_effects_stay_between_their_dataflow_blocks(client: Client, capfd: pytest.CaptureFixture[str]) -> None:
+    job = tuned(client.submit(SIDE_EFFECTS, max_trials=8, name="effects"))
+    assert sum(task.weight for task in job.tasks) == 4
+    machine = relax.VirtualMachine(client.compile(SIDE_EFFECTS), tvm.cpu())
+    assert client.last_report is not None
+    assert not client.last_report.misses
+    x = np.random.default_rng(0).standard_normal((8, 16), dtype="float32")
+    capfd.readouterr()
+    np.testing.assert_allclose(machine["main"](tvm.runtime.tensor(x)).numpy(), np.exp(4 * x), rtol=1e-5)
+    assert capfd.readouterr().out.count("between") == 1
+    np.testing.assert_allclose(machine["other"](tvm.runtime.tensor(x)).numpy(), 2 * x)
+
+
+def test_a_space_that_moves_blocks(client: Client) -> None:
+    def schedule(sch: Schedule) -> None:
+        product, relu = sch.get_sblock("Y"), sch.get_sblock("C")
+        i, j, k = sch.get_loops(product)
+        i0, i1 = sch.split(i, sch.sample_perfect_tile(i, n=2))
+        k0, k1 = sch.split(k, sch.sample_perfect_tile(k, n=2))
+        sch.reorder(i0, k0, i1, k1, j)
+        sch.reverse_compute_at(relu, i0)
+        zeroed = sch.decompose_reduction(product, k0)
+        sch.vectorize(sch.get_loops(zeroed)[-1])
+        copied = sch.cache_read(product, 1, "global")
+        sch.compute_at(copied, sch.sample_compute_location(copied))
+        sch.annotate(i0, "pragma_auto_unroll_max_step", sch.sample_categorical([0, 64], [0.5, 0.5]))
+
+    job = tuned(client.submit(MM_RELU, space=schedule, max_trials=48, name="own space"))
+    origins = {trial.origin for trial in job.trials()}
+    assert {"random", "mutation"} <= origins
+    assert len({record.id for record in client.records(job.tasks[0].workload_hash)}) >= 12

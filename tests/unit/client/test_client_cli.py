@@ -59,6 +59,23 @@ def test_submit_prints_the_job(service: FakeService, run: Command, program: str)
     assert json.loads(run("job", "submit", program, "--json").out)["id"] == "job-1"
 
 
+@pytest.mark.parametrize(
+    ("words", "shapes"),
+    [
+        ([], None),
+        (["n=4", "m=2"], {"n": 4, "m": 2}),
+        (["n=4,8"], [{"n": 4}, {"n": 8}]),
+        (["n=4,8", "m=2"], [{"n": 4, "m": 2}, {"n": 8, "m": 2}]),
+    ],
+)
+def test_symbolic_extents(
+    service: FakeService, run: Command, program: str, words: list[str], shapes: list[dict[str, int]]
+) -> None:
+    service.on("POST", "/api/v1/jobs", Answer(job_json(), 202))
+    assert run("job", "submit", program, *(part for word in words for part in ("--shape", word))).status == 0
+    assert service.requests[0].json()["shapes"] == shapes
+
+
 @pytest.mark.parametrize(("state", "status"), [("succeeded", 0), ("failed", 1), ("cancelled", 1)])
 def test_the_exit_status_is_the_jobs(service: FakeService, run: Command, program: str, state: str, status: int) -> None:
     service.on("POST", "/api/v1/jobs", Answer(job_json(), 202))
@@ -109,6 +126,8 @@ def test_cancel(service: FakeService, run: Command) -> None:
         ("job", "submit", "no-such-file.py"),
         ("job", "submit", "no-such-file.py", "--max-trials", "0"),
         ("job", "submit", "no-such-file.py", "--shape", "n"),
+        ("job", "submit", "no-such-file.py", "--shape", "n=4,"),
+        ("schedule", "apply", "no-such-file.py", "--shape", "n=4,8"),
         ("record", "import", "no-such-directory"),
     ],
 )

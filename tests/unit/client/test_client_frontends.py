@@ -91,6 +91,20 @@ def test_a_function_of_a_renamed_program_speaks_of_main(mod: tvm.IRModule) -> No
     assert stochastic.to_traces(schedule_mm_relu, renamed) == stochastic.to_traces(schedule_mm_relu, mod)
 
 
+def test_a_function_may_name_the_program_and_use_earlier_words(mod: tvm.IRModule) -> None:
+    def schedule(sch: Schedule) -> None:
+        sch.parallel(sch.get_loops(sch.get_block("Y", "mm"))[0])
+
+    named = tvm.IRModule({"mm": mod["main"].with_attr("global_symbol", "mm")})
+    with pytest.warns(DeprecationWarning, match="get_sblock"):
+        [[instructions, _]] = stochastic.to_traces(schedule, named) or []
+    assert instructions[0] == ["GetSBlock", [], ["Y", "main"], ["b0"]]
+    theirs = Schedule(named)
+    theirs.work_on("mm")
+    theirs.parallel(theirs.get_loops(theirs.get_sblock("Y"))[0])
+    assert stochastic.to_traces(theirs.trace, named) == [[instructions, []]]
+
+
 def test_tracing_leaves_the_program_alone(mod: tvm.IRModule) -> None:
     before = mod.script()
     stochastic.to_traces(schedule_mm_relu, mod)

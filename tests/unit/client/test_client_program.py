@@ -79,7 +79,14 @@ def test_what_is_sent_holds_no_weights(net: tuple[nn.Module, torch.Tensor]) -> N
 def test_normalisations_are_folded_into_convolutions() -> None:
     torch.manual_seed(0)
     text = detach(imported(Net().eval(), torch.randn(2, 3, 12, 12))).module.script()
-    for operator, times in (("conv2d", 2), ("R.add", 3), ("subtract", 0), ("divide", 0), ("sqrt", 0), ("batch_norm", 0)):
+    for operator, times in (
+        ("conv2d", 2),
+        ("R.add", 3),
+        ("subtract", 0),
+        ("divide", 0),
+        ("sqrt", 0),
+        ("batch_norm", 0),
+    ):
         assert text.count(operator) == times, operator
     assert text.count("R.multiply") == 1  # by the scalar
     assert "permute_dims" not in text  # the product's weight is transposed already
@@ -110,7 +117,9 @@ def test_equal_constants_are_one_parameter_and_names_do_not_clash() -> None:
     program = detach(builder.get())
     assert [str(param.name) for param in program.module["main"].params] == ["weight_0", "weight_0_"]
     value = np.eye(4, dtype="float32")
-    np.testing.assert_allclose(run(attach(program.module, program.weights), value), weight.value.numpy() @ weight.value.numpy())
+    np.testing.assert_allclose(
+        run(attach(program.module, program.weights), value), weight.value.numpy() @ weight.value.numpy()
+    )
 
 
 def test_bound_parameters_are_taken_out_again() -> None:

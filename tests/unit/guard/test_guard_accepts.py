@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import tvm
 import tvm_ffi
+from tvm import relax
 from tvm.s_tir import Schedule
 
 from tests.unit.guard.scripts import MATMUL, RELAX, modules
@@ -50,6 +51,19 @@ def test_relax_script_means_the_same() -> None:
     mod = tvm.script.from_source(check_tvmscript(RELAX))
     assert {gv.name_hint for gv in mod.get_global_vars()} == {"main", "double"}
     assert mod.attrs["name"] == "a (b)"
+
+
+@pytest.mark.parametrize("call", ["call_dps_packed", "call_pure_packed"])
+def test_relax_may_name_a_function_of_a_library(call: str) -> None:
+    """Tuning runs nothing that Relax calls, so the name may stand."""
+    result = {"call_dps_packed": "out_ty", "call_pure_packed": "ty_args"}[call]
+    arguments = {"call_dps_packed": '"env.relu", (x,)', "call_pure_packed": '"env.relu", x'}[call]
+    text = f"""@R.function
+def main(x: R.Tensor((4,), "float32")):
+    return R.{call}({arguments}, {result}=R.Tensor((4,), "float32"))
+"""
+    assert check_tvmscript(text) == text
+    assert isinstance(tvm.script.from_source(text), relax.Function)
 
 
 BODIES = {

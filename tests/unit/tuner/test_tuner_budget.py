@@ -27,9 +27,13 @@ def test_the_curve_is_the_best_so_far() -> None:
     assert _progress(1, None, 3.0, 4.0, None, 2.0).curve == [float("inf"), 3.0, 3.0, 3.0, 2.0]
 
 
-def test_untried_tasks_go_first_in_their_order() -> None:
+def test_untried_tasks_go_first_the_heaviest_before_the_others() -> None:
     tasks = [_progress(1, 1e-3), _progress(1), _progress(100)]
-    assert next_task(tasks) == 1
+    assert next_task(tasks) == 2
+
+
+def test_an_untried_task_that_hardly_matters_waits() -> None:
+    assert next_task([_progress(1, 0.5), _progress(1, baseline=1e-6)]) == 0
 
 
 def test_untried_tasks_go_first_even_where_no_baseline_is_known() -> None:

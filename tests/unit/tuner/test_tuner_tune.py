@@ -119,6 +119,12 @@ def test_the_budget_is_shared_by_the_tasks() -> None:
     assert set(ledger.certificates) == {0, 1}
 
 
+def test_a_short_budget_goes_to_the_task_that_matters() -> None:
+    tasks = [task(elementwise()), task(_named(elementwise(), "again"), weight=50)]
+    ledger, _ = _tune(replace(REQUEST, tasks=tasks, max_trials=BATCH))
+    assert [len(_candidates(ledger, number)) for number in (0, 1)] == [0, BATCH]
+
+
 def _named(workload: Workload, name: str) -> Workload:
     return replace(workload, name=name, hash=name)
 

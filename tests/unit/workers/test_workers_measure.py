@@ -64,26 +64,32 @@ def test_beyond_the_cutoff_one_sample_is_enough() -> None:
 
 
 @pytest.mark.parametrize(
-    ("first", "then", "cutoff", "calls"),
+    ("seconds", "cutoff", "calls", "samples"),
     [
-        (1e-3, 1e-3, None, [1, 4, 4, 4, 4, 4]),
-        (1e-3, 1e-3, 1e-2, [1, 4, 4, 4, 4, 4]),
-        (1e-3, 1e-3, 4e-4, [1]),  # hopeless at first sight
-        (1e-3, 1e-3, 8e-4, [1, 4]),  # too slow after a whole sample
-        (2.0, 2.0, None, [1]),  # long calls are their own samples
-        (0.0, 1e-6, None, [1] + [4_000_000] * 5),  # below the clock's resolution
+        # A cold call, then means of so many calls; the last few are the samples.
+        ([3e-3, 1e-3], None, [0, 1, 4, 4, 4, 4, 4], 5),
+        ([3e-3, 1e-3], 1e-2, [0, 1, 4, 4, 4, 4, 4], 5),
+        ([3e-3, 1e-3], 4e-4, [0, 1], 1),  # hopeless at first sight
+        ([3e-3, 1e-3], 8e-4, [0, 1, 4], 1),  # too slow after a whole sample
+        ([1e-2, 1e-6], 1e-6, [0, 1] + [4000] * 5, 5),  # what is cold may be slow for another reason
+        ([0.03], 9e-3, [0], 1),  # but not where it is slow
+        ([0.03], 0.02, [0, 1], 1),
+        ([0.03], 0.04, [0, 1, 1, 1], 3),  # slow calls need fewer samples
+        ([2.0], None, [0], 1),  # long ones are their own
+        ([3e-3, 0.0, 1e-6], None, [0, 1] + [4_000_000] * 5, 5),  # below the clock's resolution
     ],
 )
-def test_how_often_a_program_is_called(first: float, then: float, cutoff: float | None, calls: list[int]) -> None:
+def test_how_often_a_program_is_called(
+    seconds: list[float], cutoff: float | None, calls: list[int], samples: int
+) -> None:
     made: list[int] = []
 
-    def run(number: int) -> float:
+    def mean(number: int) -> float:
         made.append(number)
-        return first if len(made) == 1 else then
+        return seconds[min(len(made), len(seconds)) - 1]
 
-    samples = measure.sample(run, cutoff)
+    assert measure.sample(lambda: mean(0), mean, cutoff) == [seconds[-1]] * samples
     assert made == calls
-    assert samples == ([first] if len(calls) == 1 else [then] * (len(calls) - 1))
 
 
 def test_a_candidate_that_fails_does_not_spoil_the_next() -> None:

@@ -1,0 +1,24 @@
+"""A best schedule as users hold it: what the service answers, shown as a table in terminals and notebooks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.table import Table
+
+from loopwright import schemas
+from loopwright.tables import BESTS, to_pandas
+
+
+class Best(schemas.Best):
+    """The certified best schedule of a workload on a device class."""
+
+    def to_pandas(self) -> Any:
+        """A ``pandas.DataFrame`` of one row, as `Client.bests` gives many (needs pandas)."""
+        return to_pandas([self])
+
+    def _repr_html_(self) -> str:
+        return BESTS.html([self])
+
+    def __rich__(self) -> Table:
+        return BESTS.rich([self])

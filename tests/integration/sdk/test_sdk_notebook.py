@@ -1,0 +1,55 @@
+"""The SDK in a real notebook kernel."""
+
+from __future__ import annotations
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_notebook
+
+from tests.acceptance.harness import JOB_SECONDS, Service
+from tests.unit.client.programs import MM_RELU
+
+CELLS = (
+    """import loopwright
+client = loopwright.Client(URL, TOKEN)
+job = client.submit(PROGRAM, max_trials=8, name="<drawn> in a notebook", force=True)
+job.wait(progress=True);""",
+    "job",
+    "client.bests()",
+    "client.best(PROGRAM)",
+    "client.best(PROGRAM).to_pandas()",
+    "client.records()",
+    "client.records().to_pandas()",
+    "job.to_pandas()",
+)
+
+
+@pytest.fixture(scope="module")
+def notebook(service: Service, token: str) -> NotebookNode:
+    values = f"URL, TOKEN, PROGRAM = {service.url!r}, {token!r}, {MM_RELU.replace('64', '44')!r}"
+    notebook = new_notebook(cells=[new_code_cell(code) for code in (values, *CELLS)])
+    NotebookClient(notebook, timeout=JOB_SECONDS, kernel_name="python3").execute()
+    nbformat.validate(notebook)
+    return notebook
+
+
+def html(notebook: NotebookNode, code: str) -> str:
+    [cell] = [cell for cell in notebook.cells if cell.source == code]
+    assert [output.output_type for output in cell.outputs if output.output_type == "error"] == []
+    return "".join(output.data["text/html"] for output in cell.outputs if "text/html" in output.get("data", {}))
+
+
+def test_waiting_draws_one_table_that_ends_with_the_result(notebook: NotebookNode) -> None:
+    drawn = html(notebook, CELLS[0])
+    assert drawn.count("<table>") == 1
+    assert "&lt;drawn&gt; in a notebook: succeeded, 8 of 8 trials" in drawn
+    assert "certified" in drawn
+
+
+@pytest.mark.parametrize("code", CELLS[1:])
+def test_what_is_held_is_shown_as_a_table(notebook: NotebookNode, code: str) -> None:
+    shown = html(notebook, code)
+    assert "<table" in shown
+    assert "main" in shown
