@@ -76,7 +76,7 @@ def test_a_link_leads_to_the_row(bests: Page, seeded_service: Service) -> None:
 
 
 def test_search_and_filters_narrow(bests: Page, seeded_service: Service) -> None:
-    bests.get_by_label("Search").fill("softmax")
+    bests.get_by_role("textbox", name="Search").fill("softmax")
     expect(bests).to_have_url(re.compile("q=softmax"))
     found = seeded_service.get("/leaderboard", q="softmax", limit=1)["total"]
     assert 0 < found < WORKLOADS
@@ -86,11 +86,11 @@ def test_search_and_filters_narrow(bests: Page, seeded_service: Service) -> None
     expect(table(bests)).not_to_have_attribute("aria-rowcount", str(found + 1))
     bests.go_back()
     expect(table(bests)).to_have_attribute("aria-rowcount", str(found + 1))
-    bests.get_by_label("Search").fill("no such thing")
+    bests.get_by_role("textbox", name="Search").fill("no such thing")
     expect(bests.get_by_text("No certified schedule matches")).to_be_visible()
     bests.get_by_role("button", name="Clear all").click()
     expect(table(bests)).to_have_attribute("aria-rowcount", str(WORKLOADS + 1))
-    expect(bests.get_by_label("Search")).to_have_value("")
+    expect(bests.get_by_role("textbox", name="Search")).to_have_value("")
 
 
 def test_what_is_shown_is_kept_as_csv(bests: Page, seeded_service: Service, tmp_path: Path) -> None:

@@ -141,8 +141,8 @@ def test_any_two_are_compared(page: Page, service: Service, job: dict[str, Any])
     expect(row(page, "Facts", "Origin")).to_contain_text("baseline")
 
     page.goto(f"{service.url}/compare")
-    page.get_by_label("Left").fill(f"{service.url}/records/{task['record_id']}")
-    page.get_by_label("Right").fill(task["record_id"])
+    page.get_by_label("Left", exact=True).fill(f"{service.url}/records/{task['record_id']}")
+    page.get_by_label("Right", exact=True).fill(task["record_id"])
     page.get_by_role("button", name="Compare", exact=True).click()
     expect(page.get_by_text("The two are the same.")).to_be_visible()
 

@@ -1,4 +1,5 @@
-import { createTheme, type MantineColorsTuple } from "@mantine/core";
+import { createTheme, type MantineColorsTuple, Portal } from "@mantine/core";
+import { FLOATING } from "./components/floating";
 
 // A blue that passes AA as text on white (shade 7) and on the dark page (shade 3), and that the common kinds of
 // colour blindness tell from the amber and vermillion used beside it (Okabe & Ito's palette).
@@ -39,5 +40,7 @@ export const theme = createTheme({
   fontFamily: "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', sans-serif",
   fontFamilyMonospace:
     "ui-monospace, 'SF Mono', 'Cascadia Code', Menlo, Consolas, 'DejaVu Sans Mono', monospace",
+  // Tooltips and menus belong to the page's main part, not beside it, for those who hear the page by its parts.
+  components: { Portal: Portal.extend({ defaultProps: { target: FLOATING } }) },
   headings: { fontWeight: "650", sizes: { h1: { fontSize: "1.5rem" }, h2: { fontSize: "1.125rem" } } },
 });

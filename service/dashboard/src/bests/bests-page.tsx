@@ -23,18 +23,15 @@ export default function BestsPage() {
   const [params, change] = useQueryState();
   const view = viewOf(params);
   const top = Math.max(0, Number.parseInt(params.get("at") ?? "0", 10) || 0);
-  const [shown, setShown] = useState({ first: top, last: top });
+  const [shown, setShown] = useState({ top, first: top, last: top });
   const [rested] = useDebouncedValue(shown, REST_MS);
   const { total, rowAt, outdated, failed } = useChunks(view, rested.first, rested.last);
 
-  const remember = useDebouncedCallback(
-    (first: number) => change({ at: first === 0 ? null : first }),
-    REMEMBER_MS,
-  );
+  const remember = useDebouncedCallback((row: number) => change({ at: row === 0 ? null : row }), REMEMBER_MS);
   const onView = useCallback(
-    (first: number, last: number) => {
-      setShown({ first, last });
-      remember(first);
+    (top: number, first: number, last: number) => {
+      setShown({ top, first, last });
+      remember(top);
     },
     [remember],
   );
@@ -76,7 +73,7 @@ export default function BestsPage() {
             />
           </Paper>
           <Text size="sm" c="var(--muted)" className="numeric" role="status">
-            {`From row ${formatCount(Math.min(shown.first + 1, total))} of ${formatCount(total)}`}
+            {`From row ${formatCount(Math.min(shown.top + 1, total))} of ${formatCount(total)}`}
           </Text>
         </>
       )}

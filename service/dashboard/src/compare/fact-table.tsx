@@ -44,7 +44,7 @@ const FACTS: [label: string, of: (record: RecordDetail) => ReactNode][] = [
 ];
 
 const columns: Columns<FactRow> = [
-  { id: "label", header: "", cell: ({ row }) => <span className="muted">{row.original.label}</span> },
+  { id: "label", header: "Fact", cell: ({ row }) => <span className="muted">{row.original.label}</span> },
   { id: "left", header: "Left", cell: ({ row }) => row.original.left },
   { id: "right", header: "Right", cell: ({ row }) => row.original.right },
 ];

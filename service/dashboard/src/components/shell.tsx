@@ -15,6 +15,7 @@ import { ShareButton } from "../auth/share-button";
 import { versionQuery } from "../overview/queries";
 import { Brand } from "./brand";
 import { ErrorBoundary } from "./error-boundary";
+import { FLOATING_ID } from "./floating";
 import { MoonIcon, SignOutIcon, SunIcon } from "./icons";
 import classes from "./shell.module.css";
 
@@ -67,6 +68,7 @@ export function Shell() {
         <ErrorBoundary key={pathname}>
           <Outlet />
         </ErrorBoundary>
+        <div id={FLOATING_ID} />
       </main>
       <Footer />
     </div>

@@ -24,8 +24,8 @@ export interface VirtualTableProps<Row extends RowData> {
   busy: boolean;
   /** The row that stands at the top when a list is first shown. */
   top: number;
-  /** Called with the rows in view, first and last, whenever they change. */
-  onView(first: number, last: number): void;
+  /** Called whenever the view moves, with the row at its top, and the first and the last that are to be drawn. */
+  onView(top: number, first: number, last: number): void;
 }
 
 /**
@@ -58,9 +58,12 @@ export function VirtualTable<Row extends RowData>(props: VirtualTableProps<Row>)
   });
   const { rowsById } = table.getRowModel();
 
-  const first = Math.floor((virtual.scrollOffset ?? 0) / rowPx);
-  const last = items.at(-1)?.index ?? 0;
-  useEffect(() => onView(first, last), [first, last, onView]);
+  const atTop = Math.floor((virtual.scrollOffset ?? 0) / rowPx);
+  const first = items[0]?.index;
+  const last = items.at(-1)?.index;
+  useEffect(() => {
+    if (first !== undefined && last !== undefined) onView(atTop, first, last);
+  }, [atTop, first, last, onView]);
   // Rows change their height with the width of the page, and their number with the list: both move what is in view.
   // biome-ignore lint/correctness/useExhaustiveDependencies: where the reader scrolls to must not be undone
   useEffect(() => {

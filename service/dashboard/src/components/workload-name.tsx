@@ -13,7 +13,7 @@ interface WorkloadNameProps {
 export function WorkloadName({ name, hash, to }: WorkloadNameProps) {
   return (
     <>
-      <Link to={to} className="link" title={name} style={{ overflowWrap: "anywhere" }}>
+      <Link to={to} className="link" title={name} aria-label={name} style={{ overflowWrap: "anywhere" }}>
         <Breakable name={name} />
       </Link>
       <Text ff="monospace" fz="xs" c="var(--muted)" title={hash}>

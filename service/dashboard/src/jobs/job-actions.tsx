@@ -33,7 +33,7 @@ function DownloadMenu({ job }: { job: Job }) {
   });
   return (
     <div>
-      <Menu position="bottom-end" shadow="md">
+      <Menu position="bottom-end" shadow="md" withInitialFocusPlaceholder={false}>
         <Menu.Target>
           <Button variant="default" loading={isPending}>
             Download
