@@ -128,7 +128,10 @@ def _set_peaks(session: Session, device_class: DeviceClass, peaks: Peaks | None)
     if peaks is None:
         return
     rows = session.scalars(
-        select(DeviceClassRow).where(_same_machine(device_class)).order_by(DeviceClassRow.id).with_for_update()
+        select(DeviceClassRow)
+        .where(_same_machine(device_class))
+        .order_by(DeviceClassRow.id)
+        .with_for_update(key_share=True)
     )
     for row in rows.all():
         flops, moved = row.peak_flops or 0.0, row.peak_bytes or 0.0

@@ -47,14 +47,9 @@ def put_workloads(session: Session, sessions: Sessions, workloads: Iterable[Work
         if workload.operation.op:
             stale |= WorkloadRow.op == ""
         statement = insert(session, WorkloadRow).values(hash=workload.hash, created_at=sessions.now(), **texts)
-        session.execute(
-            statement.on_conflict_do_update(
-                index_elements=["hash"],
-                set_=texts,
-                where=stale,
-            )
-        )
-        renew_workload(session, workload.hash)
+        renewing = statement.on_conflict_do_update(index_elements=["hash"], set_=texts, where=stale)
+        if session.connection().execute(renewing, execution_options={"preserve_rowcount": True}).rowcount:
+            renew_workload(session, workload.hash)
 
 
 def _view(row: WorkloadRow, records: int) -> WorkloadView:

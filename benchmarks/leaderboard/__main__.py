@@ -62,6 +62,7 @@ def main() -> None:
         "workloads": options.workloads,
         "repeats": options.repeats,
         "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+        "load_before": os.getloadavg()[0],
         "databases": {},
     }
     with tempfile.TemporaryDirectory(prefix="loopwright-bench-") as scratch:
@@ -147,7 +148,8 @@ def report(figures: dict[str, Any]) -> str:
         "",
         f"Milliseconds of one page of {PAGE} rows over HTTP, from the request to the last byte of the answer: median",
         f"and 95th percentile of {figures['repeats']} requests one after another, on {figures['machine']}. The slowest",
-        f"95th percentile is {slowest:.0f} ms; {ALLOWED_MS:.0f} ms are allowed.",
+        f"95th percentile is {slowest:.0f} ms; {ALLOWED_MS:.0f} ms are allowed. Before it began, {figures['load_before']:.1f}",
+        "processes wanted a core, on average over a minute.",
         "",
         "| asked | " + " | ".join(f"{name} p50 | {name} p95" for name in databases) + " |",
         "|---|" + "---:|" * (2 * len(databases)),
