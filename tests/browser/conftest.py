@@ -5,7 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import pytest
@@ -34,14 +35,29 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         service.destroy()
 
 
+class Seeding(NamedTuple):
+    database: Path
+    process: subprocess.Popen[bytes]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def seeding(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seeding | None]:
+    """Fills a database with ``WORKLOADS`` certified workloads while other tests run; None where none will want it."""
+    if not any("seeded_service" in getattr(item, "fixturenames", ()) for item in request.session.items):
+        yield None
+        return
+    database = tmp_path_factory.mktemp("seed") / "loopwright.db"
+    seed = [sys.executable, "-m", "benchmarks.leaderboard.seed"]
+    command = [*seed, f"sqlite:///{database}", "--workloads", str(WORKLOADS)]
+    with subprocess.Popen(command, cwd=ROOT) as process:
+        yield Seeding(database, process)
+
+
 @pytest.fixture(scope="session")
-def seeded_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def seeded_service(tmp_path_factory: pytest.TempPathFactory, seeding: Seeding) -> Iterator[Service]:
     """Starts with ``WORKLOADS`` certified workloads in its database."""
-    service = Service(tmp_path_factory.mktemp("seeded"))
-    database = service.folder / "seeded.db"
-    seed = [sys.executable, "-m", "benchmarks.leaderboard.seed", f"sqlite:///{database}", "--workloads", str(WORKLOADS)]
-    subprocess.run(seed, cwd=ROOT, check=True)
-    service.environment["LOOPWRIGHT_DATABASE_URL"] = f"sqlite:///{database}"
+    assert seeding.process.wait() == 0
+    service = Service(tmp_path_factory.mktemp("seeded"), f"sqlite:///{seeding.database}")
     try:
         service.start()
         yield service

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any, Literal
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, ViewportSize, expect
 
 from tests.acceptance.harness import ROOT, Service
 from tests.browser.conftest import Watched, sign_in
 
 AXE = ROOT / "service/dashboard/node_modules/axe-core/axe.min.js"
-Scheme = Literal["light", "dark"]
-PHONE = 360
+SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+PHONE: ViewportSize = {"width": 360, "height": 780}
+DESK: ViewportSize = {"width": 1280, "height": 900}
 
 
 @pytest.fixture(scope="module")
@@ -41,18 +41,6 @@ def views(service: Service, job: dict[str, Any]) -> dict[str, tuple[str, str]]:
     }
 
 
-@pytest.fixture(params=["light", "dark"])
-def schemed(request: pytest.FixtureRequest, browser: Browser, watched: Watched) -> Iterator[Page]:
-    context = browser.new_context(
-        viewport={"width": 1280, "height": 900}, color_scheme=request.param, reduced_motion="reduce"
-    )
-    watched.follow(context)
-    page = context.new_page()
-    yield page
-    context.close()
-    assert watched.complaints == []
-
-
 def violations(page: Page) -> list[str]:
     """What axe-core objects to, in words."""
     page.evaluate(AXE.read_text())
@@ -63,47 +51,49 @@ def violations(page: Page) -> list[str]:
     ]
 
 
-def test_no_view_breaks_a_rule(schemed: Page, service: Service, views: dict[str, tuple[str, str]]) -> None:
-    schemed.goto(service.url)
-    expect(schemed.get_by_role("heading", name="Sign in")).to_be_visible()
-    broken = violations(schemed)
-    sign_in(schemed, service)
-    for path, complete in views.values():
-        schemed.goto(f"{service.url}{path}")
-        expect(schemed.get_by_text(complete).first).to_be_visible()
-        schemed.wait_for_load_state("networkidle")
-        broken += violations(schemed)
-    assert broken == []
+def in_both_schemes(page: Page) -> list[str]:
+    broken = []
+    for scheme in SCHEMES:
+        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+        expect(page.locator("html")).to_have_attribute("data-mantine-color-scheme", scheme)
+        broken += [f"{scheme}: {each}" for each in violations(page)]
+    return broken
 
 
-def test_dialogs_break_no_rule(schemed: Page, service: Service, job: dict[str, Any]) -> None:
-    sign_in(schemed, service)
-    schemed.get_by_role("button", name="Share a read-only link").click()
-    expect(schemed.get_by_role("dialog")).to_be_visible()
-    broken = violations(schemed)
-    schemed.goto(f"{service.url}/jobs/{job['id']}")
-    for name in ("Download", "Submit again"):
-        schemed.get_by_role("button", name=name).click()
-        expect(schemed.locator("[role=dialog], [role=menu]")).to_be_visible()
-        broken += violations(schemed)
-        schemed.keyboard.press("Escape")
-    assert broken == []
-
-
-def test_every_view_fits_a_phone(browser: Browser, service: Service, views: dict[str, tuple[str, str]]) -> None:
-    context = browser.new_context(viewport={"width": PHONE, "height": 780}, has_touch=True)
-    page = context.new_page()
+def test_no_view_breaks_a_rule_or_outgrows_a_phone(
+    fresh_page: Page, watched: Watched, service: Service, views: dict[str, tuple[str, str]]
+) -> None:
+    page = fresh_page
+    page.goto(service.url)
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+    broken = in_both_schemes(page)
     sign_in(page, service)
     wide = []
     for name, (path, complete) in views.items():
         page.goto(f"{service.url}{path}")
-        expect(page.get_by_text(complete).first).to_be_attached()
+        expect(page.get_by_text(complete).first).to_be_visible()
         page.wait_for_load_state("networkidle")
+        broken += in_both_schemes(page)
+        page.set_viewport_size(PHONE)
         width = page.evaluate("document.documentElement.scrollWidth")
-        if width > PHONE:
-            wide.append(f"{name}: {width}px")
-    context.close()
+        if width > PHONE["width"]:
+            wide.append(f"{name}: {width} px")
+        page.set_viewport_size(DESK)
+    assert broken == []
     assert wide == []
+
+
+def test_no_dialog_breaks_a_rule(page: Page, service: Service, job: dict[str, Any]) -> None:
+    page.get_by_role("button", name="Share a read-only link").click()
+    expect(page.get_by_role("dialog")).to_be_visible()
+    broken = in_both_schemes(page)
+    page.goto(f"{service.url}/jobs/{job['id']}")
+    for name in ("Download", "Submit again"):
+        page.get_by_role("button", name=name).click()
+        expect(page.locator("[role=dialog], [role=menu]")).to_be_visible()
+        broken += in_both_schemes(page)
+        page.keyboard.press("Escape")
+    assert broken == []
 
 
 def test_the_keyboard_reaches_everything(page: Page, service: Service, job: dict[str, Any]) -> None:

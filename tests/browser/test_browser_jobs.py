@@ -99,7 +99,7 @@ def test_what_the_job_did(page: Page, service: Service, job: dict[str, Any]) -> 
     expect(page).to_have_url(f"{service.url}/jobs/{job['id']}?tab=events")
     events = page.get_by_role("list", name="Events, the newest first")
     expect(events).to_contain_text("Task main is succeeded")
-    page.get_by_role("switch", name="Show every trial").check(force=True)
+    page.get_by_text("Show every trial").click()
     expect(events).to_contain_text(re.compile(r"Trial #\d+ of main took"))
     page.get_by_role("tab", name="Failures").click()
     expect(page).to_have_url(re.compile("tab=failures"))
@@ -134,6 +134,7 @@ def test_a_job_is_cancelled_and_submitted_again(page: Page, service: Service) ->
     page.goto(f"{service.url}/jobs/{job_id}")
     page.get_by_role("main").get_by_role("button", name="Cancel job").click()
     page.get_by_role("button", name="Keep running").click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
     cancel(page)
     expect(page.get_by_text("cancelled").first).to_be_visible()
     assert service.finished(job_id)["state"] == "cancelled"
