@@ -100,8 +100,10 @@ class Measurer:
         self, device: str, threads: int, backend: str = "workers.timing", seconds: float = MEASURE_SECONDS
     ) -> None:
         self._seconds = seconds
-        self._device, self._threads = device, threads
+        self._threads = threads
         self._slot = _Slot()
+        self._built: dict[str, dict[str, Any]] = {}
+        """The reference kernels, by target: compiling them each time would cost a GPU's host seconds."""
         self._kind, self._index = ("cuda", int(device.split(":")[1])) if device.startswith("cuda") else ("llvm", 0)
         self._backend = backend
         self._child = WarmChild(
@@ -192,8 +194,14 @@ class Measurer:
         return self._reference("peaks", target_json)
 
     def _reference(self, function: str, target_json: str) -> dict[str, Any]:
-        arguments = {"target_json": target_json, "device": self._device, "threads": self._threads}
-        return attempt(Stage.RUN, lambda: self._child.call(f"{_REFERENCE}:{function}", arguments, MEASURE_SECONDS))
+        if target_json not in self._built:
+            arguments = {"target_json": target_json, "threads": self._threads}
+            built = attempt(Stage.BUILD, lambda: self._child.call(f"{_REFERENCE}:build", arguments, BUILD_SECONDS))
+            if "failure" in built:
+                return dict(built)
+            self._built[target_json] = built
+        timing = {"target_kind": self._kind, "device_index": self._index, "built": self._built[target_json]}
+        return attempt(Stage.RUN, lambda: self._child.call(f"{_REFERENCE}:{function}", timing, MEASURE_SECONDS))
 
 
 class _Slot:

@@ -33,12 +33,16 @@ def build(module_json: str, trace_json: str | None, target_json: str) -> Iterato
         mod = ir.apply_trace_json(mod, trace_json).mod
     elif on_cuda:
         mod = cuda.default_schedule(mod, target)
-    if on_cuda:
-        yield cuda.build(mod, target)
-        return
+    yield artifact(mod, target)
+
+
+def artifact(mod: tvm.IRModule, target: Target) -> dict[str, Any]:
+    """The code of a scheduled module, in the format that `load` takes."""
+    if target.kind.name == "cuda":
+        return cuda.build(mod, target)
     path = Path("code.ll").resolve()
     tvm.compile(mod, target=target).mod.write_to_file(str(path), "ll")
-    yield {"format": "ll", "code": path.read_text()}
+    return {"format": "ll", "code": path.read_text()}
 
 
 def load(artifact: dict[str, Any], name: str) -> tvm.runtime.Module:

@@ -1,0 +1,68 @@
+"""The kernels that tell what a device reaches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tvm
+
+from tests.unit.workers import programs
+from tuner import ir
+from workers import cuda, kernels, reference
+from workers.build import FUNCTION, load
+from workers.clock import Clock
+
+TARGET = '{"kind": "llvm"}'
+
+
+@pytest.fixture(autouse=True)
+def _scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def built() -> dict[str, Any]:
+    (made,) = reference.build(TARGET, 2)
+    return made
+
+
+def test_the_chains_do_the_work_that_is_counted(built: dict[str, Any]) -> None:
+    threads, lanes = built["shape"]
+    assert built["flop"] == 2.0 * threads * lanes * reference._ROUNDS
+    start = np.random.default_rng(1).random((threads, lanes), dtype=np.float32)
+    x, y = tvm.runtime.tensor(start), tvm.runtime.tensor(np.zeros_like(start))
+    rounds = 50
+    func = kernels.cpu_chains(threads, rounds, lanes // kernels.CHAINS).with_attr("global_symbol", FUNCTION)
+    tvm.compile(tvm.IRModule({FUNCTION: func}), target="llvm")[FUNCTION](x, y)
+    wanted = start.astype("float64")
+    for _ in range(rounds):
+        wanted = wanted * 0.999 + 0.001
+    np.testing.assert_allclose(y.numpy(), wanted, rtol=1e-4)
+
+
+def test_the_copy_copies_all(built: dict[str, Any]) -> None:
+    source = np.arange(reference._COPIED, dtype=np.float32)
+    x, y = tvm.runtime.tensor(source), tvm.runtime.tensor(np.zeros_like(source))
+    load(built["copy"], "copy")[FUNCTION](x, y)
+    np.testing.assert_array_equal(y.numpy(), source)
+
+
+def test_peaks_and_a_check_of_this_machine(built: dict[str, Any]) -> None:
+    *waits, peaks = reference.peaks("llvm", 0, built)
+    assert waits == [Clock.STOP, Clock.START]
+    assert peaks["flops"] == built["flop"] / peaks["secs"]
+    assert peaks["bytes_per_s"] > 0
+    *_, check = reference.check("llvm", 0, built)
+    assert set(check) == {"secs", "dtype", "flops"}
+    assert check["secs"] > 0
+
+
+def test_the_kernels_of_a_gpu_become_cuda_source() -> None:
+    target = ir.target_from(programs.CUDA)
+    for func in (kernels.gpu_chains(8, 64, 16), kernels.gpu_copy(2**12, 64)):
+        source = cuda.source(tvm.IRModule({FUNCTION: func.with_attr("global_symbol", FUNCTION)}), target)
+        assert "__global__ void" in source
+        assert "blockIdx.x" in source
