@@ -1,51 +1,108 @@
-"""Pictures of the dashboard for the README: ``python -m tests.browser.screenshots FOLDER``."""
+"""Pictures of every view, in light and dark, wide and on a phone: ``python -m tests.browser.screenshots FOLDER``."""
 
 from __future__ import annotations
 
+import io
 import sys
 import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from playwright.sync_api import Browser, expect
+from PIL import Image
+from playwright.sync_api import Browser, Page, ViewportSize, expect
 
 from service.demo import MODEL, TRIALS
-from tests.acceptance.harness import Service
+from tests.acceptance.harness import Service, wait_for
 from tests.browser.chromium import chromium
 from tests.browser.conftest import token_of
 
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
-WIDTH = 1200
+WIDE: ViewportSize = {"width": 1280, "height": 800}
+PHONE: ViewportSize = {"width": 390, "height": 780}
+MOST_HEIGHT = 2000
+"""Of a picture, in pixels of the page: enough to see what a view is."""
+COLOURS = 128
+"""A palette of so many keeps a picture small, and shows no difference."""
 
 
-def take(browser: Browser, service: Service, address: str, scheme: Literal["light", "dark"], file: Path) -> None:
-    """The whole page at ``address``, once its data are there."""
-    context = browser.new_context(
-        viewport={"width": WIDTH, "height": 800}, color_scheme=scheme, reduced_motion="reduce", device_scale_factor=1.5
-    )
-    page = context.new_page()
-    page.goto(f"{service.url}/?token={token_of(service)}")
-    page.goto(f"{service.url}{address}")
-    expect(page.get_by_text("certified").first).to_be_visible()
+@dataclass(frozen=True)
+class View:
+    name: str
+    path: str
+    complete: str
+    """A text that is there once the view is."""
+
+
+def views(service: Service, job: dict[str, Any]) -> list[View]:
+    task = max(job["tasks"], key=lambda each: each["trials"])
+    workload, record = task["workload_hash"], task["record_id"]
+    rows = service.get("/records", workload_hash=workload, sort="latency", page_size=500)["items"]
+    other = next(row["id"] for row in rows if row["id"] != record and not row["is_baseline"])
+    return [
+        View("overview", "/", "Recent bests"),
+        View("jobs", "/jobs", "succeeded"),
+        View("job", f"/jobs/{job['id']}", "certified"),
+        View("bests", "/bests", "certified"),
+        View("workload", f"/workloads/{workload}", "Rank correlation, by round"),
+        View("schedule", f"/records/{record}", "After: scheduled"),
+        View("assembly", f"/records/{record}?program=trace&assembly=1", "Assembly"),
+        View("compare", f"/compare?a={record}&b={other}", "Left:"),
+        View("fleet", "/fleet", "GFLOP/s"),
+        View("submit", "/submit", "Preview"),
+    ]
+
+
+def take(page: Page, service: Service, view: View, file: Path) -> None:
+    """The view from its top, as far down as it goes or as a picture should."""
+    page.goto(f"{service.url}{view.path}")
+    expect(page.get_by_text(view.complete).first).to_be_visible()
+    if view.name == "submit":
+        page.get_by_role("textbox", name="Module").fill(MODEL.strip())
+        page.get_by_label("Name").fill("two-layer perceptron")
+        page.get_by_role("button", name="Preview").click()
+        expect(page.get_by_role("table", name="What will be tuned")).to_be_visible()
     page.wait_for_load_state("networkidle")
-    page.screenshot(path=file, full_page=True)
-    context.close()
+    size = page.viewport_size
+    assert size is not None
+    height = min(int(page.evaluate("document.documentElement.scrollHeight")), MOST_HEIGHT)
+    shot = page.screenshot(full_page=True, clip={"x": 0, "y": 0, "width": size["width"], "height": height})
+    with Image.open(io.BytesIO(shot)) as picture:
+        picture.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(file, optimize=True)
+    print(f"{file}: {file.stat().st_size / 1000:.0f} kB")
 
 
-def main(folder: Path) -> None:
+def pages(browser: Browser, service: Service) -> Iterator[tuple[str, Page]]:
+    """A page for each kind of picture, by the end of the pictures' names."""
+    for suffix, size in (("", WIDE), ("-phone", PHONE)):
+        for scheme in SCHEMES:
+            context = browser.new_context(viewport=size, color_scheme=scheme, reduced_motion="reduce")
+            page = context.new_page()
+            page.goto(f"{service.url}/?token={token_of(service)}")
+            expect(page.get_by_role("heading", name="Overview", exact=True)).to_be_visible()
+            yield f"{suffix}-{scheme}", page
+            context.close()
+
+
+def main(folder: Path, wanted: list[str]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as home, chromium() as browser:
         service = Service(Path(home))
         try:
             service.start()
             job = service.tuned(MODEL, name="two-layer perceptron", trials=TRIALS)
-            for scheme in SCHEMES:
-                file = folder / f"dashboard-job-{scheme}.png"
-                take(browser, service, f"/jobs/{job['id']}", scheme, file)
-                print(f"{file}: {file.stat().st_size / 1000:.0f} kB")
+            service.tuned(MODEL, name="two-layer perceptron, once more", trials=TRIALS // 2, seed=1, force=True)
+            running = service.submit(MODEL, name="a longer search", trials=50 * TRIALS, seed=2, force=True)
+            wait_for("a worker that measures", lambda: service.items("/workers")[0]["slot"])
+            for suffix, page in pages(browser, service):
+                for view in views(service, job):
+                    if not wanted or view.name in wanted:
+                        take(page, service, view, folder / f"{view.name}{suffix}.png")
+            service.http.post(f"/api/v1/jobs/{running}/cancel")
         finally:
             service.destroy()
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2:])

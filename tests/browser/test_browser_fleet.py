@@ -22,8 +22,8 @@ def test_the_fleet_at_rest_and_at_work(page: Page, service: Service, job: dict[s
     expect(device_class).to_contain_text("GB/s")
     expect(page.get_by_text("No job is held")).to_be_visible()
 
-    running = service.submit(program(104), name="held", trials=5_000)
-    expect(row(page, "Leases", "held")).to_be_visible()
+    running = service.submit(program(104), name="long search", trials=5_000)
+    expect(row(page, "Leases", "long search")).to_be_visible()
     expect(line).to_contain_text("measuring")
     line.get_by_role("link").first.click()
     expect(page).to_have_url(f"{service.url}/jobs/{running}")

@@ -111,7 +111,7 @@ def test_what_the_model_knew_and_how_near_the_peak(page: Page, service: Service,
     page.goto(f"{service.url}/workloads/{task['workload_hash']}")
     expect(row(page, "History of bests", "product")).to_contain_text("best")
     expect(page.get_by_role("table", name="Which decisions matter").get_by_role("row").nth(1)).to_contain_text("%")
-    predictions = page.get_by_role("img", name=re.compile(r"\d+ predictions in \d+ rounds"))
+    predictions = page.get_by_role("img", name=re.compile(r"\d+ predictions in \d+ rounds?"))
     expect(predictions).to_contain_text("Rank correlation, by round")
     page.get_by_label("Round shown").select_option(index=1)
     expect(page).to_have_url(re.compile("round=1"))

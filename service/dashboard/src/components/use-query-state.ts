@@ -1,28 +1,31 @@
 import { useCallback } from "react";
-import { useSearchParams } from "react-router";
+import { useNavigate, useSearchParams } from "react-router";
 
-export type Changes = Record<string, string | number | null>;
+export type Changes = Record<string, string | number | null | string[]>;
 
 /**
  * What a view shows, kept in its address, so that a copied link shows the same. Returns the parameters, and a way to
- * change some of them: null takes one out. `push` makes a step that the back button undoes.
+ * change some of them: null takes one out, a list puts in several. `push` makes a step that the back button undoes.
  */
 export function useQueryState(): [URLSearchParams, (changes: Changes, push?: boolean) => void] {
-  const [params, setParams] = useSearchParams();
+  const [params] = useSearchParams();
+  const navigate = useNavigate();
   const change = useCallback(
-    (changes: Changes, push = false) =>
-      setParams(
-        (current) => {
-          const next = new URLSearchParams(current);
-          for (const [name, value] of Object.entries(changes)) {
-            if (value === null || value === "") next.delete(name);
-            else next.set(name, String(value));
-          }
-          return next;
-        },
-        { replace: !push, preventScrollReset: true },
-      ),
-    [setParams],
+    (changes: Changes, push = false) => {
+      // The address as it is now, not as it was when this was rendered: a late change must not undo an earlier one.
+      const { search: before } = window.location;
+      const next = new URLSearchParams(before);
+      for (const [name, value] of Object.entries(changes)) {
+        next.delete(name);
+        for (const each of Array.isArray(value) ? value : [value]) {
+          if (each !== null && each !== "") next.append(name, String(each));
+        }
+      }
+      const search = String(next);
+      if (search === String(new URLSearchParams(before))) return;
+      navigate({ search }, { replace: !push, preventScrollReset: true });
+    },
+    [navigate],
   );
   return [params, change];
 }

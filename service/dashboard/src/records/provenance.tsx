@@ -23,11 +23,7 @@ export function Provenance({ record }: { record: RecordDetail }) {
         {ORIGINS[record.origin] ?? `Its origin is ${record.origin}.`}{" "}
         {record.parent && (
           <>
-            Its parent is{" "}
-            <Link to={`/records/${record.parent}`} className="link">
-              <code>{record.parent}</code>
-            </Link>
-            .
+            The candidate that it came from has the digest <code>{record.parent.slice(0, 12)}</code>.
           </>
         )}
       </Text>

@@ -1,3 +1,5 @@
+import { Switch } from "@mantine/core";
+import { useFlag } from "../components/use-query-state";
 import { summariseSamples } from "../format/samples";
 import { formatLatency, plural } from "../format/units";
 import classes from "./sample-strips.module.css";
@@ -8,25 +10,52 @@ export interface Samples {
   runSecs: number[];
 }
 
-/** Raw samples as dots on one common scale from zero, each set with its median and spread in numbers. */
+/** What a strip shows from its left to its right end, in microseconds. */
+interface Scale {
+  from: number;
+  to: number;
+}
+
+/**
+ * Raw samples as dots, each set with its median and spread in numbers. All on one scale from zero, which tells how
+ * they compare, or each on its own, which tells how it is spread (`?own=1`).
+ */
 export function SampleStrips({ sets }: { sets: Samples[] }) {
+  const [own, setOwn] = useFlag("own");
   const shown = sets.filter(({ runSecs }) => runSecs.length > 0);
-  const longest = Math.max(...shown.flatMap(({ runSecs }) => runSecs));
+  const shared = { from: 0, to: 1e6 * Math.max(...shown.flatMap(({ runSecs }) => runSecs)) };
   return (
     <div className={classes.strips}>
       {shown.map(({ label, runSecs }) => (
-        <Strip key={label} label={label} runSecs={runSecs} longest={longest} />
+        <Strip key={label} label={label} runSecs={runSecs} scale={own ? scaleOf(runSecs) : shared} />
       ))}
-      <span className={classes.note}>One dot is one sample; all strips share a scale that starts at 0.</span>
+      <div className={classes.foot}>
+        <span className={classes.note}>
+          {own
+            ? "One dot is one sample; each strip runs from its fastest to its slowest."
+            : "One dot is one sample; all strips share a scale that starts at 0."}
+        </span>
+        <Switch
+          size="xs"
+          label="Each on its own scale"
+          checked={own}
+          onChange={(event) => setOwn(event.currentTarget.checked)}
+        />
+      </div>
     </div>
   );
 }
 
-function Strip({ label, runSecs, longest }: Samples & { longest: number }) {
+function scaleOf(runSecs: readonly number[]): Scale {
+  return { from: 1e6 * Math.min(...runSecs), to: 1e6 * Math.max(...runSecs) };
+}
+
+function Strip({ label, runSecs, scale }: Samples & { scale: Scale }) {
   const summary = summariseSamples(runSecs);
   if (summary === null) return null;
   const { count, median, min, max, quartiles } = summary;
-  const at = (us: number) => `${(97 * us) / (longest * 1e6) + 1}%`;
+  const width = Math.max(scale.to - scale.from, Number.MIN_VALUE);
+  const at = (us: number) => `${(97 * (us - scale.from)) / width + 1}%`;
   return (
     <div>
       <div className={classes.head}>
@@ -42,10 +71,21 @@ function Strip({ label, runSecs, longest }: Samples & { longest: number }) {
         <line x1="1%" x2="98%" y1="50%" y2="50%" className={classes.axis} />
         {runSecs.map((seconds, index) => (
           // biome-ignore lint/suspicious/noArrayIndexKey: a sample is known by its place alone
-          <circle key={index} cx={at(seconds * 1e6)} cy="50%" r={4} className={classes.dot} />
+          <circle
+            key={index}
+            cx={at(seconds * 1e6)}
+            cy={`${heightOf(index)}%`}
+            r={4}
+            className={classes.dot}
+          />
         ))}
         <line x1={at(median)} x2={at(median)} y1="10%" y2="90%" className={classes.median} />
       </svg>
     </div>
   );
+}
+
+/** Dots at the same place would hide each other: the golden ratio spreads them up and down, always the same way. */
+function heightOf(index: number): number {
+  return 30 + 40 * ((index * 0.618) % 1);
 }

@@ -1,13 +1,12 @@
 import { Button, Grid, Group, Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
-import { useSearchParams } from "react-router";
 import type { Decisions } from "../api/types";
 import { lazyChart } from "../charts/lazy-chart";
 import { Empty } from "../components/empty";
 import { Panel } from "../components/panel";
 import { Ready } from "../components/ready";
-import { useFlag } from "../components/use-query-state";
+import { useFlag, useQueryState } from "../components/use-query-state";
 import { plural } from "../format/units";
 import { type Brush, brushedRows, parseBrush, tellingColumns, writeBrush } from "./brush";
 import { BrushBar } from "./brush-bar";
@@ -91,20 +90,8 @@ function Explorer({ decisions }: { decisions: Decisions }) {
 }
 
 function useBrush(): [Brush, (brush: Brush) => void] {
-  const [params, setParams] = useSearchParams();
-  const words = params.getAll("brush");
-  const key = words.join("\n");
-  const brush = useMemo(() => parseBrush(key === "" ? [] : key.split("\n")), [key]);
-  function setBrush(next: Brush) {
-    setParams(
-      (current) => {
-        const changed = new URLSearchParams(current);
-        changed.delete("brush");
-        for (const word of writeBrush(next)) changed.append("brush", word);
-        return changed;
-      },
-      { replace: true, preventScrollReset: true },
-    );
-  }
-  return [brush, setBrush];
+  const [params, change] = useQueryState();
+  const words = params.getAll("brush").join("\n");
+  const brush = useMemo(() => parseBrush(words === "" ? [] : words.split("\n")), [words]);
+  return [brush, (next) => change({ brush: writeBrush(next) })];
 }
