@@ -70,8 +70,8 @@ function Strip({ label, runSecs, scale }: Samples & { scale: Scale }) {
       <svg className={classes.plot} aria-hidden="true">
         <line x1="1%" x2="98%" y1="50%" y2="50%" className={classes.axis} />
         {runSecs.map((seconds, index) => (
-          // biome-ignore lint/suspicious/noArrayIndexKey: a sample is known by its place alone
           <circle
+            // biome-ignore lint/suspicious/noArrayIndexKey: a sample is known by its place alone
             key={index}
             cx={at(seconds * 1e6)}
             cy={`${heightOf(index)}%`}
