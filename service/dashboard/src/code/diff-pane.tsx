@@ -47,64 +47,60 @@ export function DiffPane({ left, right, language }: DiffPaneProps) {
           </Button>
         )}
       </Group>
-      <div className={classes.pane}>
-        <div className={classes.captions}>
-          {[left, right].map(({ label, code }) => (
-            <div key={label} className={classes.caption}>
-              <span>{label}</span>
-              <CopyText text={code} what={label} />
-            </div>
-          ))}
-        </div>
-        <div className={classes.rows}>
-          <SideColumn label={left.label} rows={differ ? shown : rows} lines={lines.left} side="left" />
-          <SideColumn label={right.label} rows={differ ? shown : rows} lines={lines.right} side="right" />
-        </div>
+      <div className={`${classes.pane} ${classes.rows}`}>
+        <SideColumn program={left} rows={differ ? shown : rows} lines={lines.left} side="left" />
+        <SideColumn program={right} rows={differ ? shown : rows} lines={lines.right} side="right" />
       </div>
     </div>
   );
 }
 
 interface SideColumnProps {
-  label: string;
+  program: Program;
   rows: (DiffRow | number)[];
   lines: Line[];
   side: "left" | "right";
 }
 
-function SideColumn({ label, rows, lines, side }: SideColumnProps) {
+function SideColumn({ program: { label, code }, rows, lines, side }: SideColumnProps) {
   const differs = side === "left" ? { kind: "removed", sign: "−" } : { kind: "added", sign: "+" };
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
-    <section className={classes.side} tabIndex={0} aria-label={label}>
-      <pre className={classes.lines}>
-        {rows.map((row, index) => {
-          if (typeof row === "number") {
+    <div className={classes.column}>
+      <div className={`${classes.caption} ${classes.above}`}>
+        <span>{label}</span>
+        <CopyText text={code} what={label} />
+      </div>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard */}
+      <section className={classes.side} tabIndex={0} aria-label={label}>
+        <pre className={classes.lines}>
+          {rows.map((row, index) => {
+            if (typeof row === "number") {
+              return (
+                // biome-ignore lint/suspicious/noArrayIndexKey: a row is known by its place
+                <span key={index} className={classes.row} data-kind="skipped">
+                  {` ⋯ ${plural(row, "line")} the same\n`}
+                </span>
+              );
+            }
+            const mine = row[side];
+            const { kind, sign } = row.kind === "same" ? { kind: "same", sign: " " } : differs;
             return (
-              // biome-ignore lint/suspicious/noArrayIndexKey: a row is known by its place
-              <span key={index} className={classes.row} data-kind="skipped">
-                {` ⋯ ${plural(row, "line")} the same\n`}
+              <span
+                // biome-ignore lint/suspicious/noArrayIndexKey: a row is known by its place
+                key={index}
+                className={classes.row}
+                data-kind={mine === null ? "none" : kind}
+                data-number={mine === null ? undefined : mine.line + 1}
+              >
+                <span className={classes.sign}>{mine === null ? " " : sign}</span>
+                {mine !== null && <CodeLine line={lines[mine.line] as Line} changed={mine.changed} />}
+                {"\n"}
               </span>
             );
-          }
-          const mine = row[side];
-          const { kind, sign } = row.kind === "same" ? { kind: "same", sign: " " } : differs;
-          return (
-            <span
-              // biome-ignore lint/suspicious/noArrayIndexKey: a row is known by its place
-              key={index}
-              className={classes.row}
-              data-kind={mine === null ? "none" : kind}
-              data-number={mine === null ? undefined : mine.line + 1}
-            >
-              <span className={classes.sign}>{mine === null ? " " : sign}</span>
-              {mine !== null && <CodeLine line={lines[mine.line] as Line} changed={mine.changed} />}
-              {"\n"}
-            </span>
-          );
-        })}
-      </pre>
-    </section>
+          })}
+        </pre>
+      </section>
+    </div>
   );
 }
 

@@ -1,6 +1,7 @@
 import { Group, Text, Title } from "@mantine/core";
 import type { ReactNode } from "react";
 import { Link } from "react-router";
+import { Breakable } from "./breakable";
 
 interface PageHeadProps {
   title: string;
@@ -26,9 +27,9 @@ export function PageHead({ title, documentTitle = title, up, tags, actions, chil
         </Link>
       )}
       <Group justify="space-between" align="flex-start" gap="sm">
-        <Group gap="sm" style={{ flex: "1 1 11rem", minWidth: 0 }}>
+        <Group gap="sm" style={{ flex: "1 1 auto", minWidth: 0 }}>
           <Title order={1} style={{ overflowWrap: "anywhere" }}>
-            {title}
+            <Breakable name={title} />
           </Title>
           {tags}
         </Group>

@@ -1,6 +1,6 @@
 import { Text } from "@mantine/core";
-import { Fragment } from "react";
 import { Link } from "react-router";
+import { Breakable } from "./breakable";
 
 interface WorkloadNameProps {
   name: string;
@@ -25,15 +25,4 @@ export function WorkloadName({ name, hash, to }: WorkloadNameProps) {
 
 export function workloadPath(hash: string, deviceClass?: string): string {
   return `/workloads/${hash}${deviceClass ? `?device_class=${encodeURIComponent(deviceClass)}` : ""}`;
-}
-
-/** A name that breaks at its underscores rather than within a word. */
-function Breakable({ name }: { name: string }) {
-  return name.split(/(?<=_)/).map((part, index) => (
-    // biome-ignore lint/suspicious/noArrayIndexKey: parts of a name stay where they are
-    <Fragment key={index}>
-      {index > 0 && <wbr />}
-      {part}
-    </Fragment>
-  ));
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { formatElapsed, formatMilliseconds, formatRelative } from "./time";
+import { formatElapsed, formatGuess, formatMilliseconds, formatRelative } from "./time";
 
 const now = new Date("2026-03-01T12:00:00Z");
 const ago = (seconds: number) => formatRelative(new Date(now.getTime() - seconds * 1_000), now);
@@ -41,5 +41,15 @@ it("short stretches keep their decimals", () => {
     "1.25\u00a0s",
     "30\u00a0s",
     "1 min 30 s",
+  ]);
+});
+
+it("a guess is told no finer than it is", () => {
+  expect([1, 42, 61, 1_191, 10_400].map(formatGuess)).toEqual([
+    "5 s",
+    "40 s",
+    "1 min",
+    "20 min",
+    "2 h 50 min",
   ]);
 });

@@ -43,3 +43,9 @@ export function formatMilliseconds(milliseconds: number): string {
   if (Math.abs(milliseconds) < 60_000) return `${Number((milliseconds / 1_000).toFixed(2))}\u00a0s`;
   return formatElapsed(milliseconds);
 }
+
+/** A guess at a stretch of time, no finer than a guess is: 20 s, 4 min, 2 h 50 min. */
+export function formatGuess(seconds: number): string {
+  const step = seconds < 60 ? 5 : seconds < 3_600 ? 60 : 600;
+  return formatElapsed(1_000 * step * Math.max(1, Math.round(seconds / step)));
+}

@@ -1,6 +1,6 @@
 import { Progress } from "@mantine/core";
 import type { Job } from "../api/types";
-import { formatElapsed } from "../format/time";
+import { formatGuess } from "../format/time";
 import { formatCount } from "../format/units";
 
 interface JobProgressProps {
@@ -31,7 +31,7 @@ export function JobProgress({ progress, active, compact = false }: JobProgressPr
         {compact ? `${formatCount(trials)} of ${formatCount(total)}` : done}
         {failed > 0 && <span className="muted"> · {failures}</span>}
         {active && progress.time_left_s !== null && (
-          <span className="muted">{` · about ${formatElapsed(progress.time_left_s * 1_000)} left`}</span>
+          <span className="muted">{` · about ${formatGuess(progress.time_left_s)} left`}</span>
         )}
       </div>
     </div>

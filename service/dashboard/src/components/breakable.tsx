@@ -1,0 +1,12 @@
+import { Fragment } from "react";
+
+/** A name that breaks at its underscores rather than within a word. */
+export function Breakable({ name }: { name: string }) {
+  return name.split(/(?<=_)/).map((part, index) => (
+    // biome-ignore lint/suspicious/noArrayIndexKey: parts of a name stay where they are
+    <Fragment key={index}>
+      {index > 0 && <wbr />}
+      {part}
+    </Fragment>
+  ));
+}
