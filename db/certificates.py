@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from dataclasses import asdict
 from typing import Any
 
 from sqlalchemy import Select, case, func, select
@@ -17,9 +18,13 @@ from db.models import Certificate as CertificateRow
 from db.models import DeviceClass, Target, Task, Trial, Workload
 from db.paging import Keyset, Page
 from db.views import BestView, CertificateView
-from tuner.types import Certificate
+from tuner.types import Certificate, LibraryTime
 
 _NEWEST = Keyset("bests", CertificateRow.created_at, CertificateRow.id, descending=True)
+
+
+def library_time(row: CertificateRow) -> LibraryTime | None:
+    return None if row.library is None else LibraryTime(row.library["name"], tuple(row.library["run_secs"]))
 
 
 def certificate_view(row: CertificateRow, candidate_hash: str) -> CertificateView:
@@ -34,6 +39,7 @@ def certificate_view(row: CertificateRow, candidate_hash: str) -> CertificateVie
         baseline_run_secs=tuple(row.baseline_run_secs),
         contenders=row.contenders,
         rejected=row.rejected,
+        library=library_time(row),
     )
     return CertificateView(
         id=row.id,
@@ -110,6 +116,7 @@ class Certificates:
                 rejected=dict(certificate.rejected),
                 budget_trials=budget_trials,
                 search_secs=self._search_secs(session, task),
+                library=None if certificate.library is None else asdict(certificate.library),
                 created_at=self._sessions.now(),
             )
             session.add(row)

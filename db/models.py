@@ -293,6 +293,8 @@ class Certificate(Base):
     rejected: Mapped[dict[str, Any]]
     budget_trials: Mapped[int]
     search_secs: Mapped[float] = mapped_column(server_default="0")
+    library: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+    """``name`` and ``run_secs`` of what a vendor's library took; none where there is none that computes the same."""
     created_at: Mapped[datetime]
 
     __table_args__ = (Index(None, "workload_hash", "device_class_id", "best_median"),)

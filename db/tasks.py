@@ -10,6 +10,7 @@ from datetime import datetime
 from sqlalchemy import case, func, or_, select
 from sqlalchemy.orm import Session
 
+from db.certificates import library_time
 from db.engine import Sessions
 from db.errors import NotFound
 from db.events import task_event
@@ -72,6 +73,7 @@ def _view(task: Task, certificate: Certificate | None, tally: _Tally) -> TaskVie
         failures=tally.failures,
         baseline_secs=certificate.baseline_median if certificate else tally.baseline_secs,
         best_secs=certificate.best_median if certificate else tally.best_secs,
+        library=library_time(certificate) if certificate else None,
     )
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from db.columns import digest
-from tuner.types import Activity, Certificate, DeviceClass, Operation, Span, TensorInfo
+from tuner.types import Activity, Certificate, DeviceClass, LibraryTime, Operation, Span, TensorInfo
 
 JobState = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 TaskState = Literal["queued", "running", "joined", "succeeded", "failed", "cancelled"]
@@ -119,6 +119,7 @@ class TaskView:
     failures: dict[str, int]
     baseline_secs: float | None
     best_secs: float | None
+    library: LibraryTime | None
 
     @property
     def certified(self) -> bool:

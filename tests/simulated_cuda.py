@@ -45,5 +45,6 @@ def race(
                 "max_rel_error": 0.0,
             }
             for artifact in contenders
-        ]
+        ],
+        "library": None,
     }

@@ -83,4 +83,5 @@ def _certificate(
         baseline_run_secs=result.baseline.run_secs,
         contenders=len(result.contenders) + 1,
         rejected=rejected,
+        library=result.library,
     )

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from tuner.types import Certificate, MeasureCandidate, Outcome, Span, TensorInfo, Trial
+from tuner.types import Certificate, LibraryTime, MeasureCandidate, Outcome, Span, TensorInfo, Trial
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,11 @@ class RaceEntry:
 
 @dataclass(frozen=True, slots=True)
 class RaceResult:
+    """``library`` is what a vendor's library took for the same, where there is one that computes it."""
+
     baseline: RaceEntry
     contenders: dict[str, RaceEntry]
+    library: LibraryTime | None = None
 
 
 class Busy(Protocol):

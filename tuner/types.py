@@ -230,6 +230,14 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
+class LibraryTime:
+    """What a vendor's library took for what a workload computes, in the same rounds: a yardstick, never a contender."""
+
+    name: str
+    run_secs: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Certificate:
     """The evidence for a best: correctness against the unscheduled program, and the closing interleaved race.
 
@@ -248,6 +256,7 @@ class Certificate:
     contenders: int
     rejected: dict[str, str] = field(default_factory=dict)
     """Candidate hash -> why it may not be published (a wrong result, a crash)."""
+    library: LibraryTime | None = None
 
     @property
     def speedup(self) -> float:

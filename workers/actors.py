@@ -172,7 +172,7 @@ class Measurer:
         contenders: list[dict[str, Any]],
         seed: int,
     ) -> dict[str, Any]:
-        """``{"contenders": […]}`` as `workers.race.race` yields it, or a failure."""
+        """``{"contenders": […], "library": …}`` as `workers.race.race` yields it, or a failure."""
         arguments = {
             "target_kind": self._kind,
             "device_index": self._index,

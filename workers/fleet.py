@@ -14,7 +14,7 @@ from ray.exceptions import ActorDiedError, ActorUnschedulableError, RayError
 
 from tuner.errors import NoDevice, RaceFailed
 from tuner.ports import MeasureRequest, RaceEntry, RaceRequest, RaceResult
-from tuner.types import Failure, FailureKind, Lane, Measured, Outcome, Span, Stage, TensorInfo
+from tuner.types import Failure, FailureKind, Lane, LibraryTime, Measured, Outcome, Span, Stage, TensorInfo
 from workers import host_lock
 from workers.cluster import NAMESPACE
 
@@ -114,7 +114,9 @@ class RayFleet:
             raise RaceFailed(entries[0].error)
         contenders = {k: entry for (k, _), entry in zip(standing, entries[1:], strict=True)}
         contenders |= {k: RaceEntry((), 0.0, 0.0, error) for k, error in errors.items()}
-        return RaceResult(entries[0], contenders)
+        library = answer["library"]
+        told = None if library is None else LibraryTime(library["name"], tuple(library["run_secs"]))
+        return RaceResult(entries[0], contenders, told)
 
     def _build_all(self, request: RaceRequest) -> list[dict[str, Any]]:
         """Reference (the unscheduled program for the host), baseline, contenders: artifacts or failures, in order."""

@@ -5,7 +5,8 @@ Runs in one fresh fork of a warm child: all contenders share the process, the in
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+import time
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from workers import host_lock
 from workers.arguments import device_of, draw, infos, to_device
 from workers.build import FUNCTION, load
 from workers.clock import Clock
+from workers.library import find, library_name
 
 SAMPLE_SECONDS = 0.01
 ROUNDS = 15
@@ -36,22 +38,27 @@ def race(
     contenders: list[dict[str, Any]],
     seed: int,
 ) -> Iterator[dict[str, Any] | Clock]:
-    """Yield ``{"contenders": […]}``, one entry an artifact, the baseline first.
+    """Yield ``{"contenders": […], "library": …}``, one entry an artifact, the baseline first.
 
     An entry is ``{"error": message}`` for a contender that raised, ``{"wrong": message}`` for a wrong result, otherwise
     ``{"run_secs": […], "max_abs_error", "max_rel_error"}``; ``run_secs[i]`` of all entries come from round i. On cuda
     an error is raised, not noted.
-    ``reference`` is the unscheduled program built for the host.
+    ``reference`` is the unscheduled program built for the host. ``library`` is ``{"name", "run_secs"}`` where the
+    host's library computes the same (`workers.library`), else None.
     """
     device = device_of(target_kind, device_index)
     information = infos(args)
     expected = load(reference, "reference")
     modules = [load(artifact, f"contender{i}") for i, artifact in enumerate(contenders)]
+    library = None
     entries: list[dict[str, Any]] = [{"max_abs_error": 0.0, "max_rel_error": 0.0} for _ in contenders]
     for number, kind in enumerate(DRAWS):
         inputs = draw(information, outputs, kind, seed + number)
         wanted = _outcome(expected, inputs, tvm.runtime.cpu(0))
         yield Clock.START
+        if target_kind == "llvm" and kind == DRAWS[0]:
+            library = find(inputs, outputs, wanted)
+            yield Clock.START
         for module, entry in zip(modules, entries, strict=True):
             if "error" not in entry and "wrong" not in entry:
                 try:
@@ -66,10 +73,14 @@ def race(
     yield Clock.STOP
     with host_lock.quiet():
         yield Clock.START
-        samples = yield from _interleaved(modules, racing, arguments, device, seed)
+        runs = {i: _evaluated(modules[i], arguments, device) for i in racing}
+        if library is not None:
+            runs[len(modules)] = _called(library)
+        samples = yield from _interleaved(runs, seed)
     for i in racing:
         entries[i]["run_secs"] = samples[i]
-    yield {"contenders": entries}
+    told = None if library is None else {"name": library_name(), "run_secs": samples[len(modules)]}
+    yield {"contenders": entries, "library": told}
 
 
 def _outcome(
@@ -104,29 +115,43 @@ def _check(
             return
 
 
-def _interleaved(
-    modules: list[tvm.runtime.Module],
-    racing: list[int],
-    arguments: list[tvm.runtime.Tensor],
-    device: tvm.runtime.Device,
-    seed: int,
-) -> Generator[Clock, None, dict[int, list[float]]]:
-    """Return seconds per call of each racing module, one sample a round, in a fresh random order each round."""
+def _evaluated(
+    module: tvm.runtime.Module, arguments: list[tvm.runtime.Tensor], device: tvm.runtime.Device
+) -> Callable[[int], float]:
+    """Seconds of a call, the mean of a number of them behind one that is not counted."""
 
-    def run(i: int, number: int) -> float:
-        timer = modules[i].time_evaluator(FUNCTION, device, number=number, repeat=1)
+    def run(number: int) -> float:
+        timer = module.time_evaluator(FUNCTION, device, number=number, repeat=1)
         return float(timer(*arguments).results[0])
 
-    first = {i: run(i, 1) for i in racing}
+    return run
+
+
+def _called(call: Callable[[], object]) -> Callable[[int], float]:
+    """The same of a Python function."""
+
+    def run(number: int) -> float:
+        call()
+        started = time.perf_counter()
+        for _ in range(number):
+            call()
+        return (time.perf_counter() - started) / number
+
+    return run
+
+
+def _interleaved(runs: dict[int, Callable[[int], float]], seed: int) -> Generator[Clock, None, dict[int, list[float]]]:
+    """Return seconds per call of each, one sample a round, in a fresh random order each round."""
+    first = {i: run(1) for i, run in runs.items()}
     numbers = {i: max(1, round(SAMPLE_SECONDS / max(seconds, 1e-9))) for i, seconds in first.items()}
-    # The evaluator makes one more call than it counts.
-    round_seconds = sum((numbers[i] + 1) * first[i] for i in racing)
+    # One more call is made than is counted.
+    round_seconds = sum((numbers[i] + 1) * first[i] for i in runs)
     rounds = int(np.clip(RACE_SECONDS / max(round_seconds, 1e-9), MIN_ROUNDS, ROUNDS))
     order = np.random.default_rng(seed)
-    samples: dict[int, list[float]] = {i: [] for i in racing}
+    samples: dict[int, list[float]] = {i: [] for i in runs}
     for _ in range(rounds):
         if round_seconds > BEAT_SECONDS:
             yield Clock.START
-        for i in order.permutation(racing):
-            samples[int(i)].append(run(int(i), numbers[int(i)]))
+        for i in map(int, order.permutation(list(runs))):
+            samples[i].append(runs[i](numbers[i]))
     return samples

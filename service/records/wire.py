@@ -7,7 +7,7 @@ from typing import Any
 
 from db.views import BestView, CertificateView, RecordView
 from loopwright import schemas
-from service.jobs.wire import MICRO
+from service.jobs.wire import MICRO, library
 
 
 def certificate(view: CertificateView) -> schemas.Certificate:
@@ -27,6 +27,7 @@ def certificate(view: CertificateView) -> schemas.Certificate:
         best_us=view.best_median * MICRO,
         speedup=view.speedup,
         contenders=evidence.contenders,
+        library=library(evidence.library),
     )
 
 

@@ -81,6 +81,7 @@ def test_a_running_job_is_followed_without_reloading(page: Page, service: Servic
     expect(plot).to_be_visible()
     expect(plot).to_contain_text("best so far")
     expect(plot).to_contain_text(re.compile("baseline .*µs"))
+    expect(plot).to_contain_text(re.compile("NumPy .*µs"))
     expect(page.get_by_role("button", name="Cancel job")).to_have_count(0)
     assert page.evaluate("window.notReloaded")
 

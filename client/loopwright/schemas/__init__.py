@@ -54,7 +54,7 @@ from loopwright.schemas.overview import (
     Overview,
 )
 from loopwright.schemas.records import Assembly, ImportReport, Record, RecordDetail, Reproduce
-from loopwright.schemas.workloads import Best, Certificate, Tensor, Workload, WorkloadDetail
+from loopwright.schemas.workloads import Best, Certificate, Library, Tensor, Workload, WorkloadDetail
 
 __all__ = [
     "FINISHED",
@@ -82,6 +82,7 @@ __all__ = [
     "LeaderboardRow",
     "LeaderboardSort",
     "Lease",
+    "Library",
     "ModulePayload",
     "NewGuestLink",
     "OpCount",

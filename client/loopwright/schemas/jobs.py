@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from loopwright.schemas.base import AnsweredFrom, FailureKind, JobState, TaskState, TrialState, Wire
-from loopwright.schemas.workloads import Best, Tensor
+from loopwright.schemas.workloads import Best, Library, Tensor
 
 
 class ModulePayload(Wire):
@@ -60,6 +60,8 @@ class Task(Wire):
     """Weight x latency over the sum of the job's tasks, by the best so far; None until each task has a latency."""
     budget_share: float | None
     """Trials over those of the whole job; None before the first."""
+    library: Library | None
+    """What a vendor's library takes for the same; None without a certificate, and where none computes it."""
 
 
 class Progress(Wire):

@@ -8,6 +8,14 @@ from typing import Any
 from loopwright.schemas.base import Wire
 
 
+class Library(Wire):
+    """What a vendor's library took for what a workload computes, timed in the rounds of a closing race."""
+
+    name: str
+    us: float
+    run_secs: list[float]
+
+
 class Tensor(Wire):
     """A buffer argument of a workload."""
 
@@ -53,6 +61,8 @@ class Certificate(Wire):
     best_us: float
     speedup: float
     contenders: int
+    library: Library | None
+    """A yardstick in the same rounds, where a library computes the same."""
 
 
 class Best(Wire):

@@ -58,7 +58,10 @@ def _columns() -> dict[str, list[sa.Column[Any]]]:
             sa.Column("search_saved_secs", sa.Double(), nullable=False, server_default="0"),
         ],
         "trials": [sa.Column("spans", sa.JSON(none_as_null=True), nullable=True)],
-        "certificates": [sa.Column("search_secs", sa.Double(), nullable=False, server_default="0")],
+        "certificates": [
+            sa.Column("search_secs", sa.Double(), nullable=False, server_default="0"),
+            sa.Column("library", sa.JSON(none_as_null=True), nullable=True),
+        ],
     }
 
 

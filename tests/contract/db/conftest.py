@@ -19,6 +19,7 @@ from db.views import ClaimedJob, JobView, NewJob, TaskView
 from tuner.types import (
     Certificate,
     DeviceClass,
+    LibraryTime,
     MeasureCandidate,
     Measured,
     Origin,
@@ -108,7 +109,17 @@ class World:
     def certificate(self, trial: Trial, latency: float) -> Certificate:
         rounds = (latency, latency, latency)
         return Certificate(
-            trial.candidate.hash, "2 sets", 1e-5, 1e-6, 0.0, 1e-7, rounds, (1.0, 1.0, 1.0), 3, {"bad": "wrong"}
+            trial.candidate.hash,
+            "2 sets",
+            1e-5,
+            1e-6,
+            0.0,
+            1e-7,
+            rounds,
+            (1.0, 1.0, 1.0),
+            3,
+            {"bad": "wrong"},
+            LibraryTime("NumPy", (0.5, 0.25, 0.75)),
         )
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from db import InvalidTransition, LeaseLost, NotFound
-from tuner.types import Failure, FailureKind, MeasureCandidate, Measured, Origin, Stage
+from tuner.types import Failure, FailureKind, LibraryTime, MeasureCandidate, Measured, Origin, Stage
 
 
 def test_one_job_tunes_what_two_want(world):
@@ -128,6 +128,7 @@ def test_an_answer_carries_the_figures_of_its_certificate(world):
     task = world.task(claimed.job.id)
     assert (task.state, task.answered_from, task.record_id) == ("succeeded", "database", trials[2].id)
     assert (task.baseline_secs, task.best_secs, task.speedup, task.certified) == (1.0, 0.25, 4.0, True)
+    assert task.library == LibraryTime("NumPy", (0.5, 0.25, 0.75))
     assert (task.trials, task.failed) == (0, 0)
     event = world.db.events.after(claimed.job.id)[-1]
     assert event.data == {

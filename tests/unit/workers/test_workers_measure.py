@@ -14,6 +14,7 @@ from tests.unit.workers import programs
 from tuner.types import Workload
 from workers import build, host_lock, measure
 from workers.clock import Clock
+from workers.library import library_name
 from workers.race import MIN_ROUNDS, ROUNDS, race
 
 ARGS = programs.wire(programs.elementwise())
@@ -41,6 +42,13 @@ def measured(*candidates: tuple[dict[str, Any], float | None]) -> list[dict[str,
     values = [value for value in measure.measure("llvm", 0, ARGS, wire) if not isinstance(value, Clock)]
     results = {value["candidate"]: value for value in values if "run_secs" in value or "error" in value}
     return [results[position] for position in range(len(candidates))]
+
+
+def raced_with_library(workload: Workload, outputs: list[bool]) -> dict[str, Any]:
+    baseline = artifact(workload)
+    values = race("llvm", 0, programs.wire(workload), outputs, baseline, [baseline], 7)
+    (found,) = [value for value in values if not isinstance(value, Clock)]
+    return found
 
 
 def raced(*contenders: Workload) -> list[dict[str, Any]]:
@@ -119,6 +127,14 @@ def test_the_race_takes_the_same_rounds_of_all() -> None:
     ],
     ids=["another computation", "slightly off", "unwritten", "spoils its input"],
 )
+def test_the_library_runs_in_the_same_rounds_where_it_computes_the_same() -> None:
+    found = raced_with_library(programs.product(), OUTPUTS)
+    assert found["library"]["name"] == library_name()
+    assert len(found["library"]["run_secs"]) == len(found["contenders"][0]["run_secs"])
+    assert all(0 < seconds < 1 for seconds in found["library"]["run_secs"])
+    assert raced_with_library(programs.elementwise(), OUTPUTS)["library"] is None
+
+
 def test_the_race_rejects_what_computes_something_else(wrong: Workload, position: int) -> None:
     baseline, rejected, fine = raced(wrong, programs.elementwise())
     assert rejected["wrong"].startswith(f"argument {position} differs")

@@ -14,6 +14,7 @@ import {
   tooltipInk,
   useInk,
 } from "../charts/ink";
+import type { Task } from "../api/types";
 import { logAxis } from "../charts/log-axis";
 import { formatLatency, formatLatencyTick } from "../format/units";
 import type { Convergence } from "./convergence";
@@ -31,20 +32,37 @@ use([
 export interface ConvergenceChartProps {
   curve: Convergence;
   baselineUs: number | null;
+  /** What a vendor's library takes for the same. */
+  library: Task["library"];
   height: number;
   summary: string;
 }
 
 export default function ConvergenceChart(props: ConvergenceChartProps) {
-  const { curve, baselineUs, height, summary } = props;
+  const { curve, baselineUs, library, height, summary } = props;
   const ink = useInk();
-  const option = useMemo(() => chartOption(curve, baselineUs, ink), [curve, baselineUs, ink]);
+  const option = useMemo(
+    () => chartOption(curve, yardsticks(baselineUs, library), ink),
+    [curve, baselineUs, library, ink],
+  );
   return <Chart option={option} height={height} summary={summary} />;
 }
 
-function chartOption({ measured, best, failed }: Convergence, baselineUs: number | null, ink: Ink) {
-  const latencies = [...measured, ...best].map(([, us]) => us);
-  const shown = baselineUs === null ? latencies : [...latencies, baselineUs];
+interface Yardstick {
+  name: string;
+  us: number;
+}
+
+function yardsticks(baselineUs: number | null, library: Task["library"]): Yardstick[] {
+  return [
+    ...(baselineUs === null ? [] : [{ name: "baseline", us: baselineUs }]),
+    // Versions and the like stand on the page of the schedule.
+    ...(library === null ? [] : [{ name: library.name.replace(/ .*/, ""), us: library.us }]),
+  ];
+}
+
+function chartOption({ measured, best, failed }: Convergence, lines: Yardstick[], ink: Ink) {
+  const shown = [...[...measured, ...best].map(([, us]) => us), ...lines.map(({ us }) => us)];
   const scale = logAxis(shown.length > 0 ? shown : [1, 1_000]);
   const axis = axisInk(ink);
   return {
@@ -101,7 +119,7 @@ function chartOption({ measured, best, failed }: Convergence, baselineUs: number
         lineStyle: { color: ink.best, width: 2.5 },
         itemStyle: { color: ink.best },
         z: 3,
-        markLine: baselineUs === null ? undefined : baselineLine(baselineUs, ink),
+        markLine: lines.length === 0 ? undefined : markedLines(lines, ink),
       },
       {
         name: "trial",
@@ -127,19 +145,18 @@ function chartOption({ measured, best, failed }: Convergence, baselineUs: number
   };
 }
 
-function baselineLine(us: number, { baseline, surface }: Ink) {
+function markedLines(lines: Yardstick[], { baseline, surface }: Ink) {
   return {
     silent: true,
     symbol: "none",
     lineStyle: { color: baseline, type: "dashed", width: 1.5 },
     label: {
-      formatter: `baseline ${formatLatency(us)}`,
       position: "insideEndTop",
       color: baseline,
       // A grid line may run behind the words.
       backgroundColor: surface,
       padding: [1, 4],
     },
-    data: [{ yAxis: us }],
+    data: lines.map(({ name, us }) => ({ yAxis: us, label: { formatter: `${name} ${formatLatency(us)}` } })),
   };
 }

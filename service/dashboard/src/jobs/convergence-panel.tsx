@@ -32,7 +32,7 @@ export function ConvergencePanel({ job, trials }: ConvergencePanelProps) {
   const summary =
     curve.measured.length === 0
       ? `No trial of ${task.name} has been measured.`
-      : `${task.name}: ${plural(curve.measured.length, "trial")} measured, ${curve.failed.length} failed; baseline ${formatLatency(task.baseline_us)}, best ${formatLatency(task.best_us)}, speedup ${formatSpeedup(task.speedup)}.`;
+      : `${task.name}: ${plural(curve.measured.length, "trial")} measured, ${curve.failed.length} failed; baseline ${formatLatency(task.baseline_us)}, best ${formatLatency(task.best_us)}, speedup ${formatSpeedup(task.speedup)}${task.library === null ? "" : `, ${task.library.name} ${formatLatency(task.library.us)}`}.`;
 
   return (
     <Panel
@@ -55,7 +55,13 @@ export function ConvergencePanel({ job, trials }: ConvergencePanelProps) {
               : "No trial yet. The curve starts with the first one."}
           </Text>
         ) : (
-          <ConvergenceChart curve={curve} baselineUs={task.baseline_us} height={HEIGHT} summary={summary} />
+          <ConvergenceChart
+            curve={curve}
+            baselineUs={task.baseline_us}
+            library={task.library}
+            height={HEIGHT}
+            summary={summary}
+          />
         )}
       </div>
     </Panel>

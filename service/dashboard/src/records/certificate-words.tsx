@@ -18,6 +18,12 @@ export function CertificateWords({ certificate: c }: { certificate: Certificate 
         {plural(c.rounds, "interleaved round")} among {plural(c.contenders, "contender")}, the baseline took{" "}
         {formatLatency(c.baseline_us)} and this schedule {formatLatency(c.best_us)} (medians):{" "}
         {formatSpeedup(c.speedup)}.
+        {c.library && (
+          <>
+            {" "}
+            {c.library.name}, which computes the same, took {formatLatency(c.library.us)} in the same rounds.
+          </>
+        )}
       </Text>
       <Text size="sm" c="var(--muted)">
         Certified <RelativeTime time={c.created_at} />.

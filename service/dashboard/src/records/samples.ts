@@ -7,6 +7,9 @@ export function sampleSets({ certificate, run_secs }: RecordDetail): Samples[] {
   return [
     { label: "Baseline, in the closing race", runSecs: certificate.baseline_run_secs },
     { label: "This schedule, in the closing race", runSecs: certificate.best_run_secs },
+    ...(certificate.library === null
+      ? []
+      : [{ label: `${certificate.library.name}, in the closing race`, runSecs: certificate.library.run_secs }]),
     { label: "This schedule, when first measured", runSecs: run_secs },
   ];
 }

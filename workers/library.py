@@ -1,0 +1,72 @@
+"""What a vendor library makes of a product: NumPy's BLAS, which every worker has, as a yardstick in the closing race.
+
+Nothing is told of what a function computes: each of a few calls is tried, and the one that gives the function's result
+is it. Other operations have no line, for NumPy has no kernels for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from tuner.arrays import compare, tolerance
+
+Array = np.ndarray[Any, Any]
+Call = Callable[[], Array]
+
+_MOST_WORK = 2**33
+"""Multiply-adds of a product that is tried: a call is to take seconds at most."""
+
+
+def library_name() -> str:
+    """NumPy, and the BLAS that it was built with."""
+    blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
+    return f"NumPy {np.__version__} ({blas['name']} {blas['version']})"
+
+
+def find(inputs: Sequence[Array], outputs: Sequence[bool], wanted: Sequence[Array]) -> Call | None:
+    """A call that computes the only output ``wanted`` of ``inputs``, or None. It writes to memory of its own."""
+    given = [array for array, is_output in zip(inputs, outputs, strict=True) if not is_output]
+    results = [array for array, is_output in zip(wanted, outputs, strict=True) if is_output]
+    if len(results) != 1 or results[0].dtype not in (np.float32, np.float64):
+        return None
+    [result] = results
+    if any(array.dtype != result.dtype for array in given):
+        return None
+    for call in _products(given, result.shape):
+        try:
+            found = call()
+        except ValueError:
+            continue  # the shapes do not go together
+        if found.shape == result.shape and compare(found, result, tolerance(str(result.dtype))).close:
+            return call
+    return None
+
+
+def _products(given: Sequence[Array], shape: tuple[int, ...]) -> Iterator[Call]:
+    """Products of the first two, plain or with the second transposed; then the third added; then without negatives."""
+    if len(given) not in (2, 3) or min(given[0].ndim, given[1].ndim) < 2:
+        return
+    bias = given[2] if len(given) == 3 else None
+    for left, right in ((given[0], given[1]), (given[0], np.swapaxes(given[1], -1, -2))):
+        if left.shape[-1] != right.shape[-2] or np.prod(shape) * left.shape[-1] > _MOST_WORK:
+            continue
+        for is_clipped in (False, True):
+            yield _Product(left, right, bias, is_clipped, np.empty(shape, left.dtype))
+
+
+class _Product:
+    """``left @ right + bias``, at least 0 where it ``is_clipped``, without memory taken anew."""
+
+    def __init__(self, left: Array, right: Array, bias: Array | None, is_clipped: bool, out: Array) -> None:
+        self._left, self._right, self._bias, self._is_clipped, self._out = left, right, bias, is_clipped, out
+
+    def __call__(self) -> Array:
+        np.matmul(self._left, self._right, out=self._out)
+        if self._bias is not None:
+            np.add(self._out, self._bias, out=self._out)
+        if self._is_clipped:
+            np.maximum(self._out, 0, out=self._out)
+        return self._out
