@@ -45,7 +45,13 @@ class Progress:
         return self.weight * best * max(gain, _OPTIMISM / self.proposed)
 
 
-def next_task(tasks: Sequence[Progress]) -> int | None:
-    """Index of the task that gets the next batch; None where every space is exhausted."""
+def next_task(tasks: Sequence[Progress], batches: int) -> int | None:
+    """Index of the task that gets the next of ``batches`` that are left; None where every space is exhausted.
+
+    While there are enough for all that are untried, these go first, the heaviest before the others.
+    """
     open_tasks = [i for i, task in enumerate(tasks) if not task.exhausted]
+    untried = [i for i in open_tasks if tasks[i].proposed == 0]
+    if 0 < len(untried) <= batches:
+        open_tasks = untried
     return max(open_tasks, key=lambda i: (tasks[i].promise(), -i), default=None)

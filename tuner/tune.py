@@ -127,7 +127,7 @@ class _Loop:
             if left <= 0:
                 return "budget"
             if len(self._in_flight) < self._fleet.slots and not self._awaits_baselines():
-                number = next_task([run.progress for run in self._runs])
+                number = next_task([run.progress for run in self._runs], left // BATCH)
                 if number is not None:
                     self._fill(number, min(BATCH, left))
                     continue

@@ -16,7 +16,7 @@ def _shares(tasks: list[Progress], trials: int) -> list[int]:
     """Trials that each task gets if none brings anything."""
     before = [task.proposed for task in tasks]
     for _ in range(trials):
-        number = next_task(tasks)
+        number = next_task(tasks, 1)
         assert number is not None
         tasks[number].proposed += 1
         tasks[number].record(None)
@@ -29,42 +29,44 @@ def test_the_curve_is_the_best_so_far() -> None:
 
 def test_untried_tasks_go_first_the_heaviest_before_the_others() -> None:
     tasks = [_progress(1, 1e-3), _progress(1), _progress(100)]
-    assert next_task(tasks) == 2
+    assert next_task(tasks, 1) == 2
 
 
-def test_an_untried_task_that_hardly_matters_waits() -> None:
-    assert next_task([_progress(1, 0.5), _progress(1, baseline=1e-6)]) == 0
+def test_an_untried_task_that_hardly_matters_waits_where_budget_is_short() -> None:
+    tasks = [_progress(1, 0.5), _progress(1, baseline=1e-6), _progress(1, baseline=1e-5)]
+    assert next_task(tasks, 1) == 0
+    assert next_task(tasks, 2) == 2
 
 
 def test_untried_tasks_go_first_even_where_no_baseline_is_known() -> None:
     tasks = [_progress(1, 5.0, baseline=float("inf")), _progress(1, baseline=float("inf"))]
-    assert next_task(tasks) == 1
+    assert next_task(tasks, 1) == 1
 
 
 def test_the_heavier_of_two_like_tasks_goes_first() -> None:
-    assert next_task([_progress(1, 1e-3), _progress(8, 1e-3)]) == 1
+    assert next_task([_progress(1, 1e-3), _progress(8, 1e-3)], 1) == 1
 
 
 def test_the_slower_of_two_like_tasks_goes_first() -> None:
-    assert next_task([_progress(1, 1e-3, baseline=1e-3), _progress(1, 5e-3, baseline=5e-3)]) == 1
+    assert next_task([_progress(1, 1e-3, baseline=1e-3), _progress(1, 5e-3, baseline=5e-3)], 1) == 1
 
 
 def test_the_task_that_lately_gained_goes_first() -> None:
     flat = _progress(1, *[1e-3] * 48)
     falling = _progress(1, *[2e-3 * 0.98**i for i in range(48)])
-    assert next_task([flat, falling]) == 1
+    assert next_task([flat, falling], 1) == 1
 
 
 def test_gains_of_long_ago_are_forgotten() -> None:
     was_falling = _progress(1, *[0.5**i for i in range(10)], *[1e-3] * 60)
     flat = _progress(1, *[1e-3] * 20)
-    assert next_task([was_falling, flat]) == 1
+    assert next_task([was_falling, flat], 1) == 1
 
 
 def test_exhausted_tasks_get_nothing() -> None:
-    assert next_task([_progress(1, exhausted=True), _progress(1, 1e-9)]) == 1
-    assert next_task([_progress(1, exhausted=True)]) is None
-    assert next_task([]) is None
+    assert next_task([_progress(1, exhausted=True), _progress(1, 1e-9)], 1) == 1
+    assert next_task([_progress(1, exhausted=True)], 1) is None
+    assert next_task([], 1) is None
 
 
 def test_trials_follow_the_time_that_tasks_take() -> None:
