@@ -39,6 +39,7 @@ def task() -> dict[str, object]:
         "error": None,
         "model_share": 1.0,
         "budget_share": None,
+        "library": None,
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
+import pandas
 import pytest
 from pydantic import BaseModel
 from rich.console import Console
@@ -65,7 +66,6 @@ def test_without_pandas_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_pandas_gets_a_column_a_field() -> None:
-    pandas = pytest.importorskip("pandas")
     frame = Listing(things(3, []), LAYOUT).to_pandas()
     assert isinstance(frame, pandas.DataFrame)
     assert list(frame.columns) == ["name", "size"]

@@ -878,6 +878,7 @@ export interface components {
             speedup: number;
             /** Contenders */
             contenders: number;
+            library: components["schemas"]["Library"] | null;
         };
         /**
          * Check
@@ -1183,6 +1184,18 @@ export interface components {
             expires_at: string;
             /** Attempts */
             attempts: number;
+        };
+        /**
+         * Library
+         * @description What a vendor's library took for what a workload computes, timed in the rounds of a closing race.
+         */
+        Library: {
+            /** Name */
+            name: string;
+            /** Us */
+            us: number;
+            /** Run Secs */
+            run_secs: number[];
         };
         /**
          * ModulePayload
@@ -1738,6 +1751,7 @@ export interface components {
             model_share: number | null;
             /** Budget Share */
             budget_share: number | null;
+            library: components["schemas"]["Library"] | null;
         };
         /**
          * Tensor

@@ -3,6 +3,7 @@ import { GridComponent, LegendComponent, MarkLineComponent, TooltipComponent } f
 import { use } from "echarts/core";
 import { SVGRenderer } from "echarts/renderers";
 import { useMemo } from "react";
+import type { Task } from "../api/types";
 import { Chart } from "../charts/chart";
 import {
   axisInk,
@@ -14,7 +15,6 @@ import {
   tooltipInk,
   useInk,
 } from "../charts/ink";
-import type { Task } from "../api/types";
 import { logAxis } from "../charts/log-axis";
 import { formatLatency, formatLatencyTick } from "../format/units";
 import type { Convergence } from "./convergence";

@@ -9,7 +9,12 @@ export function sampleSets({ certificate, run_secs }: RecordDetail): Samples[] {
     { label: "This schedule, in the closing race", runSecs: certificate.best_run_secs },
     ...(certificate.library === null
       ? []
-      : [{ label: `${certificate.library.name}, in the closing race`, runSecs: certificate.library.run_secs }]),
+      : [
+          {
+            label: `${certificate.library.name}, in the closing race`,
+            runSecs: certificate.library.run_secs,
+          },
+        ]),
     { label: "This schedule, when first measured", runSecs: run_secs },
   ];
 }
