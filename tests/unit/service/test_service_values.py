@@ -17,7 +17,7 @@ from service.cache import Cache
 from service.jobs import wire
 from service.jobs.chrome_trace import chrome_trace
 from service.workloads.ranks import spearman
-from tuner.types import Lane, Span
+from tuner.types import Lane, LibraryTime, Span
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
@@ -129,6 +129,7 @@ TASK = TaskView(
     failures={},
     baseline_secs=1.0,
     best_secs=0.5,
+    library=LibraryTime("NumPy", (0.75, 0.25, 0.5)),
 )
 LATER = NOW + timedelta(seconds=10)
 
@@ -165,6 +166,12 @@ def test_shares_of_the_models_time_and_of_the_trials() -> None:
     first, second = wire.job(JOB, [TASK, other]).tasks
     assert (first.model_share, first.budget_share) == (0.25, 0.25)
     assert (second.model_share, second.budget_share) == (0.75, 0.75)
+
+
+def test_a_librarys_time_is_the_median_of_its_samples() -> None:
+    (told,) = wire.job(JOB, [TASK]).tasks
+    assert told.library is not None
+    assert (told.library.name, told.library.us) == ("NumPy", 0.5e6)
 
 
 def test_shares_wait_for_every_task() -> None:
