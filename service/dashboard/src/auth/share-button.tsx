@@ -1,19 +1,10 @@
-import {
-  ActionIcon,
-  Button,
-  Group,
-  NativeSelect,
-  Popover,
-  Stack,
-  Text,
-  TextInput,
-  Tooltip,
-} from "@mantine/core";
+import { ActionIcon, Button, Group, NativeSelect, Stack, Text, TextInput, Tooltip } from "@mantine/core";
 import { useState } from "react";
 import { useLocation } from "react-router";
 import { CopyText } from "../components/copy-text";
 import { ErrorNotice } from "../components/error-notice";
 import { ShareIcon } from "../components/icons";
+import { Unfolding } from "../components/unfolding";
 import { formatAbsolute } from "../format/time";
 import { useGuestLink, useMay } from "./queries";
 
@@ -22,33 +13,27 @@ const DAYS = [1, 7, 30, 365];
 /** Makes a link to this very view for somebody who has no token, where the owner of the service allows guests. */
 export function ShareButton() {
   const mayInvite = useMay("invite");
-  const [open, setOpen] = useState(false);
   if (!mayInvite) return null;
   return (
-    <Popover
-      opened={open}
-      onChange={setOpen}
-      position="bottom-end"
-      shadow="md"
-      trapFocus
-      returnFocus
+    <Unfolding
+      label="Share a read-only link"
       width={340}
-    >
-      <Popover.Target>
+      button={(toggle) => (
         <Tooltip label="Share a read-only link">
           <ActionIcon
             variant="subtle"
             color="gray"
             size="lg"
             aria-label="Share a read-only link"
-            onClick={() => setOpen(!open)}
+            onClick={toggle}
           >
             <ShareIcon />
           </ActionIcon>
         </Tooltip>
-      </Popover.Target>
-      <Popover.Dropdown aria-label="Share a read-only link">{open && <ShareForm />}</Popover.Dropdown>
-    </Popover>
+      )}
+    >
+      {() => <ShareForm />}
+    </Unfolding>
   );
 }
 

@@ -1,6 +1,8 @@
 import {
   type ColumnDef,
   createSortedRowModel,
+  type Header,
+  type ReactTable,
   type RowData,
   rowSortingFeature,
   type SortDirection,
@@ -42,7 +44,7 @@ interface DataTableProps<Row extends RowData> {
   sortParam?: string;
 }
 
-export const ARIA_SORT = { asc: "ascending", desc: "descending" } as const;
+const ARIA_SORT = { asc: "ascending", desc: "descending" } as const;
 
 /** A table that turns into a list of cards on a phone. Its roles are spelt out, for CSS display would drop them. */
 export function DataTable<Row extends RowData>({
@@ -69,26 +71,7 @@ export function DataTable<Row extends RowData>({
         <thead role="rowgroup">
           {table.getHeaderGroups().map((group) => (
             <tr role="row" key={group.id}>
-              {group.headers.map((header) => {
-                const sorted = header.column.getIsSorted();
-                return (
-                  <th
-                    role="columnheader"
-                    scope="col"
-                    key={header.id}
-                    data-numeric={header.column.columnDef.meta?.numeric}
-                    aria-sort={sorted ? ARIA_SORT[sorted] : undefined}
-                  >
-                    {header.column.getCanSort() ? (
-                      <SortButton sorted={sorted} onClick={header.column.getToggleSortingHandler()}>
-                        <table.FlexRender header={header} />
-                      </SortButton>
-                    ) : (
-                      <table.FlexRender header={header} />
-                    )}
-                  </th>
-                );
-              })}
+              <Heads table={table} headers={group.headers} />
             </tr>
           ))}
         </thead>
@@ -114,6 +97,37 @@ export function DataTable<Row extends RowData>({
   );
 }
 
+interface HeadsProps<Row extends RowData> {
+  table: ReactTable<typeof features, Row>;
+  headers: Header<typeof features, Row>[];
+}
+
+// biome-ignore-start lint/a11y/noRedundantRoles: see above
+/** The heads of a table's columns; those that sort are buttons. */
+export function Heads<Row extends RowData>({ table, headers }: HeadsProps<Row>) {
+  return headers.map((header) => {
+    const sorted = header.column.getIsSorted();
+    return (
+      <th
+        role="columnheader"
+        scope="col"
+        key={header.id}
+        data-numeric={header.column.columnDef.meta?.numeric}
+        aria-sort={sorted ? ARIA_SORT[sorted] : undefined}
+      >
+        {header.column.getCanSort() ? (
+          <SortButton sorted={sorted} onClick={header.column.getToggleSortingHandler()}>
+            <table.FlexRender header={header} />
+          </SortButton>
+        ) : (
+          <table.FlexRender header={header} />
+        )}
+      </th>
+    );
+  });
+}
+// biome-ignore-end lint/a11y/noRedundantRoles: see above
+
 /** What a cell is called where there is no head of the table: a column with a button in its head has no name. */
 function labelOf(header: unknown): string | undefined {
   return typeof header === "string" && header !== "" ? header : undefined;
@@ -125,7 +139,7 @@ interface SortButtonProps {
   children: ReactNode;
 }
 
-export function SortButton({ sorted, onClick, children }: SortButtonProps) {
+function SortButton({ sorted, onClick, children }: SortButtonProps) {
   return (
     <button type="button" className={classes.sort} onClick={onClick}>
       {children}

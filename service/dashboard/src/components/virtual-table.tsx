@@ -2,7 +2,7 @@ import { useMediaQuery } from "@mantine/hooks";
 import { type OnChangeFn, type RowData, type SortingState, useTable } from "@tanstack/react-table";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { type CSSProperties, useEffect, useRef } from "react";
-import { ARIA_SORT, type Columns, features, SortButton } from "./data-table";
+import { type Columns, features, Heads } from "./data-table";
 import classes from "./virtual-table.module.css";
 
 const ROW_PX = 52;
@@ -80,26 +80,7 @@ export function VirtualTable<Row extends RowData>(props: VirtualTableProps<Row>)
         <thead role="rowgroup" className={classes.head}>
           {table.getHeaderGroups().map((group) => (
             <tr role="row" aria-rowindex={1} key={group.id} className={classes.row}>
-              {group.headers.map((header) => {
-                const sorted = header.column.getIsSorted();
-                return (
-                  <th
-                    role="columnheader"
-                    scope="col"
-                    key={header.id}
-                    data-numeric={header.column.columnDef.meta?.numeric}
-                    aria-sort={sorted ? ARIA_SORT[sorted] : undefined}
-                  >
-                    {header.column.getCanSort() ? (
-                      <SortButton sorted={sorted} onClick={header.column.getToggleSortingHandler()}>
-                        <table.FlexRender header={header} />
-                      </SortButton>
-                    ) : (
-                      <table.FlexRender header={header} />
-                    )}
-                  </th>
-                );
-              })}
+              <Heads table={table} headers={group.headers} />
             </tr>
           ))}
         </thead>

@@ -1,30 +1,25 @@
-import { Button, Checkbox, Group, NumberInput, Popover, Stack, Text } from "@mantine/core";
+import { Button, Checkbox, Group, NumberInput, Stack, Text } from "@mantine/core";
 import { type FormEvent, useState } from "react";
 import { useNavigate } from "react-router";
 import type { Job } from "../api/types";
 import { ErrorNotice } from "../components/error-notice";
+import { Unfolding } from "../components/unfolding";
 import { useResubmitJob } from "./queries";
 
 /** Submits the same module again, with another budget or seed where one is wanted. */
 export function ResubmitButton({ job }: { job: Job }) {
-  const [open, setOpen] = useState(false);
   return (
-    <Popover
-      opened={open}
-      onChange={setOpen}
-      position="bottom-end"
-      shadow="md"
-      trapFocus
-      returnFocus
+    <Unfolding
+      label="Submit again"
       width={300}
-    >
-      <Popover.Target>
-        <Button variant="default" onClick={() => setOpen(!open)}>
+      button={(toggle) => (
+        <Button variant="default" onClick={toggle}>
           Submit again
         </Button>
-      </Popover.Target>
-      <Popover.Dropdown aria-label="Submit again">{open && <ResubmitForm job={job} />}</Popover.Dropdown>
-    </Popover>
+      )}
+    >
+      {() => <ResubmitForm job={job} />}
+    </Unfolding>
   );
 }
 

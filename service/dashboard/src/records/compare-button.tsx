@@ -1,35 +1,27 @@
-import { Button, Popover, Stack, Text } from "@mantine/core";
+import { Button, Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { useState } from "react";
 import { Link } from "react-router";
 import type { RecordDetail } from "../api/types";
 import { Ready } from "../components/ready";
+import { Unfolding } from "../components/unfolding";
 import { formatLatency, formatSpeedup } from "../format/units";
 import classes from "./compare-button.module.css";
 import { siblingsQuery } from "./queries";
 
 /** Leads to this record beside another of the same workload and device class. */
 export function CompareButton({ record }: { record: RecordDetail }) {
-  const [open, setOpen] = useState(false);
   return (
-    <Popover
-      opened={open}
-      onChange={setOpen}
-      position="bottom-end"
-      shadow="md"
-      trapFocus
-      returnFocus
+    <Unfolding
+      label="Compare with another record"
       width={320}
-    >
-      <Popover.Target>
-        <Button variant="default" onClick={() => setOpen(!open)}>
+      button={(toggle) => (
+        <Button variant="default" onClick={toggle}>
           Compare with …
         </Button>
-      </Popover.Target>
-      <Popover.Dropdown aria-label="Compare with another record">
-        {open && <Siblings record={record} />}
-      </Popover.Dropdown>
-    </Popover>
+      )}
+    >
+      {() => <Siblings record={record} />}
+    </Unfolding>
   );
 }
 
