@@ -10,7 +10,7 @@ from tuner.arrays import DRAWS, tolerance
 from tuner.ports import Fleet, RaceEntry, RaceRequest, RaceResult
 from tuner.types import Certificate, MeasureCandidate, Measured, Origin, TensorInfo, Trial, Workload
 
-CONTENDERS = 4
+CONTENDERS = 8
 """Candidates raced beside the baseline. The first measurements are short, so the best few are not yet told apart."""
 
 BASELINE = MeasureCandidate(trace_json=None, origin=Origin.BASELINE)

@@ -231,7 +231,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class LibraryTime:
-    """What a vendor's library took for what a workload computes, in the same rounds: a yardstick, never a contender."""
+    """What a vendor's library took for the same, timed between the contenders' rounds: a yardstick, no contender."""
 
     name: str
     run_secs: tuple[float, ...]

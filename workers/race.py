@@ -25,6 +25,9 @@ ROUNDS = 15
 MIN_ROUNDS = 5
 RACE_SECONDS = 15.0
 """Slow programs are raced in fewer rounds, but never fewer than `MIN_ROUNDS`."""
+REST_SECONDS = 0.12
+"""Before and after the library: its threads and those of TVM's runtime spin for a tenth of a second when their work is
+done, and would hold each other's cores."""
 BEAT_SECONDS = 1.0
 """Only where a round takes longer is it worth a frame, which costs whatever is being timed a little."""
 
@@ -41,8 +44,8 @@ def race(
     """Yield ``{"contenders": […], "library": …}``, one entry an artifact, the baseline first.
 
     An entry is ``{"error": message}`` for a contender that raised, ``{"wrong": message}`` for a wrong result, otherwise
-    ``{"run_secs": […], "max_abs_error", "max_rel_error"}``; ``run_secs[i]`` of all entries come from round i. On cuda
-    an error is raised, not noted.
+    ``{"run_secs": […], "max_abs_error", "max_rel_error"}``; ``run_secs[i]`` of all entries come from round i, the
+    library's from every few rounds. On cuda an error is raised, not noted.
     ``reference`` is the unscheduled program built for the host. ``library`` is ``{"name", "run_secs"}`` where the
     host's library computes the same (`workers.library`), else None.
     """
@@ -74,9 +77,10 @@ def race(
     with host_lock.quiet():
         yield Clock.START
         runs = {i: _evaluated(modules[i], arguments, device) for i in racing}
+        resting = None if library is None else len(modules)
         if library is not None:
             runs[len(modules)] = _called(library)
-        samples = yield from _interleaved(runs, seed)
+        samples = yield from _interleaved(runs, resting, seed)
     for i in racing:
         entries[i]["run_secs"] = samples[i]
     told = None if library is None else {"name": library_name(), "run_secs": samples[len(modules)]}
@@ -140,8 +144,13 @@ def _called(call: Callable[[], object]) -> Callable[[int], float]:
     return run
 
 
-def _interleaved(runs: dict[int, Callable[[int], float]], seed: int) -> Generator[Clock, None, dict[int, list[float]]]:
-    """Return seconds per call of each, one sample a round, in a fresh random order each round."""
+def _interleaved(
+    runs: dict[int, Callable[[int], float]], resting: int | None, seed: int
+) -> Generator[Clock, None, dict[int, list[float]]]:
+    """Return seconds per call of each, one sample a round, in a fresh random order each round.
+
+    The one that is ``resting`` before and after takes part in `MIN_ROUNDS` of the rounds, or a few more.
+    """
     first = {i: run(1) for i, run in runs.items()}
     numbers = {i: max(1, round(SAMPLE_SECONDS / max(seconds, 1e-9))) for i, seconds in first.items()}
     # One more call is made than is counted.
@@ -149,9 +158,14 @@ def _interleaved(runs: dict[int, Callable[[int], float]], seed: int) -> Generato
     rounds = int(np.clip(RACE_SECONDS / max(round_seconds, 1e-9), MIN_ROUNDS, ROUNDS))
     order = np.random.default_rng(seed)
     samples: dict[int, list[float]] = {i: [] for i in runs}
-    for _ in range(rounds):
+    for number in range(rounds):
         if round_seconds > BEAT_SECONDS:
             yield Clock.START
         for i in map(int, order.permutation(list(runs))):
-            samples[i].append(runs[i](numbers[i]))
+            if i != resting:
+                samples[i].append(runs[i](numbers[i]))
+            elif number % (rounds // MIN_ROUNDS) == 0:
+                time.sleep(REST_SECONDS)
+                samples[i].append(runs[i](numbers[i]))
+                time.sleep(REST_SECONDS)
     return samples

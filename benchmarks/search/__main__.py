@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import random
 import subprocess
 import sys
 import tempfile
@@ -21,15 +20,13 @@ from pathlib import Path
 
 import ray
 
-from benchmarks.search.ours import ABLATIONS
+from benchmarks.search.arms import LONG, SEEDS, TRIALS, plan
 from benchmarks.search.run_record import RUNS, Run
 from benchmarks.search.teachers import DATABASE, ROOT, shuffle, teach
 from benchmarks.search.workloads import WORKLOADS
 from workers.cluster import Cluster, Offer, connect
 
 SHUFFLED = f"{DATABASE.removesuffix('.db')}-shuffled.db"
-TRIALS = 128
-SEEDS = {"A": 2, "A1": 3, "R": 3, "C": 3, "W": 3, "X": 3, "S": 1, **dict.fromkeys(ABLATIONS, 1)}
 
 
 def main() -> None:
@@ -54,20 +51,10 @@ def main() -> None:
     print("complete")
 
 
-def plan(workloads: list[str], arms: list[str]) -> list[Run]:
-    """Seed by seed, workloads and, within each, arms in random order: whatever is stopped is a fair part."""
-    order = random.Random(0)
-    runs = []
-    for seed in range(max(SEEDS.values())):
-        for workload in order.sample(workloads, len(workloads)):
-            present = [arm for arm in arms if seed < SEEDS[arm]]
-            runs += [Run(arm, workload, seed) for arm in order.sample(present, len(present))]
-    return runs
-
-
 def execute(run: Run, offer: Offer) -> None:
     module = "stock" if run.arm in ("A", "A1") else "ours"
-    command = [sys.executable, "-m", f"benchmarks.search.{module}", run.arm, run.workload, str(run.seed), str(TRIALS)]
+    trials = LONG if run.arm == "L" else TRIALS
+    command = [sys.executable, "-m", f"benchmarks.search.{module}", run.arm, run.workload, str(run.seed), str(trials)]
     if module == "stock":
         command += [offer.device_class.target_json, str(RUNS)]
     else:
@@ -76,6 +63,8 @@ def execute(run: Run, offer: Offer) -> None:
         command += [SHUFFLED if run.arm == "S" else DATABASE]
     # Left to itself TVM's runtime takes half of a virtual machine's cores: all arms measure with the same threads.
     threads = {name: str(offer.device_class.threads) for name in ("TVM_NUM_THREADS", "OMP_NUM_THREADS")}
+    if module == "ours":
+        threads["OMP_NUM_THREADS"] = "1"  # as Ray sets it for the actors that run the service's jobs
     started = time.monotonic()
     done = subprocess.run(command, cwd=ROOT, env=os.environ | threads, capture_output=True, text=True)
     print(f"{run.file_name}: {time.monotonic() - started:.0f} s, status {done.returncode}", flush=True)

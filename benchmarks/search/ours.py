@@ -2,8 +2,8 @@
 
 C is the search as it is, cold. R is the same loop with a cost model that never gets ready, so that all proposals are
 random. W starts with what a database of other workloads has to tell, X with what it has to tell without the workload's
-family. S is W with a database whose latencies were shuffled within each workload: it must not do better than C.
-Arms in `ABLATIONS` are C or W with one mechanism taken out.
+family. S is W with a database whose latencies were shuffled within each workload: it must not do better than C. L is C
+with many more trials: what the space holds. Arms in `ABLATIONS` are C or W with one mechanism taken out.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import math
 import resource
+import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -19,16 +20,17 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.search.run_record import Run
+from benchmarks.search.run_record import Incumbent, Run
 from benchmarks.search.teachers import experience
 from benchmarks.search.workloads import WORKLOADS
 from tuner import ir
 from tuner import tune as loop
 from tuner.cost_model import model
-from tuner.cost_model.model import CostModel, Sample, throughput
-from tuner.search import evolution
+from tuner.cost_model.model import Sample, throughput
+from tuner.search import evolution, judge
 from tuner.search.evolution import EvolutionarySearch
 from tuner.search.individual import Individual
+from tuner.search.judge import Described, Judge
 from tuner.testing.memory_ledger import MemoryLedger
 from tuner.tune import TuneRequest, tune
 from tuner.types import DeviceClass, Measured, Outcome, TaskSpec, Trial
@@ -36,14 +38,25 @@ from workers.cluster import connect
 from workers.fleet import RayFleet
 
 
-def _fit_nothing(model: CostModel) -> None:
-    """R: the model never gets ready."""
+def _fit_nothing(judge: Judge) -> None:
+    """R: no model ever gets ready; C-decisions: nor does the Gaussian process."""
 
 
-def _observe_the_measured(model: CostModel, sample: Sample) -> None:
+def _no_features(judge: Judge, programs: Sequence[Described]) -> npt.NDArray[np.float64]:
+    """C-features: the cost model thinks the same of all."""
+    return np.zeros(len(programs))
+
+
+def _observe_the_measured(judge: Judge, program: Described, latency: float | None) -> None:
     """C-failures: a failed trial teaches nothing."""
-    if sample.latency is not None:
-        _observe(model, sample)
+    if latency is not None:
+        _observe(judge, program, latency)
+
+
+def _wait() -> None:
+    """C-early"""
+    for module in (model, judge):
+        module.WARM_UP = 100
 
 
 def _random_child(search: EvolutionarySearch, parents: object) -> Individual | None:
@@ -57,7 +70,7 @@ def _latencies(members: list[Sample]) -> npt.NDArray[np.float64]:
     return np.where(speed[:, None] > speed[None, :], 1.0, 0.0) / max(len(members) - 1, 1)
 
 
-_observe = CostModel.observe
+_observe = Judge.observe
 ABLATIONS: dict[str, tuple[str, Callable[[], None]]] = {
     "C-evolution": (
         "the model picks among random programs: no mutation, no crossover",
@@ -66,10 +79,15 @@ ABLATIONS: dict[str, tuple[str, Callable[[], None]]] = {
     "C-crossover": ("no crossover", lambda: setattr(evolution, "_CROSSOVER_SHARE", 0.0)),
     "C-pool": ("no program is kept from one round to the next", lambda: setattr(evolution, "_POOL", 0)),
     "C-near": ("no batch begins at the best programs measured", lambda: setattr(evolution, "_NEAR_SHARE", 0.0)),
-    "C-early": ("the model waits for 100 trials, as MetaSchedule's", lambda: setattr(model, "WARM_UP", 100)),
-    "C-failures": (
-        "failed trials teach the model nothing",
-        lambda: setattr(CostModel, "observe", _observe_the_measured),
+    "C-early": ("the models wait for 100 trials, as MetaSchedule's", _wait),
+    "C-failures": ("failed trials teach nothing", lambda: setattr(Judge, "observe", _observe_the_measured)),
+    "C-decisions": (
+        "the cost model alone, without the Gaussian process",
+        lambda: setattr(Judge, "_fit_process", _fit_nothing),
+    ),
+    "C-features": (
+        "the Gaussian process alone, without the cost model",
+        lambda: setattr(Judge, "_by_features", _no_features),
     ),
     "C-weights": (
         "pairs weigh alike, however far apart they are",
@@ -101,7 +119,7 @@ class ClockLedger(MemoryLedger):
 def main(arguments: Sequence[str]) -> None:
     arm, workload, seed, trials, device_class_json, folder, address, builders, measurer, teachers = arguments
     if arm == "R":
-        CostModel.fit = _fit_nothing  # type: ignore[method-assign]
+        Judge.fit = _fit_nothing  # type: ignore[method-assign]
     elif arm in ABLATIONS:
         ABLATIONS[arm][1]()
     fields = json.loads(device_class_json)
@@ -121,6 +139,12 @@ def main(arguments: Sequence[str]) -> None:
     ledger = ClockLedger(run, started)
     tune(TuneRequest([spec], target_json, None, int(trials), None, int(seed), base), fleet, ledger)
     run.seconds = time.monotonic() - started
+    certified = ledger.certificates[0]
+    [winner] = [trial for trial in ledger.history(0) if trial.candidate.hash == certified.candidate_hash]
+    if winner.candidate.trace_json is not None:
+        # The closing race of the best few, measured side by side, has the last word on which of them it is.
+        latency = statistics.median(certified.best_run_secs)
+        run.incumbents.append(Incumbent(run.seconds, run.trials, latency, winner.candidate.trace_json))
     run.peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     run.save(Path(folder))
 

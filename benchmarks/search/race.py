@@ -37,6 +37,9 @@ RACE = RUNS.parent / "race.json"
 PYTORCH = "pytorch"
 ROUNDS = 9
 _SAMPLE_SECONDS = 0.01
+_REST_SECONDS = 0.2
+"""Before and after PyTorch: its threads and those of TVM's runtime spin for a tenth of a second when their work is
+done, and would hold each other's cores."""
 _SLOW = 3.0
 """A program this many times slower than the fastest keeps its first sample only: it is nobody's final answer."""
 
@@ -128,8 +131,12 @@ def timed(
         order = np.random.default_rng(0)
         for _ in range(ROUNDS):
             for name in order.permutation(racing):
-                calls[name](1)  # whoever was before leaves other data in the caches and other threads awake
+                if name == PYTORCH:
+                    time.sleep(_REST_SECONDS)
+                calls[name](1)  # whoever was before leaves other data in the caches
                 samples[name].append(calls[name](max(1, round(_SAMPLE_SECONDS / first[name]))))
+                if name == PYTORCH:
+                    time.sleep(_REST_SECONDS)
             yield Clock.START
     seconds = first | {name: statistics.median(values) for name, values in samples.items()}
     yield {"seconds": seconds, "samples": samples}

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from benchmarks.search.arms import ARMS, LONG, TRIALS
 from benchmarks.search.objectives import RESULTS as OBJECTIVES
 from benchmarks.search.ours import ABLATIONS
 from benchmarks.search.race import PYTORCH, RACE, name_of
@@ -22,15 +23,6 @@ from benchmarks.search.run_record import RUNS, Run, load
 from benchmarks.search.workloads import WORKLOADS
 
 REPORT = RUNS.parents[1] / "search.md"
-ARMS = {
-    "A": "stock `tune_tir`, as a user calls it",
-    "A1": "MetaSchedule's search, model and measuring settings on Loopwright's warm workers",
-    "R": "random search on Loopwright's workers",
-    "C": "Loopwright, cold",
-    "W": "Loopwright, warm: a database of other workloads, other shapes of the family among them",
-    "X": "Loopwright, warm: a database of other families only",
-    "S": "as W, with the database's latencies shuffled: must not do better than C",
-}
 NEAR = 0.95
 
 
@@ -133,7 +125,8 @@ def text(found: dict[str, dict[str, list[Curve]]], raced: dict[str, Any]) -> Ite
     yield "# Search, side by side"
     yield ""
     yield "Made by `python -m benchmarks.search`, `.race` and `.report`; raw runs and the closing session's samples"
-    yield "are in [search/](search/). Every arm tunes for the same target and threads, 128 trials, in random order."
+    yield "are in [search/](search/). Every arm tunes for the same target and threads, in random order, for"
+    yield f"{TRIALS} trials (L for {LONG:,}). Loopwright's arms end with its closing race of the best few."
     yield ""
     yield "| arm | what | runs |"
     yield "|---|---|---|"
@@ -167,7 +160,7 @@ def text(found: dict[str, dict[str, list[Curve]]], raced: dict[str, Any]) -> Ite
                     f"| {result.ratios[worst]:.1f}x ({worst}) | {', '.join(result.missed) or '-'} |"
                 )
     yield ""
-    yield "## Final quality after 128 trials"
+    yield f"## Final quality after {TRIALS} trials"
     yield ""
     yield "A's latency over the arm's, medians over seeds: above 1, the arm's code is faster. PyTorch is its own"
     yield "operator on as many threads."
@@ -272,7 +265,7 @@ def plot(found: dict[str, dict[str, list[Curve]]]) -> None:
     from matplotlib import pyplot
 
     colours = dict(
-        zip(ARMS, ("#999999", "#e69f00", "#cc79a7", "#0072b2", "#009e73", "#56b4e9", "#d55e00"), strict=True)
+        zip(ARMS, ("#999999", "#e69f00", "#cc79a7", "#0072b2", "#009e73", "#56b4e9", "#f0e442", "#d55e00"), strict=True)
     )
     for workload, arms in found.items():
         figure, axes = pyplot.subplots(figsize=(7, 4), layout="constrained")

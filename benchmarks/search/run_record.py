@@ -11,7 +11,10 @@ RUNS = Path(__file__).resolve().parents[2] / "docs" / "benchmarks" / "search" / 
 
 @dataclass(slots=True)
 class Incumbent:
-    """A trace that was the best so far: seconds after the start, trial number from 1, its own reported latency."""
+    """A trace that was the best so far: seconds after the start, trial number from 1, its own reported latency.
+
+    Of Loopwright's arms the last is the winner of its closing race.
+    """
 
     seconds: float
     trial: int

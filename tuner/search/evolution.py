@@ -1,4 +1,4 @@
-"""Evolutionary search over a design space, guided by the cost model: as in Ansor and MetaSchedule, small batches."""
+"""Evolutionary search over a design space, guided by what was measured: as in Ansor and MetaSchedule, small batches."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import Trace
 
 from tuner import ir
-from tuner.cost_model.features import Features, extract, to_bytes
-from tuner.cost_model.model import CostModel, Sample
+from tuner.cost_model.features import extract, to_bytes
+from tuner.cost_model.model import CostModel
+from tuner.search.coordinates import describe
 from tuner.search.crossover import crossover
 from tuner.search.individual import Individual
+from tuner.search.judge import Described, Judge
 from tuner.search.mutation import mutate
 from tuner.search.transfer import adapt, recall
 from tuner.space.design_space import DesignSpace
@@ -52,9 +54,9 @@ def _no_pause() -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Described:
+class _Pooled:
     individual: Individual
-    features: Features
+    described: Described
 
 
 class EvolutionarySearch:
@@ -69,17 +71,16 @@ class EvolutionarySearch:
         relatives: Sequence[str] = (),
         known: Sequence[str] = (),
     ) -> None:
-        self._name = name
         self._space = space
-        self._model = model
+        self._judge = Judge(name, model)
         self._rng = rng
         self._relatives = list(relatives)
         self._known = list(known)
         self._proposed: set[int] = set()
-        self._features: dict[str, Features] = {}
+        self._described: dict[str, Described] = {}
         self._individuals: dict[str, Individual] = {}
         self._latency: dict[str, float] = {}
-        self._pool: dict[int, _Described] = {}
+        self._pool: dict[int, _Pooled] = {}
         self._pause: Callable[[], None] = _no_pause
 
     def propose(self, count: int, pause: Callable[[], None] = _no_pause) -> list[MeasureCandidate]:
@@ -88,8 +89,8 @@ class EvolutionarySearch:
         ``pause`` is called every few milliseconds.
         """
         self._pause = pause
-        self._model.fit()
-        explore = count if not self._model.ready else max(1, round(count * _RANDOM_SHARE))
+        self._judge.fit()
+        explore = count if not self._judge.ready else max(1, round(count * _RANDOM_SHARE))
         # What is known comes before everything else, but never without something random beside it.
         chosen = self._transferred(count - max(1, round(count * _RANDOM_SHARE)))
         if (wanted := count - explore - len(chosen)) > 0:
@@ -98,10 +99,10 @@ class EvolutionarySearch:
             chosen += self._near(near)
         chosen += [(individual, None) for individual in self._sample(count - len(chosen))]
         candidates: list[MeasureCandidate] = []
-        features = extract(self._space.context, [individual.schedule for individual, _ in chosen])
-        for (individual, score), rows in zip(chosen, features, strict=True):
-            candidate = individual.candidate(score, to_bytes(rows))
-            self._remember(candidate, individual, rows)
+        described = self._describe([individual for individual, _ in chosen])
+        for (individual, score), description in zip(chosen, described, strict=True):
+            candidate = individual.candidate(score, to_bytes(description.features))
+            self._remember(candidate, individual, description)
             candidates.append(candidate)
         return candidates
 
@@ -112,7 +113,7 @@ class EvolutionarySearch:
         latency = outcome.median if isinstance(outcome, Measured) else None
         if latency is not None:
             self._latency[candidate.hash] = latency
-        self._model.observe(Sample(self._name, self._features[candidate.hash], latency))
+        self._judge.observe(self._described[candidate.hash], latency)
 
     def resume(self, candidate: MeasureCandidate) -> None:
         """Take up a candidate that the ledger already holds: it is not proposed again, and may be observed."""
@@ -120,13 +121,18 @@ class EvolutionarySearch:
             return
         schedule = ir.apply_trace_json(self._space.mod, candidate.trace_json)
         individual = Individual.of(schedule, candidate.origin, candidate.parent)
-        self._remember(candidate, individual, extract(self._space.context, [schedule])[0])
+        self._remember(candidate, individual, self._describe([individual])[0])
 
-    def _remember(self, candidate: MeasureCandidate, individual: Individual, rows: Features) -> None:
+    def _remember(self, candidate: MeasureCandidate, individual: Individual, described: Described) -> None:
         self._proposed.add(individual.program)
         self._pool.pop(individual.program, None)
         self._individuals[candidate.hash] = individual
-        self._features[candidate.hash] = rows
+        self._described[candidate.hash] = described
+
+    def _describe(self, individuals: Sequence[Individual]) -> list[Described]:
+        features = extract(self._space.context, [individual.schedule for individual in individuals])
+        coordinates = [describe(individual.schedule.trace) for individual in individuals]
+        return [Described(rows, found) for rows, found in zip(features, coordinates, strict=True)]
 
     def _transferred(self, count: int) -> list[tuple[Individual, float | None]]:
         """Up to ``count`` programs that were measured before, or adapted from those of relatives; each is used once."""
@@ -224,17 +230,16 @@ class EvolutionarySearch:
             self._add(fresh, individual)
 
     def _pooled(self, fresh: dict[int, Individual]) -> dict[int, float]:
-        """Put individuals into the pool; returns what the model thinks of them."""
+        """Put individuals into the pool; returns what is thought of them."""
         individuals = list(fresh.values())
         for start in range(0, len(individuals), _EXTRACTED):
             self._pause()
             some = individuals[start : start + _EXTRACTED]
-            features = extract(self._space.context, [individual.schedule for individual in some])
-            for individual, rows in zip(some, features, strict=True):
-                self._pool[individual.program] = _Described(individual, rows)
+            for individual, described in zip(some, self._describe(some), strict=True):
+                self._pool[individual.program] = _Pooled(individual, described)
         return self._scores(list(fresh))
 
     def _scores(self, programs: Sequence[int]) -> dict[int, float]:
-        """What the model thinks of programs of the pool."""
-        predicted = self._model.predict([self._pool[program].features for program in programs])
-        return dict(zip(programs, map(float, predicted), strict=True))
+        """What is thought of programs of the pool."""
+        scores = self._judge.scores([self._pool[program].described for program in programs])
+        return dict(zip(programs, map(float, scores), strict=True))

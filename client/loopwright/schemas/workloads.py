@@ -62,7 +62,7 @@ class Certificate(Wire):
     speedup: float
     contenders: int
     library: Library | None
-    """A yardstick in the same rounds, where a library computes the same."""
+    """A yardstick, timed between the contenders' rounds, where a library computes the same."""
 
 
 class Best(Wire):

@@ -90,29 +90,31 @@ def test_rounds_are_compared_in_pairs() -> None:
 
 
 def test_the_best_few_are_raced_fastest_first() -> None:
-    traces = "hgfedcba"
+    traces = "lkjihgfedcba"
     fleet = _ScriptedRaces({trace: _entry(0.5, 0.5, 0.5) for trace in traces})
     _certify(fleet, [_trial(trace, ord(trace) / 100) for trace in traces])
     (race,) = fleet.races
-    assert list(race.contenders.values()) == list("abcd")
-    assert len(race.contenders) == CONTENDERS
+    assert list(race.contenders.values()) == list("abcdefghijkl"[:CONTENDERS])
     assert race.outputs == OUTPUTS
 
 
 def test_where_all_are_rejected_the_next_are_raced() -> None:
-    fleet = _ScriptedRaces(dict.fromkeys("abcde", WRONG) | {"f": _entry(0.9, 0.9, 0.9), "g": WRONG})
-    found = _certify(fleet, [_trial(trace, i / 10) for i, trace in enumerate("abcdefg", start=1)])
-    assert [list(race.contenders.values()) for race in fleet.races] == [list("abcd"), list("efg")]
+    first = [f"first{i}" for i in range(CONTENDERS)]
+    next_ones = ["e", "f", "g"]
+    fleet = _ScriptedRaces(dict.fromkeys([*first, "e", "g"], WRONG) | {"f": _entry(0.9, 0.9, 0.9)})
+    found = _certify(fleet, [_trial(trace, i / 10) for i, trace in enumerate([*first, *next_ones], start=1)])
+    assert [list(race.contenders.values()) for race in fleet.races] == [first, next_ones]
     assert found.candidate_hash == _hash("f")
-    assert found.rejected == {_hash(trace): "wrong result" for trace in "abcdeg"}
+    assert found.rejected == {_hash(trace): "wrong result" for trace in (*first, "e", "g")}
 
 
 def test_where_none_is_left_the_baseline_is_raced_alone_and_wins() -> None:
-    fleet = _ScriptedRaces(dict.fromkeys("abcde", WRONG))
-    found = _certify(fleet, [_trial(trace, i / 10) for i, trace in enumerate("abcde", start=1)])
-    assert [len(race.contenders) for race in fleet.races] == [4, 1, 0]
+    wrong = [f"wrong{i}" for i in range(CONTENDERS + 1)]
+    fleet = _ScriptedRaces(dict.fromkeys(wrong, WRONG))
+    found = _certify(fleet, [_trial(trace, i / 10) for i, trace in enumerate(wrong, start=1)])
+    assert [len(race.contenders) for race in fleet.races] == [CONTENDERS, 1, 0]
     assert found.candidate_hash == BASELINE.hash
-    assert len(found.rejected) == 5
+    assert len(found.rejected) == len(wrong)
 
 
 def test_failed_and_unfinished_trials_do_not_contend() -> None:

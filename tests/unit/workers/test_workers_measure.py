@@ -117,10 +117,10 @@ def test_the_race_takes_the_same_rounds_of_all() -> None:
     assert same["max_abs_error"] == 0.0
 
 
-def test_the_library_runs_in_the_same_rounds_where_it_computes_the_same() -> None:
+def test_the_library_runs_in_some_of_the_rounds_where_it_computes_the_same() -> None:
     found = raced_with_library(programs.product(), OUTPUTS)
     assert found["library"]["name"] == library_name()
-    assert len(found["library"]["run_secs"]) == len(found["contenders"][0]["run_secs"])
+    assert MIN_ROUNDS <= len(found["library"]["run_secs"]) <= len(found["contenders"][0]["run_secs"])
     assert all(0 < seconds < 1 for seconds in found["library"]["run_secs"])
     assert raced_with_library(programs.elementwise(), OUTPUTS)["library"] is None
 

@@ -1,0 +1,36 @@
+"""The Gaussian process: what it expects where nothing was measured."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tuner.cost_model.gaussian_process import GaussianProcess
+
+
+def smooth(rows: np.ndarray) -> np.ndarray:
+    return np.sin(rows[:, 0]) + 0.5 * rows[:, 1]
+
+
+def test_what_was_not_measured_is_told_from_what_was() -> None:
+    rng = np.random.default_rng(0)
+    seen, unseen = rng.uniform(-2, 2, (60, 2)), rng.uniform(-1.5, 1.5, (40, 2))
+    assert np.abs(GaussianProcess(seen, smooth(seen)).predict(unseen) - smooth(unseen)).max() < 0.1
+
+
+def test_where_nothing_was_measured_the_mean_is_expected() -> None:
+    seen = np.random.default_rng(0).uniform(-1, 1, (40, 2))
+    (expected,) = GaussianProcess(seen, smooth(seen)).predict(np.full((1, 2), 500.0))
+    assert expected == pytest.approx(smooth(seen).mean())
+
+
+def test_noise_is_not_learned() -> None:
+    rng = np.random.default_rng(0)
+    seen = rng.uniform(-2, 2, (80, 2))
+    expected = GaussianProcess(seen, smooth(seen) + 0.3 * rng.standard_normal(80)).predict(seen)
+    assert np.abs(expected - smooth(seen)).mean() < 0.2
+
+
+def test_equal_values_and_equal_rows_do_no_harm() -> None:
+    rows = np.zeros((4, 3))
+    assert np.allclose(GaussianProcess(rows, np.full(4, 7.0)).predict(np.ones((2, 3))), 7.0)

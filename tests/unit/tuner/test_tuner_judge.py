@@ -1,0 +1,114 @@
+"""What a search thinks of programs: their coordinates, and the two models that judge them."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+from tvm.s_tir import Schedule
+
+from tests.unit.tuner.programs import LLVM, matmul
+from tuner import ir
+from tuner.cost_model.features import extract
+from tuner.cost_model.model import WARM_UP, CostModel
+from tuner.search.coordinates import Places, describe
+from tuner.search.judge import Described, Judge
+from tuner.space.builtin import builtin_space
+from tuner.testing.simulated_fleet import SimulatedFleet
+
+FLEET = SimulatedFleet(LLVM)
+
+
+@cache
+def programs() -> list[Schedule]:
+    space = builtin_space(ir.module_from_json(matmul().module_json), ir.target_from(LLVM), 1)
+    drawn = (space.replay(trace, seed) for seed in range(1, 41) for trace in space.traces)
+    return [schedule for schedule in drawn if schedule is not None]
+
+
+@cache
+def described() -> list[Described]:
+    space = builtin_space(ir.module_from_json(matmul().module_json), ir.target_from(LLVM), 1)
+    features = extract(space.context, programs())
+    return [Described(rows, describe(one.trace)) for rows, one in zip(features, programs(), strict=True)]
+
+
+@cache
+def latencies() -> list[float]:
+    return [FLEET.latency(matmul().module_json, ir.trace_to_json(one.trace)) for one in programs()]
+
+
+def taught(seen: int) -> Judge:
+    judge = Judge("workload", CostModel(0))
+    for program, latency in zip(described()[:seen], latencies()[:seen], strict=True):
+        judge.observe(program, latency)
+    judge.fit()
+    return judge
+
+
+def agreement(scores: np.ndarray, speeds: np.ndarray) -> float:
+    faster = speeds[:, None] > speeds[None, :]
+    return float((scores[:, None] > scores[None, :])[faster].mean())
+
+
+def test_coordinates_are_the_decisions() -> None:
+    for schedule in programs():
+        found = describe(schedule.trace)
+        tiles = [value for (kind, *_), value in found.items() if kind == "SamplePerfectTile"]
+        decided = [
+            [int(factor) for factor in decision]
+            for inst, decision in dict(schedule.trace.decisions).items()
+            if inst.kind.name == "SamplePerfectTile"
+        ]
+        assert sorted(2 ** (2 * value) for value in tiles) == pytest.approx(sorted(f for d in decided for f in d))
+
+
+def test_distances_count_places_that_only_one_has() -> None:
+    coordinates = [describe(schedule.trace) for schedule in programs()[:15]]
+    some, others = coordinates[:4], coordinates[4:]
+    apart = Places(some)
+    together = Places(coordinates)
+    for one in some:
+        for other in others:
+            narrow = np.linalg.norm(apart.rows([one])[0] - apart.rows([other])[0])
+            assert narrow == pytest.approx(np.linalg.norm(together.rows([one])[0] - together.rows([other])[0]))
+
+
+def test_few_measurements_are_enough_for_an_order() -> None:
+    judge, unseen = taught(32), described()[32:]
+    assert judge.ready
+    assert agreement(judge.scores(unseen), -np.array(latencies()[32:])) > 0.65
+
+
+def test_too_few_measurements_say_nothing() -> None:
+    assert not taught(WARM_UP - 1).ready
+    assert taught(WARM_UP).ready
+
+
+def test_scores_do_not_depend_on_what_is_asked_together() -> None:
+    judge, unseen = taught(32), described()[32:48]
+    together = judge.scores(unseen)
+    alone = [float(judge.scores([one])[0]) for one in unseen]
+    assert together == pytest.approx(alone)
+    assert len(judge.scores([])) == 0
+
+
+def test_failures_rank_below_what_ran() -> None:
+    """The programs like those that failed are thought to be worse than the programs like those that ran."""
+    judge = Judge("workload", CostModel(0))
+    halves = [describe(one.trace)[("SampleCategorical", 0)] >= 2 for one in programs()]
+    for program, bad in list(zip(described(), halves, strict=True))[:60]:
+        judge.observe(program, None if bad else 1e-3)
+    judge.fit()
+    scores = judge.scores(described()[60:])
+    bad = np.array(halves[60:])
+    assert scores[~bad].mean() > scores[bad].mean() + 0.5
+
+
+def test_nothing_but_failures_does_no_harm() -> None:
+    judge = Judge("workload", CostModel(0))
+    for program in described()[:WARM_UP]:
+        judge.observe(program, None)
+    judge.fit()
+    assert np.isfinite(judge.scores(described()[WARM_UP:])).all()

@@ -1,0 +1,94 @@
+"""What a search thinks of programs that were not measured: two models, of which each sees what the other does not.
+
+The cost model knows a program by the features of its stores, and what other workloads taught it; a Gaussian process
+knows it by its decisions, and needs fewer measurements. The scores of each are standardised on the programs measured,
+and added up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tuner.cost_model.features import Features
+from tuner.cost_model.gaussian_process import GaussianProcess, Matrix
+from tuner.cost_model.model import WARM_UP, CostModel, Sample
+from tuner.search.coordinates import Coordinates, Places
+
+_FAILED = 2.0
+"""A program that failed counts as this many times slower than the slowest that ran."""
+_NEWEST = 256
+"""Programs that the Gaussian process is fitted to; its cost grows with their third power."""
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A program as the models know it."""
+
+    features: Features
+    coordinates: Coordinates
+
+
+class Judge:
+    """Scores the programs of one task, called ``group`` in the cost model, which all tasks of a job share."""
+
+    def __init__(self, group: str, model: CostModel) -> None:
+        self._group = group
+        self._model = model
+        self._measured: list[tuple[Described, float | None]] = []
+        self._process: GaussianProcess | None = None
+        self._places = Places([])
+        self._fitted = 0
+        self._scales = ((0.0, 1.0), (0.0, 1.0))
+
+    @property
+    def ready(self) -> bool:
+        return self._model.ready or self._process is not None
+
+    def observe(self, program: Described, latency: float | None) -> None:
+        """Learn from a measurement in seconds; None where the program failed."""
+        self._model.observe(Sample(self._group, program.features, latency))
+        self._measured.append((program, latency))
+
+    def fit(self) -> None:
+        """Take up what was observed since the last time, if there is enough."""
+        self._model.fit()
+        if len(self._measured) >= WARM_UP and len(self._measured) > self._fitted:
+            self._fitted = len(self._measured)
+            self._fit_process()
+
+    def scores(self, programs: Sequence[Described]) -> Matrix:
+        """One a program, higher is faster. Only the order of what was scored after the same `fit` has a meaning."""
+        if not programs:
+            return np.zeros(0)
+        by_features = self._by_features(programs)
+        if self._process is None:
+            return by_features
+        (mean, spread), (other_mean, other_spread) = self._scales
+        return (by_features - mean) / spread + (self._by_decisions(programs) - other_mean) / other_spread
+
+    def _fit_process(self) -> None:
+        newest = self._measured[-_NEWEST:]
+        latencies = [latency for _, latency in newest if latency is not None]
+        if not latencies:
+            return
+        failed = _FAILED * max(latencies)
+        values = -np.log([failed if latency is None else latency for _, latency in newest])
+        programs = [program for program, _ in newest]
+        self._places = Places([program.coordinates for program in programs])
+        self._process = GaussianProcess(self._places.rows([program.coordinates for program in programs]), values)
+        self._scales = _scale(self._by_features(programs)), _scale(values)
+
+    def _by_features(self, programs: Sequence[Described]) -> Matrix:
+        return self._model.predict([program.features for program in programs])
+
+    def _by_decisions(self, programs: Sequence[Described]) -> Matrix:
+        assert self._process is not None
+        return self._process.predict(self._places.rows([program.coordinates for program in programs]))
+
+
+def _scale(values: Matrix) -> tuple[float, float]:
+    """Mean and standard deviation, 1 where all values are equal."""
+    return float(values.mean()), float(values.std()) or 1.0
