@@ -1,4 +1,4 @@
-"""Which objective ranks best: the same measured trials and the same trees, trained in different ways.
+"""Which model ranks best: the same measured trials; the same trees, trained in different ways; a Gaussian process.
 
     .venv/bin/python -m benchmarks.search.objectives
 
@@ -11,15 +11,17 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import xgboost as xgb
 
+from benchmarks.search.race import detect_devices
 from benchmarks.search.run_record import RUNS
-from benchmarks.search.teachers import samples
-from tuner.cost_model.features import Features
+from benchmarks.search.teachers import lessons
 from tuner.cost_model.model import PARAMETERS, CostModel, Sample, pack, throughput
+from tuner.search.judge import Described, Judge
 
 RESULTS = RUNS.parent / "objectives.json"
 SEEN = (16, 32, 64)
@@ -30,46 +32,60 @@ _ROUNDS = 40
 _LEAST = 80
 """Trials that a workload must have."""
 
-Scores = npt.NDArray[np.float64]
-Objective = Callable[[Sequence[Sample], Sequence[Features]], Scores]
+Scores = npt.NDArray[np.floating[Any]]
+Lesson = tuple[Described, float | None]
+Objective = Callable[[Sequence[Lesson], Sequence[Described]], Scores]
 
 
-def order(seen: Sequence[Sample], unseen: Sequence[Features]) -> Scores:
-    """Loopwright's: RankNet's loss on the sum of the stores' scores, pairs weighted by their distance."""
+def both(seen: Sequence[Lesson], unseen: Sequence[Described]) -> Scores:
+    """Loopwright's: the two below, standardised and added up."""
+    return _judge(seen).scores(unseen)
+
+
+def order(seen: Sequence[Lesson], unseen: Sequence[Described]) -> Scores:
+    """RankNet's loss on the sum of the stores' scores, pairs weighted by their distance."""
+    return _judge(seen)._by_features(unseen)
+
+
+def decisions(seen: Sequence[Lesson], unseen: Sequence[Described]) -> Scores:
+    """A Gaussian process over the decisions."""
+    return _judge(seen)._by_decisions(unseen)
+
+
+def order_of_the_measured(seen: Sequence[Lesson], unseen: Sequence[Described]) -> Scores:
+    """The order, without the trials that failed."""
     model = CostModel(0)
-    for sample in seen:
-        model.observe(sample)
+    for sample in _samples(seen):
+        if sample.latency is not None:
+            model.observe(sample)
     model.fit()
-    return model.predict(unseen)
+    return model.predict([program.features for program in unseen])
 
 
-def order_of_the_measured(seen: Sequence[Sample], unseen: Sequence[Features]) -> Scores:
-    """Loopwright's, without the trials that failed."""
-    return order([sample for sample in seen if sample.latency is not None], unseen)
-
-
-def squared(seen: Sequence[Sample], unseen: Sequence[Features]) -> Scores:
+def squared(seen: Sequence[Lesson], unseen: Sequence[Described]) -> Scores:
     """Squared error of the sum of the stores' scores against best latency over own latency, failures being 0."""
     return _additive(seen, unseen, weighted=False)
 
 
-def squared_weighted(seen: Sequence[Sample], unseen: Sequence[Features]) -> Scores:
+def squared_weighted(seen: Sequence[Lesson], unseen: Sequence[Described]) -> Scores:
     """As MetaSchedule's cost model: the same, each program weighted by its label."""
     return _additive(seen, unseen, weighted=True)
 
 
-def ndcg(seen: Sequence[Sample], unseen: Sequence[Features]) -> Scores:
+def ndcg(seen: Sequence[Lesson], unseen: Sequence[Described]) -> Scores:
     """XGBoost's `rank:ndcg` on features summed over the stores."""
     return _pooled(seen, unseen, "rank:ndcg")
 
 
-def pairwise(seen: Sequence[Sample], unseen: Sequence[Features]) -> Scores:
+def pairwise(seen: Sequence[Lesson], unseen: Sequence[Described]) -> Scores:
     """XGBoost's `rank:pairwise` on features summed over the stores."""
     return _pooled(seen, unseen, "rank:pairwise")
 
 
 OBJECTIVES: dict[str, Objective] = {
+    "order, additive, and Gaussian process": both,
     "order, additive": order,
+    "Gaussian process over decisions": decisions,
     "order, additive, without failures": order_of_the_measured,
     "squared error, additive": squared,
     "squared error, additive, weighted by label": squared_weighted,
@@ -78,45 +94,57 @@ OBJECTIVES: dict[str, Objective] = {
 }
 
 
-def _labels(samples: Sequence[Sample]) -> Scores:
-    return np.maximum(throughput(list(samples)), 0.0)
+def _judge(seen: Sequence[Lesson]) -> Judge:
+    judge = Judge("workload", CostModel(0))
+    for program, latency in seen:
+        judge.observe(program, latency)
+    judge.fit()
+    return judge
 
 
-def _additive(seen: Sequence[Sample], unseen: Sequence[Features], weighted: bool) -> Scores:
+def _samples(lessons: Sequence[Lesson]) -> list[Sample]:
+    return [Sample("workload", program.features, latency) for program, latency in lessons]
+
+
+def _additive(seen: Sequence[Lesson], unseen: Sequence[Described], weighted: bool) -> Scores:
     labels = _labels(seen)
     weights = labels if weighted else np.ones(len(seen))
-    rows, owner = pack([sample.features for sample in seen])
+    rows, owner = pack([program.features for program, _ in seen])
 
     def gradient(predicted: npt.NDArray[np.float32], _: xgb.DMatrix) -> tuple[Scores, Scores]:
         error = np.bincount(owner, weights=predicted, minlength=len(seen)) - labels
         return (error * weights)[owner], weights[owner]
 
     booster = xgb.train(PARAMETERS, xgb.DMatrix(rows), num_boost_round=_ROUNDS, obj=gradient)
-    there, whose = pack(unseen)
+    there, whose = pack([program.features for program in unseen])
     return np.bincount(whose, weights=booster.inplace_predict(there), minlength=len(unseen)).astype(np.float64)
 
 
-def _pooled(seen: Sequence[Sample], unseen: Sequence[Features], objective: str) -> Scores:
+def _pooled(seen: Sequence[Lesson], unseen: Sequence[Described], objective: str) -> Scores:
     # XGBoost ranks by grades, of which its NDCG takes up to 31.
     grades = np.round(_labels(seen) * 31)
-    data = xgb.DMatrix(np.stack([s.features.sum(axis=0) for s in seen]), grades, qid=np.zeros(len(seen)))
+    data = xgb.DMatrix(np.stack([p.features.sum(axis=0) for p, _ in seen]), grades, qid=np.zeros(len(seen)))
     booster = xgb.train({**PARAMETERS, "objective": objective}, data, num_boost_round=_ROUNDS)
-    return booster.inplace_predict(np.stack([features.sum(axis=0) for features in unseen])).astype(np.float64)
+    pooled = np.stack([program.features.sum(axis=0) for program in unseen])
+    return booster.inplace_predict(pooled).astype(np.float64)
+
+
+def _labels(lessons: Sequence[Lesson]) -> Scores:
+    return np.maximum(throughput(_samples(lessons)), 0.0)
 
 
 def main() -> None:
-    groups: dict[str, list[Sample]] = {}
-    for sample in samples():
-        groups.setdefault(sample.group, []).append(sample)
-    usable = [members for members in groups.values() if len(members) >= _LEAST]
+    target_json = next(device["target_json"] for device in detect_devices() if device["device"] == "cpu")
+    usable = [members for members in lessons(target_json).values() if len(members) >= _LEAST]
     results = {
-        name: {str(count): _judge(objective, usable, count) for count in SEEN} for name, objective in OBJECTIVES.items()
+        name: {str(count): _judged(objective, usable, count) for count in SEEN}
+        for name, objective in OBJECTIVES.items()
     }
     RESULTS.write_text(json.dumps({"workloads": len(usable), "objectives": results}, indent=1) + "\n")
     print(RESULTS)
 
 
-def _judge(objective: Objective, groups: list[list[Sample]], count: int) -> dict[str, float]:
+def _judged(objective: Objective, groups: list[list[Lesson]], count: int) -> dict[str, float]:
     """Means over workloads and splits.
 
     ``agreement``: share of the unseen pairs, of those more than 5 % apart, in the right order. ``top``: best latency of
@@ -128,8 +156,8 @@ def _judge(objective: Objective, groups: list[list[Sample]], count: int) -> dict
             places = np.random.default_rng([number, split]).permutation(len(members))
             seen = [members[i] for i in places[:count]]
             unseen = [members[i] for i in places[count:]]
-            scores = objective(seen, [sample.features for sample in unseen])
-            speed = throughput(unseen)
+            scores = objective(seen, [program for program, _ in unseen])
+            speed = throughput(_samples(unseen))
             faster = speed[:, None] > 1.05 * np.maximum(speed[None, :], 0.0)
             agreements.append(float((scores[:, None] > scores[None, :])[faster].mean()))
             tops.append(float(speed[np.argsort(-scores)[:TOP]].max()))

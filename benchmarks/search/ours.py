@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import math
-import resource
 import statistics
 import sys
 import time
@@ -20,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.search.run_record import Incumbent, Run
+from benchmarks.search.run_record import Incumbent, Run, peak_mb
 from benchmarks.search.teachers import experience
 from benchmarks.search.workloads import WORKLOADS
 from tuner import ir
@@ -145,7 +144,7 @@ def main(arguments: Sequence[str]) -> None:
         # The closing race of the best few, measured side by side, has the last word on which of them it is.
         latency = statistics.median(certified.best_run_secs)
         run.incumbents.append(Incumbent(run.seconds, run.trials, latency, winner.candidate.trace_json))
-    run.peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    run.peak_mb = peak_mb()
     run.save(Path(folder))
 
 

@@ -32,7 +32,7 @@ class Run:
     seconds: float = 0.0
     trials: int = 0
     failed: int = 0
-    peak_mb: float = 0.0
+    peak_mb: float | None = None
     incumbents: list[Incumbent] = field(default_factory=list)
 
     def observe(self, seconds: float, latency: float | None, trace_json: str) -> None:
@@ -59,3 +59,9 @@ def load(path: Path) -> Run:
     fields = json.loads(path.read_text())
     fields["incumbents"] = [Incumbent(**entry) for entry in fields["incumbents"]]
     return Run(**fields)
+
+
+def peak_mb() -> float:
+    """This process's peak memory. Not `getrusage`'s, which begins with that of the process that started it."""
+    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    return int(status["VmHWM"].split()[0]) / 1024

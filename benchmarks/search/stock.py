@@ -7,7 +7,6 @@ Loopwright's kept-warm children instead of stock's pools. Prints nothing; writes
 from __future__ import annotations
 
 import json
-import resource
 import sys
 import tempfile
 import time
@@ -18,7 +17,7 @@ import tvm
 from tvm.ir.utils import derived_object
 from tvm.s_tir import meta_schedule as ms
 
-from benchmarks.search.run_record import Run
+from benchmarks.search.run_record import Run, peak_mb
 from benchmarks.search.warm_stock import WarmBuilder, WarmRunner
 from benchmarks.search.workloads import WORKLOADS
 from tuner import ir
@@ -56,7 +55,7 @@ def main() -> None:
             **options,
         )
     run.seconds = time.monotonic() - started
-    run.peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    run.peak_mb = peak_mb()
     run.save(Path(folder))
 
 

@@ -19,11 +19,14 @@ from db import Database, migrate
 from db.views import NewJob
 from service.ledger import DatabaseLedger
 from tuner import ir
-from tuner.cost_model.features import from_bytes
+from tuner.cost_model.features import extract, from_bytes
 from tuner.cost_model.model import Sample, train_base
 from tuner.ir import TVM_VERSION
+from tuner.search.coordinates import describe
+from tuner.search.judge import Described
+from tuner.space.builtin import builtin_space
 from tuner.tune import TuneRequest, tune
-from tuner.types import DeviceClass, TaskSpec, Trial
+from tuner.types import DeviceClass, Measured, TaskSpec, Trial
 from workers.fleet import RayFleet
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -82,15 +85,6 @@ def experience(url: str, workload: str, device_class: DeviceClass, arm: str) -> 
     return tuple(relatives), train_base(samples, seed=0)
 
 
-def samples() -> list[Sample]:
-    """Every teacher's trials as the cost model learns them."""
-    database = Database(DATABASE)
-    (device_class,) = database.devices.all()
-    rows = database.cost_models.samples(device_class.id, TVM_VERSION)
-    database.close()
-    return [Sample(row.workload_hash, from_bytes(row.features), row.median) for row in rows]
-
-
 def histories() -> dict[str, list[Trial]]:
     """Every teacher's trials, in the order in which they were proposed, without the baseline."""
     database = Database(DATABASE)
@@ -100,6 +94,23 @@ def histories() -> dict[str, list[Trial]]:
             (task,) = database.tasks.of_job(job.id)
             found[job.name] = [t for t in database.trials.history(task.id) if t.candidate.trace_json is not None]
     database.close()
+    return found
+
+
+def lessons(target_json: str) -> dict[str, list[tuple[Described, float | None]]]:
+    """Every teacher's trials as a search sees them, with their latencies in seconds; None where they failed."""
+    target = ir.target_from(target_json)
+    found: dict[str, list[tuple[Described, float | None]]] = {}
+    for name, trials in histories().items():
+        mod = ir.module_from_json(ir.workload(TEACHERS[name](), name).module_json)
+        space = builtin_space(mod, target, 1)
+        schedules = [
+            ir.apply_trace_json(mod, trial.candidate.trace_json) for trial in trials if trial.candidate.trace_json
+        ]
+        rows = extract(space.context, schedules)
+        outcomes = [trial.outcome.median if isinstance(trial.outcome, Measured) else None for trial in trials]
+        described = [Described(features, describe(one.trace)) for features, one in zip(rows, schedules, strict=True)]
+        found[name] = list(zip(described, outcomes, strict=True))
     return found
 
 
