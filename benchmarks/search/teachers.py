@@ -23,10 +23,11 @@ from tuner.cost_model.features import extract, from_bytes
 from tuner.cost_model.model import Sample, train_base
 from tuner.ir import TVM_VERSION
 from tuner.search.coordinates import describe
+from tuner.search.individual import Individual
 from tuner.search.judge import Described
 from tuner.space.builtin import builtin_space
 from tuner.tune import TuneRequest, tune
-from tuner.types import DeviceClass, Measured, TaskSpec, Trial
+from tuner.types import DeviceClass, Measured, Origin, TaskSpec, Trial
 from workers.fleet import RayFleet
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -109,7 +110,8 @@ def lessons(target_json: str) -> dict[str, list[tuple[Described, float | None]]]
         ]
         rows = extract(space.context, schedules)
         outcomes = [trial.outcome.median if isinstance(trial.outcome, Measured) else None for trial in trials]
-        described = [Described(features, describe(one.trace)) for features, one in zip(rows, schedules, strict=True)]
+        coordinates = [describe(Individual.of(one, Origin.RANDOM).open_trace()) for one in schedules]
+        described = [Described(features, places) for features, places in zip(rows, coordinates, strict=True)]
         found[name] = list(zip(described, outcomes, strict=True))
     return found
 

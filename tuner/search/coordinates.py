@@ -20,7 +20,8 @@ def describe(trace: Trace) -> Coordinates:
     """Half the binary logarithms of tile factors and annotated numbers, the numbers of categories, and a 1 for each
     other place that was chosen.
 
-    Choices are counted by kind, so that sketches share what they have in common, and tell themselves apart by a 1.
+    Of an open trace (`Individual.open_trace`): any other tells also how the program came about. Choices are counted by
+    kind, so that sketches share what they have in common, and tell themselves apart by a 1.
     """
     decided = dict(trace.decisions)
     seen: Counter[str] = Counter()
@@ -28,8 +29,6 @@ def describe(trace: Trace) -> Coordinates:
     found: Coordinates = {}
     for inst in trace.insts:
         kind = inst.kind.name
-        if kind == "EnterPostproc":
-            break
         kinds.append(kind)
         if kind == "Annotate" and isinstance(inst.inputs[1], IntImm):
             found[(kind, str(inst.attrs[0]))] = _half_log2(1 + abs(int(inst.inputs[1])))

@@ -131,7 +131,7 @@ class EvolutionarySearch:
 
     def _describe(self, individuals: Sequence[Individual]) -> list[Described]:
         features = extract(self._space.context, [individual.schedule for individual in individuals])
-        coordinates = [describe(individual.schedule.trace) for individual in individuals]
+        coordinates = [describe(individual.open_trace()) for individual in individuals]
         return [Described(rows, found) for rows, found in zip(features, coordinates, strict=True)]
 
     def _transferred(self, count: int) -> list[tuple[Individual, float | None]]:

@@ -12,26 +12,36 @@ from tests.unit.tuner.programs import LLVM, matmul
 from tuner import ir
 from tuner.cost_model.features import extract
 from tuner.cost_model.model import WARM_UP, CostModel
-from tuner.search.coordinates import Places, describe
+from tuner.search.coordinates import Coordinates, Places, describe
+from tuner.search.individual import Individual
 from tuner.search.judge import Described, Judge
 from tuner.space.builtin import builtin_space
+from tuner.space.design_space import DesignSpace
 from tuner.testing.simulated_fleet import SimulatedFleet
+from tuner.types import Origin
 
 FLEET = SimulatedFleet(LLVM)
 
 
 @cache
+def space() -> DesignSpace:
+    return builtin_space(ir.module_from_json(matmul().module_json), ir.target_from(LLVM), 1)
+
+
+@cache
 def programs() -> list[Schedule]:
-    space = builtin_space(ir.module_from_json(matmul().module_json), ir.target_from(LLVM), 1)
-    drawn = (space.replay(trace, seed) for seed in range(1, 41) for trace in space.traces)
+    drawn = (space().replay(trace, seed) for seed in range(1, 41) for trace in space().traces)
     return [schedule for schedule in drawn if schedule is not None]
+
+
+def located(schedule: Schedule) -> Coordinates:
+    return describe(Individual.of(schedule, Origin.RANDOM).open_trace())
 
 
 @cache
 def described() -> list[Described]:
-    space = builtin_space(ir.module_from_json(matmul().module_json), ir.target_from(LLVM), 1)
-    features = extract(space.context, programs())
-    return [Described(rows, describe(one.trace)) for rows, one in zip(features, programs(), strict=True)]
+    features = extract(space().context, programs())
+    return [Described(rows, located(one)) for rows, one in zip(features, programs(), strict=True)]
 
 
 @cache
@@ -54,7 +64,7 @@ def agreement(scores: np.ndarray, speeds: np.ndarray) -> float:
 
 def test_coordinates_are_the_decisions() -> None:
     for schedule in programs():
-        found = describe(schedule.trace)
+        found = located(schedule)
         tiles = [value for (kind, *_), value in found.items() if kind == "SamplePerfectTile"]
         decided = [
             [int(factor) for factor in decision]
@@ -64,8 +74,16 @@ def test_coordinates_are_the_decisions() -> None:
         assert sorted(2 ** (2 * value) for value in tiles) == pytest.approx(sorted(f for d in decided for f in d))
 
 
+def test_coordinates_do_not_tell_how_a_program_came_about() -> None:
+    """A program that was drawn and the same, made of its decisions, as mutation makes its children."""
+    for drawn in programs()[:10]:
+        made = space().replay(Individual.of(drawn, Origin.RANDOM).open_trace(), 1)
+        assert made is not None
+        assert located(made) == located(drawn)
+
+
 def test_distances_count_places_that_only_one_has() -> None:
-    coordinates = [describe(schedule.trace) for schedule in programs()[:15]]
+    coordinates = [located(schedule) for schedule in programs()[:15]]
     some, others = coordinates[:4], coordinates[4:]
     apart = Places(some)
     together = Places(coordinates)
@@ -97,7 +115,7 @@ def test_scores_do_not_depend_on_what_is_asked_together() -> None:
 def test_failures_rank_below_what_ran() -> None:
     """The programs like those that failed are thought to be worse than the programs like those that ran."""
     judge = Judge("workload", CostModel(0))
-    halves = [describe(one.trace)[("SampleCategorical", 0)] >= 2 for one in programs()]
+    halves = [located(one)[("SampleCategorical", 0)] >= 2 for one in programs()]
     for program, bad in list(zip(described(), halves, strict=True))[:60]:
         judge.observe(program, None if bad else 1e-3)
     judge.fit()
