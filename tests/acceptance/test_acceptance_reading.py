@@ -108,7 +108,7 @@ def test_best_and_record(service: Service, finished_job: dict[str, Any]) -> None
     assert certificate["speedup"] == pytest.approx(certificate["baseline_us"] / certificate["best_us"])
     assert certificate["max_rel_error"] >= 0
     assert certificate["library"]["name"].startswith("NumPy")
-    assert len(certificate["library"]["run_secs"]) == certificate["rounds"]
+    assert 5 <= len(certificate["library"]["run_secs"]) <= certificate["rounds"]
     assert task["library"] == certificate["library"]
     # The trace is TVM's own: applied here, it gives the program that the record shows.
     module = service.get(f"/workloads/{task['workload_hash']}/module")
