@@ -19,7 +19,7 @@ import xgboost as xgb
 
 from benchmarks.search.race import detect_devices
 from benchmarks.search.run_record import RUNS
-from benchmarks.search.teachers import lessons
+from benchmarks.search.teachers import Lesson, lessons
 from tuner.cost_model.model import PARAMETERS, CostModel, Sample, pack, throughput
 from tuner.search.judge import Described, Judge
 
@@ -33,7 +33,6 @@ _LEAST = 80
 """Trials that a workload must have."""
 
 Scores = npt.NDArray[np.floating[Any]]
-Lesson = tuple[Described, float | None]
 Objective = Callable[[Sequence[Lesson], Sequence[Described]], Scores]
 
 
@@ -54,12 +53,7 @@ def decisions(seen: Sequence[Lesson], unseen: Sequence[Described]) -> Scores:
 
 def order_of_the_measured(seen: Sequence[Lesson], unseen: Sequence[Described]) -> Scores:
     """The order, without the trials that failed."""
-    model = CostModel(0)
-    for sample in _samples(seen):
-        if sample.latency is not None:
-            model.observe(sample)
-    model.fit()
-    return model.predict([program.features for program in unseen])
+    return order([(program, latency) for program, latency in seen if latency is not None], unseen)
 
 
 def squared(seen: Sequence[Lesson], unseen: Sequence[Described]) -> Scores:

@@ -53,7 +53,7 @@ def _observe_the_measured(judge: Judge, program: Described, latency: float | Non
 
 
 def _wait() -> None:
-    """C-early"""
+    """C-early: both models."""
     for module in (model, judge):
         module.WARM_UP = 100
 

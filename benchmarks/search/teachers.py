@@ -34,6 +34,9 @@ ROOT = Path(__file__).resolve().parents[2]
 DATABASE = f"sqlite:///{ROOT / 'benchmarks' / 'search' / 'teachers.db'}"
 TRIALS = 96
 
+Lesson = tuple[Described, float | None]
+"""A program, and its latency in seconds; None where it failed."""
+
 TEACHERS: dict[str, Callable[[], tvm.tirx.PrimFunc]] = {
     "MM-256": lambda: product(256, 256, 256),
     "MM-768": lambda: product(768, 768, 768),
@@ -98,10 +101,10 @@ def histories() -> dict[str, list[Trial]]:
     return found
 
 
-def lessons(target_json: str) -> dict[str, list[tuple[Described, float | None]]]:
-    """Every teacher's trials as a search sees them, with their latencies in seconds; None where they failed."""
+def lessons(target_json: str) -> dict[str, list[Lesson]]:
+    """Every teacher's trials as a search sees them."""
     target = ir.target_from(target_json)
-    found: dict[str, list[tuple[Described, float | None]]] = {}
+    found: dict[str, list[Lesson]] = {}
     for name, trials in histories().items():
         mod = ir.module_from_json(ir.workload(TEACHERS[name](), name).module_json)
         space = builtin_space(mod, target, 1)

@@ -1,8 +1,8 @@
 """What a search thinks of programs that were not measured: two models, of which each sees what the other does not.
 
 The cost model knows a program by the features of its stores, and what other workloads taught it; a Gaussian process
-knows it by its decisions, and needs fewer measurements. The scores of each are standardised on the programs measured,
-and added up.
+knows it by its decisions, and after the same few measurements brings more programs into their true order. The scores of
+each are standardised on the programs measured, and added up.
 """
 
 from __future__ import annotations
@@ -77,8 +77,9 @@ class Judge:
         failed = _FAILED * max(latencies)
         values = -np.log([failed if latency is None else latency for _, latency in newest])
         programs = [program for program, _ in newest]
-        self._places = Places([program.coordinates for program in programs])
-        self._process = GaussianProcess(self._places.rows([program.coordinates for program in programs]), values)
+        coordinates = [program.coordinates for program in programs]
+        self._places = Places(coordinates)
+        self._process = GaussianProcess(self._places.rows(coordinates), values)
         self._scales = _scale(self._by_features(programs)), _scale(values)
 
     def _by_features(self, programs: Sequence[Described]) -> Matrix:
