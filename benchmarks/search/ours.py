@@ -78,6 +78,7 @@ ABLATIONS: dict[str, tuple[str, Callable[[], None]]] = {
     "C-crossover": ("no crossover", lambda: setattr(evolution, "_CROSSOVER_SHARE", 0.0)),
     "C-pool": ("no program is kept from one round to the next", lambda: setattr(evolution, "_POOL", 0)),
     "C-near": ("no batch begins at the best programs measured", lambda: setattr(evolution, "_NEAR_SHARE", 0.0)),
+    "C-optimism": ("picks are never given more than is expected of them", lambda: setattr(evolution, "_OPTIMISM", 0.0)),
     "C-early": ("the models wait for 100 trials, as MetaSchedule's", _wait),
     "C-failures": ("failed trials teach nothing", lambda: setattr(Judge, "observe", _observe_the_measured)),
     "C-decisions": (

@@ -29,20 +29,23 @@ class GaussianProcess:
         scaled = (values - self._mean) / self._spread
         distances = _distances(rows, rows)
         fits = (self._fit(distances, scaled, length, noise) for length, noise in itertools.product(_LENGTHS, _NOISES))
-        _, self._length, self._weights = max(fits, key=lambda fit: fit[0])
+        _, self._length, self._factor, self._weights = max(fits, key=lambda fit: fit[0])
 
-    def predict(self, rows: Matrix) -> Matrix:
-        """Expected values [rows] of rows [rows, columns]."""
-        return _matern(_distances(rows, self._rows), self._length) @ self._weights * self._spread + self._mean
+    def predict(self, rows: Matrix) -> tuple[Matrix, Matrix]:
+        """Expected values [rows] of rows [rows, columns], and the standard deviations [rows] from what is expected."""
+        likeness = _matern(_distances(rows, self._rows), self._length)
+        known = (np.linalg.solve(self._factor, likeness.T) ** 2).sum(axis=0)
+        deviations = np.sqrt(np.maximum(1.0 - known, 0.0))
+        return likeness @ self._weights * self._spread + self._mean, deviations * self._spread
 
     @staticmethod
-    def _fit(distances: Matrix, values: Matrix, length: float, noise: float) -> tuple[float, float, Matrix]:
-        """Logarithm of the likelihood but for a constant, length, and weights of the measurements."""
+    def _fit(distances: Matrix, values: Matrix, length: float, noise: float) -> tuple[float, float, Matrix, Matrix]:
+        """Logarithm of the likelihood but for a constant, length, Cholesky factor, and weights of the measurements."""
         covariance = _matern(distances, length) + noise * np.eye(len(values))
         factor = np.linalg.cholesky(covariance)
         weights = np.linalg.solve(covariance, values)
         likelihood = -0.5 * float(values @ weights) - float(np.log(np.diag(factor)).sum())
-        return likelihood, length, weights
+        return likelihood, length, factor, weights
 
 
 def _distances(rows: Matrix, others: Matrix) -> Matrix:

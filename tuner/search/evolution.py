@@ -40,6 +40,8 @@ _EXTRACTED = 8
 """Programs whose features are taken between two pauses."""
 _NEAR_SHARE = 0.5
 """Of what the model picks: neighbours of the best measured, whatever it thinks of the rest of the pool."""
+_OPTIMISM = 1.0
+"""Standard deviations that the rest of the pool is given; neighbours are taken for what is expected of them."""
 _CENTRES = 3
 _NEIGHBOURS = 4
 """Neighbours made for each that is picked."""
@@ -164,7 +166,7 @@ class EvolutionarySearch:
         """The ``count`` new programs that the model likes best after some generations."""
         elite = heapq.nsmallest(_ELITE, self._latency, key=self._latency.__getitem__)
         measured: list[tuple[Individual, str | None]] = [(self._individuals[key], key) for key in elite]
-        scores = self._scores(list(self._pool))
+        scores = self._scores(list(self._pool), _OPTIMISM)
         fresh: dict[int, Individual] = {}
         for _ in range(_NEWCOMERS):
             self._add_to_come(fresh, self._newcomer())
@@ -174,7 +176,7 @@ class EvolutionarySearch:
             parents = [(individual, individual.parent) for individual in pooled] + measured
             for _ in range(_CHILDREN):
                 self._add_to_come(fresh, self._child(parents))
-            scores |= self._pooled(fresh)
+            scores |= self._pooled(fresh, _OPTIMISM)
             fresh = {}
         best = heapq.nlargest(count + _POOL, scores, key=scores.__getitem__)
         chosen: list[tuple[Individual, float | None]] = [
@@ -191,7 +193,7 @@ class EvolutionarySearch:
         fresh: dict[int, Individual] = {}
         for _ in range(count * _NEIGHBOURS):
             self._add_to_come(fresh, self._child(parents))
-        scores = self._pooled(fresh)
+        scores = self._pooled(fresh, optimism=0.0)
         best = heapq.nlargest(count, scores, key=scores.__getitem__)
         self._proposed.update(best)
         return [(fresh[program], scores[program]) for program in best]
@@ -229,7 +231,7 @@ class EvolutionarySearch:
         if individual is not None and individual.program not in self._pool:
             self._add(fresh, individual)
 
-    def _pooled(self, fresh: dict[int, Individual]) -> dict[int, float]:
+    def _pooled(self, fresh: dict[int, Individual], optimism: float) -> dict[int, float]:
         """Put individuals into the pool; returns what is thought of them."""
         individuals = list(fresh.values())
         for start in range(0, len(individuals), _EXTRACTED):
@@ -237,9 +239,9 @@ class EvolutionarySearch:
             some = individuals[start : start + _EXTRACTED]
             for individual, described in zip(some, self._describe(some), strict=True):
                 self._pool[individual.program] = _Pooled(individual, described)
-        return self._scores(list(fresh))
+        return self._scores(list(fresh), optimism)
 
-    def _scores(self, programs: Sequence[int]) -> dict[int, float]:
+    def _scores(self, programs: Sequence[int], optimism: float) -> dict[int, float]:
         """What is thought of programs of the pool."""
-        scores = self._judge.scores([self._pool[program].described for program in programs])
+        scores = self._judge.scores([self._pool[program].described for program in programs], optimism)
         return dict(zip(programs, map(float, scores), strict=True))

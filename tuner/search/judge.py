@@ -59,15 +59,19 @@ class Judge:
             self._fitted = len(self._measured)
             self._fit_process()
 
-    def scores(self, programs: Sequence[Described]) -> Matrix:
-        """One a program, higher is faster. Only the order of what was scored after the same `fit` has a meaning."""
+    def scores(self, programs: Sequence[Described], optimism: float = 0.0) -> Matrix:
+        """One a program, higher is faster. Only the order of what was scored after the same `fit` has a meaning.
+
+        ``optimism`` is how many standard deviations above what the Gaussian process expects a program is taken to be:
+        above 0, what lies far from all that was measured has a better chance (GP-UCB, Srinivas et al., 2010).
+        """
         if not programs:
             return np.zeros(0)
         by_features = self._by_features(programs)
         if self._process is None:
             return by_features
         (mean, spread), (other_mean, other_spread) = self._scales
-        return (by_features - mean) / spread + (self._by_decisions(programs) - other_mean) / other_spread
+        return (by_features - mean) / spread + (self._by_decisions(programs, optimism) - other_mean) / other_spread
 
     def _fit_process(self) -> None:
         newest = self._measured[-_NEWEST:]
@@ -85,9 +89,10 @@ class Judge:
     def _by_features(self, programs: Sequence[Described]) -> Matrix:
         return self._model.predict([program.features for program in programs])
 
-    def _by_decisions(self, programs: Sequence[Described]) -> Matrix:
+    def _by_decisions(self, programs: Sequence[Described], optimism: float) -> Matrix:
         assert self._process is not None
-        return self._process.predict(self._places.rows([program.coordinates for program in programs]))
+        expected, deviations = self._process.predict(self._places.rows([program.coordinates for program in programs]))
+        return expected + optimism * deviations
 
 
 def _scale(values: Matrix) -> tuple[float, float]:

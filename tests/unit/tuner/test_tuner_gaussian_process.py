@@ -15,22 +15,42 @@ def smooth(rows: np.ndarray) -> np.ndarray:
 def test_what_was_not_measured_is_told_from_what_was() -> None:
     rng = np.random.default_rng(0)
     seen, unseen = rng.uniform(-2, 2, (60, 2)), rng.uniform(-1.5, 1.5, (40, 2))
-    assert np.abs(GaussianProcess(seen, smooth(seen)).predict(unseen) - smooth(unseen)).max() < 0.1
+    expected, _ = GaussianProcess(seen, smooth(seen)).predict(unseen)
+    assert np.abs(expected - smooth(unseen)).max() < 0.1
 
 
 def test_where_nothing_was_measured_the_mean_is_expected() -> None:
     seen = np.random.default_rng(0).uniform(-1, 1, (40, 2))
-    (expected,) = GaussianProcess(seen, smooth(seen)).predict(np.full((1, 2), 500.0))
+    expected, deviation = GaussianProcess(seen, smooth(seen)).predict(np.full((1, 2), 500.0))
     assert expected == pytest.approx(smooth(seen).mean())
+    assert deviation == pytest.approx(smooth(seen).std())
+
+
+def test_the_farther_from_what_was_measured_the_less_is_known() -> None:
+    seen = np.random.default_rng(0).uniform(-1, 1, (40, 2))
+    away = np.column_stack([np.linspace(1.0, 9.0, 12), np.zeros(12)])
+    _, deviations = GaussianProcess(seen, smooth(seen)).predict(away)
+    assert (np.diff(deviations) > 0).all()
+
+
+def test_surprises_are_as_large_as_it_says() -> None:
+    """Of what was not measured, about two thirds lie within a standard deviation, and nearly all within three."""
+    rng = np.random.default_rng(0)
+    seen, unseen = rng.uniform(-4, 4, (30, 2)), rng.uniform(-4, 4, (400, 2))
+    expected, deviations = GaussianProcess(seen, smooth(seen)).predict(unseen)
+    off = np.abs(expected - smooth(unseen)) / deviations
+    assert (off < 1).mean() > 0.5
+    assert (off < 3).mean() > 0.95
 
 
 def test_noise_is_not_learned() -> None:
     rng = np.random.default_rng(0)
     seen = rng.uniform(-2, 2, (80, 2))
-    expected = GaussianProcess(seen, smooth(seen) + 0.3 * rng.standard_normal(80)).predict(seen)
+    expected, _ = GaussianProcess(seen, smooth(seen) + 0.3 * rng.standard_normal(80)).predict(seen)
     assert np.abs(expected - smooth(seen)).mean() < 0.2
 
 
 def test_equal_values_and_equal_rows_do_no_harm() -> None:
     rows = np.zeros((4, 3))
-    assert np.allclose(GaussianProcess(rows, np.full(4, 7.0)).predict(np.ones((2, 3))), 7.0)
+    expected, _ = GaussianProcess(rows, np.full(4, 7.0)).predict(np.ones((2, 3)))
+    assert np.allclose(expected, 7.0)

@@ -112,6 +112,16 @@ def test_scores_do_not_depend_on_what_is_asked_together() -> None:
     assert len(judge.scores([])) == 0
 
 
+def test_optimism_is_for_what_lies_far_from_all_that_was_measured() -> None:
+    judge, known = taught(32), described()[:32]
+    strange = [
+        Described(one.features, {place: value + 50 for place, value in one.coordinates.items()}) for one in known
+    ]
+    gains = [judge.scores(programs, 1.0) - judge.scores(programs) for programs in (known, strange)]
+    assert gains[0].max() < gains[1].min()
+    assert (gains[0] >= 0).all()
+
+
 def test_failures_rank_below_what_ran() -> None:
     """The programs like those that failed are thought to be worse than the programs like those that ran."""
     judge = Judge("workload", CostModel(0))
