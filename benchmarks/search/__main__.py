@@ -20,7 +20,7 @@ from pathlib import Path
 
 import ray
 
-from benchmarks.search.arms import LONG, SEEDS, TRIALS, plan
+from benchmarks.search.arms import SEEDS, TRIALS, plan
 from benchmarks.search.run_record import RUNS, Run
 from benchmarks.search.teachers import DATABASE, ROOT, shuffle, teach
 from benchmarks.search.workloads import WORKLOADS
@@ -53,8 +53,7 @@ def main() -> None:
 
 def execute(run: Run, offer: Offer) -> None:
     module = "stock" if run.arm in ("A", "A1") else "ours"
-    trials = LONG if run.arm == "L" else TRIALS
-    command = [sys.executable, "-m", f"benchmarks.search.{module}", run.arm, run.workload, str(run.seed), str(trials)]
+    command = [sys.executable, "-m", f"benchmarks.search.{module}", run.arm, run.workload, str(run.seed), str(TRIALS)]
     if module == "stock":
         command += [offer.device_class.target_json, str(RUNS)]
     else:

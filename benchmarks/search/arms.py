@@ -8,10 +8,8 @@ from benchmarks.search.ours import ABLATIONS
 from benchmarks.search.run_record import Run
 
 TRIALS = 128
-LONG = 2000
-"""Trials of arm L."""
 SAMPLED = ("GMM-128", "C1D-1", "C2D-1", "GRP-1", "NRM-1")
-"""Workloads of arm L and of the ablations."""
+"""Workloads of the ablations."""
 
 ARMS = {
     "A": "stock `tune_tir`, as a user calls it",
@@ -21,13 +19,12 @@ ARMS = {
     "W": "Loopwright, warm: a database of other workloads, other shapes of the family among them",
     "X": "Loopwright, warm: a database of other families only",
     "S": "as W, with the database's latencies shuffled: must not do better than C",
-    "L": f"as C, with {LONG:,} trials: what the space holds",
 }
 SEEDS: dict[str, tuple[int, ...]] = {
     "A": (0, 1),
     **dict.fromkeys(("A1", "R", "C", "W", "X"), (0, 1, 2)),
     "S": (0,),
-    **dict.fromkeys(("L", *ABLATIONS), (2,)),
+    **dict.fromkeys(ABLATIONS, (2,)),
 }
 
 
@@ -43,4 +40,4 @@ def plan(workloads: list[str], arms: list[str]) -> list[Run]:
 
 
 def _is_for(arm: str, workload: str) -> bool:
-    return workload in SAMPLED or (arm != "L" and arm not in ABLATIONS)
+    return workload in SAMPLED or arm not in ABLATIONS

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.search.arms import ARMS, LONG, TRIALS
+from benchmarks.search.arms import ARMS, TRIALS
 from benchmarks.search.objectives import RESULTS as OBJECTIVES
 from benchmarks.search.ours import ABLATIONS
 from benchmarks.search.race import PYTORCH, RACE, name_of
@@ -128,7 +128,7 @@ def text(found: dict[str, dict[str, list[Curve]]], raced: dict[str, Any]) -> Ite
     yield ""
     yield "Made by `python -m benchmarks.search`, `.race` and `.report`; raw runs and the closing session's samples"
     yield "are in [search/](search/). Every arm tunes for the same target and threads, in random order, for"
-    yield f"{TRIALS} trials (L for {LONG:,}). Loopwright's arms end with its closing race of the best few."
+    yield f"{TRIALS} trials. Loopwright's arms end with its closing race of the best few."
     yield ""
     yield "| arm | what | runs |"
     yield "|---|---|---|"
@@ -298,7 +298,7 @@ def plot(found: dict[str, dict[str, list[Curve]]]) -> None:
     from matplotlib import pyplot
 
     colours = dict(
-        zip(ARMS, ("#999999", "#e69f00", "#cc79a7", "#0072b2", "#009e73", "#56b4e9", "#f0e442", "#d55e00"), strict=True)
+        zip(ARMS, ("#999999", "#e69f00", "#cc79a7", "#0072b2", "#009e73", "#56b4e9", "#f0e442"), strict=True)
     )
     for workload, arms in found.items():
         figure, axes = pyplot.subplots(figsize=(7, 4), layout="constrained")
