@@ -41,7 +41,7 @@ _REST_SECONDS = 0.2
 """Before and after PyTorch: its threads and those of TVM's runtime spin for a tenth of a second when their work is
 done, and would hold each other's cores."""
 _SLOW = 3.0
-"""A program this many times slower than the fastest keeps its first sample only: it is nobody's final answer."""
+"""A program this many times slower than the fastest one keeps its first sample only: it is nobody's final answer."""
 
 
 def main() -> None:
@@ -125,7 +125,7 @@ def timed(
         yield Clock.START
         first = {name: statistics.median(sample(partial(run, 1), run, None)) for name, run in calls.items()}
         yield Clock.START
-        fastest = min(first.values())
+        fastest = min(first[name] for name in modules)
         racing = [name for name in calls if first[name] <= _SLOW * fastest or name == PYTORCH]
         samples: dict[str, list[float]] = {name: [] for name in racing}
         order = np.random.default_rng(0)
