@@ -84,7 +84,8 @@ def test_submit_and_wait_in_a_terminal(cli: Cli) -> None:
     (cli.folder / "small.py").write_text(MM_RELU.replace("64", "32"))
     status, told = cli.in_terminal(80, "job", "submit", "small.py", "--max-trials", "6", "--wait")
     assert status == 0, told
-    for word in ("small", "queued", "0/6", "running", "6 of 6 trials", "succeeded", "certified", "main"):
+    # "queued" may not be seen: a free machine can take the job up before it is looked at for the first time.
+    for word in ("small", "0/6", "running", "6 of 6 trials", "succeeded", "certified", "main"):
         assert word in told
     assert max(len(line) for line in told.splitlines()) <= 80
 
