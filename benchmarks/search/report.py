@@ -17,7 +17,7 @@ from typing import Any
 from benchmarks.search.arms import ARMS, TRIALS
 from benchmarks.search.objectives import RESULTS as OBJECTIVES
 from benchmarks.search.ours import ABLATIONS
-from benchmarks.search.race import PYTORCH, RACE, name_of
+from benchmarks.search.race import PROCESSES, PYTORCH, RACE, name_of
 from benchmarks.search.rejects import RESULTS as REJECTS
 from benchmarks.search.run_record import RUNS, Run, load
 from benchmarks.search.workloads import WORKLOADS
@@ -163,22 +163,33 @@ def text(found: dict[str, dict[str, list[Curve]]], raced: dict[str, Any]) -> Ite
                     f"| {result.ratios[worst]:.1f}x ({worst}) | {', '.join(result.missed) or '-'} |"
                 )
     yield ""
+    yield "By workload, seconds to 95 % of A's final quality: the median run, and all runs in ascending order where"
+    yield "there are several; a dash for one that never got there."
+    yield ""
+    yield "| workload | " + " | ".join(present) + " |"
+    yield "|---|" + "---|" * len(present)
+    for workload, arms in found.items():
+        goal = _final(arms["A"]) / NEAR
+        yield f"| {workload} | " + " | ".join(_seconds(arms.get(arm, []), goal) for arm in present) + " |"
+    yield ""
     yield f"## Final quality after {TRIALS} trials"
     yield ""
-    yield "A's latency over the arm's, medians over seeds: above 1, the arm's code is faster. PyTorch is its own"
-    yield "operator on as many threads. Means are over the workloads that an arm ran."
+    yield "A's latency over the arm's, medians over seeds: above 1, the arm's code is faster; in brackets the worst and"
+    yield "the best seed. PyTorch is its own operator on as many threads. Means are over the workloads that an arm ran."
+    yield f"All programs run in {PROCESSES} processes; the last column says how far apart the slowest and the fastest"
+    yield "process of a program are (the median program, the 90th percentile)."
     yield ""
-    yield "| workload | A | " + " | ".join(arm for arm in present if arm != "A") + " | PyTorch |"
-    yield "|---|" + "---|" * (len(present) + 1)
-    qualities = {arm: quality(found, arm) for arm in present}
+    yield "| workload | A | " + " | ".join(arm for arm in present if arm != "A") + " | PyTorch | between processes |"
+    yield "|---|" + "---|" * (len(present) + 2)
     for workload, arms in found.items():
-        final = statistics.median(c.final for c in arms["A"])
-        cells = [_times(qualities[arm].get(workload)) for arm in present if arm != "A"]
+        final = _final(arms["A"])
+        cells = [_spread([final / c.final for c in arms.get(arm, [])]) for arm in present if arm != "A"]
         torch = raced[workload]["seconds"].get(PYTORCH)
         cells.append(_times(None if torch is None else final / torch))
+        cells.append("{:.2f}x, {:.2f}x".format(*between_processes(raced[workload]["samples"])))
         yield f"| {workload} | {final * 1e6:.1f} µs | " + " | ".join(cells) + " |"
-    means = [_times(geomean(qualities[arm].values())) for arm in present if arm != "A"]
-    yield "| geometric mean | | " + " | ".join(means) + " | |"
+    means = [_times(geomean(quality(found, arm).values())) for arm in present if arm != "A"]
+    yield "| geometric mean | | " + " | ".join(means) + " | | |"
     yield ""
     yield "## Trials a second, and peak memory of the tuner's process"
     yield ""
@@ -284,6 +295,31 @@ def rejects_text() -> Iterable[str]:
     yield f"were within the cutoff by their full median, and {summary['lost']} better than the best so far."
     yield f"Calls take {summary['seconds']:.1f} s instead of {summary['full_seconds']:.1f} s."
     yield ""
+
+
+def between_processes(samples: dict[str, list[list[float]]]) -> tuple[float, float]:
+    """Slowest over fastest process of a program, by the processes' medians: median and 90th percentile of programs."""
+    medians = [[statistics.median(taken) for taken in by_process] for by_process in samples.values()]
+    ratios = sorted(max(found) / min(found) for found in medians)
+    return statistics.median(ratios), ratios[int(0.9 * len(ratios))]
+
+
+def _seconds(runs: list[Curve], goal: float) -> str:
+    if not runs:
+        return "-"
+    seconds, missed = reached(runs, goal)
+    told = "-" if missed else f"{seconds:.1f}"
+    if len(runs) == 1:
+        return told
+    times = sorted((c.reaches(goal) or math.inf) for c in runs)
+    return f"{told} ({', '.join('-' if math.isinf(value) else f'{value:.1f}' for value in times)})"
+
+
+def _spread(values: list[float]) -> str:
+    """The median; in brackets the least and the greatest where there are several."""
+    if len(values) < 2:
+        return _times(values[0] if values else None)
+    return f"{statistics.median(values):.2f}x ({min(values):.2f}, {max(values):.2f})"
 
 
 def _times(value: float | None) -> str:
