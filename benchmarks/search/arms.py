@@ -22,8 +22,7 @@ ARMS = {
 }
 SEEDS: dict[str, tuple[int, ...]] = {
     "A": (0, 1),
-    **dict.fromkeys(("A1", "R", "C", "W", "X"), (0, 1, 2)),
-    "S": (0,),
+    **dict.fromkeys(("A1", "R", "C", "W", "X", "S"), (0, 1, 2)),
     **dict.fromkeys(ABLATIONS, (2,)),
 }
 
