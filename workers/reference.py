@@ -40,16 +40,16 @@ def build(target_json: str, threads: int) -> Iterator[dict[str, Any]]:
     target = ir.target_from(target_json)
     if target.kind.name == "cuda":
         shape = (_GPU_BLOCKS, _GPU_THREADS)
-        chains = kernels.gpu_chains(*shape, _GPU_ROUNDS)
+        multiply = kernels.gpu_chains(*shape, _GPU_ROUNDS)
         copy = kernels.gpu_copy(_COPIED, _GPU_THREADS)
         flop = 2.0 * _GPU_BLOCKS * _GPU_THREADS * kernels.CHAINS * _GPU_ROUNDS
     else:
         width = max(1, codegen.llvm_get_vector_width(target) // 32)
         shape = (threads, kernels.CHAINS * width)
-        chains = kernels.cpu_chains(threads, _ROUNDS, width)
+        multiply = kernels.cpu_chains(threads, _ROUNDS, width)
         copy = kernels.cpu_copy(_COPIED, width)
         flop = 2.0 * threads * kernels.CHAINS * width * _ROUNDS
-    modules = [tvm.IRModule({FUNCTION: func.with_attr("global_symbol", FUNCTION)}) for func in (chains, copy)]
+    modules = [tvm.IRModule({FUNCTION: func.with_attr("global_symbol", FUNCTION)}) for func in (multiply, copy)]
     built = [artifact(mod, target) for mod in modules]
     yield {"chains": built[0], "copy": built[1], "shape": list(shape), "flop": flop}
 
@@ -57,28 +57,29 @@ def build(target_json: str, threads: int) -> Iterator[dict[str, Any]]:
 def check(target_kind: str, device_index: int, built: dict[str, Any]) -> Iterator[dict[str, Any] | Clock]:
     """Yield ``{"secs", "dtype", "flops"}``: seconds of the multiply-adds, the best of many calls, and speed."""
     device = device_of(target_kind, device_index)
-    chains = _chains(built, device)
+    run = chains(built, device)
     yield Clock.STOP
     with host_lock.quiet():
         yield Clock.START
-        secs = _best(chains, SAMPLES)
+        secs = _best(run, SAMPLES)
     yield {"secs": secs, "dtype": DTYPE, "flops": built["flop"] / secs}
 
 
 def peaks(target_kind: str, device_index: int, built: dict[str, Any]) -> Iterator[dict[str, Any] | Clock]:
     """Yield what `check` does, and ``bytes_per_s`` of copying, the best of some calls."""
     device = device_of(target_kind, device_index)
-    chains = _chains(built, device)
+    run = chains(built, device)
     copy = _timed(built["copy"], "copy", np.ones(_COPIED, dtype=np.float32), device)
     yield Clock.STOP
     with host_lock.quiet():
         yield Clock.START
-        secs = _best(chains, SAMPLES)
+        secs = _best(run, SAMPLES)
         bytes_per_s = 2.0 * 4 * _COPIED / _best(copy, _COPIES)
     yield {"secs": secs, "dtype": DTYPE, "flops": built["flop"] / secs, "bytes_per_s": bytes_per_s}
 
 
-def _chains(built: dict[str, Any], device: tvm.runtime.Device) -> Callable[[], float]:
+def chains(built: dict[str, Any], device: tvm.runtime.Device) -> Callable[[], float]:
+    """One call of the multiply-adds on all threads, in seconds."""
     start = np.random.default_rng(0).random(built["shape"], dtype=np.float32)
     return _timed(built["chains"], "chains", start, device)
 

@@ -3,9 +3,9 @@
     .venv/bin/python -m benchmarks.search.race [--workloads GMM-128 …]
 
 For each workload its programs run in rounds, in a new random order each round, so that drift of the machine meets all
-alike, and in several processes: a program can be nearly twice as slow in one process as in the next, in all rounds,
-for its buffers lie elsewhere in memory. Results go to docs/benchmarks/search/race.json, workload by workload; one whose
-runs have not changed is skipped.
+alike, and in several processes, whose buffers lie elsewhere in memory. A sample counts where the machine ran at full
+speed before and after it. Results go to docs/benchmarks/search/race.json, workload by workload; one whose runs have not
+changed is skipped.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.search.full_speed import FullSpeed
 from benchmarks.search.run_record import RUNS, Run, load
 from benchmarks.search.workloads import WORKLOADS
 from tuner import ir
-from workers import host_lock
+from workers import host_lock, reference
 from workers.arguments import device_of, draw, infos, to_device
 from workers.build import FUNCTION
 from workers.build import load as load_artifact
@@ -43,6 +44,10 @@ _SAMPLE_SECONDS = 0.01
 _REST_SECONDS = 0.2
 """Before and after PyTorch: its threads and those of TVM's runtime spin for a tenth of a second when their work is
 done, and would hold each other's cores."""
+_WARM_SECONDS = 0.3
+"""For PyTorch after the rest, in which cores fall asleep."""
+_TRIES = 3
+"""Samples taken until one counts; then the last does."""
 _SLOW = 3.0
 """A program this many times slower than the fastest one keeps its first sample only: it is nobody's final answer."""
 
@@ -90,9 +95,16 @@ def race(workload: str, programs: dict[str, str]) -> dict[str, Any]:
         builder.close()
     args = [[list(info.shape), info.dtype] for info in found.args]
     outputs = list(ir.write_only(ir.module_from_json(found.module_json)["main"]))
-    runner = WarmChild(["benchmarks.search.race"], {"TVM_NUM_THREADS": str(threads), "OMP_NUM_THREADS": str(threads)})
-    fixed = {"workload": workload, "args": args, "outputs": outputs, "threads": threads}
+    runner = WarmChild(
+        ["benchmarks.search.race", "workers.reference"],
+        {"TVM_NUM_THREADS": str(threads), "OMP_NUM_THREADS": str(threads)},
+    )
     try:
+        kernel = runner.call("workers.reference:build", {"target_json": target_json, "threads": threads}, 60.0)
+        on = {"target_kind": "llvm", "device_index": 0, "built": kernel}
+        best = runner.call("workers.reference:check", on, 60.0)["secs"]
+        fixed = {"workload": workload, "args": args, "outputs": outputs, "threads": threads}
+        fixed |= {"kernel": kernel, "best": best}
         probe = runner.call(
             "benchmarks.search.race:timed", fixed | {"artifacts": artifacts, "rounds": 1, "seed": 0}, 600.0
         )
@@ -128,10 +140,15 @@ def timed(
     outputs: list[bool],
     artifacts: dict[str, Any],
     threads: int,
+    kernel: dict[str, Any],
+    best: float,
     rounds: int,
     seed: int,
 ) -> Iterator[dict[str, list[float]] | Clock]:
-    """In the child: yield seconds a call by name, one sample a round, PyTorch among the names."""
+    """In the child: yield seconds a call by name, one sample a round, PyTorch among the names.
+
+    ``kernel`` is what `workers.reference.build` yields, ``best`` its seconds at full speed.
+    """
     device = device_of("llvm", 0)
     information = infos(args)
     inputs = draw(information, outputs, "normal", 0)
@@ -149,18 +166,32 @@ def timed(
     yield Clock.STOP
     with host_lock.quiet():
         yield Clock.START
+        speed = FullSpeed(reference.chains(kernel, device), best)
         first = {name: run(1) for name, run in calls.items()}
         yield Clock.START
+
+        def taken(name: str) -> float:
+            number = max(1, round(_SAMPLE_SECONDS / first[name]))
+            for _ in range(_TRIES):
+                speed.wait()
+                calls[name](1)  # whoever was before leaves other data in the caches
+                seconds = float(calls[name](number))
+                if speed.now():
+                    break
+            return seconds
+
+        def rested(name: str) -> float:
+            time.sleep(_REST_SECONDS)
+            calls[name](max(1, round(_WARM_SECONDS / first[name])))
+            seconds = float(calls[name](max(1, round(_SAMPLE_SECONDS / first[name]))))
+            time.sleep(_REST_SECONDS)
+            return seconds
+
         samples: dict[str, list[float]] = {name: [] for name in calls}
         order = np.random.default_rng(seed)
         for _ in range(rounds):
             for name in order.permutation(list(calls)):
-                if name == PYTORCH:
-                    time.sleep(_REST_SECONDS)
-                calls[name](1)  # whoever was before leaves other data in the caches
-                samples[name].append(calls[name](max(1, round(_SAMPLE_SECONDS / first[name]))))
-                if name == PYTORCH:
-                    time.sleep(_REST_SECONDS)
+                samples[name].append(rested(name) if name == PYTORCH else taken(name))
             yield Clock.START
     yield samples
 
