@@ -3,9 +3,9 @@
     .venv/bin/python -m benchmarks.search.race [--workloads GMM-128 …]
 
 For each workload its programs run in rounds, in a new random order each round, so that drift of the machine meets all
-alike, and in several processes, whose buffers lie elsewhere in memory. A sample counts where the machine ran at full
-speed before and after it. Results go to docs/benchmarks/search/race.json, workload by workload; one whose runs have not
-changed is skipped.
+alike, and in several processes, whose buffers lie elsewhere in memory. A sample is taken again, a few times at most,
+where the machine did not run at full speed before and after it. Results go to docs/benchmarks/search/race.json,
+workload by workload; one whose runs have not changed is skipped.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ _SAMPLE_SECONDS = 0.01
 _REST_SECONDS = 0.2
 """Before and after PyTorch: its threads and those of TVM's runtime spin for a tenth of a second when their work is
 done, and would hold each other's cores."""
-_WARM_SECONDS = 0.3
-"""For PyTorch after the rest, in which cores fall asleep."""
+_WARM_SAMPLES = 30
+"""PyTorch runs for so long after the rest, in which cores fall asleep, before its time is taken."""
 _TRIES = 3
 """Samples taken until one counts; then the last does."""
 _SLOW = 3.0
@@ -105,20 +105,15 @@ def race(workload: str, programs: dict[str, str]) -> dict[str, Any]:
         best = runner.call("workers.reference:check", on, 60.0)["secs"]
         fixed = {"workload": workload, "args": args, "outputs": outputs, "threads": threads}
         fixed |= {"kernel": kernel, "best": best}
-        probe = runner.call(
-            "benchmarks.search.race:timed", fixed | {"artifacts": artifacts, "rounds": 1, "seed": 0}, 600.0
-        )
-        seconds = {name: samples[0] for name, samples in probe.items()}
+
+        def session(chosen: dict[str, Any], rounds: int, seed: int) -> dict[str, list[float]]:
+            arguments = fixed | {"artifacts": chosen, "rounds": rounds, "seed": seed}
+            return dict(runner.call("benchmarks.search.race:timed", arguments, 600.0))
+
+        seconds = {name: samples[0] for name, samples in session(artifacts, 1, 0).items()}
         fastest = min(value for name, value in seconds.items() if name != PYTORCH)
         racing = {name: artifact for name, artifact in artifacts.items() if seconds[name] <= _SLOW * fastest}
-        runs = [
-            dict(
-                runner.call(
-                    "benchmarks.search.race:timed", fixed | {"artifacts": racing, "rounds": ROUNDS, "seed": seed}, 600.0
-                )
-            )
-            for seed in range(1, 1 + PROCESSES)
-        ]
+        runs = [session(racing, ROUNDS, seed) for seed in range(1, 1 + PROCESSES)]
     finally:
         runner.close()
     samples = {name: [run[name] for run in runs] for name in runs[0]}
@@ -167,23 +162,22 @@ def timed(
     with host_lock.quiet():
         yield Clock.START
         speed = FullSpeed(reference.chains(kernel, device), best)
-        first = {name: run(1) for name, run in calls.items()}
+        numbers = {name: max(1, round(_SAMPLE_SECONDS / run(1))) for name, run in calls.items()}
         yield Clock.START
 
         def taken(name: str) -> float:
-            number = max(1, round(_SAMPLE_SECONDS / first[name]))
             for _ in range(_TRIES):
                 speed.wait()
                 calls[name](1)  # whoever was before leaves other data in the caches
-                seconds = float(calls[name](number))
+                seconds = float(calls[name](numbers[name]))
                 if speed.now():
                     break
             return seconds
 
         def rested(name: str) -> float:
             time.sleep(_REST_SECONDS)
-            calls[name](max(1, round(_WARM_SECONDS / first[name])))
-            seconds = float(calls[name](max(1, round(_SAMPLE_SECONDS / first[name]))))
+            calls[name](_WARM_SAMPLES * numbers[name])
+            seconds = float(calls[name](numbers[name]))
             time.sleep(_REST_SECONDS)
             return seconds
 

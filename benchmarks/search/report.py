@@ -17,7 +17,7 @@ from typing import Any
 from benchmarks.search.arms import ARMS, TRIALS
 from benchmarks.search.objectives import RESULTS as OBJECTIVES
 from benchmarks.search.ours import ABLATIONS
-from benchmarks.search.race import PROCESSES, PYTORCH, RACE, name_of
+from benchmarks.search.race import PYTORCH, RACE, name_of
 from benchmarks.search.rejects import RESULTS as REJECTS
 from benchmarks.search.run_record import RUNS, Run, load
 from benchmarks.search.workloads import WORKLOADS
@@ -176,7 +176,7 @@ def text(found: dict[str, dict[str, list[Curve]]], raced: dict[str, Any]) -> Ite
     yield ""
     yield "A's latency over the arm's, medians over seeds: above 1, the arm's code is faster; in brackets the worst and"
     yield "the best seed. PyTorch is its own operator on as many threads. Means are over the workloads that an arm ran."
-    yield f"All programs run in {PROCESSES} processes; the last column says how far apart the slowest and the fastest"
+    yield "All programs run in several processes; the last column says how far apart the slowest and the fastest"
     yield "process of a program are (the median program, the 90th percentile)."
     yield ""
     yield "| workload | A | " + " | ".join(arm for arm in present if arm != "A") + " | PyTorch | between processes |"
