@@ -22,7 +22,7 @@ from tuner.types import Failure, Lane, MeasureCandidate, Measured, Outcome, Span
 BATCH = 8
 """Candidates proposed at a time: small, so that the model learns before it is asked again."""
 CUTOFF = 1.5
-"""A candidate this many times slower than the task's best so far is sampled once and dropped."""
+"""A candidate this many times slower than the task's best so far is not measured in full."""
 SEARCH = "search"
 """The loop itself, in the timeline of its trials."""
 _POLL_SECONDS = 0.5

@@ -14,8 +14,9 @@ from workers.build import FUNCTION, load
 from workers.clock import Clock
 
 SAMPLES = 5
-SAMPLE_SECONDS = 0.004
-"""A sample is the mean of as many calls as fill this: long against the clock's and the pool's jitter."""
+SAMPLE_SECONDS = 0.002
+"""A sample is the mean of as many calls as fill this: long against the clock's and the pool's jitter. A call alone is
+not: of programs of some tens of microseconds on two threads, one in ten once took four times its mean."""
 
 SLOW_SECONDS = 0.02
 """Of calls that take this long the first already tells, cold as caches and threads are; and three samples will do."""
@@ -29,7 +30,7 @@ def measure(
 ) -> Iterator[dict[str, Any] | Clock]:
     """For each candidate yield ``{"candidate": position, "run_secs": […]}`` or ``{"candidate": position, "error"}``.
 
-    A candidate is ``{"artifact", "cutoff"}``. One slower than ``cutoff`` (seconds, or None) after the first sample is
+    A candidate is ``{"artifact", "cutoff"}``. One slower than ``cutoff`` (seconds, or None) after a sample or two is
     not sampled further: its place is known well enough. On cuda an error ends the batch, for the context may be dead.
     ``{"candidate": position}`` alone says whom a crash would come from.
     """
@@ -90,19 +91,20 @@ class Calls:
 
 
 def sample(cold: Callable[[], float], mean: Callable[[int], float], cutoff: float | None) -> list[float]:
-    """Seconds per call: 1 sample for a program beyond the cutoff or a long one, otherwise 3 or `SAMPLES`.
+    """Seconds per call: 1 or 2 samples for a program beyond the cutoff, 1 for a long one, otherwise 3 or `SAMPLES`.
 
     ``cold`` and ``mean`` are as those of `Calls`. A cold call is believed where it is slow.
     """
     first = cold()
     if first > LONG_SECONDS or (cutoff is not None and first > max(SLOW_SECONDS, 3 * cutoff)):
         return [first]
-    if first < SLOW_SECONDS:
-        first = mean(1)
-        if cutoff is not None and first > 2 * cutoff:
-            return [first]
-    number = max(1, round(SAMPLE_SECONDS / max(first, 1e-9)))
-    samples = [mean(number)]
-    if cutoff is not None and samples[0] > cutoff:
-        return samples
-    return samples + [mean(number) for _ in range((3 if first > SLOW_SECONDS else SAMPLES) - 1)]
+    warm = mean(1)
+    number = max(1, round(SAMPLE_SECONDS / max(warm, 1e-9)))
+    samples = [warm if number == 1 else mean(number)]
+    slow = warm > SLOW_SECONDS
+    while len(samples) < (3 if slow else SAMPLES):
+        # Short calls are easily disturbed: one sample tells only what is far beyond the cutoff.
+        if cutoff is not None and min(samples) > (2 * cutoff if len(samples) == 1 and not slow else cutoff):
+            break
+        samples.append(mean(number))
+    return samples

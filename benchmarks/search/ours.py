@@ -13,7 +13,7 @@ import math
 import statistics
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +25,7 @@ from benchmarks.search.workloads import WORKLOADS
 from tuner import ir
 from tuner import tune as loop
 from tuner.cost_model import model
+from tuner.cost_model.gaussian_process import GaussianProcess
 from tuner.cost_model.model import Sample, throughput
 from tuner.search import evolution, judge
 from tuner.search.evolution import EvolutionarySearch
@@ -58,9 +59,21 @@ def _wait() -> None:
         module.WARM_UP = 100
 
 
-def _random_child(search: EvolutionarySearch, parents: object) -> Individual | None:
+def _newcomers(search: EvolutionarySearch, parents: object, count: int, **_: float) -> Iterator[Individual]:
     """C-evolution: the model picks among programs that are all drawn at random."""
-    return search._newcomer()
+    yield from filter(None, (search._newcomer() for _ in range(count)))
+
+
+def _children(
+    search: EvolutionarySearch, parents: Sequence[tuple[Individual, str | None]], count: int, **_: float
+) -> Iterator[Individual]:
+    """C-drafts: programs are made before anything is thought of them, by TVM's mutators and crossover."""
+    yield from filter(None, (search._child(parents) for _ in range(count)))
+
+
+def _only_newcomers() -> None:
+    EvolutionarySearch._drafted = _newcomers  # type: ignore[method-assign,assignment]
+    EvolutionarySearch._child = lambda search, _: search._newcomer()  # type: ignore[method-assign]
 
 
 def _latencies(members: list[Sample]) -> npt.NDArray[np.float64]:
@@ -72,8 +85,16 @@ def _latencies(members: list[Sample]) -> npt.NDArray[np.float64]:
 _observe = Judge.observe
 ABLATIONS: dict[str, tuple[str, Callable[[], None]]] = {
     "C-evolution": (
-        "the model picks among random programs: no mutation, no crossover",
-        lambda: setattr(EvolutionarySearch, "_child", _random_child),
+        "the model picks among random programs: no drafts, no mutation, no crossover",
+        _only_newcomers,
+    ),
+    "C-drafts": (
+        "TVM's mutators and crossover alone make neighbours and children",
+        lambda: setattr(EvolutionarySearch, "_drafted", _children),
+    ),
+    "C-beliefs": (
+        "each of a batch is picked as if it were alone",
+        lambda: setattr(GaussianProcess, "believing", lambda process, _: process),
     ),
     "C-crossover": ("no crossover", lambda: setattr(evolution, "_CROSSOVER_SHARE", 0.0)),
     "C-pool": ("no program is kept from one round to the next", lambda: setattr(evolution, "_POOL", 0)),

@@ -291,8 +291,8 @@ def rejects_text() -> Iterable[str]:
     yield "## What racing loses"
     yield ""
     yield f"{summary['candidates']} candidates were measured in full, and the race replayed on their samples"
-    yield f"(`benchmarks.search.rejects`): it drops {summary['rejected']} after one sample. {summary['false']} of these"
-    yield f"were within the cutoff by their full median, and {summary['lost']} better than the best so far."
+    yield f"(`benchmarks.search.rejects`): it drops {summary['rejected']} after a sample or two. {summary['false']} of"
+    yield f"these were within the cutoff by their full median, and {summary['lost']} better than the best so far."
     yield f"Calls take {summary['seconds']:.1f} s instead of {summary['full_seconds']:.1f} s."
     yield ""
 

@@ -7,6 +7,7 @@ likeliest, out of a small grid (Rasmussen and Williams, Gaussian Processes for M
 from __future__ import annotations
 
 import itertools
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -24,12 +25,13 @@ class GaussianProcess:
 
     def __init__(self, rows: Matrix, values: Matrix) -> None:
         self._rows = rows
+        self._values = values
         self._mean = float(values.mean())
         self._spread = float(values.std()) or 1.0
         scaled = (values - self._mean) / self._spread
         distances = _distances(rows, rows)
         fits = (self._fit(distances, scaled, length, noise) for length, noise in itertools.product(_LENGTHS, _NOISES))
-        _, self._length, self._factor, self._weights = max(fits, key=lambda fit: fit[0])
+        _, self._length, self._noise, self._factor, self._weights = max(fits, key=lambda fit: fit[0])
 
     def predict(self, rows: Matrix) -> tuple[Matrix, Matrix]:
         """Expected values [rows] of rows [rows, columns], and the standard deviations [rows] from what is expected."""
@@ -38,14 +40,29 @@ class GaussianProcess:
         deviations = np.sqrt(np.maximum(1.0 - known, 0.0))
         return likeness @ self._weights * self._spread + self._mean, deviations * self._spread
 
+    def believing(self, rows: Matrix) -> GaussianProcess:
+        """As if ``rows`` [measurements, columns] had been measured, too, and had come out as expected.
+
+        Expectations stay, deviations shrink around the rows (GP-BUCB, Desautels et al., JMLR 2014).
+        """
+        believing = copy(self)
+        believing._rows = np.concatenate([self._rows, rows])
+        believing._values = np.concatenate([self._values, self.predict(rows)[0]])
+        scaled = (believing._values - self._mean) / self._spread
+        distances = _distances(believing._rows, believing._rows)
+        *_, believing._factor, believing._weights = self._fit(distances, scaled, self._length, self._noise)
+        return believing
+
     @staticmethod
-    def _fit(distances: Matrix, values: Matrix, length: float, noise: float) -> tuple[float, float, Matrix, Matrix]:
-        """Logarithm of the likelihood but for a constant, length, Cholesky factor, and weights of the measurements."""
+    def _fit(
+        distances: Matrix, values: Matrix, length: float, noise: float
+    ) -> tuple[float, float, float, Matrix, Matrix]:
+        """Logarithm of the likelihood but for a constant; length and noise; Cholesky factor; weights of the values."""
         covariance = _matern(distances, length) + noise * np.eye(len(values))
         factor = np.linalg.cholesky(covariance)
         weights = np.linalg.solve(covariance, values)
         likelihood = -0.5 * float(values @ weights) - float(np.log(np.diag(factor)).sum())
-        return likelihood, length, factor, weights
+        return likelihood, length, noise, factor, weights
 
 
 def _distances(rows: Matrix, others: Matrix) -> Matrix:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 from tvm.s_tir import Schedule
@@ -13,8 +14,8 @@ from tvm.s_tir.schedule import Trace
 from tuner import ir
 from tuner.cost_model.features import extract, to_bytes
 from tuner.cost_model.model import CostModel
-from tuner.search.coordinates import describe
 from tuner.search.crossover import crossover
+from tuner.search.drafts import Draft, Neighbourhood
 from tuner.search.individual import Individual
 from tuner.search.judge import Described, Judge
 from tuner.search.mutation import mutate
@@ -24,20 +25,25 @@ from tuner.types import Failure, FailureKind, MeasureCandidate, Measured, Origin
 
 _NEWCOMERS = 8
 """Programs drawn at random in each round of evolution."""
-_GENERATIONS = 2
 _CHILDREN = 12
-"""Of each generation."""
+"""Programs made in each round by crossover, and by TVM's mutators, which a space of one's own may bring along."""
+_DRAFTS = 512
+"""Drafts weighed in each round, and as many for the neighbours of the best; they cost little."""
+_DRAFTED = 12
+"""Of these, the programs that are made."""
+_CHANGES = 3
+"""Choices by which a draft may differ from its parent."""
 _PARENTS = 24
-"""Programs of the pool that may become parents."""
+"""Programs of the pool that may become parents, and as many of the measured ones."""
 _POOL = 192
 """Programs kept from one round to the next: most of the work is in making them, little in scoring them anew."""
-_ELITE = 24
-"""Measured programs that may become parents."""
 _RANDOM_SHARE = 0.15
 """Of a batch: proposals that ignore the model, so that it also learns where it is not looking."""
 _CROSSOVER_SHARE = 0.1
 _EXTRACTED = 8
 """Programs whose features are taken between two pauses."""
+_DRAWN = 64
+"""Drafts drawn between two pauses."""
 _NEAR_SHARE = 0.5
 """Of what the model picks: neighbours of the best measured, whatever it thinks of the rest of the pool."""
 _OPTIMISM = 1.0
@@ -83,6 +89,9 @@ class EvolutionarySearch:
         self._individuals: dict[str, Individual] = {}
         self._latency: dict[str, float] = {}
         self._pool: dict[int, _Pooled] = {}
+        self._awaited: dict[int, Described] = {}
+        """Proposed programs without an outcome."""
+        self._neighbourhood = Neighbourhood()
         self._pause: Callable[[], None] = _no_pause
 
     def propose(self, count: int, pause: Callable[[], None] = _no_pause) -> list[MeasureCandidate]:
@@ -110,7 +119,10 @@ class EvolutionarySearch:
 
     def observe(self, candidate: MeasureCandidate, outcome: Outcome) -> None:
         """Learn from a finished trial. DEVICE_LOST says nothing about the program."""
-        if candidate.trace_json is None or (isinstance(outcome, Failure) and outcome.kind is FailureKind.DEVICE_LOST):
+        if candidate.trace_json is None:
+            return
+        self._awaited.pop(self._individuals[candidate.hash].program, None)
+        if isinstance(outcome, Failure) and outcome.kind is FailureKind.DEVICE_LOST:
             return
         latency = outcome.median if isinstance(outcome, Measured) else None
         if latency is not None:
@@ -127,14 +139,17 @@ class EvolutionarySearch:
 
     def _remember(self, candidate: MeasureCandidate, individual: Individual, described: Described) -> None:
         self._proposed.add(individual.program)
+        self._awaited[individual.program] = described
         self._pool.pop(individual.program, None)
         self._individuals[candidate.hash] = individual
         self._described[candidate.hash] = described
 
     def _describe(self, individuals: Sequence[Individual]) -> list[Described]:
         features = extract(self._space.context, [individual.schedule for individual in individuals])
-        coordinates = [describe(individual.open_trace()) for individual in individuals]
-        return [Described(rows, found) for rows, found in zip(features, coordinates, strict=True)]
+        drafts = [Draft.of(individual.open_trace()) for individual in individuals]
+        for draft in drafts:
+            self._neighbourhood.learn(draft)
+        return [Described(rows, draft.coordinates()) for rows, draft in zip(features, drafts, strict=True)]
 
     def _transferred(self, count: int) -> list[tuple[Individual, float | None]]:
         """Up to ``count`` programs that were measured before, or adapted from those of relatives; each is used once."""
@@ -163,40 +178,66 @@ class EvolutionarySearch:
         return list(found.values())
 
     def _ranked(self, count: int) -> list[tuple[Individual, float | None]]:
-        """The ``count`` new programs that the model likes best after some generations."""
-        elite = heapq.nsmallest(_ELITE, self._latency, key=self._latency.__getitem__)
-        measured: list[tuple[Individual, str | None]] = [(self._individuals[key], key) for key in elite]
+        """The ``count`` new programs that the model likes best, of the pool and of what is added to it."""
         scores = self._scores(list(self._pool), _OPTIMISM)
+        best = heapq.nlargest(_PARENTS, scores, key=scores.__getitem__)
+        pooled = [self._pool[program].individual for program in best]
+        parents = [(individual, individual.parent) for individual in pooled] + self._measured(_PARENTS)
         fresh: dict[int, Individual] = {}
         for _ in range(_NEWCOMERS):
             self._add_to_come(fresh, self._newcomer())
-        for _ in range(_GENERATIONS):
-            best = heapq.nlargest(_PARENTS, scores, key=scores.__getitem__)
-            pooled = [self._pool[program].individual for program in best]
-            parents = [(individual, individual.parent) for individual in pooled] + measured
-            for _ in range(_CHILDREN):
-                self._add_to_come(fresh, self._child(parents))
-            scores |= self._pooled(fresh, _OPTIMISM)
-            fresh = {}
-        best = heapq.nlargest(count + _POOL, scores, key=scores.__getitem__)
-        chosen: list[tuple[Individual, float | None]] = [
-            (self._pool[program].individual, scores[program]) for program in best[:count]
-        ]
-        self._proposed.update(best[:count])
-        self._pool = {program: self._pool[program] for program in best[count:]}
+        for _ in range(_CHILDREN):
+            self._add_to_come(fresh, self._child(parents))
+        for individual in self._drafted(parents, _DRAFTED, changes=_CHANGES, optimism=_OPTIMISM):
+            self._add_to_come(fresh, individual)
+        scores |= self._pooled(fresh, _OPTIMISM)
+        kept = heapq.nlargest(count + _POOL, scores, key=scores.__getitem__)
+        chosen = self._chosen(kept, count, _OPTIMISM)
+        self._pool = {program: self._pool[program] for program in kept if program not in self._proposed}
         return chosen
 
     def _near(self, count: int) -> list[tuple[Individual, float | None]]:
-        """Of small changes to the best few programs measured, the ``count`` that the model likes best."""
-        centres = heapq.nsmallest(_CENTRES, self._latency, key=self._latency.__getitem__)
-        parents: list[tuple[Individual, str | None]] = [(self._individuals[key], key) for key in centres]
+        """Of the programs that differ in one choice from one of the best few measured, the ``count`` best liked."""
         fresh: dict[int, Individual] = {}
-        for _ in range(count * _NEIGHBOURS):
-            self._add_to_come(fresh, self._child(parents))
-        scores = self._pooled(fresh, optimism=0.0)
-        best = heapq.nlargest(count, scores, key=scores.__getitem__)
-        self._proposed.update(best)
-        return [(fresh[program], scores[program]) for program in best]
+        for individual in self._drafted(self._measured(_CENTRES), count * _NEIGHBOURS, changes=1, optimism=0.0):
+            self._add_to_come(fresh, individual)
+        return self._chosen(list(self._pooled(fresh, optimism=0.0)), count, optimism=0.0)
+
+    def _chosen(self, programs: list[int], count: int, optimism: float) -> list[tuple[Individual, float | None]]:
+        """The ``count`` programs of the pool that are to be measured, as things stand."""
+        described = [self._pool[program].described for program in programs]
+        chosen: list[tuple[Individual, float | None]] = []
+        for number, score in self._judge.choose(described, count, optimism, list(self._awaited.values())):
+            self._awaited[programs[number]] = described[number]
+            self._proposed.add(programs[number])
+            chosen.append((self._pool[programs[number]].individual, score))
+        return chosen
+
+    def _measured(self, count: int) -> list[tuple[Individual, str | None]]:
+        """The ``count`` fastest programs measured, with their hashes."""
+        keys = heapq.nsmallest(count, self._latency, key=self._latency.__getitem__)
+        return [(self._individuals[key], key) for key in keys]
+
+    def _drafted(
+        self, parents: Sequence[tuple[Individual, str | None]], count: int, changes: int, optimism: float
+    ) -> Iterator[Individual]:
+        """Programs made of the ``count`` drafts, of some hundred, that promise most by what they decide."""
+        if not parents:
+            return
+        mothers = [Draft.of(individual.open_trace()) for individual, _ in parents]
+        drafts: list[tuple[Draft, int]] = []
+        guesses: list[float] = []
+        drawn = self._neighbourhood.around(mothers, _DRAFTS, changes, self._rng)
+        while some := list(islice(drawn, _DRAWN)):
+            self._pause()
+            drafts += some
+            guesses += self._judge.guesses([draft.coordinates() for draft, _ in some], optimism).tolist()
+        for number in heapq.nlargest(count, range(len(drafts)), key=guesses.__getitem__):
+            draft, mother = drafts[number]
+            self._neighbourhood.learn(draft)  # one that is refused is not to come again, either
+            schedule = self._replay(draft.decided())
+            if schedule:
+                yield Individual.of(schedule, Origin.MUTATION, parents[mother][1])
 
     def _newcomer(self) -> Individual | None:
         traces = self._space.traces

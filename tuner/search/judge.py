@@ -70,8 +70,40 @@ class Judge:
         by_features = self._by_features(programs)
         if self._process is None:
             return by_features
+        by_decisions = self._by_decisions([program.coordinates for program in programs], optimism)
         (mean, spread), (other_mean, other_spread) = self._scales
-        return (by_features - mean) / spread + (self._by_decisions(programs, optimism) - other_mean) / other_spread
+        return (by_features - mean) / spread + (by_decisions - other_mean) / other_spread
+
+    def choose(
+        self, programs: Sequence[Described], count: int, optimism: float, awaited: Sequence[Described]
+    ) -> list[tuple[int, float]]:
+        """Numbers and scores of up to ``count`` programs to be measured together, the best first.
+
+        One by one, each as if those before it, and those ``awaited``, had been measured and came out as expected:
+        optimism is for what they leave unknown.
+        """
+        if self._process is None or not programs:
+            scores = self.scores(programs)
+            return [(int(number), float(scores[number])) for number in np.argsort(-scores, kind="stable")[:count]]
+        (mean, spread), (other_mean, other_spread) = self._scales
+        by_features = (self._by_features(programs) - mean) / spread
+        rows = self._places.rows([program.coordinates for program in programs])
+        process = self._process
+        if awaited:
+            process = process.believing(self._places.rows([program.coordinates for program in awaited]))
+        chosen: list[tuple[int, float]] = []
+        for _ in range(min(count, len(programs))):
+            expected, deviations = process.predict(rows)
+            scores = by_features + (expected + optimism * deviations - other_mean) / other_spread
+            scores[[number for number, _ in chosen]] = -np.inf
+            best = int(np.argmax(scores))
+            chosen.append((best, float(scores[best])))
+            process = process.believing(rows[best : best + 1])
+        return chosen
+
+    def guesses(self, programs: Sequence[Coordinates], optimism: float) -> Matrix:
+        """The same by decisions alone, of programs that need not exist yet; zeros where nothing is known of them."""
+        return np.zeros(len(programs)) if self._process is None else self._by_decisions(programs, optimism)
 
     def _fit_process(self) -> None:
         newest = self._measured[-_NEWEST:]
@@ -89,9 +121,9 @@ class Judge:
     def _by_features(self, programs: Sequence[Described]) -> Matrix:
         return self._model.predict([program.features for program in programs])
 
-    def _by_decisions(self, programs: Sequence[Described], optimism: float) -> Matrix:
+    def _by_decisions(self, programs: Sequence[Coordinates], optimism: float) -> Matrix:
         assert self._process is not None
-        expected, deviations = self._process.predict(self._places.rows([program.coordinates for program in programs]))
+        expected, deviations = self._process.predict(self._places.rows(programs))
         return expected + optimism * deviations
 
 

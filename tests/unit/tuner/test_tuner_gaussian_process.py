@@ -54,3 +54,16 @@ def test_equal_values_and_equal_rows_do_no_harm() -> None:
     rows = np.zeros((4, 3))
     expected, _ = GaussianProcess(rows, np.full(4, 7.0)).predict(np.ones((2, 3)))
     assert np.allclose(expected, 7.0)
+
+
+def test_what_it_believes_to_be_measured_surprises_it_less_and_changes_no_expectation() -> None:
+    rng = np.random.default_rng(0)
+    seen, awaited, others = rng.uniform(-2, 2, (20, 2)), rng.uniform(-2, 2, (5, 2)), rng.uniform(-3, 3, (100, 2))
+    process = GaussianProcess(seen, smooth(seen))
+    believing = process.believing(awaited[:2]).believing(awaited[2:])
+    for rows in (awaited, others):
+        expected, deviations = process.predict(rows)
+        expected_now, deviations_now = believing.predict(rows)
+        assert np.allclose(expected_now, expected, atol=1e-6)
+        assert (deviations_now <= deviations + 1e-9).all()
+    assert (believing.predict(awaited)[1] < 0.9 * process.predict(awaited)[1]).all()

@@ -74,6 +74,14 @@ def test_coordinates_are_the_decisions() -> None:
         assert sorted(2 ** (2 * value) for value in tiles) == pytest.approx(sorted(f for d in decided for f in d))
 
 
+def test_coordinates_tell_sketches_apart_that_fuse_at_different_loops() -> None:
+    """Multi-level tiling offers its cached output to two loops: the same instructions, given another loop."""
+    kinds = {tuple(inst.kind.name for inst in trace.insts) for trace in space().traces}
+    sketches = {place for schedule in programs() for place in located(schedule) if place[0] == "sketch"}
+    assert len(kinds) < len(space().traces)
+    assert len(sketches) == len(space().traces)
+
+
 def test_coordinates_do_not_tell_how_a_program_came_about() -> None:
     """A program that was drawn and the same, made of its decisions, as mutation makes its children."""
     for drawn in programs()[:10]:
@@ -140,3 +148,30 @@ def test_nothing_but_failures_does_no_harm() -> None:
         judge.observe(program, None)
     judge.fit()
     assert np.isfinite(judge.scores(described()[WARM_UP:])).all()
+
+
+def test_programs_chosen_together_are_not_twins() -> None:
+    """Of a program, one that hardly differs and one far off, optimism wants the first and the last."""
+    judge = taught(WARM_UP)
+    scores = judge.scores(described(), optimism=50.0)
+    first = int(np.argmax(scores))
+    assert judge.choose(described(), 1, 50.0, []) == [(first, pytest.approx(scores[first]))]
+    twins = [described()[first]] * 2 + described()
+    chosen = [number for number, _ in judge.choose(twins, 4, 50.0, [])]
+    assert len(set(chosen)) == 4
+    assert len({0, 1, first + 2} & set(chosen)) == 1
+
+
+def test_what_is_awaited_is_not_wondered_about() -> None:
+    judge = taught(WARM_UP)
+    [(favourite, _)] = judge.choose(described(), 1, 50.0, [])
+    [(other, _)] = judge.choose(described(), 1, 50.0, [described()[favourite]])
+    assert other != favourite
+
+
+def test_without_optimism_the_best_liked_are_chosen() -> None:
+    judge = taught(WARM_UP)
+    scores = judge.scores(described())
+    chosen = judge.choose(described(), 5, 0.0, described()[20:25])
+    assert [score for _, score in chosen] == pytest.approx(sorted(scores, reverse=True)[:5])
+    assert judge.choose([], 5, 0.0, []) == []

@@ -74,17 +74,19 @@ def test_beyond_the_cutoff_one_sample_is_enough() -> None:
 @pytest.mark.parametrize(
     ("seconds", "cutoff", "calls", "samples"),
     [
-        # A cold call, then means of so many calls; the last few are the samples.
-        ([3e-3, 1e-3], None, [0, 1, 4, 4, 4, 4, 4], 5),
-        ([3e-3, 1e-3], 1e-2, [0, 1, 4, 4, 4, 4, 4], 5),
-        ([3e-3, 1e-3], 4e-4, [0, 1], 1),  # hopeless at first sight
-        ([3e-3, 1e-3], 8e-4, [0, 1, 4], 1),  # too slow after a whole sample
-        ([1e-2, 1e-6], 1e-6, [0, 1] + [4000] * 5, 5),  # what is cold may be slow for another reason
+        # A cold call, a warm one, then means of so many calls; the last few are the samples.
+        ([3e-3, 5e-4], None, [0, 1, 4, 4, 4, 4, 4], 5),
+        ([3e-3, 5e-4], 1e-2, [0, 1, 4, 4, 4, 4, 4], 5),
+        ([3e-3, 5e-4], 2e-4, [0, 1, 4], 1),  # hopeless after a whole sample
+        ([3e-3, 5e-4], 4e-4, [0, 1, 4, 4], 2),  # too slow, and not by chance
+        ([1e-2, 4e-5, 1e-6], 1e-6, [0, 1] + [50] * 5, 5),  # one call alone tells nothing
+        ([1e-2, 1e-6], 1e-6, [0, 1] + [2000] * 5, 5),  # what is cold may be slow for another reason
         ([0.03], 9e-3, [0], 1),  # but not where it is slow
         ([0.03], 0.02, [0, 1], 1),
         ([0.03], 0.04, [0, 1, 1, 1], 3),  # slow calls need fewer samples
+        ([3e-3], 2e-3, [0, 1, 1], 2),  # a call that is as long as a sample is one
         ([2.0], None, [0], 1),  # long ones are their own
-        ([3e-3, 0.0, 1e-6], None, [0, 1] + [4_000_000] * 5, 5),  # below the clock's resolution
+        ([3e-3, 0.0, 1e-6], None, [0, 1] + [2_000_000] * 5, 5),  # below the clock's resolution
     ],
 )
 def test_how_often_a_program_is_called(
