@@ -16,7 +16,8 @@ from workers.clock import Clock
 SAMPLES = 5
 SAMPLE_SECONDS = 0.002
 """A sample is the mean of as many calls as fill this: long against the clock's and the pool's jitter. A call alone is
-not: of programs of some tens of microseconds on two threads, one in ten once took four times its mean."""
+not: of a convolution's programs of some tens of microseconds on two threads, one call in ten took over 2.5 times the
+usual."""
 
 SLOW_SECONDS = 0.02
 """Of calls that take this long the first already tells, cold as caches and threads are; and three samples will do."""

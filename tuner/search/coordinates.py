@@ -97,12 +97,6 @@ class Sketch:
         return found
 
 
-def describe(trace: Trace) -> Coordinates:
-    """The coordinates of an open trace (`Individual.open_trace`)."""
-    sketch, decisions = Sketch.of(trace)
-    return sketch.coordinates(decisions)
-
-
 def _half_log2(number: int) -> float:
     return math.log2(number) / 2
 

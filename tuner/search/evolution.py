@@ -190,7 +190,8 @@ class EvolutionarySearch:
             self._add_to_come(fresh, self._child(parents))
         for individual in self._drafted(parents, _DRAFTED, changes=_CHANGES, optimism=_OPTIMISM):
             self._add_to_come(fresh, individual)
-        scores |= self._pooled(fresh, _OPTIMISM)
+        self._put(fresh)
+        scores |= self._scores(list(fresh), _OPTIMISM)
         kept = heapq.nlargest(count + _POOL, scores, key=scores.__getitem__)
         chosen = self._chosen(kept, count, _OPTIMISM)
         self._pool = {program: self._pool[program] for program in kept if program not in self._proposed}
@@ -201,7 +202,8 @@ class EvolutionarySearch:
         fresh: dict[int, Individual] = {}
         for individual in self._drafted(self._measured(_CENTRES), count * _NEIGHBOURS, changes=1, optimism=0.0):
             self._add_to_come(fresh, individual)
-        return self._chosen(list(self._pooled(fresh, optimism=0.0)), count, optimism=0.0)
+        self._put(fresh)
+        return self._chosen(list(fresh), count, optimism=0.0)
 
     def _chosen(self, programs: list[int], count: int, optimism: float) -> list[tuple[Individual, float | None]]:
         """The ``count`` programs of the pool that are to be measured, as things stand."""
@@ -272,15 +274,14 @@ class EvolutionarySearch:
         if individual is not None and individual.program not in self._pool:
             self._add(fresh, individual)
 
-    def _pooled(self, fresh: dict[int, Individual], optimism: float) -> dict[int, float]:
-        """Put individuals into the pool; returns what is thought of them."""
+    def _put(self, fresh: dict[int, Individual]) -> None:
+        """Put individuals into the pool."""
         individuals = list(fresh.values())
         for start in range(0, len(individuals), _EXTRACTED):
             self._pause()
             some = individuals[start : start + _EXTRACTED]
             for individual, described in zip(some, self._describe(some), strict=True):
                 self._pool[individual.program] = _Pooled(individual, described)
-        return self._scores(list(fresh), optimism)
 
     def _scores(self, programs: Sequence[int], optimism: float) -> dict[int, float]:
         """What is thought of programs of the pool."""

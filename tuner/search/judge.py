@@ -70,35 +70,30 @@ class Judge:
         by_features = self._by_features(programs)
         if self._process is None:
             return by_features
-        by_decisions = self._by_decisions([program.coordinates for program in programs], optimism)
-        (mean, spread), (other_mean, other_spread) = self._scales
-        return (by_features - mean) / spread + (by_decisions - other_mean) / other_spread
+        return self._together(by_features, self._by_decisions([p.coordinates for p in programs], optimism))
 
     def choose(
         self, programs: Sequence[Described], count: int, optimism: float, awaited: Sequence[Described]
     ) -> list[tuple[int, float]]:
         """Numbers and scores of up to ``count`` programs to be measured together, the best first.
 
-        One by one, each as if those before it, and those ``awaited``, had been measured and came out as expected:
-        optimism is for what they leave unknown.
+        Where there is optimism, one by one, each as if those before it, and those ``awaited``, had been measured and
+        came out as expected: it is for what they leave unknown.
         """
-        if self._process is None or not programs:
+        if self._process is None or optimism == 0.0 or not programs:
             scores = self.scores(programs)
             return [(int(number), float(scores[number])) for number in np.argsort(-scores, kind="stable")[:count]]
-        (mean, spread), (other_mean, other_spread) = self._scales
-        by_features = (self._by_features(programs) - mean) / spread
+        by_features = self._by_features(programs)
         rows = self._places.rows([program.coordinates for program in programs])
-        process = self._process
-        if awaited:
-            process = process.believing(self._places.rows([program.coordinates for program in awaited]))
+        believed = self._places.rows([program.coordinates for program in awaited])
         chosen: list[tuple[int, float]] = []
         for _ in range(min(count, len(programs))):
-            expected, deviations = process.predict(rows)
-            scores = by_features + (expected + optimism * deviations - other_mean) / other_spread
+            expected, deviations = self._process.believing(believed).predict(rows)
+            scores = self._together(by_features, expected + optimism * deviations)
             scores[[number for number, _ in chosen]] = -np.inf
             best = int(np.argmax(scores))
             chosen.append((best, float(scores[best])))
-            process = process.believing(rows[best : best + 1])
+            believed = np.concatenate([believed, rows[best : best + 1]])
         return chosen
 
     def guesses(self, programs: Sequence[Coordinates], optimism: float) -> Matrix:
@@ -117,6 +112,10 @@ class Judge:
         self._places = Places(coordinates)
         self._process = GaussianProcess(self._places.rows(coordinates), values)
         self._scales = _scale(self._by_features(programs)), _scale(values)
+
+    def _together(self, by_features: Matrix, by_decisions: Matrix) -> Matrix:
+        (mean, spread), (other_mean, other_spread) = self._scales
+        return (by_features - mean) / spread + (by_decisions - other_mean) / other_spread
 
     def _by_features(self, programs: Sequence[Described]) -> Matrix:
         return self._model.predict([program.features for program in programs])

@@ -12,7 +12,8 @@ from tests.unit.tuner.programs import LLVM, matmul
 from tuner import ir
 from tuner.cost_model.features import extract
 from tuner.cost_model.model import WARM_UP, CostModel
-from tuner.search.coordinates import Coordinates, Places, describe
+from tuner.search.coordinates import Coordinates, Places
+from tuner.search.drafts import Draft
 from tuner.search.individual import Individual
 from tuner.search.judge import Described, Judge
 from tuner.space.builtin import builtin_space
@@ -35,7 +36,7 @@ def programs() -> list[Schedule]:
 
 
 def located(schedule: Schedule) -> Coordinates:
-    return describe(Individual.of(schedule, Origin.RANDOM).open_trace())
+    return Draft.of(Individual.of(schedule, Origin.RANDOM).open_trace()).coordinates()
 
 
 @cache
