@@ -101,7 +101,7 @@ def race(client: Client, target: dict[str, Any], work_dir: Path) -> dict[str, An
         return (time.perf_counter() - begin) / number
 
     numbers = {name: max(1, int(_SAMPLE_SECONDS / timed(name, 50))) for name in modules}
-    samples = {name: [] for name in modules}
+    samples: dict[str, list[float]] = {name: [] for name in modules}
     for _ in range(_RACE_ROUNDS):
         for name in rng.permutation(list(modules)):
             samples[str(name)].append(timed(str(name), numbers[str(name)]) * 1e6)

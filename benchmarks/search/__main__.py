@@ -1,9 +1,10 @@
-"""Runs what is missing of the comparison: every workload, arm and seed, in a random order that alternates arms.
+"""Runs what is missing of the comparison, cell by cell: all arms on a workload with a seed, in random order.
 
     .venv/bin/python -m benchmarks.search [--minutes 60] [--workloads GMM-128 …]
 
-Stops after the run in which the time is up; started again, it goes on. Then `python -m benchmarks.search.race` measures
-all results anew, interleaved, and `python -m benchmarks.search.report` draws the report.
+When a cell's arms have run, all that they found is measured anew, interleaved (`benchmarks.search.race`). Stops after
+the run in which the time is up; started again, it goes on, but a cell that was begun on another machine, or before this
+one was started, begins anew. `python -m benchmarks.search.report` draws the report.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from pathlib import Path
 
 import ray
 
-from benchmarks.search.arms import SEEDS, TRIALS, plan
-from benchmarks.search.run_record import RUNS, Run
+from benchmarks.search import race
+from benchmarks.search.arms import TRIALS, Cell, plan
+from benchmarks.search.run_record import RUNS, Run, load, this_machine
 from benchmarks.search.teachers import DATABASE, ROOT, shuffle, teach
 from benchmarks.search.workloads import WORKLOADS
 from workers.cluster import Cluster, Offer, connect
@@ -33,31 +35,50 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.search")
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--workloads", nargs="*", choices=list(WORKLOADS), default=list(WORKLOADS))
-    parser.add_argument("--arms", nargs="*", choices=list(SEEDS), default=list(SEEDS))
     options = parser.parse_args()
     until = time.monotonic() + 60 * options.minutes
     with tempfile.TemporaryDirectory(prefix="loopwright-bench-") as scratch:
         connect(None, Path(scratch))
         offer = next(offer for offer in Cluster().reconcile() if offer.device == "cpu")
-        if any(arm[0] in "WXS" for arm in options.arms):
-            teach(DATABASE, offer.device_class, offer.builders, offer.measurer)
-            shuffle(DATABASE, SHUFFLED)
-        for run in plan(options.workloads, options.arms):
-            if time.monotonic() > until:
+        teach(DATABASE, offer.device_class, offer.builders, offer.measurer)
+        shuffle(DATABASE, SHUFFLED)
+        machine = this_machine(offer.device_class.model)
+        for cell in plan(options.workloads):
+            if race.path_of(cell).exists():
+                continue
+            if not fill(cell, offer, machine, until):
                 print("time is up; start again to go on")
                 return
-            if not (RUNS / run.file_name).exists():
-                execute(run, offer)
     print("complete")
+
+
+def fill(cell: Cell, offer: Offer, machine: str, until: float) -> bool:
+    """Run what is missing of a cell, and race it if all is there; says whether there was time."""
+    runs = [Run(arm, cell.workload, cell.seed, machine) for arm in cell.arms]
+    for run in runs:
+        path = RUNS / run.file_name
+        if path.exists() and load(path).machine != machine:
+            path.unlink()
+    for run in runs:
+        if not (RUNS / run.file_name).exists():
+            if time.monotonic() > until:
+                return False
+            execute(run, offer)
+    if all((RUNS / run.file_name).exists() for run in runs):
+        started = time.monotonic()
+        programs = race.close(cell, [load(RUNS / run.file_name) for run in runs])
+        print(f"{cell.name}: {programs} programs raced, {time.monotonic() - started:.0f} s", flush=True)
+    return True
 
 
 def execute(run: Run, offer: Offer) -> None:
     module = "stock" if run.arm in ("A", "A1") else "ours"
-    command = [sys.executable, "-m", f"benchmarks.search.{module}", run.arm, run.workload, str(run.seed), str(TRIALS)]
+    command = [sys.executable, "-m", f"benchmarks.search.{module}", run.arm, run.workload, str(run.seed), run.machine]
+    command += [str(TRIALS), str(RUNS)]
     if module == "stock":
-        command += [offer.device_class.target_json, str(RUNS)]
+        command += [offer.device_class.target_json]
     else:
-        command += [json.dumps(asdict(offer.device_class)), str(RUNS), ray.get_runtime_context().gcs_address]
+        command += [json.dumps(asdict(offer.device_class)), ray.get_runtime_context().gcs_address]
         command += [json.dumps(offer.builders), offer.measurer]
         command += [SHUFFLED if run.arm == "S" else DATABASE]
     # Left to itself TVM's runtime takes half of a virtual machine's cores: all arms measure with the same threads.

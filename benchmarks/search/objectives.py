@@ -48,7 +48,7 @@ def order(seen: Sequence[Lesson], unseen: Sequence[Described]) -> Scores:
 
 def decisions(seen: Sequence[Lesson], unseen: Sequence[Described]) -> Scores:
     """A Gaussian process over the decisions."""
-    return _judge(seen)._by_decisions(unseen, optimism=0.0)
+    return _judge(seen)._by_decisions([program.coordinates for program in unseen], optimism=0.0)
 
 
 def order_of_the_measured(seen: Sequence[Lesson], unseen: Sequence[Described]) -> Scores:

@@ -56,7 +56,7 @@ def _observe_the_measured(judge: Judge, program: Described, latency: float | Non
 def _wait() -> None:
     """C-early: both models."""
     for module in (model, judge):
-        module.WARM_UP = 100
+        setattr(module, "WARM_UP", 100)  # noqa: B010
 
 
 def _newcomers(search: EvolutionarySearch, parents: object, count: int, **_: float) -> Iterator[Individual]:
@@ -65,7 +65,7 @@ def _newcomers(search: EvolutionarySearch, parents: object, count: int, **_: flo
 
 
 def _children(
-    search: EvolutionarySearch, parents: Sequence[tuple[Individual, str | None]], count: int, **_: float
+    search: EvolutionarySearch, parents: list[tuple[Individual, str | None]], count: int, **_: float
 ) -> Iterator[Individual]:
     """C-drafts: programs are made before anything is thought of them, by TVM's mutators and crossover."""
     yield from filter(None, (search._child(parents) for _ in range(count)))
@@ -73,7 +73,7 @@ def _children(
 
 def _only_newcomers() -> None:
     EvolutionarySearch._drafted = _newcomers  # type: ignore[method-assign,assignment]
-    EvolutionarySearch._child = lambda search, _: search._newcomer()  # type: ignore[method-assign]
+    EvolutionarySearch._child = lambda search, _: search._newcomer()  # type: ignore[method-assign,assignment]
 
 
 def _latencies(members: list[Sample]) -> npt.NDArray[np.float64]:
@@ -138,16 +138,16 @@ class ClockLedger(MemoryLedger):
 
 
 def main(arguments: Sequence[str]) -> None:
-    arm, workload, seed, trials, device_class_json, folder, address, builders, measurer, teachers = arguments
+    arm, workload, seed, machine, trials, folder, device_class_json, address, builders, measurer, teachers = arguments
     if arm == "R":
-        Judge.fit = _fit_nothing  # type: ignore[method-assign]
+        Judge.fit = _fit_nothing  # type: ignore[method-assign,assignment]
     elif arm in ABLATIONS:
         ABLATIONS[arm][1]()
     fields = json.loads(device_class_json)
     device_class = DeviceClass(**fields | {"features": tuple(fields["features"])})
     target_json = device_class.target_json
     connect(address, Path(folder))
-    run = Run(arm, workload, int(seed))
+    run = Run(arm, workload, int(seed), machine)
     # What the service has ready when a job starts.
     relatives, base = experience(teachers, workload, device_class, arm) if arm[0] in "WXS" else ((), None)
     if arm == "W-traces":

@@ -1,16 +1,12 @@
-"""The closing session: every program that was ever the best of a run, and PyTorch's operator, timed anew together.
+"""The closing session of a cell: every program that was ever the best of a run, and PyTorch's operator, timed together.
 
-    .venv/bin/python -m benchmarks.search.race [--workloads GMM-128 …]
-
-For each workload its programs run in rounds, in a new random order each round, so that drift of the machine meets all
-alike, and in several processes, whose buffers lie elsewhere in memory. A sample is taken again, a few times at most,
-where the machine did not run at full speed before and after it. Results go to docs/benchmarks/search/race.json,
-workload by workload; one whose runs have not changed is skipped.
+They run in rounds, in a new random order each round, so that drift of the machine meets all alike, and in several
+processes, whose buffers lie elsewhere in memory. A sample is taken again, a few times at most, where the machine did
+not run at full speed before and after it. Results go to docs/benchmarks/search/races/, cell by cell.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import hashlib
 import itertools
@@ -18,14 +14,15 @@ import json
 import statistics
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from benchmarks.search.full_speed import FullSpeed
-from benchmarks.search.run_record import RUNS, Run, load
+from benchmarks.search.run_record import RUNS, Run
 from benchmarks.search.workloads import WORKLOADS
 from tuner import ir
 from workers import host_lock, reference
@@ -35,7 +32,10 @@ from workers.build import load as load_artifact
 from workers.clock import Clock
 from workers.warm_child import WarmChild
 
-RACE = RUNS.parent / "race.json"
+if TYPE_CHECKING:  # the child that takes times is not to load all that the arms need
+    from benchmarks.search.arms import Cell
+
+RACES = RUNS.parent / "races"
 PYTORCH = "pytorch"
 PROCESSES = 7
 ROUNDS = 3
@@ -48,32 +48,27 @@ _WARM_SAMPLES = 30
 """PyTorch runs for so long after the rest, in which cores fall asleep, before its time is taken."""
 _TRIES = 3
 """Samples taken until one counts; then the last does."""
+_FIRST = 3
+"""Samples in a process before the others, which tell what is far too slow."""
 _SLOW = 3.0
-"""A program this many times slower than the fastest one keeps its first sample only: it is nobody's final answer."""
+"""A program this many times slower than the fastest one keeps the best of its first samples: it is nobody's answer."""
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.search.race")
-    parser.add_argument("--workloads", nargs="*", choices=list(WORKLOADS), default=list(WORKLOADS))
-    options = parser.parse_args()
-    known: dict[str, Any] = json.loads(RACE.read_text()) if RACE.exists() else {}
-    for workload in options.workloads:
-        programs = incumbents(workload)
-        if not programs or set(programs) <= set(known.get(workload, {}).get("seconds", {})):
-            continue
-        known[workload] = race(workload, programs)
-        RACE.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
-        print(f"{workload}: {len(programs)} programs", flush=True)
+def path_of(cell: Cell) -> Path:
+    return RACES / f"{cell.name}.json"
+
+
+def close(cell: Cell, runs: Sequence[Run]) -> int:
+    """Race what the runs of a cell found, and keep the result; says how many programs that were."""
+    programs = {name_of(entry.trace_json): entry.trace_json for run in runs for entry in run.incumbents}
+    found = race(cell.workload, programs)
+    RACES.mkdir(parents=True, exist_ok=True)
+    path_of(cell).write_text(json.dumps(found, sort_keys=True) + "\n")
+    return len(programs)
 
 
 def name_of(trace_json: str) -> str:
     return hashlib.sha256(trace_json.encode()).hexdigest()[:12]
-
-
-def incumbents(workload: str) -> dict[str, str]:
-    """Traces by name: whatever was the best so far at some moment of some run."""
-    runs: list[Run] = [load(path) for path in sorted(RUNS.glob(f"{workload}.*.json"))]
-    return {name_of(entry.trace_json): entry.trace_json for run in runs for entry in run.incumbents}
 
 
 def race(workload: str, programs: dict[str, str]) -> dict[str, Any]:
@@ -110,7 +105,7 @@ def race(workload: str, programs: dict[str, str]) -> dict[str, Any]:
             arguments = fixed | {"artifacts": chosen, "rounds": rounds, "seed": seed}
             return dict(runner.call("benchmarks.search.race:timed", arguments, 600.0))
 
-        seconds = {name: samples[0] for name, samples in session(artifacts, 1, 0).items()}
+        seconds = {name: min(samples) for name, samples in session(artifacts, _FIRST, 0).items()}
         fastest = min(value for name, value in seconds.items() if name != PYTORCH)
         racing = {name: artifact for name, artifact in artifacts.items() if seconds[name] <= _SLOW * fastest}
         runs = [session(racing, ROUNDS, seed) for seed in range(1, 1 + PROCESSES)]
@@ -211,7 +206,3 @@ def _pytorch(
         return (time.perf_counter() - started) / number
 
     return run
-
-
-if __name__ == "__main__":
-    main()

@@ -1,8 +1,8 @@
-"""Draws the report of whatever runs and closing sessions there are: docs/benchmarks/search.md and its plots.
+"""Draws the report of the cells that are complete: docs/benchmarks/search.md and its plots.
 
     .venv/bin/python -m benchmarks.search.report
 
-All qualities are those of the closing session (`benchmarks.search.race`), never what an arm said of itself.
+All qualities are those of the cells' closing sessions (`benchmarks.search.race`), never what an arm said of itself.
 """
 
 from __future__ import annotations
@@ -10,14 +10,15 @@ from __future__ import annotations
 import json
 import math
 import statistics
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.search.arms import ARMS, TRIALS
+from benchmarks.search.arms import ARMS, SEEDS, TRIALS, Cell, plan
 from benchmarks.search.objectives import RESULTS as OBJECTIVES
 from benchmarks.search.ours import ABLATIONS
-from benchmarks.search.race import PYTORCH, RACE, name_of
+from benchmarks.search.race import PYTORCH, name_of, path_of
 from benchmarks.search.rejects import RESULTS as REJECTS
 from benchmarks.search.run_record import RUNS, Run, load
 from benchmarks.search.workloads import WORKLOADS
@@ -27,195 +28,136 @@ NEAR = 0.95
 SMALL = 2e-4
 """Seconds a call, below which a kernel is small."""
 
+PAIRS = (
+    ("C", "A"),
+    ("C", "A1"),
+    ("W", "A"),
+    ("W", "C"),
+    ("X", "A"),
+    ("X", "C"),
+    ("S", "C"),
+    ("R", "A"),
+    ("A1", "A"),
+)
+"""Arms whose times are compared."""
+
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """One run as the closing session sees it: ``steps`` are (seconds, trial, best latency so far), falling."""
+    """One run as the closing session sees it: ``steps`` are (seconds, latency of what it then held for the best)."""
 
     run: Run
-    steps: tuple[tuple[float, int, float], ...]
+    steps: tuple[tuple[float, float], ...]
 
     @property
     def final(self) -> float:
-        return self.steps[-1][2]
+        return self.steps[-1][1]
 
     def reaches(self, latency: float) -> float | None:
         """Seconds until the best so far was as fast as ``latency``; None if it never was."""
-        return next((seconds for seconds, _, best in self.steps if best <= latency), None)
-
-
-def curve(run: Run, seconds: dict[str, float]) -> Curve:
-    """The arm keeps what it believed to be the best; what counts is how fast that was."""
-    steps: list[tuple[float, int, float]] = []
-    for entry in run.incumbents:
-        steps.append((entry.seconds, entry.trial, seconds[name_of(entry.trace_json)]))
-    return Curve(run, tuple(steps))
-
-
-def curves() -> dict[str, dict[str, list[Curve]]]:
-    """Curves by workload and arm, for what was raced."""
-    raced: dict[str, Any] = json.loads(RACE.read_text())
-    found: dict[str, dict[str, list[Curve]]] = {}
-    for path in sorted(RUNS.glob("*.json")):
-        run = load(path)
-        seconds = raced.get(run.workload, {}).get("seconds", {})
-        if run.incumbents and all(name_of(entry.trace_json) in seconds for entry in run.incumbents):
-            found.setdefault(run.workload, {}).setdefault(run.arm, []).append(curve(run, seconds))
-    return {workload: found[workload] for workload in WORKLOADS if "A" in found.get(workload, {})}
+        return next((seconds for seconds, best in self.steps if best <= latency), None)
 
 
 @dataclass(frozen=True, slots=True)
-class Speed:
-    """How much sooner than ``other`` an arm was at a share of A's final quality, over all workloads.
+class Closed:
+    """A complete cell: curves by arm, and the closing session."""
 
-    ``ratios`` holds one number a workload (median over seeds): its time limit where the arm never got there, marked in
-    ``missed``, so that a miss counts at least as badly as the slowest run.
-    """
+    cell: Cell
+    curves: dict[str, Curve]
+    raced: dict[str, Any]
 
-    ratios: dict[str, float]
-    missed: tuple[str, ...]
+    def quality(self, arm: str) -> float:
+        """A's final latency over the arm's: above 1, the arm's code is faster."""
+        return self.curves["A"].final / self.curves[arm].final
 
-    @property
-    def mean(self) -> float:
-        return geomean(self.ratios.values())
+    def sooner(self, arm: str, other: str, share: float) -> tuple[float, bool]:
+        """How many times sooner than ``other`` the arm was at a share of A's final quality, and whether it never was.
+
+        A run that never got there counts as if it had at its end.
+        """
+        goal = self.curves["A"].final / share
+        reached = self.curves[arm].reaches(goal)
+        theirs = self.curves[other].reaches(goal) or self.curves[other].run.seconds
+        return theirs / (reached or self.curves[arm].run.seconds), reached is None
+
+
+def closed() -> Iterator[Closed]:
+    """The complete cells, in the order of the workloads."""
+    for cell in sorted(plan(list(WORKLOADS)), key=lambda cell: (list(WORKLOADS).index(cell.workload), cell.seed)):
+        if path_of(cell).exists():
+            raced = json.loads(path_of(cell).read_text())
+            runs = [load(RUNS / f"{cell.workload}.{arm}.{cell.seed}.json") for arm in cell.arms]
+            yield Closed(cell, {run.arm: _curve(run, raced["seconds"]) for run in runs}, raced)
+
+
+def _curve(run: Run, seconds: dict[str, float]) -> Curve:
+    return Curve(run, tuple((entry.seconds, seconds[name_of(entry.trace_json)]) for entry in run.incumbents))
 
 
 def geomean(values: Iterable[float]) -> float:
     return math.exp(statistics.fmean(math.log(value) for value in values))
 
 
-def reached(found: list[Curve], latency: float) -> tuple[float, bool]:
-    """Median seconds of the runs; a run that never got there counts as its whole time, and the median says if so."""
-    times = sorted((c.reaches(latency) is None, c.reaches(latency) or c.run.seconds) for c in found)
-    missed, seconds = times[len(times) // 2]
-    return seconds, missed
+def by_workload(values: Iterable[tuple[Cell, float]]) -> dict[str, float]:
+    """Geometric means over the seeds."""
+    found: dict[str, list[float]] = {}
+    for cell, value in values:
+        found.setdefault(cell.workload, []).append(value)
+    return {workload: geomean(members) for workload, members in found.items()}
 
 
-def speed(found: dict[str, dict[str, list[Curve]]], arm: str, other: str, share: float) -> Speed:
-    ratios, missed = {}, []
-    for workload, arms in found.items():
-        if arm not in arms or other not in arms:
-            continue
-        goal = statistics.median(c.final for c in arms["A"]) / share
-        theirs, _ = reached(arms[other], goal)
-        ours, never = reached(arms[arm], goal)
-        ratios[workload] = theirs / ours
-        if never:
-            missed.append(workload)
-    return Speed(ratios, tuple(missed))
-
-
-def quality(found: dict[str, dict[str, list[Curve]]], arm: str) -> dict[str, float]:
-    """A's final latency over the arm's, medians over seeds: above 1, the arm's code is faster."""
-    return {
-        workload: statistics.median(c.final for c in arms["A"]) / statistics.median(c.final for c in arms[arm])
-        for workload, arms in found.items()
-        if arm in arms
-    }
+def overall(values: Iterable[tuple[Cell, float]]) -> float:
+    """Geometric mean over the workloads, of their means: a workload counts the same with one seed or with three."""
+    return geomean(by_workload(values).values())
 
 
 def main() -> None:
-    found = curves()
-    raced = json.loads(RACE.read_text())
-    REPORT.write_text("\n".join(text(found, raced)) + "\n")
-    plot(found)
+    cells = list(closed())
+    REPORT.write_text("\n".join(text(cells)) + "\n")
+    plot(cells)
     print(REPORT)
 
 
-def text(found: dict[str, dict[str, list[Curve]]], raced: dict[str, Any]) -> Iterable[str]:
-    present = [arm for arm in ARMS if any(arm in arms for arms in found.values())]
+def text(cells: list[Closed]) -> Iterator[str]:
     yield "# Search, side by side"
     yield ""
-    yield "Made by `python -m benchmarks.search`, `.race` and `.report`; raw runs and the closing session's samples"
-    yield "are in [search/](search/). Every arm tunes for the same target and threads, in random order, for"
-    yield f"{TRIALS} trials. Loopwright's arms end with its closing race of the best few."
+    yield "Made by `python -m benchmarks.search` and `.report`; raw runs and the closing sessions' samples are in"
+    yield f"[search/](search/). A cell is a workload with a seed: all arms tune it for {TRIALS} trials, in random"
+    yield "order, on one machine, for the same target and threads; then all that was ever the best of a run is timed"
+    yield "anew, interleaved, in several processes. Figures are ratios within a cell; means are geometric, over seeds,"
+    yield "then over workloads. Loopwright's arms end with its closing race of the best few."
     yield ""
+    yield f"{len(cells)} of {len(WORKLOADS) * len(SEEDS)} cells are complete."
+    yield ""
+    if not cells:
+        return
     yield "| arm | what | runs |"
     yield "|---|---|---|"
-    for arm in present:
-        yield f"| {arm} | {ARMS[arm]} | {sum(len(arms.get(arm, [])) for arms in found.values())} |"
+    for arm, what in ARMS.items():
+        yield f"| {arm} | {what} | {sum(arm in one.curves for one in cells)} |"
     yield ""
-    yield from figures_text(found)
-    yield "## Seconds to 95 % and to 100 % of A's final quality"
+    yield "| machine | cells |"
+    yield "|---|---|"
+    machines = Counter(next(iter(one.curves.values())).run.machine for one in cells)
+    for machine, count in machines.items():
+        yield f"| {machine} | {count} |"
     yield ""
-    yield "How many times sooner than the other arm: geometric mean over workloads, the worst workload, and the"
-    yield "workloads where the median run never got there. Those count as if it had at its end."
-    yield ""
-    yield "| | share | workloads | mean | worst | never |"
-    yield "|---|---|---|---|---|---|"
-    for arm, other in (
-        ("C", "A"),
-        ("C", "A1"),
-        ("W", "A"),
-        ("W", "C"),
-        ("X", "A"),
-        ("X", "C"),
-        ("S", "C"),
-        ("R", "A"),
-        ("A1", "A"),
-    ):
-        for share in (NEAR, 1.0):
-            result = speed(found, arm, other, share)
-            if result.ratios:
-                worst = min(result.ratios, key=result.ratios.__getitem__)
-                yield (
-                    f"| {arm} against {other} | {share:.0%} | {len(result.ratios)} | {result.mean:.1f}x "
-                    f"| {result.ratios[worst]:.1f}x ({worst}) | {', '.join(result.missed) or '-'} |"
-                )
-    yield ""
-    yield "By workload, seconds to 95 % of A's final quality: the median run, and all runs in ascending order where"
-    yield "there are several; a dash for one that never got there."
-    yield ""
-    yield "| workload | " + " | ".join(present) + " |"
-    yield "|---|" + "---|" * len(present)
-    for workload, arms in found.items():
-        goal = _final(arms["A"]) / NEAR
-        yield f"| {workload} | " + " | ".join(_seconds(arms.get(arm, []), goal) for arm in present) + " |"
-    yield ""
-    yield f"## Final quality after {TRIALS} trials"
-    yield ""
-    yield "A's latency over the arm's, medians over seeds: above 1, the arm's code is faster; in brackets the worst and"
-    yield "the best seed. PyTorch is its own operator on as many threads. Means are over the workloads that an arm ran."
-    yield "All programs run in several processes; the last column says how far apart the slowest and the fastest"
-    yield "process of a program are (the median program, the 90th percentile)."
-    yield ""
-    yield "| workload | A | " + " | ".join(arm for arm in present if arm != "A") + " | PyTorch | between processes |"
-    yield "|---|" + "---|" * (len(present) + 2)
-    for workload, arms in found.items():
-        final = _final(arms["A"])
-        cells = [_spread([final / c.final for c in arms.get(arm, [])]) for arm in present if arm != "A"]
-        torch = raced[workload]["seconds"].get(PYTORCH)
-        cells.append(_times(None if torch is None else final / torch))
-        cells.append("{:.2f}x, {:.2f}x".format(*between_processes(raced[workload]["samples"])))
-        yield f"| {workload} | {final * 1e6:.1f} µs | " + " | ".join(cells) + " |"
-    means = [_times(geomean(quality(found, arm).values())) for arm in present if arm != "A"]
-    yield "| geometric mean | | " + " | ".join(means) + " | | |"
-    yield ""
-    yield "## Trials a second, and peak memory of the tuner's process"
-    yield ""
-    yield "| arm | trials a second: median, slowest, fastest | peak memory |"
-    yield "|---|---|---|"
-    for arm in present:
-        runs = [c.run for arms in found.values() for c in arms.get(arm, [])]
-        rates = [run.trials / run.seconds for run in runs]
-        peak = max((run.peak_mb for run in runs if run.peak_mb is not None), default=None)
-        shown = "-" if peak is None else f"{peak:.0f} MB"
-        yield f"| {arm} | {statistics.median(rates):.1f}, {min(rates):.1f}, {max(rates):.1f} | {shown} |"
-    yield ""
-    yield from ablation_text(found)
+    yield from figures_text(cells)
+    yield from time_text(cells)
+    yield from quality_text(cells)
+    yield from rates_text(cells)
+    yield from ablation_text(cells)
     yield from objectives_text()
     yield from rejects_text()
     yield "## Best so far"
     yield ""
-    for workload in found:
-        yield f"![{workload}: best latency so far by arm](search/{workload}.png)"
+    for workload in dict.fromkeys(one.cell.workload for one in cells):
+        yield f"![{workload}: quality of the best so far by arm](search/{workload}.png)"
 
 
-def figures_text(found: dict[str, dict[str, list[Curve]]]) -> Iterable[str]:
+def figures_text(cells: list[Closed]) -> Iterator[str]:
     """What the search is to reach, and what it reached."""
     yield "## What was asked for, and what was found"
-    yield ""
-    yield "Geometric means over workloads."
     yield ""
     yield "| figure | must | aim | found |"
     yield "|---|---|---|---|"
@@ -224,44 +166,104 @@ def figures_text(found: dict[str, dict[str, list[Curve]]]) -> Iterable[str]:
         ("the same against A1", "C", "A1", 2, 4),
         ("warm, the same against A", "W", "A", 20, 50),
     ):
-        result = speed(found, arm, other, NEAR)
-        if result.ratios:
-            yield f"| {what} | {must}x | {aim}x | {result.mean:.1f}x |"
-    ratios = quality(found, "C")
-    if ratios:
-        yield f"| cold, final quality at {TRIALS} trials against A | 1.10x | 1.30x | {geomean(ratios.values()):.2f}x |"
-    small = {workload: arms for workload, arms in found.items() if _final(arms["A"]) < SMALL}
-    rates = [c.run.trials / c.run.seconds for arms in small.values() for c in arms.get("C", [])]
-    if rates:
-        yield (
-            f"| cold, trials a second, kernels under {SMALL * 1e6:.0f} µs (median) "
-            f"| 4 | 10 | {statistics.median(rates):.1f} |"
-        )
+        found = overall((one.cell, one.sooner(arm, other, NEAR)[0]) for one in cells)
+        yield f"| {what} | {must}x | {aim}x | {found:.1f}x |"
+    quality = overall((one.cell, one.quality("C")) for one in cells)
+    yield f"| cold, final quality at {TRIALS} trials against A | 1.10x | 1.30x | {quality:.2f}x |"
+    small = [one.curves["C"].run for one in cells if one.curves["A"].final < SMALL]
+    if small:
+        rate = statistics.median(run.trials / run.seconds for run in small)
+        yield f"| cold, trials a second, kernels under {SMALL * 1e6:.0f} µs (median) | 4 | 10 | {rate:.1f} |"
     yield ""
 
 
-def ablation_text(found: dict[str, dict[str, list[Curve]]]) -> Iterable[str]:
-    present = [arm for arm in ABLATIONS if any(arm in arms for arms in found.values())]
-    if not present:
+def time_text(cells: list[Closed]) -> Iterator[str]:
+    yield "## Seconds to 95 % and to 100 % of A's final quality"
+    yield ""
+    yield "How many times sooner than the other arm: the mean, the worst workload, and the cells where the arm never"
+    yield "got there. Those count as if it had at its end."
+    yield ""
+    yield "| | share | mean | worst | never |"
+    yield "|---|---|---|---|---|"
+    for arm, other in PAIRS:
+        for share in (NEAR, 1.0):
+            ratios = by_workload((one.cell, one.sooner(arm, other, share)[0]) for one in cells)
+            worst = min(ratios, key=ratios.__getitem__)
+            never = [one.cell.name for one in cells if one.sooner(arm, other, share)[1]]
+            yield (
+                f"| {arm} against {other} | {share:.0%} | {geomean(ratios.values()):.1f}x "
+                f"| {ratios[worst]:.1f}x ({worst}) | {len(never)} of {len(cells)}{_named(never)} |"
+            )
+    yield ""
+    yield "By cell, seconds to 95 % of A's final quality; a dash where the arm never got there."
+    yield ""
+    yield "| cell | " + " | ".join(ARMS) + " |"
+    yield "|---|" + "---|" * len(ARMS)
+    for one in cells:
+        goal = one.curves["A"].final / NEAR
+        reached = [one.curves[arm].reaches(goal) for arm in ARMS]
+        shown = ["-" if seconds is None else f"{seconds:.1f}" for seconds in reached]
+        yield f"| {one.cell.name} | " + " | ".join(shown) + " |"
+    yield ""
+
+
+def quality_text(cells: list[Closed]) -> Iterator[str]:
+    yield f"## Final quality after {TRIALS} trials"
+    yield ""
+    yield "A's latency over the arm's: above 1, the arm's code is faster; in brackets the worst and the best seed."
+    yield "PyTorch is its own operator on as many threads. The last column says how far apart the slowest and the"
+    yield "fastest process of a program are (the median program, the 90th percentile)."
+    yield ""
+    others = [arm for arm in ARMS if arm != "A"]
+    yield "| workload | A | " + " | ".join(others) + " | PyTorch | between processes |"
+    yield "|---|---|" + "---|" * (len(others) + 2)
+    for workload in dict.fromkeys(one.cell.workload for one in cells):
+        here = [one for one in cells if one.cell.workload == workload]
+        final = statistics.median(one.curves["A"].final for one in here)
+        shown = [_spread([one.quality(arm) for one in here]) for arm in others]
+        torch = [
+            one.curves["A"].final / one.raced["seconds"][PYTORCH] for one in here if PYTORCH in one.raced["seconds"]
+        ]
+        shown.append(_spread(torch))
+        shown.append("{:.2f}x, {:.2f}x".format(*between_processes(one.raced["samples"] for one in here)))
+        yield f"| {workload} | {final * 1e6:.1f} µs | " + " | ".join(shown) + " |"
+    means = [overall((one.cell, one.quality(arm)) for one in cells) for arm in others]
+    yield "| geometric mean | | " + " | ".join(f"{mean:.2f}x" for mean in means) + " | | |"
+    yield ""
+
+
+def rates_text(cells: list[Closed]) -> Iterator[str]:
+    yield "## Trials a second, and peak memory of the tuner's process"
+    yield ""
+    yield "| arm | trials a second: median, slowest, fastest | peak memory |"
+    yield "|---|---|---|"
+    for arm in ARMS:
+        runs = [one.curves[arm].run for one in cells]
+        rates = [run.trials / run.seconds for run in runs]
+        peak = max((run.peak_mb for run in runs if run.peak_mb is not None), default=None)
+        shown = "-" if peak is None else f"{peak:.0f} MB"
+        yield f"| {arm} | {statistics.median(rates):.1f}, {min(rates):.1f}, {max(rates):.1f} | {shown} |"
+    yield ""
+
+
+def ablation_text(cells: list[Closed]) -> Iterator[str]:
+    here = [one for one in cells if any(arm in one.curves for arm in ABLATIONS)]
+    if not here:
         return
     yield "## Each mechanism taken out once"
     yield ""
-    yield "Beside C or W as it is, geometric means over workloads: final quality above 1 means that the code is faster"
-    yield "without the mechanism, time above 1 that it takes so many times longer to 95 % of A's final quality."
+    yield f"Beside C or W as it is, with one seed on {', '.join(one.cell.workload for one in here)}. Final quality"
+    yield "above 1 means that the code is faster without the mechanism, time above 1 that it takes so many times longer"
+    yield "to 95 % of A's final quality. In brackets the least and the greatest."
     yield ""
-    yield "| arm | without | workloads | final quality | time |"
-    yield "|---|---|---|---|---|"
-    for arm in present:
+    yield "| arm | without | final quality | time |"
+    yield "|---|---|---|---|"
+    for arm, (what, _) in ABLATIONS.items():
         whole = arm[0]
-        both = {workload: arms for workload, arms in found.items() if arm in arms and whole in arms}
-        final = geomean(_final(arms[whole]) / _final(arms[arm]) for arms in both.values())
-        slower = 1 / speed(both, arm, whole, NEAR).mean
-        yield f"| {arm} | {ABLATIONS[arm][0]} | {len(both)} | {final:.2f}x | {slower:.2f}x |"
+        quality = [one.curves[whole].final / one.curves[arm].final for one in here]
+        slower = [one.sooner(whole, arm, NEAR)[0] for one in here]
+        yield f"| {arm} | {what} | {_spread(quality)} | {_spread(slower)} |"
     yield ""
-
-
-def _final(runs: list[Curve]) -> float:
-    return statistics.median(c.final for c in runs)
 
 
 def objectives_text() -> Iterable[str]:
@@ -297,37 +299,28 @@ def rejects_text() -> Iterable[str]:
     yield ""
 
 
-def between_processes(samples: dict[str, list[list[float]]]) -> tuple[float, float]:
+def between_processes(raced: Iterable[dict[str, list[list[float]]]]) -> tuple[float, float]:
     """Slowest over fastest process of a program, by the processes' medians: median and 90th percentile of programs."""
-    medians = [[statistics.median(taken) for taken in by_process] for by_process in samples.values()]
+    medians = [[statistics.median(taken) for taken in by_process] for one in raced for by_process in one.values()]
     ratios = sorted(max(found) / min(found) for found in medians)
     return statistics.median(ratios), ratios[int(0.9 * len(ratios))]
 
 
-def _seconds(runs: list[Curve], goal: float) -> str:
-    if not runs:
-        return "-"
-    seconds, missed = reached(runs, goal)
-    told = "-" if missed else f"{seconds:.1f}"
-    if len(runs) == 1:
-        return told
-    times = sorted((c.reaches(goal) or math.inf) for c in runs)
-    return f"{told} ({', '.join('-' if math.isinf(value) else f'{value:.1f}' for value in times)})"
+def _named(cells: list[str]) -> str:
+    return f" ({', '.join(cells)})" if cells else ""
 
 
 def _spread(values: list[float]) -> str:
-    """The median; in brackets the least and the greatest where there are several."""
-    if len(values) < 2:
-        return _times(values[0] if values else None)
-    return f"{statistics.median(values):.2f}x ({min(values):.2f}, {max(values):.2f})"
+    """The geometric mean; in brackets the least and the greatest where there are several."""
+    if not values:
+        return "-"
+    if len(values) == 1:
+        return f"{values[0]:.2f}x"
+    return f"{geomean(values):.2f}x ({min(values):.2f}, {max(values):.2f})"
 
 
-def _times(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2f}x"
-
-
-def plot(found: dict[str, dict[str, list[Curve]]]) -> None:
-    """One picture a workload: latency of the best so far over seconds, a line a run."""
+def plot(cells: list[Closed]) -> None:
+    """One picture a workload: quality of the best so far, A's final one being 1, over seconds; a line a run."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -336,15 +329,17 @@ def plot(found: dict[str, dict[str, list[Curve]]]) -> None:
     colours = dict(
         zip(ARMS, ("#999999", "#e69f00", "#cc79a7", "#0072b2", "#009e73", "#56b4e9", "#f0e442"), strict=True)
     )
-    for workload, arms in found.items():
+    for workload in dict.fromkeys(one.cell.workload for one in cells):
         figure, axes = pyplot.subplots(figsize=(7, 4), layout="constrained")
-        for arm in [arm for arm in colours if arm in arms]:
-            for number, c in enumerate(arms[arm]):
-                seconds = [step[0] for step in c.steps] + [c.run.seconds]
-                latency = [step[2] * 1e6 for step in c.steps] + [c.final * 1e6]
+        for number, one in enumerate(one for one in cells if one.cell.workload == workload):
+            for arm, colour in colours.items():
+                c = one.curves[arm]
+                seconds = [seconds for seconds, _ in c.steps] + [c.run.seconds]
+                quality = [one.curves["A"].final / latency for latency in [*(best for _, best in c.steps), c.final]]
                 label = arm if number == 0 else None
-                axes.step(seconds, latency, where="post", color=colours[arm], label=label, linewidth=1.2)
-        axes.set(xscale="log", yscale="log", xlabel="seconds", ylabel="µs a call", title=workload)
+                axes.step(seconds, quality, where="post", color=colour, label=label, linewidth=1.2)
+        axes.set(xscale="log", ylim=(0, None), xlabel="seconds", ylabel="A's final latency over the best so far")
+        axes.set_title(workload)
         axes.legend(frameon=False)
         axes.grid(True, which="both", alpha=0.2)
         figure.savefig(RUNS.parent / f"{workload}.png", dpi=110)

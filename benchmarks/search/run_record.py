@@ -29,6 +29,7 @@ class Run:
     arm: str
     workload: str
     seed: int
+    machine: str
     seconds: float = 0.0
     trials: int = 0
     failed: int = 0
@@ -59,6 +60,12 @@ def load(path: Path) -> Run:
     fields = json.loads(path.read_text())
     fields["incumbents"] = [Incumbent(**entry) for entry in fields["incumbents"]]
     return Run(**fields)
+
+
+def this_machine(model: str) -> str:
+    """The machine since it was started: one of the same model may be busy with others, and slower."""
+    started = Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
+    return f"{model}, started as {started}"
 
 
 def peak_mb() -> float:

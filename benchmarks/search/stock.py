@@ -24,8 +24,8 @@ from tuner import ir
 
 
 def main() -> None:
-    arm, workload, seed, trials, target_json, folder = sys.argv[1:]
-    run = Run(arm, workload, int(seed))
+    arm, workload, seed, machine, trials, folder, target_json = sys.argv[1:]
+    run = Run(arm, workload, int(seed), machine)
     started = time.monotonic()
 
     @derived_object

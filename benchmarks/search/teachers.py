@@ -16,7 +16,7 @@ import tvm
 
 from benchmarks.search.workloads import WORKLOADS, product, suite
 from db import Database, migrate
-from db.views import NewJob
+from db.views import JobView, NewJob
 from service.ledger import DatabaseLedger
 from tuner import ir
 from tuner.cost_model.features import extract, from_bytes
@@ -51,8 +51,9 @@ def teach(url: str, device_class: DeviceClass, builders: Sequence[str], measurer
     migrate.upgrade(url)
     database = Database(url)
     fleet = RayFleet(device_class.target_json, builders, {measurer: "local"})
+    taught = {job.name for job in database.jobs.page(page_size=200).items if _has_taught(job, device_class)}
     for name, make in TEACHERS.items():
-        if any(job.name == name and job.state == "succeeded" for job in database.jobs.page(page_size=200).items):
+        if name in taught:
             continue
         started = time.monotonic()
         spec = TaskSpec(ir.workload(make(), name), 1)
@@ -67,6 +68,10 @@ def teach(url: str, device_class: DeviceClass, builders: Sequence[str], measurer
         database.jobs.finish(claimed.job.id, claimed.lease_token, "succeeded")
         print(f"teacher {name}: {time.monotonic() - started:.0f} s", flush=True)
     database.close()
+
+
+def _has_taught(job: JobView, device_class: DeviceClass) -> bool:
+    return job.state == "succeeded" and job.device_class_id == device_class.id
 
 
 def experience(url: str, workload: str, device_class: DeviceClass, arm: str) -> tuple[tuple[str, ...], bytes]:
