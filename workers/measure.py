@@ -42,8 +42,8 @@ def measure(
     for position, candidate in enumerate(candidates):
         yield {"candidate": position}
         try:
-            modules[position] = load(candidate["artifact"], f"candidate{position}")
-            modules[position][FUNCTION]  # generates machine code, which is not to disturb anybody's timing
+            modules[position] = load(candidate["artifact"])
+            modules[position][FUNCTION]  # what is still to be done for the first call is not to disturb any timing
         except Exception as error:
             modules.pop(position, None)
             yield _failed(position, error)

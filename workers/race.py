@@ -51,8 +51,8 @@ def race(
     """
     device = device_of(target_kind, device_index)
     information = infos(args)
-    expected = load(reference, "reference")
-    modules = [load(artifact, f"contender{i}") for i, artifact in enumerate(contenders)]
+    expected = load(reference)
+    modules = [load(artifact) for artifact in contenders]
     library = None
     entries: list[dict[str, Any]] = [{"max_abs_error": 0.0, "max_rel_error": 0.0} for _ in contenders]
     for number, kind in enumerate(DRAWS):

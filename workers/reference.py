@@ -69,7 +69,7 @@ def peaks(target_kind: str, device_index: int, built: dict[str, Any]) -> Iterato
     """Yield what `check` does, and ``bytes_per_s`` of copying, the best of some calls."""
     device = device_of(target_kind, device_index)
     run = chains(built, device)
-    copy = _timed(built["copy"], "copy", np.ones(_COPIED, dtype=np.float32), device)
+    copy = _timed(built["copy"], np.ones(_COPIED, dtype=np.float32), device)
     yield Clock.STOP
     with host_lock.quiet():
         yield Clock.START
@@ -81,15 +81,13 @@ def peaks(target_kind: str, device_index: int, built: dict[str, Any]) -> Iterato
 def chains(built: dict[str, Any], device: tvm.runtime.Device) -> Callable[[], float]:
     """One call of the multiply-adds on all threads, in seconds."""
     start = np.random.default_rng(0).random(built["shape"], dtype=np.float32)
-    return _timed(built["chains"], "chains", start, device)
+    return _timed(built["chains"], start, device)
 
 
-def _timed(
-    code: dict[str, Any], name: str, source: np.ndarray[Any, Any], device: tvm.runtime.Device
-) -> Callable[[], float]:
+def _timed(code: dict[str, Any], source: np.ndarray[Any, Any], device: tvm.runtime.Device) -> Callable[[], float]:
     """One call of a kernel that reads one array and writes another, in seconds."""
     arguments = [tvm.runtime.tensor(array, device=device) for array in (source, np.zeros_like(source))]
-    timer = load(code, name).time_evaluator(FUNCTION, device, number=1, repeat=1)
+    timer = load(code).time_evaluator(FUNCTION, device, number=1, repeat=1)
     return lambda: float(timer(*arguments).results[0])
 
 

@@ -143,7 +143,7 @@ def timed(
     information = infos(args)
     inputs = draw(information, outputs, "normal", 0)
     arguments = to_device(inputs, device)
-    modules = {name: load_artifact(artifact, f"p{name}") for name, artifact in artifacts.items()}
+    modules = {name: load_artifact(artifact) for name, artifact in artifacts.items()}
 
     def runner(name: str) -> Any:
         function = modules[name].time_evaluator

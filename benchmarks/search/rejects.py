@@ -63,7 +63,7 @@ def calls(args: list[Any], artifact: dict[str, Any]) -> Iterator[list[list[float
     information = infos(args)
     device = device_of("llvm", 0)
     arguments = to_device(draw(information, [False] * len(information), "normal", 0), device)
-    module = load(artifact, "candidate")
+    module = load(artifact)
     module[FUNCTION]
     taken: list[list[float]] = []
 

@@ -14,5 +14,5 @@ def run(args: list[Any], artifact: dict[str, Any]) -> Iterator[list[float]]:
     information = infos(args)
     device = device_of("llvm", 0)
     arguments = to_device(draw(information, [False] * len(information), "normal", 0), device)
-    timer = load(artifact, "candidate").time_evaluator(FUNCTION, device, number=3, repeat=1, min_repeat_ms=100)
+    timer = load(artifact).time_evaluator(FUNCTION, device, number=3, repeat=1, min_repeat_ms=100)
     yield [float(sample) for sample in timer(*arguments).results]

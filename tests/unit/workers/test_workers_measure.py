@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import functools
 import math
 import statistics
@@ -28,13 +29,9 @@ def _apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @functools.cache
-def code(workload: Workload) -> str:
-    (built,) = build.build(workload.module_json, None, programs.LLVM)
-    return str(built["code"])
-
-
 def artifact(workload: Workload) -> dict[str, Any]:
-    return {"format": "ll", "code": code(workload)}
+    (built,) = build.build(workload.module_json, None, programs.LLVM)
+    return built
 
 
 def measured(*candidates: tuple[dict[str, Any], float | None]) -> list[dict[str, Any]]:
@@ -105,9 +102,10 @@ def test_how_often_a_program_is_called(
 def test_a_candidate_that_fails_does_not_spoil_the_next() -> None:
     good = artifact(programs.elementwise())
     other_shape = artifact(programs.product(16))
-    not_code = {"format": "ll", "code": "this is no IR"}
-    results = measured((good, None), (other_shape, None), (not_code, None), (good, None))
-    assert ["error" in result for result in results] == [False, True, True, False]
+    no_library = {"format": "so", "code": base64.b64encode(b"this is no library").decode()}
+    no_code = {"format": "ll", "code": "this is no IR"}
+    results = measured((good, None), (other_shape, None), (no_library, None), (no_code, None), (good, None))
+    assert ["error" in result for result in results] == [False, True, True, True, False]
     assert "Mismatched" in results[1]["error"]
     assert results[2]["error"]
 

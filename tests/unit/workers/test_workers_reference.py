@@ -46,7 +46,7 @@ def test_the_chains_do_the_work_that_is_counted(built: dict[str, Any]) -> None:
 def test_the_copy_copies_all(built: dict[str, Any]) -> None:
     source = np.arange(reference._COPIED, dtype=np.float32)
     x, y = tvm.runtime.tensor(source), tvm.runtime.tensor(np.zeros_like(source))
-    load(built["copy"], "copy")[FUNCTION](x, y)
+    load(built["copy"])[FUNCTION](x, y)
     np.testing.assert_array_equal(y.numpy(), source)
 
 
