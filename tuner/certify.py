@@ -44,7 +44,7 @@ def certify(
 
 def _ranking(trials: Sequence[Trial]) -> list[Trial]:
     measured = [t for t in trials if isinstance(t.outcome, Measured) and t.candidate.trace_json is not None]
-    return heapq.nsmallest(8 * CONTENDERS, measured, key=lambda trial: trial.outcome.median)  # type: ignore[union-attr]
+    return heapq.nsmallest(8 * CONTENDERS, measured, key=lambda trial: trial.outcome.least)  # type: ignore[union-attr]
 
 
 def winner(result: RaceResult) -> str | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import tvm
+from numpy.random import default_rng  # NumPy would load it in every fork, when it is first used
 
 from tuner.arrays import Array, index_bound, poison, random_array
 from tuner.types import TensorInfo
@@ -19,7 +19,7 @@ def infos(args: Sequence[Sequence[Any]]) -> list[TensorInfo]:
 
 def draw(args: Sequence[TensorInfo], outputs: Sequence[bool], kind: str, seed: int) -> list[Array]:
     """Host arrays: random inputs of a kind (see `tuner.arrays.DRAWS`), poison where ``outputs`` says write-only."""
-    rng = np.random.default_rng(seed)
+    rng = default_rng(seed)
     bound = index_bound(args)
     return [
         poison(info) if output else random_array(info, kind, rng, bound)

@@ -8,7 +8,7 @@ from typing import Any
 
 import tvm
 
-from workers import host_lock
+from workers import host_lock, threads
 from workers.arguments import device_of, draw, infos, to_device
 from workers.build import FUNCTION, load
 from workers.clock import Clock
@@ -83,7 +83,9 @@ class Calls:
         started = time.perf_counter()
         function(*self._arguments)
         self._device.sync()
-        return time.perf_counter() - started
+        seconds = time.perf_counter() - started
+        threads.settle()
+        return seconds
 
     def mean(self, number: int) -> float:
         """The mean of ``number`` calls after one call that is not counted."""

@@ -14,7 +14,7 @@ import tvm
 
 from tuner.arrays import DRAWS, Comparison, compare, tolerance
 from tuner.types import TensorInfo
-from workers import host_lock
+from workers import host_lock, threads
 from workers.arguments import device_of, draw, infos, to_device
 from workers.build import FUNCTION, load
 from workers.clock import Clock
@@ -73,6 +73,7 @@ def race(
             yield Clock.START
     racing = [i for i, entry in enumerate(entries) if "error" not in entry and "wrong" not in entry]
     arguments = to_device(draw(information, [False] * len(information), "normal", seed), device)
+    threads.settle()
     yield Clock.STOP
     with host_lock.quiet():
         yield Clock.START

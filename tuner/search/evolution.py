@@ -124,7 +124,7 @@ class EvolutionarySearch:
         self._awaited.pop(self._individuals[candidate.hash].program, None)
         if isinstance(outcome, Failure) and outcome.kind is FailureKind.DEVICE_LOST:
             return
-        latency = outcome.median if isinstance(outcome, Measured) else None
+        latency = outcome.least if isinstance(outcome, Measured) else None
         if latency is not None:
             self._latency[candidate.hash] = latency
         self._judge.observe(self._described[candidate.hash], latency)

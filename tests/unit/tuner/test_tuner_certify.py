@@ -98,6 +98,14 @@ def test_the_best_few_are_raced_fastest_first() -> None:
     assert race.outputs == OUTPUTS
 
 
+def test_a_program_that_was_disturbed_contends_by_its_least_sample() -> None:
+    steady = [_trial(f"steady{i}", 0.2) for i in range(CONTENDERS)]
+    disturbed = MeasureCandidate("disturbed", Origin.RANDOM)
+    fleet = _ScriptedRaces(dict.fromkeys([t.id for t in steady] + ["disturbed"], _entry(0.5, 0.5, 0.5)))
+    _certify(fleet, [*steady, Trial("disturbed", disturbed, Measured((0.9, 0.1, 0.8), "worker"))])
+    assert next(iter(fleet.races[0].contenders.values())) == "disturbed"
+
+
 def test_where_all_are_rejected_the_next_are_raced() -> None:
     first = [f"first{i}" for i in range(CONTENDERS)]
     next_ones = ["e", "f", "g"]
