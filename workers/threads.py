@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import threading
 from pathlib import Path
 
 
@@ -13,9 +15,12 @@ def settle() -> None:
     some tens of milliseconds, as neither waits for a core while both spin, and parallel programs take four times as
     long.
     """
-    tasks = [int(task.name) for task in Path("/proc/self/task").iterdir()]
-    bound = [os.sched_getaffinity(task) for task in tasks if task != os.getpid()]
-    taken = {core for cores in bound if len(cores) == 1 for core in cores}
+    taken: set[int] = set()
+    for task in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(ProcessLookupError):  # it has ended since
+            cores = os.sched_getaffinity(int(task.name))
+            if len(cores) == 1 and int(task.name) != threading.get_native_id():
+                taken |= cores
     free = os.sched_getaffinity(0) - taken
     if free:
         os.sched_setaffinity(0, free)
