@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+# NumPy would load both in every fork, when they are first used: here by `draw`, and by TVM's time evaluator while the
+# machine stands still for a timing.
+import numpy.ma  # noqa: F401
 import tvm
-from numpy.random import default_rng  # NumPy would load it in every fork, when it is first used
+from numpy.random import default_rng
 
 from tuner.arrays import Array, index_bound, poison, random_array
 from tuner.types import TensorInfo

@@ -72,9 +72,9 @@ def _serve(request: dict[str, Any], requests: int, replies: int) -> None:
     try:
         ending = _relay(fork, out, requests, replies, request["deadline"], pid, held)
     finally:
-        if held is not None:
-            held.close()
         status = _end(pid)
+        if held is not None:
+            held.close()  # not before: to free what a fork held takes milliseconds of a core
         os.close(out)
         tail = _tail(os.path.join(scratch, "stderr"))
         shutil.rmtree(scratch, ignore_errors=True)  # the parent does, too, but it may have gone

@@ -21,9 +21,13 @@ usual."""
 
 SLOW_SECONDS = 0.02
 """Of calls that take this long the first already tells, cold as caches and threads are; and three samples will do."""
+_SLOW_SAMPLES = 3
 
 LONG_SECONDS = 0.5
 """A call that takes this long is its own sample: jitter is small beside it, and the deadline is near."""
+
+_AGREE = 1.1
+"""Samples no farther apart say the same. Those of a disturbed moment hardly ever are as near."""
 
 
 def measure(
@@ -31,8 +35,8 @@ def measure(
 ) -> Iterator[dict[str, Any] | Clock]:
     """For each candidate yield ``{"candidate": position, "run_secs": […]}`` or ``{"candidate": position, "error"}``.
 
-    A candidate is ``{"artifact", "cutoff"}``. One slower than ``cutoff`` (seconds, or None) after a sample or two is
-    not sampled further: its place is known well enough. On cuda an error ends the batch, for the context may be dead.
+    A candidate is ``{"artifact", "cutoff"}``. One that proves slower than ``cutoff`` (seconds, or None) is not sampled
+    further: its place is known well enough. On cuda an error ends the batch, for the context may be dead.
     ``{"candidate": position}`` alone says whom a crash would come from.
     """
     device = device_of(target_kind, device_index)
@@ -94,20 +98,19 @@ class Calls:
 
 
 def sample(cold: Callable[[], float], mean: Callable[[int], float], cutoff: float | None) -> list[float]:
-    """Seconds per call: 1 or 2 samples for a program beyond the cutoff, 1 for a long one, otherwise 3 or `SAMPLES`.
+    """Seconds per call: 1 sample of a long program, 3 of a slow one, otherwise `SAMPLES`.
 
-    ``cold`` and ``mean`` are as those of `Calls`. A cold call is believed where it is slow.
+    There are fewer where the best two agree that the program is beyond the cutoff: one alone may be a hundred times too
+    slow, when the machine was elsewhere. ``cold`` and ``mean`` are as those of `Calls`.
     """
-    first = cold()
-    if first > LONG_SECONDS or (cutoff is not None and first > max(SLOW_SECONDS, 3 * cutoff)):
-        return [first]
-    warm = mean(1)
-    number = max(1, round(SAMPLE_SECONDS / max(warm, 1e-9)))
-    samples = [warm if number == 1 else mean(number)]
-    slow = warm > SLOW_SECONDS
-    while len(samples) < (3 if slow else SAMPLES):
-        # Short calls are easily disturbed: one sample tells only what is far beyond the cutoff.
-        if cutoff is not None and min(samples) > (2 * cutoff if len(samples) == 1 and not slow else cutoff):
+    samples = [cold()]
+    if samples[0] <= SLOW_SECONDS:
+        samples = [mean(1) or mean(1000)]  # a call may be shorter than the clock's resolution
+    while samples[0] <= LONG_SECONDS:
+        least, *others = sorted(samples)
+        slow = least > SLOW_SECONDS
+        beyond = cutoff is not None and least > cutoff and bool(others) and others[0] <= _AGREE * least
+        if beyond or len(samples) >= (_SLOW_SAMPLES if slow else SAMPLES):
             break
-        samples.append(mean(number))
+        samples.append(cold() if slow else mean(max(1, round(SAMPLE_SECONDS / least))))
     return samples

@@ -63,39 +63,45 @@ def test_samples_are_seconds_and_a_larger_program_takes_longer() -> None:
     assert 0 < fast < slow < 1  # 1,024 additions against 32,768 multiplications and more
 
 
-def test_beyond_the_cutoff_one_sample_is_enough() -> None:
+def test_beyond_the_cutoff_fewer_samples_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measure, "_AGREE", 1e9)
     (result,) = measured((artifact(programs.product()), 1e-9))
-    assert len(result["run_secs"]) == 1
+    assert len(result["run_secs"]) == 2
 
 
 @pytest.mark.parametrize(
     ("seconds", "cutoff", "calls", "samples"),
     [
-        # A cold call, a warm one, then means of so many calls; the last few are the samples.
-        ([3e-3, 5e-4], None, [0, 1, 4, 4, 4, 4, 4], 5),
-        ([3e-3, 5e-4], 1e-2, [0, 1, 4, 4, 4, 4, 4], 5),
-        ([3e-3, 5e-4], 2e-4, [0, 1, 4], 1),  # hopeless after a whole sample
-        ([3e-3, 5e-4], 4e-4, [0, 1, 4, 4], 2),  # too slow, and not by chance
-        ([1e-2, 4e-5, 1e-6], 1e-6, [0, 1] + [50] * 5, 5),  # one call alone tells nothing
-        ([1e-2, 1e-6], 1e-6, [0, 1] + [2000] * 5, 5),  # what is cold may be slow for another reason
-        ([0.03], 9e-3, [0], 1),  # but not where it is slow
-        ([0.03], 0.02, [0, 1], 1),
-        ([0.03], 0.04, [0, 1, 1, 1], 3),  # slow calls need fewer samples
+        # 0 is a cold call, the others are means of so many calls; the last few are the samples.
+        ([3e-3, 5e-4], None, [0, 1, 4, 4, 4, 4], 5),
+        ([3e-3, 5e-4], 1e-2, [0, 1, 4, 4, 4, 4], 5),
+        ([3e-3, 5e-4], 4e-4, [0, 1, 4], 2),  # too slow, and not by chance
+        ([3e-3, 9e-4, 5e-4], 4e-4, [0, 1, 2, 4], 3),  # who knows, as long as they differ
+        ([3e-3, 8e-3, 3e-3, 4e-4, 2e-3, 5e-4, 9e-4], 1e-4, [0, 1, 1, 1, 5, 5], 5),
+        ([3e-3, 8e-3, 3e-3, 4e-4], 1e-4, [0, 1, 1, 1, 5], 4),  # what disturbed it went by
+        ([3e-3, 3e-4, 5e-4], 4e-4, [0, 1, 7, 7, 7, 7], 5),  # once below the cutoff
+        ([1e-2, 1e-6], 1e-6, [0, 1] + [2000] * 4, 5),  # what is cold may be slow for another reason
+        ([0.03], 9e-3, [0, 0], 2),  # but not where it is slow
+        ([0.03], 0.04, [0, 0, 0], 3),  # slow calls need fewer samples
+        ([0.03, 0.06, 0.05], 1e-3, [0, 0, 0], 3),
+        ([0.03, 2e-4], 1e-4, [0, 0, 10], 3),  # it was the machine that was slow
         ([3e-3], 2e-3, [0, 1, 1], 2),  # a call that is as long as a sample is one
         ([2.0], None, [0], 1),  # long ones are their own
-        ([3e-3, 0.0, 1e-6], None, [0, 1] + [2_000_000] * 5, 5),  # below the clock's resolution
+        ([3e-3, 0.0, 1e-6], None, [0, 1, 1000, 2000, 2000, 2000, 2000], 5),  # below the clock's resolution
     ],
 )
 def test_how_often_a_program_is_called(
     seconds: list[float], cutoff: float | None, calls: list[int], samples: int
 ) -> None:
     made: list[int] = []
+    taken: list[float] = []
 
     def mean(number: int) -> float:
         made.append(number)
-        return seconds[min(len(made), len(seconds)) - 1]
+        taken.append(seconds[min(len(made), len(seconds)) - 1])
+        return taken[-1]
 
-    assert measure.sample(lambda: mean(0), mean, cutoff) == [seconds[-1]] * samples
+    assert measure.sample(lambda: mean(0), mean, cutoff) == taken[-samples:]
     assert made == calls
 
 
