@@ -13,7 +13,7 @@ ABLATED = ("GMM-128", "C1D-1", "C2D-1", "GRP-1", "NRM-1")
 """Workloads of the ablations, which run with the last seed."""
 
 ARMS = {
-    "A": "stock `tune_tir`, as a user calls it",
+    "A": "stock `tune_tir`, as a user calls it, but with time for its builders to start, and without PyTorch to import",
     "A1": "MetaSchedule's search, model and measuring settings on Loopwright's warm workers",
     "R": "random search on Loopwright's workers",
     "C": "Loopwright, cold",

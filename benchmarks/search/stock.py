@@ -45,9 +45,10 @@ def main() -> None:
                 latency = None if result.error_msg else float(sum(result.run_secs)) / len(result.run_secs)
                 run.observe(seconds, latency, ir.trace_to_json(candidate.sch.trace))
 
-    options: dict[str, Any] = {"builder": ms.builder.LocalBuilder(cpu_count(logical=False), _BUILD_SECONDS)}
-    if arm == "A1":
-        options = {"builder": WarmBuilder(target_json), "runner": WarmRunner(target_json)}
+    options: dict[str, Any] = {"builder": WarmBuilder(target_json), "runner": WarmRunner(target_json)}
+    if arm == "A":
+        workers = cpu_count(logical=False)  # as `tune_tir` would have it
+        options = {"builder": ms.builder.LocalBuilder(max_workers=workers, timeout_sec=_BUILD_SECONDS)}
     with tempfile.TemporaryDirectory(prefix="loopwright-bench-") as work_dir:
         ms.tune_tir(
             mod=WORKLOADS[workload](),
