@@ -10,8 +10,9 @@ from tuner.arrays import DRAWS, tolerance
 from tuner.ports import Fleet, RaceEntry, RaceRequest, RaceResult
 from tuner.types import Certificate, MeasureCandidate, Measured, Origin, TensorInfo, Trial, Workload
 
-CONTENDERS = 8
-"""Candidates raced beside the baseline. The first measurements are short, so the best few are not yet told apart."""
+CONTENDERS = 24
+"""Candidates raced beside the baseline, of which a fleet may drop the slower ones after a few rounds. The first
+measurements are short: the best program was found at up to the twentieth place among them."""
 
 BASELINE = MeasureCandidate(trace_json=None, origin=Origin.BASELINE)
 
@@ -48,12 +49,19 @@ def _ranking(trials: Sequence[Trial]) -> list[Trial]:
 
 
 def winner(result: RaceResult) -> str | None:
-    """Hash of the contender with the lowest median, if it beats the baseline round by round; None if none does."""
-    standing = {key: entry for key, entry in result.contenders.items() if entry.error is None}
-    if not standing:
+    """Hash of the contender with the lowest median, if it beats the baseline round by round; None if none does.
+
+    Only one that ran in all rounds can win.
+    """
+    finished = {
+        key: entry
+        for key, entry in result.contenders.items()
+        if entry.error is None and len(entry.run_secs) == len(result.baseline.run_secs)
+    }
+    if not finished:
         return None
-    best = min(standing, key=lambda key: statistics.median(standing[key].run_secs))
-    return best if _beats(standing[best], result.baseline) else None
+    best = min(finished, key=lambda key: statistics.median(finished[key].run_secs))
+    return best if _beats(finished[best], result.baseline) else None
 
 
 def _beats(contender: RaceEntry, baseline: RaceEntry) -> bool:

@@ -39,7 +39,10 @@ class RaceRequest:
 
 @dataclass(frozen=True, slots=True)
 class RaceEntry:
-    """One contender's result: ``error`` says why it may not be published, or ``run_secs`` holds a sample a round."""
+    """One contender's result: ``error`` says why it may not be published, or ``run_secs`` holds a sample a round.
+
+    There are fewer samples than the baseline's where it was dropped as too slow.
+    """
 
     run_secs: tuple[float, ...]
     max_abs_error: float

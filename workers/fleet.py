@@ -23,6 +23,8 @@ ATTEMPTS = 3
 _BUILDS_PER_BUILDER = 2
 """One that builds and one that waits, so that a builder never idles for a round trip."""
 _MEASURE_BATCH = 4
+_KEPT = 32
+"""Of each module: a race's contenders are among them."""
 _HOST_TARGET = '{"kind": "llvm"}'
 
 
@@ -55,6 +57,24 @@ class _Pool:
                 del self.load[actor]
 
 
+class _Kept:
+    """Artifacts of the fastest programs measured: a race need not build them again."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, dict[str, tuple[float, dict[str, Any]]]] = {}
+
+    def add(self, module_json: str, trace_json: str, seconds: float, artifact: dict[str, Any]) -> None:
+        """Keep it, and let go of the slowest where there are too many."""
+        found = self._found.setdefault(module_json, {})
+        found[trace_json] = (seconds, artifact)
+        if len(found) > _KEPT:
+            del found[max(found, key=lambda trace: found[trace][0])]
+
+    def take(self, module_json: str) -> dict[str, dict[str, Any]]:
+        """All of a module, by trace, and let go of them."""
+        return {trace: artifact for trace, (_, artifact) in self._found.pop(module_json, {}).items()}
+
+
 class RayFleet:
     """See `tuner.ports.Fleet`. ``measurers`` are actor names with the worker's name for the ledger."""
 
@@ -68,6 +88,7 @@ class RayFleet:
         self._to_measure: deque[_Job] = deque()
         self._calls: dict[Any, tuple[Any, list[_Job]]] = {}
         self._finished: list[tuple[str, Outcome]] = []
+        self._kept = _Kept()
 
     @property
     def slots(self) -> int:
@@ -124,7 +145,10 @@ class RayFleet:
         wanted += [(trace, self._target_json) for trace in request.contenders.values()]
         if '"kind": "llvm"' not in self._target_json:
             wanted.insert(0, (None, _HOST_TARGET))
-        built = self._retry(self._builders, "build", [(request.module_json, trace, target) for trace, target in wanted])
+        kept = self._kept.take(request.module_json)
+        calls = [(request.module_json, trace, target) for trace, target in wanted if trace not in kept]
+        answers = iter(self._retry(self._builders, "build", calls))
+        built = [{"artifact": kept[trace]} if trace in kept else next(answers) for trace, _ in wanted]
         # On llvm the baseline is the unscheduled program, and so the reference as well.
         return built if len(built) == len(request.contenders) + 2 else [built[0], *built]
 
@@ -206,7 +230,10 @@ class RayFleet:
             if "failure" in result:
                 self._failed(job, result["failure"], worker)
             else:
-                self._finished.append((job.request.key, Measured(tuple(result["run_secs"]), worker, job.spans)))
+                measured = Measured(tuple(result["run_secs"]), worker, job.spans)
+                if job.request.trace_json is not None and job.artifact is not None:
+                    self._kept.add(job.request.module_json, job.request.trace_json, measured.least, job.artifact)
+                self._finished.append((job.request.key, measured))
 
     def _built(self, job: _Job, answer: dict[str, Any]) -> None:
         job.spans = (Span(Lane.BUILD, *answer["span"]),)

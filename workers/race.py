@@ -5,6 +5,8 @@ Runs in one fresh fork of a warm child: all contenders share the process, the in
 
 from __future__ import annotations
 
+import heapq
+import statistics
 import time
 from collections.abc import Callable, Generator, Iterator
 from typing import Any
@@ -25,6 +27,9 @@ ROUNDS = 15
 MIN_ROUNDS = 5
 RACE_SECONDS = 15.0
 """Slow programs are raced in fewer rounds, but never fewer than `MIN_ROUNDS`."""
+HEATS = 3
+"""Rounds in which all contenders run; then the best go on."""
+FINALISTS = 8
 REST_SECONDS = 0.12
 """Before and after the library: its threads and those of TVM's runtime spin for a tenth of a second when their work is
 done, and would hold each other's cores."""
@@ -45,7 +50,8 @@ def race(
 
     An entry is ``{"error": message}`` for a contender that raised, ``{"wrong": message}`` for a wrong result, otherwise
     ``{"run_secs": […], "max_abs_error", "max_rel_error"}``; ``run_secs[i]`` of all entries come from round i, the
-    library's from every few rounds. On cuda an error is raised, not noted.
+    library's from every few rounds. Those of a contender that was not among the best `FINALISTS` in the first `HEATS`
+    rounds end there. On cuda an error is raised, not noted.
     ``reference`` is the unscheduled program built for the host. ``library`` is ``{"name", "run_secs"}`` where the
     host's library computes the same (`workers.library`), else None.
     """
@@ -150,19 +156,24 @@ def _interleaved(
 ) -> Generator[Clock, None, dict[int, list[float]]]:
     """Return seconds per call of each, one sample a round, in a fresh random order each round.
 
-    The one that is ``resting`` before and after takes part in `MIN_ROUNDS` of the rounds, or a few more.
+    Run 0 is the baseline. The one that is ``resting`` before and after takes part in `MIN_ROUNDS` of the rounds, or a
+    few more.
     """
     first = {i: run(1) for i, run in runs.items()}
     numbers = {i: max(1, round(SAMPLE_SECONDS / max(seconds, 1e-9))) for i, seconds in first.items()}
     # One more call is made than is counted.
-    round_seconds = sum((numbers[i] + 1) * first[i] for i in runs)
-    rounds = int(np.clip(RACE_SECONDS / max(round_seconds, 1e-9), MIN_ROUNDS, ROUNDS))
+    seconds = {i: (numbers[i] + 1) * first[i] for i in runs}
+    final_seconds = sum(seconds[i] for i in _finalists(first, resting))
+    rounds = int(np.clip(RACE_SECONDS / max(final_seconds, 1e-9), MIN_ROUNDS, ROUNDS))
     order = np.random.default_rng(seed)
     samples: dict[int, list[float]] = {i: [] for i in runs}
+    racing = list(runs)
     for number in range(rounds):
-        if round_seconds > BEAT_SECONDS:
+        if number == HEATS:
+            racing = _finalists({i: statistics.median(samples[i]) for i in runs}, resting)
+        if sum(seconds[i] for i in racing) > BEAT_SECONDS:
             yield Clock.START
-        for i in map(int, order.permutation(list(runs))):
+        for i in map(int, order.permutation(racing)):
             if i != resting:
                 samples[i].append(runs[i](numbers[i]))
             elif number % (rounds // MIN_ROUNDS) == 0:
@@ -170,3 +181,9 @@ def _interleaved(
                 samples[i].append(runs[i](numbers[i]))
                 time.sleep(REST_SECONDS)
     return samples
+
+
+def _finalists(seconds: dict[int, float], resting: int | None) -> list[int]:
+    """The baseline, the one that rests, and the fastest `FINALISTS` of the others."""
+    given = [i for i in seconds if i in (0, resting)]
+    return given + heapq.nsmallest(FINALISTS, (i for i in seconds if i not in given), key=seconds.__getitem__)

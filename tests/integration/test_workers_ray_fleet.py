@@ -9,7 +9,7 @@ import signal
 import socket
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -28,7 +28,7 @@ from tuner.tune import TuneRequest, tune
 from tuner.types import Failure, FailureKind, Lane, Measured, Outcome, Stage, TaskSpec, Workload
 from workers.actors import Builder, Measurer
 from workers.cluster import NAMESPACE, Cluster, Offer, actor_class
-from workers.fleet import RayFleet
+from workers.fleet import _KEPT, RayFleet
 
 _numbers = itertools.count()
 
@@ -286,6 +286,38 @@ def test_a_race_of_real_candidates(fleet: RayFleet, offer: Offer) -> None:
         assert entry.max_rel_error < 1e-4
     assert result.contenders["broken"].error is not None
     assert "GetNothing" in result.contenders["broken"].error
+
+
+def test_a_race_does_not_build_again_what_was_measured(fleet: RayFleet, offer: Offer) -> None:
+    workload = programs.product()
+    first, second = some_traces(workload, offer.device_class.target_json, 2)
+    fleet.submit(request("first", workload, first))
+    gather(fleet, 1)
+    built: list[str | None] = []
+    honest = fleet._retry
+
+    def noted(pool: Any, method: str, calls: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
+        if method == "build":
+            built.extend(trace for _, trace, _ in calls)
+        return honest(pool, method, calls)
+
+    fleet._retry = noted  # type: ignore[method-assign]
+    for expected in ([None, second], [None, first, second]):  # it is kept for one race
+        built.clear()
+        result = fleet.race(race_of(workload, {"a": first, "b": second}))
+        assert built == expected
+        assert [entry.error for entry in result.contenders.values()] == [None, None]
+
+
+def test_the_artifacts_of_the_fastest_are_kept(fleet: RayFleet) -> None:
+    for number in range(2 * _KEPT):
+        fleet._kept.add("module", str(number), float(number * 37 % (2 * _KEPT)), {"code": str(number)})
+    fleet._kept.add("other", "0", 0.0, {"code": "another"})
+    kept = fleet._kept.take("module")
+    assert sorted(int(trace) * 37 % (2 * _KEPT) for trace in kept) == list(range(_KEPT))
+    assert all(artifact == {"code": trace} for trace, artifact in kept.items())
+    assert fleet._kept.take("module") == {}
+    assert fleet._kept.take("other") == {"0": {"code": "another"}}
 
 
 def test_a_race_whose_baseline_crashes_proves_nothing(fleet: RayFleet) -> None:

@@ -89,12 +89,18 @@ def test_rounds_are_compared_in_pairs() -> None:
     assert winner(unlucky) is None
 
 
+def test_one_that_was_dropped_does_not_win() -> None:
+    contenders = {"lucky": _entry(0.1, 0.1), "steady": _entry(0.5, 0.5, 0.5)}
+    assert winner(RaceResult(_entry(1.0, 1.0, 1.0), contenders)) == "steady"
+    assert winner(RaceResult(_entry(1.0, 1.0, 1.0), {"lucky": _entry(0.1, 0.1)})) is None
+
+
 def test_the_best_few_are_raced_fastest_first() -> None:
-    traces = "lkjihgfedcba"
+    traces = [f"{number:02}" for number in range(2 * CONTENDERS)]
     fleet = _ScriptedRaces({trace: _entry(0.5, 0.5, 0.5) for trace in traces})
-    _certify(fleet, [_trial(trace, ord(trace) / 100) for trace in traces])
+    _certify(fleet, [_trial(trace, (1 + int(trace)) / 100) for trace in reversed(traces)])
     (race,) = fleet.races
-    assert list(race.contenders.values()) == list("abcdefghijkl"[:CONTENDERS])
+    assert list(race.contenders.values()) == traces[:CONTENDERS]
     assert race.outputs == OUTPUTS
 
 
@@ -110,7 +116,7 @@ def test_where_all_are_rejected_the_next_are_raced() -> None:
     first = [f"first{i}" for i in range(CONTENDERS)]
     next_ones = ["e", "f", "g"]
     fleet = _ScriptedRaces(dict.fromkeys([*first, "e", "g"], WRONG) | {"f": _entry(0.9, 0.9, 0.9)})
-    found = _certify(fleet, [_trial(trace, i / 10) for i, trace in enumerate([*first, *next_ones], start=1)])
+    found = _certify(fleet, [_trial(trace, i / 100) for i, trace in enumerate([*first, *next_ones], start=1)])
     assert [list(race.contenders.values()) for race in fleet.races] == [first, next_ones]
     assert found.candidate_hash == _hash("f")
     assert found.rejected == {_hash(trace): "wrong result" for trace in (*first, "e", "g")}
@@ -119,7 +125,7 @@ def test_where_all_are_rejected_the_next_are_raced() -> None:
 def test_where_none_is_left_the_baseline_is_raced_alone_and_wins() -> None:
     wrong = [f"wrong{i}" for i in range(CONTENDERS + 1)]
     fleet = _ScriptedRaces(dict.fromkeys(wrong, WRONG))
-    found = _certify(fleet, [_trial(trace, i / 10) for i, trace in enumerate(wrong, start=1)])
+    found = _certify(fleet, [_trial(trace, i / 100) for i, trace in enumerate(wrong, start=1)])
     assert [len(race.contenders) for race in fleet.races] == [CONTENDERS, 1, 0]
     assert found.candidate_hash == BASELINE.hash
     assert len(found.rejected) == len(wrong)

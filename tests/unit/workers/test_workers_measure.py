@@ -16,7 +16,7 @@ from tuner.types import Workload
 from workers import build, host_lock, measure
 from workers.clock import Clock
 from workers.library import library_name
-from workers.race import MIN_ROUNDS, ROUNDS, race
+from workers.race import HEATS, MIN_ROUNDS, ROUNDS, race
 
 ARGS = programs.wire(programs.elementwise())
 OUTPUTS = [False, False, True]
@@ -121,6 +121,15 @@ def test_the_race_takes_the_same_rounds_of_all() -> None:
     assert len(baseline["run_secs"]) == len(same["run_secs"])
     assert MIN_ROUNDS <= len(same["run_secs"]) <= ROUNDS
     assert same["max_abs_error"] == 0.0
+
+
+def test_the_slower_ones_drop_out_after_the_heats(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workers.race.FINALISTS", 1)
+    slow = programs.elementwise("C[vi, vj] = A[vi, vj] + B[vi, vj] + T.float32(0) * T.sin(A[vi, vj])")
+    baseline, dropped, fast = raced(slow, programs.elementwise("C[vi, vj] = B[vi, vj] + A[vi, vj]"))
+    assert len(dropped["run_secs"]) == HEATS
+    assert len(baseline["run_secs"]) == len(fast["run_secs"]) >= MIN_ROUNDS
+    assert dropped["max_abs_error"] == 0.0
 
 
 def test_the_library_runs_in_some_of_the_rounds_where_it_computes_the_same() -> None:
