@@ -15,9 +15,9 @@ from workers.clock import Clock
 
 SAMPLES = 5
 SAMPLE_SECONDS = 0.002
-"""A sample is the mean of as many calls as fill this: long against the clock's and the pool's jitter. A call alone is
-not: of a convolution's programs of some tens of microseconds on two threads, one call in ten took over 2.5 times the
-usual."""
+"""A sample, but for the first, is the mean of as many calls as fill this: long against the clock's and the pool's
+jitter. A call alone is not: of a convolution's programs of some tens of microseconds on two threads, one call in ten
+took over 2.5 times the usual."""
 
 SLOW_SECONDS = 0.02
 """Of calls that take this long the first already tells, cold as caches and threads are; and three samples will do."""
@@ -104,13 +104,14 @@ def sample(cold: Callable[[], float], mean: Callable[[int], float], cutoff: floa
     slow, when the machine was elsewhere. ``cold`` and ``mean`` are as those of `Calls`.
     """
     samples = [cold()]
+    if samples[0] > LONG_SECONDS:
+        return samples
     if samples[0] <= SLOW_SECONDS:
         samples = [mean(1) or mean(1000)]  # a call may be shorter than the clock's resolution
-    while samples[0] <= LONG_SECONDS:
+    while True:
         least, *others = sorted(samples)
         slow = least > SLOW_SECONDS
         beyond = cutoff is not None and least > cutoff and bool(others) and others[0] <= _AGREE * least
         if beyond or len(samples) >= (_SLOW_SAMPLES if slow else SAMPLES):
-            break
+            return samples
         samples.append(cold() if slow else mean(max(1, round(SAMPLE_SECONDS / least))))
-    return samples

@@ -175,7 +175,7 @@ def test_a_process_killed_midway_costs_no_request(fleet: RayFleet, offer: Offer,
         "builder": lambda: pid_of(offer.builders[0]),
         "builder's child": lambda: warm_child_of(offer.builders[0]).pid,
         "measurer": lambda: pid_of(offer.measurer),
-        "measurer's child": lambda: child.pid,
+        "measurer's child": lambda: warm_child_of(offer.measurer).pid,
         "measuring fork": lambda: fork_of(child).pid,
     }
     # Tens of milliseconds a call: a fork that measures some of these is there for long enough to be met.
