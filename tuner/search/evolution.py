@@ -39,6 +39,8 @@ _POOL = 192
 """Programs kept from one round to the next: most of the work is in making them, little in scoring them anew."""
 _RANDOM_SHARE = 0.15
 """Of a batch: proposals that ignore the model, so that it also learns where it is not looking."""
+_EARLY_RANDOM_SHARE = 0.5
+"""The same while all that is known was taught by other workloads: what it would not look at, it would not learn."""
 _CROSSOVER_SHARE = 0.1
 _EXTRACTED = 8
 """Programs whose features are taken between two pauses."""
@@ -101,11 +103,11 @@ class EvolutionarySearch:
         """
         self._pause = pause
         self._judge.fit()
-        explore = count if not self._judge.ready else max(1, round(count * _RANDOM_SHARE))
+        explore = max(1, round(count * self._random_share()))
         # What is known comes before everything else, but never without something random beside it.
         chosen = self._transferred(count - max(1, round(count * _RANDOM_SHARE)))
         if (wanted := count - explore - len(chosen)) > 0:
-            near = round(wanted * _NEAR_SHARE)
+            near = round(wanted * _NEAR_SHARE) if self._latency else 0
             chosen += self._ranked(wanted - near)
             chosen += self._near(near)
         chosen += [(individual, None) for individual in self._sample(count - len(chosen))]
@@ -136,6 +138,11 @@ class EvolutionarySearch:
         schedule = ir.apply_trace_json(self._space.mod, candidate.trace_json)
         individual = Individual.of(schedule, candidate.origin, candidate.parent)
         self._remember(candidate, individual, self._describe([individual])[0])
+
+    def _random_share(self) -> float:
+        if not self._judge.ready:
+            return 1.0
+        return _RANDOM_SHARE if self._judge.experienced else _EARLY_RANDOM_SHARE
 
     def _remember(self, candidate: MeasureCandidate, individual: Individual, described: Described) -> None:
         self._proposed.add(individual.program)

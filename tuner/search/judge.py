@@ -47,6 +47,11 @@ class Judge:
     def ready(self) -> bool:
         return self._model.ready or self._process is not None
 
+    @property
+    def experienced(self) -> bool:
+        """Whether enough of this very task was measured."""
+        return self._process is not None
+
     def observe(self, program: Described, latency: float | None) -> None:
         """Learn from a measurement in seconds; None where the program failed."""
         self._model.observe(Sample(self._group, program.features, latency))

@@ -13,8 +13,8 @@ from tvm.s_tir import Schedule
 
 from tests.unit.tuner.programs import LLVM, elementwise, matmul, split_outer, tile_both, traced
 from tuner import ir
-from tuner.cost_model.features import FEATURES
-from tuner.cost_model.model import WARM_UP, CostModel, Sample
+from tuner.cost_model.features import FEATURES, from_bytes
+from tuner.cost_model.model import WARM_UP, CostModel, Sample, train_base
 from tuner.search.crossover import crossover
 from tuner.search.evolution import EvolutionarySearch
 from tuner.search.mutation import mutate, redraw
@@ -101,6 +101,18 @@ def test_the_first_are_random_and_later_ones_are_ranked() -> None:
     parents = {c.parent for c in ranked}
     assert parents - {None} <= known
     assert parents - {None}, "children of measured programs are among them"
+
+
+def test_with_a_base_half_are_random_until_enough_of_the_task_is_measured() -> None:
+    taught = _run(_search(_tiled(), seed=2), elementwise(), batches=2)
+    latencies = [min(_measured(elementwise(), candidate).run_secs) for candidate in taught]
+    samples = [Sample("w", from_bytes(c.features), latency) for c, latency in zip(taught, latencies, strict=True)]
+    model = CostModel(1, train_base(samples, seed=0))
+    search = EvolutionarySearch("workload", _tiled(), model, np.random.default_rng(1))
+    candidates = _run(search, elementwise(), batches=4)
+    picked = [sum(c.predicted is not None for c in candidates[start : start + 8]) for start in range(0, 32, 8)]
+    assert picked[:2] == [4, 4]
+    assert min(picked[2:]) > 4
 
 
 def test_the_search_beats_random_sampling() -> None:
