@@ -64,7 +64,9 @@ class Builder:
         self._label = label
         self._busy = False
         self._module = "workers.build_cuda" if cuda else "workers.build"
-        self._child = WarmChild([self._module], {"TVM_NUM_THREADS": "1"}, _BUILD_MEMORY, busy=True)
+        self._child = WarmChild(
+            [self._module, "workers.first_build"], {"TVM_NUM_THREADS": "1"}, _BUILD_MEMORY, busy=True
+        )
         self._child.start()
 
     @ray.method(concurrency_group=CONTROL)
