@@ -15,8 +15,8 @@ export function CertificateWords({ certificate: c }: { certificate: Certificate 
       </Text>
       <Text size="sm">
         <strong>It is as fast as it says.</strong> In a closing race of{" "}
-        {plural(c.rounds, "interleaved round")} among {plural(c.contenders, "contender")}, of which the fastest
-        went through them all, the baseline took {formatLatency(c.baseline_us)} and this schedule{" "}
+        {plural(c.rounds, "interleaved round")} among {plural(c.contenders, "contender")}, of which the
+        fastest went through them all, the baseline took {formatLatency(c.baseline_us)} and this schedule{" "}
         {formatLatency(c.best_us)} (medians): {formatSpeedup(c.speedup)}.
         {c.library && (
           <>
