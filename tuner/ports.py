@@ -63,7 +63,7 @@ class Busy(Protocol):
     """The loop computes."""
 
     def pause(self) -> None:
-        """Let timings that wait go first: called every few milliseconds."""
+        """Called every few milliseconds: lets timings that wait go first, and what was built go on to be measured."""
         ...
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,8 @@ _BUILDS_PER_BUILDER = 2
 _MEASURE_BATCH = 4
 _KEPT = 32
 """Of each module: a race's contenders are among them."""
+_LOOK_SECONDS = 0.02
+"""How often a loop that computes looks for what has ended meanwhile; a look takes a millisecond."""
 _HOST_TARGET = '{"kind": "llvm"}'
 
 
@@ -75,6 +77,21 @@ class _Kept:
         return {trace: artifact for trace, (_, artifact) in self._found.pop(module_json, {}).items()}
 
 
+class _Busy:
+    """See `tuner.ports.Busy`. ``hand_on`` is called now and then: no actor is to wait for a loop that computes."""
+
+    def __init__(self, held: host_lock.Busy, hand_on: Callable[[], None]) -> None:
+        self._held = held
+        self._hand_on = hand_on
+        self._looked = time.monotonic()
+
+    def pause(self) -> None:
+        self._held.pause()
+        if time.monotonic() - self._looked > _LOOK_SECONDS:
+            self._hand_on()
+            self._looked = time.monotonic()
+
+
 class RayFleet:
     """See `tuner.ports.Fleet`. ``measurers`` are actor names with the worker's name for the ledger."""
 
@@ -109,8 +126,10 @@ class RayFleet:
         finished, self._finished = self._finished, []
         return finished
 
-    def busy(self) -> AbstractContextManager[host_lock.Busy]:
-        return host_lock.busy()
+    @contextmanager
+    def busy(self) -> Iterator[_Busy]:
+        with host_lock.busy() as held:
+            yield _Busy(held, self._hand_on)
 
     def race(self, request: RaceRequest) -> RaceResult:
         reference, baseline, *built = self._build_all(request)
@@ -199,6 +218,14 @@ class RayFleet:
             self._builders.load[actor] += 1
             reference = actor.build.remote(job.request.module_json, job.request.trace_json, self._target_json)
             self._calls[reference] = (actor, [job])
+
+    def _hand_on(self) -> None:
+        """Take up what has ended, without waiting."""
+        if self._calls:
+            ready, _ = ray.wait(list(self._calls), num_returns=len(self._calls), timeout=0)
+            for reference in ready:
+                self._absorb(reference)
+            self._dispatch()
 
     def _batch(self) -> list[_Job]:
         """The next few jobs whose arguments are alike: one fork measures them with the same buffers."""

@@ -22,7 +22,6 @@ from tuner import ir
 from tuner.cost_model.features import extract, from_bytes
 from tuner.cost_model.model import Sample, train_base
 from tuner.ir import TVM_VERSION
-from tuner.search.drafts import Draft
 from tuner.search.individual import Individual
 from tuner.search.judge import Described
 from tuner.space.builtin import builtin_space
@@ -118,7 +117,7 @@ def lessons(target_json: str) -> dict[str, list[Lesson]]:
         ]
         rows = extract(space.context, schedules)
         outcomes = [trial.outcome.median if isinstance(trial.outcome, Measured) else None for trial in trials]
-        coordinates = [Draft.of(Individual.of(one, Origin.RANDOM).open_trace()).coordinates() for one in schedules]
+        coordinates = [Individual.of(one, Origin.RANDOM).draft.coordinates() for one in schedules]
         described = [Described(features, places) for features, places in zip(rows, coordinates, strict=True)]
         found[name] = list(zip(described, outcomes, strict=True))
     return found

@@ -165,6 +165,18 @@ def test_nothing_submitted_nothing_collected(fleet: RayFleet) -> None:
     assert fleet.slots >= 1
 
 
+def test_what_is_built_while_the_loop_computes_is_measured_meanwhile(fleet: RayFleet) -> None:
+    keys = {str(number) for number in range(8)}
+    for key in keys:
+        fleet.submit(request(key, programs.product()))
+    until = time.monotonic() + 100
+    with fleet.busy() as computing:
+        while len(fleet._finished) < len(keys) and time.monotonic() < until:
+            time.sleep(0.002)
+            computing.pause()
+    assert {key for key, _ in fleet.collect(0.0)} == keys
+
+
 @pytest.mark.parametrize("victim", ["builder", "builder's child", "measurer", "measurer's child", "measuring fork"])
 def test_a_process_killed_midway_costs_no_request(fleet: RayFleet, offer: Offer, victim: str) -> None:
     child = warm_child_of(offer.measurer)

@@ -61,7 +61,7 @@ class Sketch:
 
     @classmethod
     def of(cls, trace: Trace) -> tuple[Sketch, tuple[Decision, ...]]:
-        """The sketch of an open trace (`Individual.open_trace`), and what is decided for each of its choices.
+        """The sketch of an open trace (that of `Individual.draft`), and what is decided for each of its choices.
 
         Of an open trace: any other tells also how the program came about. Choices are counted by kind, so that sketches
         share what they have in common, and tell themselves apart by a 1.

@@ -26,7 +26,7 @@ class Draft:
 
     @classmethod
     def of(cls, trace: Trace) -> Draft:
-        """Where an open trace (`Individual.open_trace`) lies."""
+        """Where an open trace (that of `Individual.draft`) lies."""
         return cls(trace, *Sketch.of(trace))
 
     def coordinates(self) -> Coordinates:

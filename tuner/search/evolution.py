@@ -23,13 +23,13 @@ from tuner.search.transfer import adapt, recall
 from tuner.space.design_space import DesignSpace
 from tuner.types import Failure, FailureKind, MeasureCandidate, Measured, Origin, Outcome
 
-_NEWCOMERS = 8
+_NEWCOMERS = 4
 """Programs drawn at random in each round of evolution."""
-_CHILDREN = 12
+_CHILDREN = 6
 """Programs made in each round by crossover, and by TVM's mutators, which a space of one's own may bring along."""
 _DRAFTS = 512
 """Drafts weighed in each round, and as many for the neighbours of the best; they cost little."""
-_DRAFTED = 12
+_DRAFTED = 8
 """Of these, the programs that are made."""
 _CHANGES = 3
 """Choices by which a draft may differ from its parent."""
@@ -51,7 +51,7 @@ _NEAR_SHARE = 0.5
 _OPTIMISM = 1.0
 """Standard deviations that the rest of the pool is given; neighbours are taken for what is expected of them."""
 _CENTRES = 3
-_NEIGHBOURS = 4
+_NEIGHBOURS = 3
 """Neighbours made for each that is picked."""
 _KNOWN = 128
 """Replays that bring only known programs, after which a space counts as exhausted."""
@@ -153,7 +153,7 @@ class EvolutionarySearch:
 
     def _describe(self, individuals: Sequence[Individual]) -> list[Described]:
         features = extract(self._space.context, [individual.schedule for individual in individuals])
-        drafts = [Draft.of(individual.open_trace()) for individual in individuals]
+        drafts = [individual.draft for individual in individuals]
         for draft in drafts:
             self._neighbourhood.learn(draft)
         return [Described(rows, draft.coordinates()) for rows, draft in zip(features, drafts, strict=True)]
@@ -233,7 +233,7 @@ class EvolutionarySearch:
         """Programs made of the ``count`` drafts, of some hundred, that promise most by what they decide."""
         if not parents:
             return
-        mothers = [Draft.of(individual.open_trace()) for individual, _ in parents]
+        mothers = [individual.draft for individual, _ in parents]
         drafts: list[tuple[Draft, int]] = []
         guesses: list[float] = []
         drawn = self._neighbourhood.around(mothers, _DRAFTS, changes, self._rng)
@@ -259,9 +259,9 @@ class EvolutionarySearch:
         mother, key = parents[int(self._rng.integers(len(parents)))]
         if self._rng.random() < _CROSSOVER_SHARE:
             father, _ = parents[int(self._rng.integers(len(parents)))]
-            trace, origin = crossover(mother.open_trace(), father.open_trace(), self._rng), Origin.CROSSOVER
+            trace, origin = crossover(mother.draft.trace, father.draft.trace, self._rng), Origin.CROSSOVER
         else:
-            trace, origin = mutate(self._space, mother.open_trace(), self._rng), Origin.MUTATION
+            trace, origin = mutate(self._space, mother.draft.trace, self._rng), Origin.MUTATION
         schedule = self._replay(trace) if trace is not None else None
         return Individual.of(schedule, origin, key) if schedule else None
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import tvm_ffi
 from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import Trace
 
 from tuner import ir
+from tuner.search.drafts import Draft
 from tuner.space.design_space import sampling_instructions
 from tuner.types import MeasureCandidate, Origin
 
 
-@dataclass(slots=True)
+@dataclass
 class Individual:
     """``program`` is TVM's structural hash of the scheduled module: a name within this process only."""
 
@@ -26,12 +28,14 @@ class Individual:
     def of(cls, schedule: Schedule, origin: Origin, parent: str | None = None) -> Individual:
         return cls(schedule, origin, tvm_ffi.structural_hash(schedule.mod), parent)
 
-    def open_trace(self) -> Trace:
+    @cached_property
+    def draft(self) -> Draft:
         """Its trace without what post-processors added: what mutation and crossover work on."""
         trace = self.schedule.trace.simplified(remove_postproc=True)
         # TVM's mutators draw by the order of the decisions, which `simplified` leaves to chance.
         decisions = dict(trace.decisions)
-        return Trace(trace.insts, {inst: decisions[inst] for inst in sampling_instructions(trace) if inst in decisions})
+        decided = {inst: decisions[inst] for inst in sampling_instructions(trace) if inst in decisions}
+        return Draft.of(Trace(trace.insts, decided))
 
     def candidate(self, predicted: float | None, features: bytes) -> MeasureCandidate:
         """As a value for the ledger. The whole trace goes along, so that builders need no post-processors."""

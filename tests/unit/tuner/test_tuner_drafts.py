@@ -23,7 +23,7 @@ def space() -> DesignSpace:
 
 
 def draft_of(schedule: Schedule) -> Draft:
-    return Draft.of(Individual.of(schedule, Origin.RANDOM).open_trace())
+    return Individual.of(schedule, Origin.RANDOM).draft
 
 
 @cache

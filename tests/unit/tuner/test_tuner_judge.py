@@ -13,7 +13,6 @@ from tuner import ir
 from tuner.cost_model.features import extract
 from tuner.cost_model.model import WARM_UP, CostModel
 from tuner.search.coordinates import Coordinates, Places
-from tuner.search.drafts import Draft
 from tuner.search.individual import Individual
 from tuner.search.judge import Described, Judge
 from tuner.space.builtin import builtin_space
@@ -36,7 +35,7 @@ def programs() -> list[Schedule]:
 
 
 def located(schedule: Schedule) -> Coordinates:
-    return Draft.of(Individual.of(schedule, Origin.RANDOM).open_trace()).coordinates()
+    return Individual.of(schedule, Origin.RANDOM).draft.coordinates()
 
 
 @cache
@@ -86,7 +85,7 @@ def test_coordinates_tell_sketches_apart_that_fuse_at_different_loops() -> None:
 def test_coordinates_do_not_tell_how_a_program_came_about() -> None:
     """A program that was drawn and the same, made of its decisions, as mutation makes its children."""
     for drawn in programs()[:10]:
-        made = space().replay(Individual.of(drawn, Origin.RANDOM).open_trace(), 1)
+        made = space().replay(Individual.of(drawn, Origin.RANDOM).draft.trace, 1)
         assert made is not None
         assert located(made) == located(drawn)
 
