@@ -73,15 +73,20 @@ class Builder:
     def ping(self) -> dict[str, Any]:
         return {"host": socket.gethostname(), "pid": os.getpid(), "busy": self._busy}
 
-    def build(self, module_json: str, trace_json: str | None, target_json: str) -> dict[str, Any]:
-        """``{"artifact": …}`` or a failure; either with ``span``: who, start and end in seconds since 1970."""
+    def build(
+        self, module_json: str, trace_json: str | None, target_json: str, seconds: float = BUILD_SECONDS
+    ) -> dict[str, Any]:
+        """``{"artifact": …}`` or a failure; either with ``span``: who, start and end in seconds since 1970.
+
+        ``seconds`` is a deadline for this build, where it is shorter than the builder's own.
+        """
         arguments = {"module_json": module_json, "trace_json": trace_json, "target_json": target_json}
         started = time.time()
         self._busy = True
         try:
             answer = attempt(
                 Stage.BUILD,
-                lambda: {"artifact": self._child.call(f"{self._module}:build", arguments, self._seconds)},
+                lambda: {"artifact": self._child.call(f"{self._module}:build", arguments, min(seconds, self._seconds))},
             )
         finally:
             self._busy = False

@@ -16,12 +16,18 @@ from tuner.errors import NoDevice, RaceFailed
 from tuner.ports import MeasureRequest, RaceEntry, RaceRequest, RaceResult
 from tuner.types import Failure, FailureKind, Lane, LibraryTime, Measured, Outcome, Span, Stage, TensorInfo
 from workers import host_lock
+from workers.actors import BUILD_SECONDS
 from workers.cluster import NAMESPACE
 
 ATTEMPTS = 3
 """How often a candidate is tried where the device or a process, not the candidate, was lost."""
 _BUILDS_PER_BUILDER = 2
 """One that builds and one that waits, so that a builder never idles for a round trip."""
+_PATIENCE = 4.0
+"""A build may take so many times as long as the slowest of the same module that came to an end: one program in fifty of
+a softmax, unrolled beyond measure, would hold a builder for minutes."""
+_LEAST_PATIENCE = 10.0
+"""Seconds that a build may always take."""
 _MEASURE_BATCH = 4
 _KEPT = 32
 """Of each module: a race's contenders are among them."""
@@ -106,6 +112,8 @@ class RayFleet:
         self._calls: dict[Any, tuple[Any, list[_Job]]] = {}
         self._finished: list[tuple[str, Outcome]] = []
         self._kept = _Kept()
+        self._slowest: dict[str, float] = {}
+        """Seconds of the slowest build of each module."""
 
     @property
     def slots(self) -> int:
@@ -216,8 +224,16 @@ class RayFleet:
         while self._to_build and (actor := self._builders.idlest(_BUILDS_PER_BUILDER)) is not None:
             job = self._to_build.popleft()
             self._builders.load[actor] += 1
-            reference = actor.build.remote(job.request.module_json, job.request.trace_json, self._target_json)
+            request = job.request
+            reference = actor.build.remote(
+                request.module_json, request.trace_json, self._target_json, self._patience(request.module_json)
+            )
             self._calls[reference] = (actor, [job])
+
+    def _patience(self, module_json: str) -> float:
+        """Seconds that a build of a module may take."""
+        slowest = self._slowest.get(module_json)
+        return BUILD_SECONDS if slowest is None else max(_PATIENCE * slowest, _LEAST_PATIENCE)
 
     def _hand_on(self) -> None:
         """Take up what has ended, without waiting."""
@@ -268,6 +284,8 @@ class RayFleet:
             self._failed(job, answer["failure"], None)
         else:
             job.artifact = answer["artifact"]
+            module_json, seconds = job.request.module_json, job.spans[0].end - job.spans[0].start
+            self._slowest[module_json] = max(seconds, self._slowest.get(module_json, 0.0))
             self._to_measure.append(job)
 
     def _failed(self, job: _Job, found: dict[str, Any], worker: str | None) -> None:

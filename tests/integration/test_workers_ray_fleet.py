@@ -17,6 +17,7 @@ import psutil
 import pytest
 import ray
 
+import workers.fleet
 from tests.unit.workers import programs
 from tuner.errors import NoDevice, RaceFailed
 from tuner.ir import module_from_json, target_from, trace_to_json
@@ -241,6 +242,21 @@ def test_a_build_over_its_deadline(offer: Offer, start: Callable[..., str]) -> N
     (outcome,) = gather(fleet, 1).values()
     assert isinstance(outcome, Failure)
     assert (outcome.stage, outcome.kind) == (Stage.BUILD, FailureKind.TIMEOUT)
+
+
+def test_a_build_that_takes_far_longer_than_others_of_its_module(
+    fleet: RayFleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers.fleet, "_PATIENCE", 0.001)
+    monkeypatch.setattr(workers.fleet, "_LEAST_PATIENCE", 0.001)
+    outcomes = {}
+    for key in ("first", "second"):
+        fleet.submit(request(key, programs.product()))
+        outcomes[key] = gather(fleet, 1)[key]
+    assert isinstance(outcomes["first"], Measured)
+    late = outcomes["second"]
+    assert isinstance(late, Failure)
+    assert (late.stage, late.kind) == (Stage.BUILD, FailureKind.TIMEOUT)
 
 
 @pytest.mark.parametrize("lost", ["builder", "measurer"])
