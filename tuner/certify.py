@@ -53,11 +53,9 @@ def winner(result: RaceResult) -> str | None:
 
     Only one that ran in all rounds can win.
     """
-    finished = {
-        key: entry
-        for key, entry in result.contenders.items()
-        if entry.error is None and len(entry.run_secs) == len(result.baseline.run_secs)
-    }
+    standing = {key: entry for key, entry in result.contenders.items() if entry.error is None}
+    rounds = max(len(entry.run_secs) for entry in [result.baseline, *standing.values()])
+    finished = {key: entry for key, entry in standing.items() if len(entry.run_secs) == rounds}
     if not finished:
         return None
     best = min(finished, key=lambda key: statistics.median(finished[key].run_secs))
@@ -65,8 +63,11 @@ def winner(result: RaceResult) -> str | None:
 
 
 def _beats(contender: RaceEntry, baseline: RaceEntry) -> bool:
-    """Faster in the median of the paired ratios: drift of the machine between rounds cancels."""
-    ratios = [ours / theirs for ours, theirs in zip(contender.run_secs, baseline.run_secs, strict=True)]
+    """Faster in the median of the paired ratios: drift of the machine between rounds cancels.
+
+    A baseline that is far slower is not in all rounds.
+    """
+    ratios = [ours / theirs for ours, theirs in zip(contender.run_secs, baseline.run_secs, strict=False)]
     return statistics.median(ratios) < 1.0
 
 

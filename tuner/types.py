@@ -246,8 +246,8 @@ class LibraryTime:
 class Certificate:
     """The evidence for a best: correctness against the unscheduled program, and the closing interleaved race.
 
-    ``best_run_secs[i]`` and ``baseline_run_secs[i]`` (seconds per call) come from round i of the race. Where the
-    baseline won, ``candidate_hash`` is its hash and both lists are its own.
+    ``best_run_secs[i]`` and ``baseline_run_secs[i]`` (seconds per call) come from round i of the race; a slow baseline
+    ran in the first few only. Where the baseline won, ``candidate_hash`` is its hash and both lists are its own.
     """
 
     candidate_hash: str

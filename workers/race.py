@@ -21,6 +21,7 @@ from workers.arguments import device_of, draw, infos, to_device
 from workers.build import FUNCTION, load
 from workers.clock import Clock
 from workers.library import find, library_name
+from workers.measure import LONG_SECONDS, Calls
 
 SAMPLE_SECONDS = 0.01
 ROUNDS = 15
@@ -30,6 +31,9 @@ RACE_SECONDS = 15.0
 HEATS = 3
 """Rounds in which all contenders run; then the best go on."""
 FINALISTS = 8
+FAR_SLOWER = 2.0
+"""A baseline so many times as slow as the fastest ends with the heats, too, where all rounds of it alone would take
+longer than the race may."""
 REST_SECONDS = 0.12
 """Before and after the library: its threads and those of TVM's runtime spin for a tenth of a second when their work is
 done, and would hold each other's cores."""
@@ -51,7 +55,7 @@ def race(
     An entry is ``{"error": message}`` for a contender that raised, ``{"wrong": message}`` for a wrong result, otherwise
     ``{"run_secs": […], "max_abs_error", "max_rel_error"}``; ``run_secs[i]`` of all entries come from round i, the
     library's from every few rounds. Those of a contender that was not among the best `FINALISTS` in the first `HEATS`
-    rounds end there. On cuda an error is raised, not noted.
+    rounds end there, and so do the baseline's where it is slow (`FAR_SLOWER`). On cuda an error is raised, not noted.
     ``reference`` is the unscheduled program built for the host. ``library`` is ``{"name", "run_secs"}`` where the
     host's library computes the same (`workers.library`), else None.
     """
@@ -68,8 +72,8 @@ def race(
         if target_kind == "llvm" and kind == DRAWS[0]:
             library = find(inputs, outputs, wanted)
             yield Clock.START
-        for module, entry in zip(modules, entries, strict=True):
-            if "error" not in entry and "wrong" not in entry:
+        for artifact, module, entry in zip(contenders, modules, entries, strict=True):
+            if artifact != reference and "error" not in entry and "wrong" not in entry:
                 try:
                     _check(module, inputs, wanted, information, device, kind, entry)
                 except Exception as error:
@@ -83,7 +87,7 @@ def race(
     yield Clock.STOP
     with host_lock.quiet():
         yield Clock.START
-        runs = {i: _evaluated(modules[i], arguments, device) for i in racing}
+        runs = {i: _evaluated(Calls(modules[i], device, arguments)) for i in racing}
         resting = None if library is None else len(modules)
         if library is not None:
             runs[len(modules)] = _called(library)
@@ -126,27 +130,21 @@ def _check(
             return
 
 
-def _evaluated(
-    module: tvm.runtime.Module, arguments: list[tvm.runtime.Tensor], device: tvm.runtime.Device
-) -> Callable[[int], float]:
-    """Seconds of a call, the mean of a number of them behind one that is not counted."""
-
-    def run(number: int) -> float:
-        timer = module.time_evaluator(FUNCTION, device, number=number, repeat=1)
-        return float(timer(*arguments).results[0])
-
-    return run
+def _evaluated(calls: Calls) -> Callable[[int], float]:
+    """Seconds of a call: the mean of a number of them behind one that is not counted, or, of 0, one as it comes."""
+    return lambda number: calls.mean(number) if number else calls.cold()
 
 
 def _called(call: Callable[[], object]) -> Callable[[int], float]:
     """The same of a Python function."""
 
     def run(number: int) -> float:
-        call()
-        started = time.perf_counter()
-        for _ in range(number):
+        if number:
             call()
-        return (time.perf_counter() - started) / number
+        started = time.perf_counter()
+        for _ in range(max(1, number)):
+            call()
+        return (time.perf_counter() - started) / max(1, number)
 
     return run
 
@@ -156,21 +154,31 @@ def _interleaved(
 ) -> Generator[Clock, None, dict[int, list[float]]]:
     """Return seconds per call of each, one sample a round, in a fresh random order each round.
 
-    Run 0 is the baseline. The one that is ``resting`` before and after takes part in `MIN_ROUNDS` of the rounds, or a
-    few more.
+    A call that takes longer than `LONG_SECONDS` is a sample for itself. Run 0 is the baseline. The one that is
+    ``resting`` before and after takes part in `MIN_ROUNDS` of the rounds, or a few more.
     """
-    first = {i: run(1) for i, run in runs.items()}
-    numbers = {i: max(1, round(SAMPLE_SECONDS / max(seconds, 1e-9))) for i, seconds in first.items()}
+    first = {i: _first(run) for i, run in runs.items()}
+    numbers = {
+        i: 0 if seconds > LONG_SECONDS else max(1, round(SAMPLE_SECONDS / max(seconds, 1e-9)))
+        for i, seconds in first.items()
+    }
     # One more call is made than is counted.
     seconds = {i: (numbers[i] + 1) * first[i] for i in runs}
-    final_seconds = sum(seconds[i] for i in _finalists(first, resting))
+
+    def lasting(figures: dict[int, float]) -> list[int]:
+        """Who runs after the heats, of those whose seconds per call are given."""
+        fastest = heapq.nsmallest(FINALISTS, (i for i in figures if i not in (0, resting)), key=figures.__getitem__)
+        slow = ROUNDS * seconds[0] > RACE_SECONDS and any(figures[0] > FAR_SLOWER * figures[i] for i in fastest)
+        return [i for i in figures if i in fastest or i == resting or (i == 0 and not slow)]
+
+    final_seconds = sum(seconds[i] for i in lasting(first))
     rounds = int(np.clip(RACE_SECONDS / max(final_seconds, 1e-9), MIN_ROUNDS, ROUNDS))
     order = np.random.default_rng(seed)
     samples: dict[int, list[float]] = {i: [] for i in runs}
     racing = list(runs)
     for number in range(rounds):
         if number == HEATS:
-            racing = _finalists({i: statistics.median(samples[i]) for i in runs}, resting)
+            racing = lasting({i: statistics.median(samples[i]) for i in runs})
         if sum(seconds[i] for i in racing) > BEAT_SECONDS:
             yield Clock.START
         for i in map(int, order.permutation(racing)):
@@ -183,7 +191,7 @@ def _interleaved(
     return samples
 
 
-def _finalists(seconds: dict[int, float], resting: int | None) -> list[int]:
-    """The baseline, the one that rests, and the fastest `FINALISTS` of the others."""
-    given = [i for i in seconds if i in (0, resting)]
-    return given + heapq.nsmallest(FINALISTS, (i for i in seconds if i not in given), key=seconds.__getitem__)
+def _first(run: Callable[[int], float]) -> float:
+    """Seconds per call, about: of one that is not the first, unless that takes long."""
+    seconds = run(0)
+    return seconds if seconds > LONG_SECONDS else run(1)

@@ -95,6 +95,13 @@ def test_one_that_was_dropped_does_not_win() -> None:
     assert winner(RaceResult(_entry(1.0, 1.0, 1.0), {"lucky": _entry(0.1, 0.1)})) is None
 
 
+def test_a_baseline_need_not_be_in_all_rounds() -> None:
+    slow = _entry(5.0, 5.0, 5.0)
+    contenders = {"dropped": _entry(0.1, 0.1, 0.1), "steady": _entry(0.5, 0.5, 0.5, 0.5)}
+    assert winner(RaceResult(slow, contenders)) == "steady"
+    assert winner(RaceResult(slow, {"worse": _entry(6.0, 6.0, 6.0, 0.1)})) is None
+
+
 def test_the_best_few_are_raced_fastest_first() -> None:
     traces = [f"{number:02}" for number in range(2 * CONTENDERS)]
     fleet = _ScriptedRaces({trace: _entry(0.5, 0.5, 0.5) for trace in traces})

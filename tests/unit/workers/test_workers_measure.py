@@ -21,6 +21,8 @@ from workers.race import HEATS, MIN_ROUNDS, ROUNDS, race
 ARGS = programs.wire(programs.elementwise())
 RAISES = programs.elementwise('assert vi < 0, "never"\n        C[vi, vj] = A[vi, vj] + B[vi, vj]')
 """A program's own assertions are kept."""
+SLOW = programs.elementwise("C[vi, vj] = T.min(A[vi, vj] + B[vi, vj], T.sin(A[vi, vj]) + T.float32(1e30))")
+"""A sine an element, for nothing that a compiler could know: dozens of times as slow as the addition."""
 OUTPUTS = [False, False, True]
 
 
@@ -50,9 +52,9 @@ def raced_with_library(workload: Workload, outputs: list[bool]) -> dict[str, Any
     return found
 
 
-def raced(*contenders: Workload) -> list[dict[str, Any]]:
-    baseline = artifact(programs.elementwise())
-    values = race("llvm", 0, ARGS, OUTPUTS, baseline, [baseline, *map(artifact, contenders)], 7)
+def raced(*contenders: Workload, baseline: Workload | None = None) -> list[dict[str, Any]]:
+    reference = artifact(baseline or programs.elementwise())
+    values = race("llvm", 0, ARGS, OUTPUTS, reference, [reference, *map(artifact, contenders)], 7)
     (found,) = [value for value in values if not isinstance(value, Clock)]
     return found["contenders"]
 
@@ -128,12 +130,26 @@ def test_the_race_takes_the_same_rounds_of_all() -> None:
 
 def test_the_slower_ones_drop_out_after_the_heats(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("workers.race.FINALISTS", 1)
-    # A sine an element, for nothing that a compiler could know: dozens of times as slow as the addition.
-    slow = programs.elementwise("C[vi, vj] = T.min(A[vi, vj] + B[vi, vj], T.sin(A[vi, vj]) + T.float32(1e30))")
-    baseline, dropped, fast = raced(slow, programs.elementwise("C[vi, vj] = B[vi, vj] + A[vi, vj]"))
+    baseline, dropped, fast = raced(SLOW, programs.elementwise("C[vi, vj] = B[vi, vj] + A[vi, vj]"))
     assert len(dropped["run_secs"]) == HEATS
     assert len(baseline["run_secs"]) == len(fast["run_secs"]) >= MIN_ROUNDS
     assert dropped["max_abs_error"] == 0.0
+
+
+def test_a_slow_baseline_does_not_hold_up_the_race(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workers.race.RACE_SECONDS", 0.0)
+    baseline, fast = raced(programs.elementwise(), baseline=SLOW)
+    assert len(baseline["run_secs"]) == HEATS
+    assert len(fast["run_secs"]) == MIN_ROUNDS
+    baseline, slow = raced(SLOW)
+    assert len(baseline["run_secs"]) == len(slow["run_secs"]) == MIN_ROUNDS
+
+
+def test_a_call_that_takes_long_is_a_sample_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workers.race.LONG_SECONDS", 0.0)
+    monkeypatch.setattr(measure.Calls, "mean", lambda calls, number: pytest.fail("called more often than it need be"))
+    baseline, same = raced(programs.elementwise("C[vi, vj] = B[vi, vj] + A[vi, vj]"))
+    assert all(seconds > 0 for entry in (baseline, same) for seconds in entry["run_secs"])
 
 
 def test_the_library_runs_in_some_of_the_rounds_where_it_computes_the_same() -> None:
