@@ -6,6 +6,7 @@ Values that cross are JSON; what a child could not answer comes back as ``{"fail
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import socket
 import time
@@ -74,7 +75,7 @@ class Builder:
         return {"host": socket.gethostname(), "pid": os.getpid(), "busy": self._busy}
 
     def build(
-        self, module_json: str, trace_json: str | None, target_json: str, seconds: float = BUILD_SECONDS
+        self, module_json: str, trace_json: str | None, target_json: str, seconds: float = math.inf
     ) -> dict[str, Any]:
         """``{"artifact": …}`` or a failure; either with ``span``: who, start and end in seconds since 1970.
 

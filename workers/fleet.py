@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +17,6 @@ from tuner.errors import NoDevice, RaceFailed
 from tuner.ports import MeasureRequest, RaceEntry, RaceRequest, RaceResult
 from tuner.types import Failure, FailureKind, Lane, LibraryTime, Measured, Outcome, Span, Stage, TensorInfo
 from workers import host_lock
-from workers.actors import BUILD_SECONDS
 from workers.cluster import NAMESPACE
 
 ATTEMPTS = 3
@@ -231,9 +231,9 @@ class RayFleet:
             self._calls[reference] = (actor, [job])
 
     def _patience(self, module_json: str) -> float:
-        """Seconds that a build of a module may take."""
+        """Seconds that a build of a module may take, as far as the fleet knows."""
         slowest = self._slowest.get(module_json)
-        return BUILD_SECONDS if slowest is None else max(_PATIENCE * slowest, _LEAST_PATIENCE)
+        return math.inf if slowest is None else max(_PATIENCE * slowest, _LEAST_PATIENCE)
 
     def _hand_on(self) -> None:
         """Take up what has ended, without waiting."""

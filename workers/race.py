@@ -72,8 +72,8 @@ def race(
         if target_kind == "llvm" and kind == DRAWS[0]:
             library = find(inputs, outputs, wanted)
             yield Clock.START
-        for artifact, module, entry in zip(contenders, modules, entries, strict=True):
-            if artifact != reference and "error" not in entry and "wrong" not in entry:
+        for module, entry in zip(modules, entries, strict=True):
+            if "error" not in entry and "wrong" not in entry:
                 try:
                     _check(module, inputs, wanted, information, device, kind, entry)
                 except Exception as error:
