@@ -16,17 +16,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
-
 from benchmarks.search.run_record import Incumbent, Run, peak_mb
 from benchmarks.search.teachers import experience
 from benchmarks.search.workloads import WORKLOADS
 from tuner import ir
 from tuner import tune as loop
-from tuner.cost_model import model
+from tuner.cost_model import gaussian_process, model
 from tuner.cost_model.gaussian_process import GaussianProcess
-from tuner.cost_model.model import Sample, throughput
 from tuner.search import evolution, judge
 from tuner.search.evolution import EvolutionarySearch
 from tuner.search.individual import Individual
@@ -39,12 +35,7 @@ from workers.fleet import RayFleet
 
 
 def _fit_nothing(judge: Judge) -> None:
-    """R: no model ever gets ready; C-decisions: nor does the Gaussian process."""
-
-
-def _no_features(judge: Judge, programs: Sequence[Described]) -> npt.NDArray[np.float64]:
-    """C-features: the cost model thinks the same of all."""
-    return np.zeros(len(programs))
+    """R: no model ever gets ready; C-decisions: the Gaussian process does not."""
 
 
 def _observe_the_measured(judge: Judge, program: Described, latency: float | None) -> None:
@@ -57,6 +48,12 @@ def _wait() -> None:
     """C-early: both models."""
     for module in (model, judge):
         setattr(module, "WARM_UP", 100)  # noqa: B010
+
+
+def _only_the_cost_model() -> None:
+    """C-decisions."""
+    Judge._fit_process = _fit_nothing  # type: ignore[method-assign,assignment]
+    Judge.experienced = property(lambda judge: judge.ready)  # type: ignore[assignment,method-assign]
 
 
 def _newcomers(search: EvolutionarySearch, parents: object, count: int, **_: float) -> Iterator[Individual]:
@@ -74,12 +71,6 @@ def _children(
 def _only_newcomers() -> None:
     EvolutionarySearch._drafted = _newcomers  # type: ignore[method-assign,assignment]
     EvolutionarySearch._child = lambda search, _: search._newcomer()  # type: ignore[method-assign,assignment]
-
-
-def _latencies(members: list[Sample]) -> npt.NDArray[np.float64]:
-    """C-weights: pairs of programs count alike, however far apart they are."""
-    speed = throughput(members)
-    return np.where(speed[:, None] > speed[None, :], 1.0, 0.0) / max(len(members) - 1, 1)
 
 
 _observe = Judge.observe
@@ -103,16 +94,12 @@ ABLATIONS: dict[str, tuple[str, Callable[[], None]]] = {
     "C-early": ("the models wait for 100 trials, as MetaSchedule's", _wait),
     "C-failures": ("failed trials teach nothing", lambda: setattr(Judge, "observe", _observe_the_measured)),
     "C-decisions": (
-        "the cost model alone, without the Gaussian process",
-        lambda: setattr(Judge, "_fit_process", _fit_nothing),
+        "the cost model goes on judging, without the Gaussian process",
+        _only_the_cost_model,
     ),
-    "C-features": (
-        "the Gaussian process alone, without the cost model",
-        lambda: setattr(Judge, "_by_features", _no_features),
-    ),
-    "C-weights": (
-        "pairs weigh alike, however far apart they are",
-        lambda: setattr(model, "_pair_weights", _latencies),
+    "C-lengths": (
+        "the Gaussian process with one length for all columns",
+        lambda: setattr(gaussian_process, "_STEPS", 0),
     ),
     "C-batch": ("64 proposals at a time instead of 8", lambda: setattr(loop, "BATCH", 64)),
     "C-race": ("every candidate is measured in full", lambda: setattr(loop, "CUTOFF", math.inf)),

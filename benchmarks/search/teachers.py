@@ -10,8 +10,10 @@ import random
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
+import numpy as np
 import tvm
 
 from benchmarks.search.workloads import WORKLOADS, product, suite
@@ -115,10 +117,11 @@ def lessons(target_json: str) -> dict[str, list[Lesson]]:
         schedules = [
             ir.apply_trace_json(mod, trial.candidate.trace_json) for trial in trials if trial.candidate.trace_json
         ]
-        rows = extract(space.context, schedules)
         outcomes = [trial.outcome.median if isinstance(trial.outcome, Measured) else None for trial in trials]
-        coordinates = [Individual.of(one, Origin.RANDOM).draft.coordinates() for one in schedules]
-        described = [Described(features, places) for features, places in zip(rows, coordinates, strict=True)]
+        described = [
+            Described(Individual.of(one, Origin.RANDOM).draft.coordinates(), partial(np.copy, features))
+            for one, features in zip(schedules, extract(space.context, schedules), strict=True)
+        ]
         found[name] = list(zip(described, outcomes, strict=True))
     return found
 

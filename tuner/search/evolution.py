@@ -12,7 +12,7 @@ from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import Trace
 
 from tuner import ir
-from tuner.cost_model.features import extract, to_bytes
+from tuner.cost_model.features import Features, extract, to_bytes
 from tuner.cost_model.model import CostModel
 from tuner.search.crossover import crossover
 from tuner.search.drafts import Draft, Neighbourhood
@@ -37,13 +37,11 @@ _PARENTS = 24
 """Programs of the pool that may become parents, and as many of the measured ones."""
 _POOL = 192
 """Programs kept from one round to the next: most of the work is in making them, little in scoring them anew."""
-_RANDOM_SHARE = 0.15
-"""Of a batch: proposals that ignore the model, so that it also learns where it is not looking."""
+_RANDOM_SHARE = 0.03
+"""Of all proposals: those that ignore the model, which looks of its own accord where it knows little."""
 _EARLY_RANDOM_SHARE = 0.5
 """The same while all that is known was taught by other workloads: what it would not look at, it would not learn."""
 _CROSSOVER_SHARE = 0.1
-_EXTRACTED = 8
-"""Programs whose features are taken between two pauses."""
 _DRAWN = 64
 """Drafts drawn between two pauses."""
 _NEAR_SHARE = 0.5
@@ -103,19 +101,20 @@ class EvolutionarySearch:
         """
         self._pause = pause
         self._judge.fit()
-        explore = max(1, round(count * self._random_share()))
-        # What is known comes before everything else, but never without something random beside it.
-        chosen = self._transferred(count - max(1, round(count * _RANDOM_SHARE)))
+        explore = min(count, int(count * self._random_share() + self._rng.random()))
+        # What is known comes before everything else, but never without something else beside it.
+        chosen = self._transferred(count - 1)
         if (wanted := count - explore - len(chosen)) > 0:
             near = round(wanted * _NEAR_SHARE) if self._latency else 0
             chosen += self._ranked(wanted - near)
             chosen += self._near(near)
         chosen += [(individual, None) for individual in self._sample(count - len(chosen))]
         candidates: list[MeasureCandidate] = []
-        described = self._describe([individual for individual, _ in chosen])
-        for (individual, score), description in zip(chosen, described, strict=True):
-            candidate = individual.candidate(score, to_bytes(description.features))
-            self._remember(candidate, individual, description)
+        for individual, score in chosen:
+            self._pause()
+            described = self._describe(individual)
+            candidate = individual.candidate(score, to_bytes(described.features))
+            self._remember(candidate, individual, described)
             candidates.append(candidate)
         return candidates
 
@@ -137,7 +136,7 @@ class EvolutionarySearch:
             return
         schedule = ir.apply_trace_json(self._space.mod, candidate.trace_json)
         individual = Individual.of(schedule, candidate.origin, candidate.parent)
-        self._remember(candidate, individual, self._describe([individual])[0])
+        self._remember(candidate, individual, self._describe(individual))
 
     def _random_share(self) -> float:
         if not self._judge.ready:
@@ -151,12 +150,13 @@ class EvolutionarySearch:
         self._individuals[candidate.hash] = individual
         self._described[candidate.hash] = described
 
-    def _describe(self, individuals: Sequence[Individual]) -> list[Described]:
-        features = extract(self._space.context, [individual.schedule for individual in individuals])
-        drafts = [individual.draft for individual in individuals]
-        for draft in drafts:
-            self._neighbourhood.learn(draft)
-        return [Described(rows, draft.coordinates()) for rows, draft in zip(features, drafts, strict=True)]
+    def _describe(self, individual: Individual) -> Described:
+        self._neighbourhood.learn(individual.draft)
+        return Described(individual.draft.coordinates(), lambda: self._features(individual))
+
+    def _features(self, individual: Individual) -> Features:
+        self._pause()
+        return extract(self._space.context, [individual.schedule])[0]
 
     def _transferred(self, count: int) -> list[tuple[Individual, float | None]]:
         """Up to ``count`` programs that were measured before, or adapted from those of relatives; each is used once."""
@@ -186,7 +186,7 @@ class EvolutionarySearch:
 
     def _ranked(self, count: int) -> list[tuple[Individual, float | None]]:
         """The ``count`` new programs that the model likes best, of the pool and of what is added to it."""
-        scores = self._scores(list(self._pool), _OPTIMISM)
+        scores = self._scores(list(self._pool))
         best = heapq.nlargest(_PARENTS, scores, key=scores.__getitem__)
         pooled = [self._pool[program].individual for program in best]
         parents = [(individual, individual.parent) for individual in pooled] + self._measured(_PARENTS)
@@ -198,7 +198,7 @@ class EvolutionarySearch:
         for individual in self._drafted(parents, _DRAFTED, changes=_CHANGES, optimism=_OPTIMISM):
             self._add_to_come(fresh, individual)
         self._put(fresh)
-        scores |= self._scores(list(fresh), _OPTIMISM)
+        scores |= self._scores(list(fresh))
         kept = heapq.nlargest(count + _POOL, scores, key=scores.__getitem__)
         chosen = self._chosen(kept, count, _OPTIMISM)
         self._pool = {program: self._pool[program] for program in kept if program not in self._proposed}
@@ -283,14 +283,10 @@ class EvolutionarySearch:
 
     def _put(self, fresh: dict[int, Individual]) -> None:
         """Put individuals into the pool."""
-        individuals = list(fresh.values())
-        for start in range(0, len(individuals), _EXTRACTED):
-            self._pause()
-            some = individuals[start : start + _EXTRACTED]
-            for individual, described in zip(some, self._describe(some), strict=True):
-                self._pool[individual.program] = _Pooled(individual, described)
+        for program, individual in fresh.items():
+            self._pool[program] = _Pooled(individual, self._describe(individual))
 
-    def _scores(self, programs: Sequence[int], optimism: float) -> dict[int, float]:
+    def _scores(self, programs: Sequence[int]) -> dict[int, float]:
         """What is thought of programs of the pool."""
-        scores = self._judge.scores([self._pool[program].described for program in programs], optimism)
+        scores = self._judge.scores([self._pool[program].described for program in programs], _OPTIMISM)
         return dict(zip(programs, map(float, scores), strict=True))

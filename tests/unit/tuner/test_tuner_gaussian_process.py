@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tuner.cost_model.gaussian_process import GaussianProcess
+from tuner.cost_model.gaussian_process import GaussianProcess, _likelihood
 
 
 def smooth(rows: np.ndarray) -> np.ndarray:
@@ -31,6 +31,23 @@ def test_the_farther_from_what_was_measured_the_less_is_known() -> None:
     away = np.column_stack([np.linspace(1.0, 9.0, 12), np.zeros(12)])
     _, deviations = GaussianProcess(seen, smooth(seen)).predict(away)
     assert (np.diff(deviations) > 0).all()
+
+
+def test_columns_that_do_not_matter_are_found_out() -> None:
+    """Thirty columns of noise beside the two that count: one length for all would drown them."""
+    rng = np.random.default_rng(0)
+    seen, unseen = rng.uniform(-2, 2, (60, 32)), rng.uniform(-1.5, 1.5, (200, 32))
+    expected, _ = GaussianProcess(seen, smooth(seen)).predict(unseen)
+    assert np.corrcoef(expected, smooth(unseen))[0, 1] > 0.9
+
+
+def test_the_slopes_are_the_likelihoods() -> None:
+    rng = np.random.default_rng(0)
+    rows, values, step = rng.normal(size=(30, 4)), rng.normal(size=30), 1e-6
+    value, slopes = _likelihood(rows, values, 0.1)
+    stretched = [_likelihood(rows * np.where(np.arange(4) == i, np.exp(step), 1.0), values, 0.1)[0] for i in range(4)]
+    noisier, _ = _likelihood(rows, values, 0.1 * float(np.exp(step)))
+    assert (np.array([*stretched, noisier]) - value) / step == pytest.approx(slopes, rel=1e-3, abs=1e-3)
 
 
 def test_surprises_are_as_large_as_it_says() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -11,10 +11,10 @@ from tvm.s_tir import Schedule
 from tests.unit.tuner.programs import LLVM, matmul
 from tuner import ir
 from tuner.cost_model.features import extract
-from tuner.cost_model.model import WARM_UP, CostModel
+from tuner.cost_model.model import CostModel
 from tuner.search.coordinates import Coordinates, Places
 from tuner.search.individual import Individual
-from tuner.search.judge import Described, Judge
+from tuner.search.judge import WARM_UP, Described, Judge
 from tuner.space.builtin import builtin_space
 from tuner.space.design_space import DesignSpace
 from tuner.testing.simulated_fleet import SimulatedFleet
@@ -41,7 +41,7 @@ def located(schedule: Schedule) -> Coordinates:
 @cache
 def described() -> list[Described]:
     features = extract(space().context, programs())
-    return [Described(rows, located(one)) for rows, one in zip(features, programs(), strict=True)]
+    return [Described(located(one), partial(np.copy, rows)) for rows, one in zip(features, programs(), strict=True)]
 
 
 @cache
@@ -122,9 +122,7 @@ def test_scores_do_not_depend_on_what_is_asked_together() -> None:
 
 def test_optimism_is_for_what_lies_far_from_all_that_was_measured() -> None:
     judge, known = taught(32), described()[:32]
-    strange = [
-        Described(one.features, {place: value + 50 for place, value in one.coordinates.items()}) for one in known
-    ]
+    strange = [Described({place: value + 50 for place, value in one.coordinates.items()}, one.extract) for one in known]
     gains = [judge.scores(programs, 1.0) - judge.scores(programs) for programs in (known, strange)]
     assert gains[0].max() < gains[1].min()
     assert (gains[0] >= 0).all()
