@@ -3,8 +3,9 @@
     .venv/bin/python -m benchmarks.search [--minutes 60] [--workloads GMM-128 …]
 
 When a cell's arms have run, all that they found is measured anew, interleaved (`benchmarks.search.race`). Stops after
-the run in which the time is up; started again, it goes on, but a cell that was begun on another machine, or before this
-one was started, begins anew. `python -m benchmarks.search.report` draws the report.
+the run in which the time is up; started again, it goes on, but a cell that was begun on another machine, before this
+one was started, or with other code, begins anew. Where no cell is missing, those that other code ran begin anew, too.
+`python -m benchmarks.search.report` draws the report.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import ray
 
 from benchmarks.search import race
 from benchmarks.search.arms import TRIALS, Cell, plan
-from benchmarks.search.run_record import RUNS, Run, load, this_machine
+from benchmarks.search.run_record import RUNS, Run, load, this_code, this_machine
 from benchmarks.search.teachers import DATABASE, ROOT, shuffle, teach
 from benchmarks.search.workloads import WORKLOADS
 from workers.cluster import Cluster, Offer, connect
@@ -43,8 +44,8 @@ def main() -> None:
         teach(DATABASE, offer.device_class, offer.builders, offer.measurer)
         shuffle(DATABASE, SHUFFLED)
         machine = this_machine(offer.device_class.model)
-        for cell in plan(options.workloads):
-            if race.path_of(cell).exists():
+        for cell in sorted(plan(options.workloads), key=lambda cell: race.path_of(cell).exists()):
+            if is_complete(cell):
                 continue
             if not fill(cell, offer, machine, until):
                 print("time is up; start again to go on")
@@ -52,12 +53,21 @@ def main() -> None:
     print("complete")
 
 
+def is_complete(cell: Cell) -> bool:
+    """Whether all of a cell was run with the code as it is."""
+    runs = [RUNS / Run(arm, cell.workload, cell.seed, "").file_name for arm in cell.arms]
+    return race.path_of(cell).exists() and all(path.exists() and load(path).code == this_code() for path in runs)
+
+
 def fill(cell: Cell, offer: Offer, machine: str, until: float) -> bool:
     """Run what is missing of a cell, and race it if all is there; says whether there was time."""
+    if time.monotonic() > until:
+        return False
     runs = [Run(arm, cell.workload, cell.seed, machine) for arm in cell.arms]
+    race.path_of(cell).unlink(missing_ok=True)
     for run in runs:
         path = RUNS / run.file_name
-        if path.exists() and load(path).machine != machine:
+        if path.exists() and (load(path).machine, load(path).code) != (machine, run.code):
             path.unlink()
     for run in runs:
         if not (RUNS / run.file_name).exists():

@@ -136,11 +136,11 @@ def text(cells: list[Closed]) -> Iterator[str]:
     for arm, what in ARMS.items():
         yield f"| {arm} | {what} | {sum(arm in one.curves for one in cells)} |"
     yield ""
-    yield "| machine | cells |"
-    yield "|---|---|"
-    machines = Counter(next(iter(one.curves.values())).run.machine for one in cells)
-    for machine, count in machines.items():
-        yield f"| {machine} | {count} |"
+    yield "| machine | code of search and workers | cells |"
+    yield "|---|---|---|"
+    runs = [next(iter(one.curves.values())).run for one in cells]
+    for (machine, code), count in Counter((run.machine, run.code) for run in runs).items():
+        yield f"| {machine} | {code} | {count} |"
     yield ""
     yield from figures_text(cells)
     yield from time_text(cells)

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
 
-RUNS = Path(__file__).resolve().parents[2] / "docs" / "benchmarks" / "search" / "runs"
+ROOT = Path(__file__).resolve().parents[2]
+RUNS = ROOT / "docs" / "benchmarks" / "search" / "runs"
+
+
+@cache
+def this_code() -> str:
+    """A name for the code of the search and the workers as it is now."""
+    files = sorted(path for package in ("tuner", "workers") for path in (ROOT / package).rglob("*.py"))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:8]
 
 
 @dataclass(slots=True)
@@ -35,6 +45,7 @@ class Run:
     failed: int = 0
     peak_mb: float | None = None
     incumbents: list[Incumbent] = field(default_factory=list)
+    code: str = field(default_factory=this_code)
 
     def observe(self, seconds: float, latency: float | None, trace_json: str) -> None:
         """Take note of a finished trial; ``latency`` None where it failed."""
@@ -58,6 +69,7 @@ class Run:
 
 def load(path: Path) -> Run:
     fields = json.loads(path.read_text())
+    fields.setdefault("code", "not recorded")
     fields["incumbents"] = [Incumbent(**entry) for entry in fields["incumbents"]]
     return Run(**fields)
 
