@@ -97,26 +97,13 @@ class EvolutionarySearch:
     def propose(self, count: int, pause: Callable[[], None] = _no_pause) -> list[MeasureCandidate]:
         """Up to ``count`` programs that were not proposed before; fewer only where the space is exhausted.
 
-        ``pause`` is called every few milliseconds.
+        ``pause`` is called every few milliseconds until it returns, and not after.
         """
         self._pause = pause
-        self._judge.fit()
-        explore = min(count, int(count * self._random_share() + self._rng.random()))
-        # What is known comes before everything else, but never without something else beside it.
-        chosen = self._transferred(count - 1)
-        if (wanted := count - explore - len(chosen)) > 0:
-            near = round(wanted * _NEAR_SHARE) if self._latency else 0
-            chosen += self._ranked(wanted - near)
-            chosen += self._near(near)
-        chosen += [(individual, None) for individual in self._sample(count - len(chosen))]
-        candidates: list[MeasureCandidate] = []
-        for individual, score in chosen:
-            self._pause()
-            described = self._describe(individual)
-            candidate = individual.candidate(score, to_bytes(described.features))
-            self._remember(candidate, individual, described)
-            candidates.append(candidate)
-        return candidates
+        try:
+            return self._proposals(count)
+        finally:
+            self._pause = _no_pause
 
     def observe(self, candidate: MeasureCandidate, outcome: Outcome) -> None:
         """Learn from a finished trial. DEVICE_LOST says nothing about the program."""
@@ -137,6 +124,25 @@ class EvolutionarySearch:
         schedule = ir.apply_trace_json(self._space.mod, candidate.trace_json)
         individual = Individual.of(schedule, candidate.origin, candidate.parent)
         self._remember(candidate, individual, self._describe(individual))
+
+    def _proposals(self, count: int) -> list[MeasureCandidate]:
+        self._judge.fit()
+        explore = min(count, int(count * self._random_share() + self._rng.random()))
+        # What is known comes before everything else, but never without something else beside it.
+        chosen = self._transferred(count - 1)
+        if (wanted := count - explore - len(chosen)) > 0:
+            near = round(wanted * _NEAR_SHARE) if self._latency else 0
+            chosen += self._ranked(wanted - near)
+            chosen += self._near(near)
+        chosen += [(individual, None) for individual in self._sample(count - len(chosen))]
+        candidates: list[MeasureCandidate] = []
+        for individual, score in chosen:
+            self._pause()
+            described = self._describe(individual)
+            candidate = individual.candidate(score, to_bytes(described.features))
+            self._remember(candidate, individual, described)
+            candidates.append(candidate)
+        return candidates
 
     def _random_share(self) -> float:
         if not self._judge.ready:

@@ -197,6 +197,23 @@ def test_a_search_that_resumes_unfinished_trials_can_observe_them() -> None:
     assert candidate.hash not in {c.hash for c in resumed.propose(4)}
 
 
+def test_nothing_pauses_between_proposals() -> None:
+    """Who lent the pause has taken it back by then: also when what was taken up again is learned from only now."""
+    proposing = True
+
+    def pause() -> None:
+        assert proposing
+
+    before = _search(_tiled()).propose(8)
+    resumed = _search(_tiled())
+    for candidate in before:
+        resumed.resume(candidate)
+    resumed.propose(8, pause)
+    proposing = False
+    for candidate in before:
+        resumed.observe(candidate, _measured(elementwise(), candidate))
+
+
 def test_a_resumed_tiny_space_stays_exhausted() -> None:
     candidates = _search(_tiny()).propose(8)
     resumed = _search(_tiny())
