@@ -24,8 +24,8 @@ import ray
 
 from benchmarks.search import race
 from benchmarks.search.arms import TRIALS, Cell, plan
-from benchmarks.search.run_record import RUNS, Run, load, this_code, this_machine
-from benchmarks.search.teachers import DATABASE, ROOT, shuffle, teach
+from benchmarks.search.run_record import ROOT, RUNS, Run, load, this_code, this_machine
+from benchmarks.search.teachers import DATABASE, shuffle, teach
 from benchmarks.search.workloads import WORKLOADS
 from workers.cluster import Cluster, Offer, connect
 

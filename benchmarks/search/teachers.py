@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import tvm
 
+from benchmarks.search.run_record import ROOT
 from benchmarks.search.workloads import WORKLOADS, product, suite
 from db import Database, migrate
 from db.views import JobView, NewJob
@@ -31,7 +32,6 @@ from tuner.tune import TuneRequest, tune
 from tuner.types import DeviceClass, Measured, Origin, TaskSpec, Trial
 from workers.fleet import RayFleet
 
-ROOT = Path(__file__).resolve().parents[2]
 DATABASE = f"sqlite:///{ROOT / 'benchmarks' / 'search' / 'teachers.db'}"
 TRIALS = 96
 

@@ -138,7 +138,7 @@ class EvolutionarySearch:
         candidates: list[MeasureCandidate] = []
         for individual, score in chosen:
             self._pause()
-            described = self._describe(individual)
+            described = self._awaited.get(individual.program) or self._describe(individual)
             candidate = individual.candidate(score, to_bytes(described.features))
             self._remember(candidate, individual, described)
             candidates.append(candidate)
