@@ -20,7 +20,7 @@ from db.paging import Keyset, Page
 from db.views import TrialView
 from tuner.types import Failure, FailureKind, Lane, MeasureCandidate, Measured, Origin, Outcome, Span, Stage, Trial
 
-_PER_RELATIVE = 4
+_PER_RELATIVE = 16
 _UNFINISHED = ("proposed", "leased", "built")
 
 _BY_POSITION = Keyset("trials", Task.position, TrialRow.number)
@@ -187,9 +187,10 @@ class Trials:
             theirs = session.scalars(traces.where(imported)).all()
         return [trace for trace in dict.fromkeys([*ours, *theirs]) if trace is not None]
 
-    def relatives(self, workload_hash: str, device_class_id: str, most: int = 16) -> list[str]:
-        """Traces of the fastest trials of other workloads of the family on the device class, nearest shapes first.
+    def relatives(self, workload_hash: str, device_class_id: str, most: int = 32) -> list[str]:
+        """Traces of the fastest trials of other workloads of the family on the device class.
 
+        The fastest of each workload come first, those of the nearest shapes before others, then the second fastest.
         At most ``most``, and at most `_PER_RELATIVE` of one workload.
         """
         own = aliased(Workload)
@@ -210,7 +211,7 @@ class Trials:
         )
         with self._sessions.read() as session:
             found = session.execute(select(ranked).where(ranked.c.place <= _PER_RELATIVE)).all()
-        found = sorted(found, key=lambda row: (_distance(row.args, row.own_args), row.hash, row.place))
+        found = sorted(found, key=lambda row: (row.place, _distance(row.args, row.own_args), row.hash))
         return [row.trace_json for row in found[:most]]
 
     def page(self, job_id: str, page_size: int = 50, page_token: str | None = None) -> Page[TrialView]:

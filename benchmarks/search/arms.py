@@ -19,7 +19,7 @@ ARMS = {
     "C": "Loopwright, cold",
     "W": "Loopwright, warm: a database of other workloads, other shapes of the family among them",
     "X": "Loopwright, warm: a database of other families only",
-    "S": "as W, with the database's latencies shuffled: must not do better than C",
+    "S": "as W, of the database only what was drawn at random, its latencies shuffled: must not do better than C",
 }
 
 

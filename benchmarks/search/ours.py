@@ -2,8 +2,8 @@
 
 C is the search as it is, cold. R is the same loop with a cost model that never gets ready, so that all proposals are
 random. W starts with what a database of other workloads has to tell, X with what it has to tell without the workload's
-family. S is W with a database whose latencies were shuffled within each workload: it must not do better than C.
-Arms in `ABLATIONS` are C or W with one mechanism taken out.
+family. S is W with a database of random programs only, their latencies shuffled within each workload: it must not do
+better than C. Arms in `ABLATIONS` are C or W with one mechanism taken out.
 """
 
 from __future__ import annotations

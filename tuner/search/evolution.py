@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 
 import numpy as np
@@ -19,17 +20,17 @@ from tuner.search.drafts import Draft, Neighbourhood
 from tuner.search.individual import Individual
 from tuner.search.judge import Described, Judge
 from tuner.search.mutation import mutate
-from tuner.search.transfer import adapt, recall
+from tuner.search.transfer import Adapter, recall
 from tuner.space.design_space import DesignSpace
 from tuner.types import Failure, FailureKind, MeasureCandidate, Measured, Origin, Outcome
 
-_NEWCOMERS = 4
+_NEWCOMERS = 2
 """Programs drawn at random in each round of evolution."""
-_CHILDREN = 6
+_CHILDREN = 3
 """Programs made in each round by crossover, and by TVM's mutators, which a space of one's own may bring along."""
 _DRAFTS = 512
 """Drafts weighed in each round, and as many for the neighbours of the best; they cost little."""
-_DRAFTED = 8
+_DRAFTED = 6
 """Of these, the programs that are made."""
 _CHANGES = 3
 """Choices by which a draft may differ from its parent."""
@@ -50,7 +51,7 @@ _OPTIMISM = 1.0
 """Standard deviations that the rest of the pool is given; neighbours are taken for what is expected of them."""
 _CENTRES = 3
 _NEIGHBOURS = 3
-"""Neighbours made for each that is picked."""
+"""Drafts for each neighbour that is to be made: not all are accepted."""
 _KNOWN = 128
 """Replays that bring only known programs, after which a space counts as exhausted."""
 _REFUSED = 512
@@ -127,10 +128,11 @@ class EvolutionarySearch:
 
     def _proposals(self, count: int) -> list[MeasureCandidate]:
         self._judge.fit()
-        explore = min(count, int(count * self._random_share() + self._rng.random()))
         # What is known comes before everything else, but never without something else beside it.
-        chosen = self._transferred(count - 1)
-        if (wanted := count - explore - len(chosen)) > 0:
+        chosen = self._transferred(count)
+        left = count - len(chosen)
+        explore = min(left, int(left * self._random_share() + self._rng.random()))
+        if (wanted := left - explore) > 0:
             near = round(wanted * _NEAR_SHARE) if self._latency else 0
             chosen += self._ranked(wanted - near)
             chosen += self._near(near)
@@ -143,6 +145,10 @@ class EvolutionarySearch:
             self._remember(candidate, individual, described)
             candidates.append(candidate)
         return candidates
+
+    @cached_property
+    def _adapter(self) -> Adapter:
+        return Adapter(self._space, self._rng)
 
     def _random_share(self) -> float:
         if not self._judge.ready:
@@ -165,12 +171,15 @@ class EvolutionarySearch:
         return extract(self._space.context, [individual.schedule])[0]
 
     def _transferred(self, count: int) -> list[tuple[Individual, float | None]]:
-        """Up to ``count`` programs that were measured before, or adapted from those of relatives; each is used once."""
+        """Of a batch of ``count``, the programs that were measured before, or adapted from those of relatives.
+
+        The latter are half of it, and only until the task speaks for itself: then they are weighed with all others.
+        """
         found: dict[int, Individual] = {}
-        while self._known and len(found) < count:
+        while self._known and len(found) < count - 1:
             self._add(found, recall(self._space, self._known.pop(0)))
-        while self._relatives and len(found) < count:
-            self._add(found, adapt(self._space, self._relatives.pop(0), self._rng))
+        while self._relatives and not self._judge.experienced and len(found) < count // 2:
+            self._add(found, self._adapter.adapt(self._relatives.pop(0)))
         self._proposed.update(found)
         return [(individual, None) for individual in found.values()]
 
@@ -197,6 +206,8 @@ class EvolutionarySearch:
         pooled = [self._pool[program].individual for program in best]
         parents = [(individual, individual.parent) for individual in pooled] + self._measured(_PARENTS)
         fresh: dict[int, Individual] = {}
+        while self._relatives and self._judge.experienced:
+            self._add_to_come(fresh, self._adapter.adapt(self._relatives.pop(0)))
         for _ in range(_NEWCOMERS):
             self._add_to_come(fresh, self._newcomer())
         for _ in range(_CHILDREN):
@@ -215,6 +226,8 @@ class EvolutionarySearch:
         fresh: dict[int, Individual] = {}
         for individual in self._drafted(self._measured(_CENTRES), count * _NEIGHBOURS, changes=1, optimism=0.0):
             self._add_to_come(fresh, individual)
+            if len(fresh) == count:
+                break
         self._put(fresh)
         return self._chosen(list(fresh), count, optimism=0.0)
 

@@ -1,4 +1,4 @@
-"""Transfer: fast programs of related workloads, adapted to this one's extents as the first to be tried.
+"""Transfer: programs of related workloads, made for this one's extents.
 
 Workloads are related where they differ in shapes, strides or padding only (`tuner.ir.family`): then their design spaces
 make the same choices in the same order, and a decision found for one is a good guess for the other.
@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
 from typing import Any
 
 import numpy as np
-from tvm.s_tir.schedule import Trace
 
 from tuner import ir
+from tuner.search.coordinates import Decision, Place
+from tuner.search.drafts import Draft
 from tuner.search.individual import Individual
 from tuner.space.design_space import DesignSpace
 from tuner.types import Origin
@@ -28,59 +32,115 @@ def recall(space: DesignSpace, trace_json: str) -> Individual | None:
         return None
 
 
-def adapt(space: DesignSpace, trace_json: str, rng: np.random.Generator) -> Individual | None:
-    """The program of another workload's trace, made for this space. None where no trace of it makes the same choices.
+@dataclass(frozen=True, slots=True)
+class _Steps:
+    """What a trace does before its post-processors.
 
-    Tiles become the nearest divisors of this workload's extents; other choices are taken as they are, and drawn anew
-    where they do not fit.
+    ``instructions`` are comparable text: without those whose result is not used, which some traces have been rid of,
+    and with variables numbered as they are made. ``decisions`` are those of the choices among them, by `Choice.place`.
     """
-    instructions, decisions = json.loads(trace_json)
-    wanted = _before_postproc(instructions)
-    given = {position: decision for position, decision in decisions if position < len(wanted)}
-    here = {number: _before_postproc(json.loads(ir.trace_to_json(t))[0]) for number, t in enumerate(space.traces)}
-    alike = {number: _likeness(own, wanted) for number, own in here.items()}
-    for number in sorted((n for n in alike if alike[n] > 0), key=lambda n: -alike[n]):
-        open_trace = space.traces[number]
-        adapted = _decisions(space, open_trace, given, rng)
-        schedule = space.replay(Trace(open_trace.insts, adapted), int(rng.integers(1, 2**31 - 1)))
-        if schedule is not None:
-            return Individual.of(schedule, Origin.TRANSFER)
-    return None
+
+    instructions: list[str]
+    decisions: dict[Place, Any]
+
+    @classmethod
+    def of(cls, trace_json: str) -> _Steps:
+        instructions, told = json.loads(trace_json)
+        kinds = [kind for kind, *_ in instructions]
+        end = kinds.index("EnterPostproc") if "EnterPostproc" in kinds else len(kinds)
+        live: list[int] = []
+        used: set[str] = set()
+        for position in reversed(range(end)):
+            kind, inputs, _, outputs = instructions[position]
+            if not kind.startswith(("Get", "Sample")) or not used.isdisjoint(outputs):
+                used.update(_texts(inputs))
+                live.insert(0, position)
+        decided = dict(told)
+        seen: Counter[str] = Counter()
+        numbers: dict[str, int] = {}
+        texts: list[str] = []
+        decisions: dict[Place, Any] = {}
+        for position in live:
+            kind, inputs, attributes, outputs = instructions[position]
+            texts.append(json.dumps([kind, _renamed(inputs, numbers), attributes]))
+            numbers |= {output: len(numbers) + i for i, output in enumerate(outputs)}
+            if kind.startswith("Sample"):
+                decisions[(kind, seen[kind])] = decided.get(position)
+                seen[kind] += 1
+        return cls(texts, decisions)
 
 
-def _before_postproc(instructions: list[Any]) -> list[Any]:
-    kinds = [kind for kind, *_ in instructions]
-    return instructions[: kinds.index("EnterPostproc")] if "EnterPostproc" in kinds else instructions
+class Adapter:
+    """Makes programs of one space of other workloads' traces.
+
+    Tiles become the nearest divisors of this workload's extents, other choices are taken as they are; what a trace does
+    not choose, or does not fit, is left as it was drawn once for the sketch.
+    """
+
+    def __init__(self, space: DesignSpace, rng: np.random.Generator) -> None:
+        self._space = space
+        self._rng = rng
+        self._sketches: list[tuple[_Steps, Draft]] = []
+        for open_trace in space.traces:
+            schedule = ir.new_schedule(space.mod, self._seed())
+            open_trace.apply_to_schedule(schedule, remove_postproc=True)
+            drawn = Draft.of(schedule.trace.simplified(remove_postproc=True))
+            self._sketches.append((_Steps.of(ir.trace_to_json(drawn.trace)), drawn))
+
+    def drafts(self, trace_json: str) -> list[Draft]:
+        """One of each sketch that makes the same tiles, the likest first. A replay tells whether it is accepted."""
+        theirs = _Steps.of(trace_json)
+        tiled = _tiled(theirs)
+        alike = [
+            (SequenceMatcher(None, own.instructions, theirs.instructions, autojunk=False).ratio(), drawn)
+            for own, drawn in self._sketches
+            if _tiled(own) == tiled
+        ]
+        return [_fitted(drawn, theirs.decisions) for _, drawn in sorted(alike, key=lambda pair: -pair[0])]
+
+    def adapt(self, trace_json: str) -> Individual | None:
+        """The first of these that is accepted; None where none is."""
+        for draft in self.drafts(trace_json):
+            schedule = self._space.replay(draft.decided(), self._seed())
+            if schedule is not None:
+                return Individual.of(schedule, Origin.TRANSFER)
+        return None
+
+    def _seed(self) -> int:
+        return int(self._rng.integers(1, 2**31 - 1))
 
 
-def _likeness(own: list[Any], wanted: list[Any]) -> int:
-    """How many instructions are equal where the kinds are the same throughout; otherwise 0. Numbers may be extents."""
-    if [kind for kind, *_ in own] != [kind for kind, *_ in wanted]:
-        return 0
-    return sum(one == other for one, other in zip(own, wanted, strict=True))
+def _texts(given: Any) -> Iterator[str]:
+    """All text in an instruction's inputs: its variables, and what cannot be mistaken for one."""
+    if isinstance(given, str):
+        yield given
+    elif isinstance(given, list):
+        for one in given:
+            yield from _texts(one)
 
 
-def _decisions(
-    space: DesignSpace, open_trace: Trace, given: dict[int, Any], rng: np.random.Generator
-) -> dict[Any, Any]:
-    """For the open trace's choices, the given decisions by position, fitted."""
-    schedule = ir.new_schedule(space.mod, int(rng.integers(1, 2**31 - 1)))
-    open_trace.apply_to_schedule(schedule, remove_postproc=True)
-    # A tile's factors multiply to its loop's extent, whatever was drawn.
-    drawn = dict(schedule.trace.decisions)
-    here: list[Any] = [drawn.get(inst) for inst in schedule.trace.insts]
-    adapted: dict[Any, Any] = {}
-    for position, inst in enumerate(open_trace.insts):
-        if position not in given:
-            continue
-        decision = given[position]
-        if str(inst.kind.name) == "SamplePerfectTile":
-            own = [int(factor) for factor in here[position]]
-            if len(own) != len(decision):
-                continue
-            decision = fit_tile([int(factor) for factor in decision], math.prod(own))
-        adapted[inst] = decision
-    return adapted
+def _renamed(given: Any, numbers: dict[str, int]) -> Any:
+    if isinstance(given, list):
+        return [_renamed(one, numbers) for one in given]
+    return numbers.get(given, given) if isinstance(given, str) else given
+
+
+def _tiled(steps: _Steps) -> dict[Place, int]:
+    """In how many levels each loop is tiled."""
+    return {place: len(decision) for place, decision in steps.decisions.items() if isinstance(decision, list)}
+
+
+def _fitted(drawn: Draft, decisions: dict[Place, Any]) -> Draft:
+    fitted: list[Decision] = []
+    for choice, own in zip(drawn.sketch.choices, drawn.decisions, strict=True):
+        wanted = decisions.get(choice.place)
+        if choice.is_tile:
+            fitted.append(tuple(fit_tile(wanted or own, math.prod(own))))
+        elif wanted is None or 0 < choice.categories <= wanted:
+            fitted.append(own)
+        else:
+            fitted.append((wanted,))
+    return replace(drawn, decisions=tuple(fitted))
 
 
 def fit_tile(factors: Sequence[int], extent: int) -> list[int]:

@@ -248,14 +248,18 @@ def test_imported_traces_of_the_same_kind_of_target_follow(world):
     assert world.db.trials.known("mm-128", world.device_class.id) == ["[0]", "[8]"]
 
 
-def test_relatives_are_the_fastest_of_the_family_nearest_shapes_first(world):
+def test_relatives_are_the_fastest_of_each_of_the_family_nearest_shapes_first(world):
     world.measured(0.5, 0.1, 0.3, 0.2, 0.4, hash="mm-256")
-    world.measured(0.2, hash="mm-100")
+    # Traces are told apart by their numbers: the first of this one is slow.
+    world.measured(0.9, 0.9, 0.9, 0.9, 0.9, 0.2, 0.1, hash="mm-100")
     world.measured(0.2, hash="other-128")
     world.job("mm-128")
-    # The fastest four of the nearer one, and never the baseline.
-    assert world.db.trials.relatives("mm-128", world.device_class.id) == ["[0]", "[1]", "[3]", "[2]", "[4]"]
-    assert world.db.trials.relatives("mm-128", world.device_class.id, most=2) == ["[0]", "[1]"]
-    assert world.db.trials.relatives("mm-100", world.device_class.id) == ["[1]", "[3]", "[2]", "[4]"]
+    near, far = ["[6]", "[5]"], ["[1]", "[3]", "[2]", "[4]", "[0]"]
+    found = world.db.trials.relatives("mm-128", world.device_class.id)
+    # Never the baseline.
+    assert found[:4] == [near[0], far[0], near[1], far[1]]
+    assert len(found) == 12
+    assert world.db.trials.relatives("mm-128", world.device_class.id, most=2) == [near[0], far[0]]
+    assert world.db.trials.relatives("mm-100", world.device_class.id) == far
     assert world.db.trials.relatives("mm-128", "another machine") == []
     assert world.db.trials.relatives("nobody", world.device_class.id) == []

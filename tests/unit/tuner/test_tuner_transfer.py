@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import numpy as np
@@ -14,11 +15,13 @@ from tvm import te
 from tests.unit.tuner.programs import LLVM, elementwise
 from tuner import ir
 from tuner.cost_model.model import CostModel
+from tuner.search.drafts import Neighbourhood
 from tuner.search.evolution import EvolutionarySearch
-from tuner.search.transfer import adapt, fit_tile
+from tuner.search.individual import Individual
+from tuner.search.transfer import Adapter, fit_tile
 from tuner.space.builtin import builtin_space
 from tuner.space.design_space import DesignSpace
-from tuner.types import Origin
+from tuner.types import Measured, Origin
 
 extents = st.integers(1, 4096)
 
@@ -66,7 +69,7 @@ def traces(of: DesignSpace, count: int) -> list[str]:
 def test_a_relatives_program_becomes_one_of_this_space(n: int) -> None:
     here = space(n)
     for trace in traces(space(64), 6):
-        individual = adapt(here, trace, np.random.default_rng(0))
+        individual = Adapter(here, np.random.default_rng(0)).adapt(trace)
         assert individual is not None
         assert individual.origin is Origin.TRANSFER
         # It replays on this workload as it stands.
@@ -77,7 +80,7 @@ def test_a_relatives_program_becomes_one_of_this_space(n: int) -> None:
 def test_a_programs_own_trace_comes_back_unchanged() -> None:
     here = space(64)
     for trace in traces(here, 6):
-        individual = adapt(here, trace, np.random.default_rng(0))
+        individual = Adapter(here, np.random.default_rng(0)).adapt(trace)
         assert individual is not None
         assert ir.digest(individual.schedule.mod) == ir.digest(ir.apply_trace_json(here.mod, trace).mod)
 
@@ -85,16 +88,78 @@ def test_a_programs_own_trace_comes_back_unchanged() -> None:
 def test_a_stranger_is_refused() -> None:
     double = ir.module_from_json(elementwise().module_json)
     (trace,) = traces(builtin_space(double, ir.target_from(LLVM), seed=1), 1)
-    assert adapt(space(64), trace, np.random.default_rng(0)) is None
+    assert Adapter(space(64), np.random.default_rng(0)).adapt(trace) is None
 
 
-def test_relatives_come_first_and_once() -> None:
+def test_a_program_is_the_same_without_what_it_does_not_use() -> None:
+    # As in the traces of all programs that were changed from others.
+    there, here = space(64), space(96)
+    adapter = Adapter(here, np.random.default_rng(0))
+    for trace in traces(there, 6):
+        schedule = ir.apply_trace_json(there.mod, trace)
+        simplified = ir.trace_to_json(schedule.trace.simplified(remove_postproc=True))
+        assert len(json.loads(simplified)[0]) < len(json.loads(trace)[0])
+        assert adapter.drafts(simplified) == adapter.drafts(trace) != []
+
+
+def convolution(padding: int, kernel: int) -> DesignSpace:
+    data, weights = te.placeholder((1, 32, 16), name="I"), te.placeholder((kernel, 16, 32), name="W")
+
+    def padded(n: tvm.tirx.Var, i: tvm.tirx.Var, c: tvm.tirx.Var) -> tvm.tirx.PrimExpr:
+        if padding == 0:
+            return data[n, i, c]
+        inside = tvm.tirx.all(i >= padding, i < 32 + padding)
+        return tvm.tirx.if_then_else(inside, data[n, i - padding, c], tvm.tirx.const(0.0, "float32"))
+
+    wide = te.compute((1, 32 + 2 * padding, 16), padded, name="P")
+    k, c = te.reduce_axis((0, kernel), name="k"), te.reduce_axis((0, 16), name="c")
+    out = te.compute(
+        (1, 33 + 2 * padding - kernel, 32),
+        lambda n, i, o: te.sum(wide[n, i + k, c] * weights[k, c, o], axis=[k, c]),
+        name="O",
+    )
+    return builtin_space(ir.wrap(te.create_prim_func([data, weights, out])), ir.target_from(LLVM), seed=1)
+
+
+def test_a_sketch_with_other_choices_but_the_same_tiles_is_taken() -> None:
+    """Where nothing is padded the padding is inlined, and nothing is chosen for it."""
+    padded, plain = convolution(1, 3), convolution(0, 1)
+    there, here = ({str(inst.kind.name) for trace in of.traces for inst in trace.insts} for of in (padded, plain))
+    assert there - here == {"SampleComputeLocation", "ComputeAt"}
+    for mine, theirs in ((plain, padded), (padded, plain)):
+        adapter = Adapter(mine, np.random.default_rng(0))
+        for trace in traces(theirs, 6):
+            individual = adapter.adapt(trace)
+            assert individual is not None
+            tiles = [d for d in adapter.drafts(trace)[0].decisions if len(d) > 1]
+            assert [d for d in individual.draft.decisions if len(d) > 1] == tiles
+
+
+def test_relatives_are_half_of_the_first_batches() -> None:
     here = space(96)
     search = EvolutionarySearch("w", here, CostModel(0), np.random.default_rng(0), traces(space(64), 9))
-    first, second = search.propose(8), search.propose(8)
-    assert [c.origin for c in first].count(Origin.TRANSFER) == 7
-    assert [c.origin for c in second].count(Origin.TRANSFER) == 2
-    assert Origin.TRANSFER not in {c.origin for c in search.propose(8)}
+    batches = [[candidate.origin for candidate in search.propose(8)] for _ in range(4)]
+    assert [origins.count(Origin.TRANSFER) for origins in batches] == [4, 4, 1, 0]
+
+
+def neighbours(of: DesignSpace, count: int) -> list[str]:
+    """Traces of programs that differ in a choice from one and the same."""
+    rng = np.random.default_rng(5)
+    centre = Individual.of(ir.apply_trace_json(of.mod, traces(of, 1)[0]), Origin.RANDOM).draft
+    drafts = [draft for draft, _ in Neighbourhood().around([centre], 500, 1, rng)]
+    schedules = filter(None, (of.replay(draft.decided(), 1) for draft in drafts))
+    return [ir.trace_to_json(schedule.trace) for schedule in schedules][:count]
+
+
+@pytest.mark.parametrize("theirs", [1.0, 1e-5])
+def test_relatives_have_to_compete_once_the_task_speaks_for_itself(theirs: float) -> None:
+    told = neighbours(space(64), 24)
+    search = EvolutionarySearch("w", space(96), CostModel(0), np.random.default_rng(0), told)
+    for candidate in search.propose(8):
+        seconds = theirs if candidate.origin is Origin.TRANSFER else 1e-3
+        search.observe(candidate, Measured((seconds,), "worker"))
+    later = [candidate.origin for candidate in search.propose(8)]
+    assert (Origin.TRANSFER in later) == (theirs < 1e-3)
 
 
 def test_families_are_shapes_apart() -> None:
