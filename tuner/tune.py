@@ -81,6 +81,8 @@ class _Loop:
         with self._fleet.busy():
             self._runs = [self._start(number, spec) for number, spec in enumerate(self._request.tasks)]
         stopped = self._search()
+        for number, run in enumerate(self._runs):
+            self._measure_baseline(number, run)
         self._drain()
         for number, run in enumerate(self._runs):
             self._close(number, run, stopped)
@@ -112,8 +114,8 @@ class _Loop:
                 self._submit(number, run, trial)
             else:
                 self._learn(run, trial, trial.outcome)
-        if BASELINE.hash not in run.trials:
-            self._propose(number, run, [BASELINE])
+        if len(self._request.tasks) > 1:
+            self._measure_baseline(number, run)
         return run
 
     def _search(self) -> str:
@@ -151,6 +153,12 @@ class _Loop:
             run.progress.exhausted = True
         run.progress.proposed += len(candidates)
         self._propose(number, run, candidates, searched)
+        self._measure_baseline(number, run)
+
+    def _measure_baseline(self, number: int, run: _TaskRun) -> None:
+        """Unless it was. Of several tasks it tells which matter; a lone one's may take seconds, and comes second."""
+        if BASELINE.hash not in run.trials:
+            self._propose(number, run, [BASELINE])
 
     def _propose(
         self, number: int, run: _TaskRun, candidates: Sequence[MeasureCandidate], searched: Span | None = None

@@ -104,7 +104,7 @@ def test_the_budget_is_exact_and_the_baseline_is_not_of_it(max_trials: int) -> N
     assert len(_candidates(ledger)) == max_trials
     assert len(_lines(ledger)) == len(fleet.submitted) == max_trials + 1
     assert all(trial.outcome is not None for trial in _lines(ledger))
-    assert _lines(ledger)[0].candidate == BASELINE
+    assert [trial.candidate for trial in _lines(ledger)].count(BASELINE) == 1
 
 
 def test_the_budget_is_shared_by_the_tasks() -> None:
@@ -215,6 +215,13 @@ def test_a_job_that_was_interrupted_before_its_certificates_only_certifies() -> 
     tune(REQUEST, fleet, ledger)
     assert fleet.submitted == []
     assert len(fleet.races) == 1
+
+
+def test_a_lone_baseline_waits_for_a_batch_but_several_come_first() -> None:
+    _, lone = _tune()
+    assert [request.trace_json is None for request in lone.submitted].index(True) == BATCH
+    _, several = _tune(replace(REQUEST, tasks=[task(matmul()), task(elementwise())], space=None, max_trials=40))
+    assert [request.trace_json is None for request in several.submitted[:3]] == [True, True, False]
 
 
 def test_a_failing_baseline_fails_the_task_and_costs_no_more_trials() -> None:
