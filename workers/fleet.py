@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -18,16 +17,12 @@ from tuner.ports import MeasureRequest, RaceEntry, RaceRequest, RaceResult
 from tuner.types import Failure, FailureKind, Lane, LibraryTime, Measured, Outcome, Span, Stage, TensorInfo
 from workers import host_lock
 from workers.cluster import NAMESPACE
+from workers.patience import Patience
 
 ATTEMPTS = 3
 """How often a candidate is tried where the device or a process, not the candidate, was lost."""
 _BUILDS_PER_BUILDER = 2
 """One that builds and one that waits, so that a builder never idles for a round trip."""
-_PATIENCE = 4.0
-"""A build may take so many times as long as the slowest of the same module that came to an end: one program in fifty of
-a softmax, unrolled beyond measure, would hold a builder for minutes."""
-_LEAST_PATIENCE = 10.0
-"""Seconds that a build may always take."""
 _MEASURE_BATCH = 4
 _KEPT = 32
 """Of each module: a race's contenders are among them."""
@@ -112,8 +107,7 @@ class RayFleet:
         self._calls: dict[Any, tuple[Any, list[_Job]]] = {}
         self._finished: list[tuple[str, Outcome]] = []
         self._kept = _Kept()
-        self._slowest: dict[str, float] = {}
-        """Seconds of the slowest build of each module."""
+        self._patience = Patience()
 
     @property
     def slots(self) -> int:
@@ -225,15 +219,9 @@ class RayFleet:
             job = self._to_build.popleft()
             self._builders.load[actor] += 1
             request = job.request
-            reference = actor.build.remote(
-                request.module_json, request.trace_json, self._target_json, self._patience(request.module_json)
-            )
+            patience = self._patience.seconds(request.module_json, request.trace_json)
+            reference = actor.build.remote(request.module_json, request.trace_json, self._target_json, patience)
             self._calls[reference] = (actor, [job])
-
-    def _patience(self, module_json: str) -> float:
-        """Seconds that a build of a module may take, as far as the fleet knows."""
-        slowest = self._slowest.get(module_json)
-        return math.inf if slowest is None else max(_PATIENCE * slowest, _LEAST_PATIENCE)
 
     def _hand_on(self) -> None:
         """Take up what has ended, without waiting."""
@@ -284,8 +272,7 @@ class RayFleet:
             self._failed(job, answer["failure"], None)
         else:
             job.artifact = answer["artifact"]
-            module_json, seconds = job.request.module_json, job.spans[0].end - job.spans[0].start
-            self._slowest[module_json] = max(seconds, self._slowest.get(module_json, 0.0))
+            self._patience.observe(job.request.module_json, job.spans[0].end - job.spans[0].start)
             self._to_measure.append(job)
 
     def _failed(self, job: _Job, found: dict[str, Any], worker: str | None) -> None:
