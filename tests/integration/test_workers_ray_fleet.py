@@ -17,7 +17,7 @@ import psutil
 import pytest
 import ray
 
-import workers.fleet
+import workers.patience
 from tests.unit.workers import programs
 from tuner.errors import NoDevice, RaceFailed
 from tuner.ir import module_from_json, target_from, trace_to_json
@@ -32,6 +32,8 @@ from workers.cluster import NAMESPACE, Cluster, Offer, actor_class
 from workers.fleet import _KEPT, RayFleet
 
 _numbers = itertools.count()
+UNCHANGED = "[[],[]]"
+"""A trace that does nothing."""
 
 
 @pytest.fixture
@@ -247,16 +249,17 @@ def test_a_build_over_its_deadline(offer: Offer, start: Callable[..., str]) -> N
 def test_a_build_that_takes_far_longer_than_others_of_its_module(
     fleet: RayFleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workers.fleet, "_PATIENCE", 0.001)
-    monkeypatch.setattr(workers.fleet, "_LEAST_PATIENCE", 0.001)
+    for name, value in (("ENOUGH", 1), ("TIMES", 0.001), ("LEAST_SECONDS", 0.001)):
+        monkeypatch.setattr(workers.patience, name, value)
     outcomes = {}
-    for key in ("first", "second"):
-        fleet.submit(request(key, programs.product()))
+    for key, trace in (("first", UNCHANGED), ("second", UNCHANGED), ("baseline", None)):
+        fleet.submit(request(key, programs.product(), trace))
         outcomes[key] = gather(fleet, 1)[key]
     assert isinstance(outcomes["first"], Measured)
     late = outcomes["second"]
     assert isinstance(late, Failure)
     assert (late.stage, late.kind) == (Stage.BUILD, FailureKind.TIMEOUT)
+    assert isinstance(outcomes["baseline"], Measured)
 
 
 @pytest.mark.parametrize("lost", ["builder", "measurer"])
