@@ -18,6 +18,8 @@ _LAST = 64
 
 
 class Patience:
+    """What builds took, module by module."""
+
     def __init__(self) -> None:
         self._seconds: dict[str, deque[float]] = {}
 

@@ -82,8 +82,9 @@ class Adapter:
         self._rng = rng
         self._sketches: list[tuple[_Steps, Draft]] = []
         for open_trace in space.traces:
-            schedule = ir.new_schedule(space.mod, self._seed())
-            open_trace.apply_to_schedule(schedule, remove_postproc=True)
+            schedule = space.draw(open_trace, self._seed())
+            if schedule is None:
+                continue
             drawn = Draft.of(schedule.trace.simplified(remove_postproc=True))
             self._sketches.append((_Steps.of(ir.trace_to_json(drawn.trace)), drawn))
 

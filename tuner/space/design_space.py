@@ -12,6 +12,9 @@ from tvm.s_tir.schedule import Trace
 
 from tuner import ir
 
+_REFUSALS = (RuntimeError, ValueError, TypeError, LookupError)
+"""What TVM raises where an instruction or a post-processor does not apply."""
+
 
 class DesignSpace:
     """Open traces with the post-processors and mutators that belong to them.
@@ -39,14 +42,24 @@ class DesignSpace:
         Returns None where an instruction does not apply or a post-processor refuses: such a program is not
         in the space, which is no failure of a trial.
         """
+        schedule = self.draw(trace, seed)
+        if schedule is None:
+            return None
+        schedule.enter_postproc()
+        try:
+            accepted = all(_ffi_api.PostprocApply(postproc, schedule) for postproc in self._postprocs)
+        except _REFUSALS:
+            return None
+        return schedule if accepted else None
+
+    def draw(self, trace: Trace, seed: int) -> Schedule | None:
+        """The same before the post-processors, of which none is asked. None where an instruction does not apply."""
         schedule = ir.new_schedule(self.mod, seed)
         try:
             trace.apply_to_schedule(schedule, remove_postproc=True)
-            schedule.enter_postproc()
-            accepted = all(_ffi_api.PostprocApply(postproc, schedule) for postproc in self._postprocs)
-        except (RuntimeError, ValueError, TypeError, LookupError):
+        except _REFUSALS:
             return None
-        return schedule if accepted else None
+        return schedule
 
 
 def sampling_instructions(trace: Trace) -> list[tvm.s_tir.schedule.Instruction]:

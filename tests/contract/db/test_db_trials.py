@@ -263,3 +263,9 @@ def test_relatives_are_the_fastest_of_each_of_the_family_nearest_shapes_first(wo
     assert world.db.trials.relatives("mm-100", world.device_class.id) == far
     assert world.db.trials.relatives("mm-128", "another machine") == []
     assert world.db.trials.relatives("nobody", world.device_class.id) == []
+
+
+def test_relatives_are_not_all_of_one_workload(world):
+    world.measured(*(0.1 + 0.01 * number for number in range(20)), hash="mm-256")
+    world.job("mm-128")
+    assert world.db.trials.relatives("mm-128", world.device_class.id) == [f"[{number}]" for number in range(16)]

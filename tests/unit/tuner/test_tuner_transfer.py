@@ -91,6 +91,16 @@ def test_a_stranger_is_refused() -> None:
     assert Adapter(space(64), np.random.default_rng(0)).adapt(trace) is None
 
 
+def test_a_sketch_that_cannot_be_drawn_is_passed_over() -> None:
+    """As one of a user's space may be."""
+    here = space(96)
+    stranger = builtin_space(ir.module_from_json(elementwise().module_json), ir.target_from(LLVM), seed=1)
+    mixed = DesignSpace(here.mod, here.context, [*stranger.traces, *here.traces])
+    assert mixed.draw(mixed.traces[0], 1) is None
+    (trace,) = traces(space(64), 1)
+    assert Adapter(mixed, np.random.default_rng(0)).adapt(trace) is not None
+
+
 def test_a_program_is_the_same_without_what_it_does_not_use() -> None:
     # As in the traces of all programs that were changed from others.
     there, here = space(64), space(96)
