@@ -170,22 +170,20 @@ def figures_text(cells: list[Closed]) -> Iterator[str]:
         yield f"| {what} | {must}x | {aim}x | {found:.1f}x |"
     quality = overall((one.cell, one.quality("C")) for one in cells)
     yield f"| cold, final quality at {TRIALS} trials against A | 1.10x | 1.30x | {quality:.2f}x |"
-    small = [one.curves["C"].run for one in cells if one.curves["A"].final < SMALL]
-    if small:
-        rate = statistics.median(run.trials / run.seconds for run in small)
-        yield f"| cold, trials a second, kernels under {SMALL * 1e6:.0f} µs (median) | 4 | 10 | {rate:.1f} |"
-    yield ""
     # A rate, unlike the ratios above, is the machine's as much as the tuner's.
-    if small:
-        rates: dict[str, list[float]] = {}
-        for run in small:
-            rates.setdefault(run.machine, []).append(run.trials / run.seconds)
+    rates: dict[str, list[float]] = {}
+    for run in (one.curves["C"].run for one in cells if one.curves["A"].final < SMALL):
+        rates.setdefault(run.machine, []).append(run.trials / run.seconds)
+    if rates:
+        rate = statistics.median(rate for here in rates.values() for rate in here)
+        yield f"| cold, trials a second, kernels under {SMALL * 1e6:.0f} µs (median) | 4 | 10 | {rate:.1f} |"
+        yield ""
         shown = "; ".join(
             f"{statistics.median(here):.1f} on {machine} ({min(here):.1f} to {max(here):.1f}, {len(here)} runs)"
             for machine, here in sorted(rates.items())
         )
         yield f"Trials a second by machine, closing race included: {shown}."
-        yield ""
+    yield ""
 
 
 def time_text(cells: list[Closed]) -> Iterator[str]:

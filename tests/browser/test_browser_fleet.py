@@ -25,7 +25,7 @@ def test_the_fleet_at_rest_and_at_work(page: Page, service: Service, job: dict[s
     running = service.submit(program(104), name="long search", trials=5_000)
     expect(row(page, "Leases", "long search")).to_be_visible()
     expect(line).to_contain_text("measuring")
-    # The slot is looked at each few seconds, and may be at the check of the device, or free while a batch is built.
+    # The slot is looked at each few seconds, and over half of the looks find it free while a batch is built.
     line.get_by_role("link").first.click(timeout=120_000)
     expect(page).to_have_url(f"{service.url}/jobs/{running}")
     service.http.post(f"/api/v1/jobs/{running}/cancel")
