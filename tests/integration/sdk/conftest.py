@@ -34,6 +34,13 @@ def client(service: Service, token: str) -> Iterator[Client]:
         yield connected
 
 
+@pytest.fixture(autouse=True)
+def nothing_goes_on(client: Client) -> Iterator[None]:
+    """All tests share a database: a job that outlives its test would change a best while the next one compares it."""
+    yield
+    assert [job for job in client.jobs() if job.state in ("queued", "running")] == []
+
+
 @pytest.fixture(scope="session")
 def product(client: Client) -> Job:
     """A finished job of MM_RELU, one PrimFunc."""

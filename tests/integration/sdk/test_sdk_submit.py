@@ -112,10 +112,12 @@ def test_the_service_returns_the_scheduled_module(product: Job) -> None:
 
 
 def test_the_same_key_is_the_same_job(client: Client, product: Job) -> None:
-    first = client.submit(MM_RELU, idempotency_key="only-once")
-    assert client.submit(MM_RELU, idempotency_key="only-once").id == first.id
+    first = client.submit(MM_RELU, max_trials=16, idempotency_key="only-once")
+    assert client.submit(MM_RELU, max_trials=16, idempotency_key="only-once").id == first.id
     with pytest.raises(loopwright.Conflict, match="Idempotency-Key"):
         client.submit(MM_RELU, max_trials=3, idempotency_key="only-once")
+    assert tuned(first).tasks[0].answered_from == "database"
+    assert client.submit(MM_RELU, max_trials=16, idempotency_key="only-once").id == first.id
 
 
 def test_a_job_is_cancelled(client: Client) -> None:
