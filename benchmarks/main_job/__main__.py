@@ -1,6 +1,9 @@
-"""Runs both arms in alternating order, then times both results interleaved, and writes the report.
+"""Runs both arms in alternating order, then times both results interleaved, and writes the figures.
 
 .venv/bin/python -m benchmarks.main_job [--rounds 2]
+
+Figures go to benchmarks/results/main-job.json. `python -m benchmarks.main_job.report --pack` packs them and writes the
+report.
 """
 
 from __future__ import annotations
@@ -20,23 +23,26 @@ import numpy as np
 import tvm
 from tvm.s_tir import meta_schedule as ms
 
+from benchmarks.main_job.report import NAME, text
 from benchmarks.main_job.workload import SIZE, TRIALS, product
+from benchmarks.results import ROOT, write_raw
 from loopwright import Client
 from service.settings import Settings, ensure_token
 from service.supervisor import Supervisor
 
-ROOT = Path(__file__).resolve().parents[2]
-RESULTS = ROOT / "docs" / "benchmarks" / "main-job.json"
-REPORT = ROOT / "docs" / "benchmarks" / "main-job.md"
 _RACE_ROUNDS = 25
 _SAMPLE_SECONDS = 0.02
 
 
-def main() -> None:
+def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.main_job")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--port", type=int, default=8097)
-    options = parser.parse_args()
+    return parser
+
+
+def main() -> None:
+    options = parser().parse_args()
     rounds = []
     with tempfile.TemporaryDirectory(prefix="loopwright-bench-") as scratch:
         settings = Settings(data_dir=Path(scratch) / "service", port=options.port)
@@ -54,10 +60,8 @@ def main() -> None:
                 print(json.dumps(rounds[-1]), flush=True)
             race_result = race(client, target, Path(scratch) / "stock0")
     figures = {"size": SIZE, "trials": TRIALS, "target": target, "rounds": rounds, "race": race_result}
-    RESULTS.parent.mkdir(parents=True, exist_ok=True)
-    RESULTS.write_text(json.dumps(figures, indent=2) + "\n")
-    REPORT.write_text(report(figures))
-    print(REPORT.read_text())
+    print(text(figures))
+    print(write_raw(NAME, figures))
 
 
 def ours(client: Client, target: dict[str, Any], seed: int) -> dict[str, Any]:
@@ -112,34 +116,6 @@ def race(client: Client, target: dict[str, Any], work_dir: Path) -> dict[str, An
         "stock_over_loopwright": statistics.median(ratios),
         "spread": [min(ratios), max(ratios)],
     }
-
-
-def report(figures: dict[str, Any]) -> str:
-    lines = [
-        f"# {figures['trials']} trials of a {figures['size']}-cubed fp32 product",
-        "",
-        "Wall-clock seconds of one tuning job: Loopwright through REST, from submission to certified result with the",
-        "service already up; stock MetaSchedule by `tune_tir`, from call to return. Both on all cores of one machine,",
-        f"in one run, in alternating order. Target: `{json.dumps(figures['target'])}`.",
-        "",
-        "| round | Loopwright | stock MetaSchedule | ratio |",
-        "|---|---|---|---|",
-    ]
-    for found in figures["rounds"]:
-        mine, theirs = found["loopwright"]["seconds"], found["stock"]["seconds"]
-        lines.append(f"| {found['seed']} | {mine:.1f} s | {theirs:.1f} s | {theirs / mine:.1f}x |")
-    race_result = figures["race"]
-    lines += [
-        "",
-        "What they found, called from one process in turn (median of 25 rounds): Loopwright "
-        f"{race_result['loopwright_us']:.1f} µs, stock {race_result['stock_us']:.1f} µs, "
-        f"ratio {race_result['stock_over_loopwright']:.2f} "
-        f"({race_result['spread'][0]:.2f} to {race_result['spread'][1]:.2f}).",
-        "",
-        "Made by `python -m benchmarks.main_job`; raw figures in [main-job.json](main-job.json).",
-        "",
-    ]
-    return "\n".join(lines)
 
 
 if __name__ == "__main__":

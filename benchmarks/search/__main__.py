@@ -5,7 +5,7 @@
 When a cell's arms have run, all that they found is measured anew, interleaved (`benchmarks.search.race`). Stops after
 the run in which the time is up; started again, it goes on, but a cell that was begun on another machine, before this
 one was started, or with other code, begins anew. Where no cell is missing, those that other code ran begin anew, too.
-`python -m benchmarks.search.report` draws the report.
+`python -m benchmarks.search.report --pack` packs the results and draws the report.
 """
 
 from __future__ import annotations
@@ -32,11 +32,15 @@ from workers.cluster import Cluster, Offer, connect
 SHUFFLED = f"{DATABASE.removesuffix('.db')}-shuffled.db"
 
 
-def main() -> None:
+def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.search")
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--workloads", nargs="*", choices=list(WORKLOADS), default=list(WORKLOADS))
-    options = parser.parse_args()
+    return parser
+
+
+def main() -> None:
+    options = parser().parse_args()
     until = time.monotonic() + 60 * options.minutes
     with tempfile.TemporaryDirectory(prefix="loopwright-bench-") as scratch:
         connect(None, Path(scratch))

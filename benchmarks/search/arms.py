@@ -13,13 +13,13 @@ ABLATED = ("GMM-128", "C1D-1", "C2D-1", "GRP-1", "NRM-1")
 """Workloads of the ablations, which run with the last seed."""
 
 ARMS = {
-    "A": "stock `tune_tir`, as a user calls it, but with time for its builders to start, and without PyTorch to import",
-    "A1": "MetaSchedule's search, model and measuring settings on Loopwright's warm workers",
+    "A": "stock `tune_tir` as a user calls it, but its builders get time to start, and PyTorch is hidden from them",
+    "A1": "MetaSchedule's search, cost model and measuring settings on Loopwright's warm workers",
     "R": "random search on Loopwright's workers",
-    "C": "Loopwright, cold",
-    "W": "Loopwright, warm: a database of other workloads, other shapes of the family among them",
-    "X": "Loopwright, warm: a database of other families only",
-    "S": "as W, of the database only what was drawn at random, its latencies shuffled: must not do better than C",
+    "C": "Loopwright, cold: with an empty database",
+    "W": "Loopwright, warm: with a database of other workloads, among them the same functions at other shapes",
+    "X": "Loopwright, warm: with a database of other functions only",
+    "S": "control for W: only the randomly drawn trials of its database, with shuffled latencies; must not beat C",
 }
 
 

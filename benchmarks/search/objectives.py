@@ -3,7 +3,7 @@
     .venv/bin/python -m benchmarks.search.objectives
 
 Reads the teachers' trials (`benchmarks.search` makes them). For each workload a model sees some trials, picked at
-random, and orders the others. Results go to docs/benchmarks/search/objectives.json.
+random, and orders the others. Results go to benchmarks/results/search/objectives.json.
 """
 
 from __future__ import annotations

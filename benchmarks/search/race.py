@@ -2,13 +2,12 @@
 
 They run in rounds, in a new random order each round, so that drift of the machine meets all alike, and in several
 processes, whose buffers lie elsewhere in memory. A sample is taken again, a few times at most, where the machine did
-not run at full speed before and after it. Results go to docs/benchmarks/search/races/, cell by cell.
+not run at full speed before and after it. Results go to benchmarks/results/search/races/, cell by cell.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import itertools
 import json
 import statistics
@@ -22,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchmarks.search.full_speed import FullSpeed
-from benchmarks.search.run_record import RUNS, Run
+from benchmarks.search.run_record import PYTORCH, RUNS, Run, name_of
 from benchmarks.search.workloads import WORKLOADS
 from tuner import ir
 from workers import host_lock, reference
@@ -36,7 +35,6 @@ if TYPE_CHECKING:  # the child that takes times is not to load all that the arms
     from benchmarks.search.arms import Cell
 
 RACES = RUNS.parent / "races"
-PYTORCH = "pytorch"
 PROCESSES = 7
 ROUNDS = 3
 """In each process."""
@@ -65,10 +63,6 @@ def close(cell: Cell, runs: Sequence[Run]) -> int:
     RACES.mkdir(parents=True, exist_ok=True)
     path_of(cell).write_text(json.dumps(found, sort_keys=True) + "\n")
     return len(programs)
-
-
-def name_of(trace_json: str) -> str:
-    return hashlib.sha256(trace_json.encode()).hexdigest()[:12]
 
 
 def race(workload: str, programs: dict[str, str]) -> dict[str, Any]:

@@ -5,7 +5,7 @@
 A candidate slower than `tuner.tune.CUTOFF` times the best so far is sampled once or twice (`workers.measure.sample`).
 Here trials of the teachers (`benchmarks.search` makes them) are built again and all their samples are taken; then the
 race is replayed on these samples, in the order in which the trials were proposed. Results go to
-docs/benchmarks/search/rejects.json.
+benchmarks/results/search/rejects.json.
 """
 
 from __future__ import annotations

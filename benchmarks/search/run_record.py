@@ -1,4 +1,7 @@
-"""One run of one arm, as it is kept: when each trial was known, and every trace that was the best so far."""
+"""Records of the comparison: one run of one arm, and the closing race of a cell.
+
+A run records when each trial's result was known, and every trace that was the best so far.
+"""
 
 from __future__ import annotations
 
@@ -7,23 +10,34 @@ import json
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
-RUNS = ROOT / "docs" / "benchmarks" / "search" / "runs"
+from benchmarks.results import RAW
+from benchmarks.results import ROOT as ROOT
+
+RUNS = RAW / "search" / "runs"
+PYTORCH = "pytorch"
+"""Name of PyTorch's operator among the programs of a race."""
 
 
 @cache
 def this_code() -> str:
-    """A name for the code of the search and the workers as it is now."""
-    files = sorted(path for package in ("tuner", "workers") for path in (ROOT / package).rglob("*.py"))
+    """Return a digest of the code of the search and the workers."""
+    packages = ("tuner", "workers", "client/loopwright/codegen")
+    files = sorted(path for package in packages for path in (ROOT / package).rglob("*.py"))
     return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:8]
 
 
 @dataclass(slots=True)
 class Incumbent:
-    """A trace that was the best so far: seconds after the start, trial number from 1, its own reported latency.
+    """A trace that was the best so far.
 
-    Of Loopwright's arms the last is the winner of its closing race.
+    Attributes:
+        seconds: Time since the start of the run.
+        trial: Trial number, from 1.
+        latency: Seconds a call, as the run itself measured it.
+
+    The last incumbent of a Loopwright arm is the winner of its closing race.
     """
 
     seconds: float
@@ -34,7 +48,13 @@ class Incumbent:
 
 @dataclass(slots=True)
 class Run:
-    """``seconds`` is the wall-clock of the whole run, ``peak_mb`` the tuner process's peak memory."""
+    """One run of one arm on one workload with one seed.
+
+    Attributes:
+        seconds: Wall-clock time of the whole run.
+        peak_mb: Peak memory of the tuner's process in MiB.
+        code: Digest of the code that ran (`this_code`).
+    """
 
     arm: str
     workload: str
@@ -48,7 +68,7 @@ class Run:
     code: str = field(default_factory=this_code)
 
     def observe(self, seconds: float, latency: float | None, trace_json: str) -> None:
-        """Take note of a finished trial; ``latency`` None where it failed."""
+        """Record a finished trial; ``latency`` is None if it failed."""
         self.trials += 1
         if latency is None:
             self.failed += 1
@@ -60,27 +80,49 @@ class Run:
         return f"{self.workload}.{self.arm}.{self.seed}.json"
 
     def save(self, folder: Path) -> None:
-        """Write whole or not at all: a harness that is stopped goes on with what is complete."""
+        """Write the record atomically: a harness that was stopped continues with the complete records."""
         folder.mkdir(parents=True, exist_ok=True)
         draft = folder / f".{self.file_name}"
         draft.write_text(json.dumps(asdict(self), indent=1) + "\n")
         draft.rename(folder / self.file_name)
 
+    @classmethod
+    def from_json(cls, fields: dict[str, Any]) -> Run:
+        incumbents = [Incumbent(**entry) for entry in fields["incumbents"]]
+        return cls(**fields | {"incumbents": incumbents})
+
+
+@dataclass(frozen=True, slots=True)
+class Race:
+    """Timings of all incumbents of a cell, measured side by side.
+
+    Attributes:
+        seconds: Median seconds a call, by program name (`name_of`, or `PYTORCH`).
+        samples: Seconds a call by program name, process and round, of the programs that were not far too slow.
+    """
+
+    workload: str
+    seed: int
+    seconds: dict[str, float]
+    samples: dict[str, list[list[float]]]
+
 
 def load(path: Path) -> Run:
-    fields = json.loads(path.read_text())
-    fields.setdefault("code", "not recorded")
-    fields["incumbents"] = [Incumbent(**entry) for entry in fields["incumbents"]]
-    return Run(**fields)
+    return Run.from_json(json.loads(path.read_text()))
+
+
+def name_of(trace_json: str) -> str:
+    """Return the name of a program in a race."""
+    return hashlib.sha256(trace_json.encode()).hexdigest()[:12]
 
 
 def this_machine(model: str) -> str:
-    """The machine since it was started: one of the same model may be busy with others, and slower."""
+    """Return a name for this machine since its last boot: another one of the same model may share its host."""
     started = Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
     return f"{model}, started as {started}"
 
 
 def peak_mb() -> float:
-    """This process's peak memory. Not `getrusage`'s, which begins with that of the process that started it."""
+    """Return this process's peak memory in MiB. `getrusage` would include the process that started this one."""
     status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
     return int(status["VmHWM"].split()[0]) / 1024

@@ -1,0 +1,48 @@
+"""Writes docs/benchmarks/main-job.md from the kept results.
+
+.venv/bin/python -m benchmarks.main_job.report [--pack]
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from benchmarks.results import DOCS, figures, kept, report_parser
+
+NAME = "main-job"
+TEMPLATE = Path(__file__).with_name("report.md.in")
+REPORT = DOCS / f"{NAME}.md"
+
+
+def main() -> None:
+    options = report_parser("python -m benchmarks.main_job.report").parse_args()
+    REPORT.write_text(text(figures(NAME, repack=options.pack)))
+    print(REPORT)
+
+
+def text(figures: dict[str, Any]) -> str:
+    race = figures["race"]
+    seconds = [
+        (found["seed"], found["loopwright"]["seconds"], found["stock"]["seconds"]) for found in figures["rounds"]
+    ]
+    return Template(TEMPLATE.read_text()).substitute(
+        trials=figures["trials"],
+        size=figures["size"],
+        target=json.dumps(figures["target"]),
+        rounds="\n".join(
+            f"| {seed} | {ours:.1f} s | {theirs:.1f} s | {theirs / ours:.1f}x |" for seed, ours, theirs in seconds
+        ),
+        loopwright=f"{race['loopwright_us']:.1f}",
+        stock=f"{race['stock_us']:.1f}",
+        ratio=f"{race['stock_over_loopwright']:.2f}",
+        least=f"{race['spread'][0]:.2f}",
+        greatest=f"{race['spread'][1]:.2f}",
+        results=kept(NAME).name,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,33 @@
+"""The plots of the report: quality of the best so far over time, one plot a workload."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from benchmarks.search.comparison import Comparison
+
+COLOURS = ("#999999", "#e69f00", "#cc79a7", "#0072b2", "#009e73", "#56b4e9", "#f0e442")
+"""Okabe and Ito's palette, which people with colour blindness can tell apart."""
+
+
+def draw(results: Comparison, folder: Path) -> None:
+    """Write one PNG file a workload. The reference's final quality is 1; each run is a line."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for workload in results.workloads:
+        figure = Figure(figsize=(7, 4), layout="constrained")
+        axes = figure.subplots()
+        for number, cell in enumerate(results.of(workload)):
+            for arm, colour in zip(results.plan.arms, COLOURS, strict=True):
+                curve = cell.curves[arm]
+                seconds = [*(seconds for seconds, _ in curve.steps), curve.run.seconds]
+                latencies = [*(latency for _, latency in curve.steps), curve.final]
+                quality = [cell.reference.final / latency for latency in latencies]
+                label = arm if number == 0 else None
+                axes.step(seconds, quality, where="post", color=colour, label=label, linewidth=1.2)
+        axes.set(xscale="log", ylim=(0, None), xlabel="seconds", ylabel="A's final latency over the best so far")
+        axes.set_title(workload)
+        axes.legend(frameon=False)
+        axes.grid(True, which="both", alpha=0.2)
+        figure.savefig(folder / f"{workload}.png", dpi=110)
