@@ -169,10 +169,14 @@ def build_dashboard() -> None:
         page.write_text(page_digest)
 
 
-def main() -> int:
+def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="scripts/setup", description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--dev", action="store_true", help="add linters, pytest, PyTorch, ONNX")
-    dev: bool = parser.parse_args().dev
+    return parser
+
+
+def main() -> int:
+    dev: bool = parser().parse_args().dev
     try:
         if sys.platform != "linux":
             raise SetupError("the service runs on Linux; elsewhere only the client does")

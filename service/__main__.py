@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from service.process import die_with_parent
-from service.settings import Settings, read_settings
+from service.settings import Settings, parser, read_settings
 
 
 def main() -> None:
@@ -14,7 +14,7 @@ def main() -> None:
     if "--die-with-parent" in arguments:
         arguments.remove("--die-with-parent")
         die_with_parent()
-    settings = read_settings(arguments)
+    settings = read_settings(vars(parser().parse_args(arguments)))
     if role == "serve":
         serve(settings)
     elif role == "migrate":

@@ -5,6 +5,7 @@ Exit status 0 only if every task has a certified best.
 
 from __future__ import annotations
 
+import argparse
 import sys
 
 from rich.console import Console
@@ -12,6 +13,7 @@ from rich.table import Table
 
 from loopwright import Client, Job
 from service.settings import ensure_token, read_settings
+from service.settings import parser as service_parser
 from service.supervisor import ServeError, Supervisor
 
 TRIALS = 128
@@ -40,10 +42,16 @@ class Perceptron:
 """
 
 
+def parser() -> argparse.ArgumentParser:
+    parser = service_parser("scripts/demo")
+    parser.add_argument("--exit", action="store_true", help="exit after the table instead of serving until Ctrl-C")
+    return parser
+
+
 def main() -> None:
-    arguments = sys.argv[1:]
-    leave = "--exit" in arguments
-    settings = read_settings([argument for argument in arguments if argument != "--exit"], prog="scripts/demo")
+    options = vars(parser().parse_args())
+    leave = options.pop("exit")
+    settings = read_settings(options)
     console = Console()
     supervisor = Supervisor(settings)
     supervisor.handle_signals()

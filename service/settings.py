@@ -7,6 +7,7 @@ import os
 import secrets
 import socket
 from pathlib import Path
+from typing import Any
 
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -51,8 +52,8 @@ class Settings(BaseSettings):
         return {f"LOOPWRIGHT_{name.upper()}": str(value) for name, value in values.items()}
 
 
-def read_settings(arguments: list[str], prog: str = "scripts/serve") -> Settings:
-    """Settings from the command line, over those from the environment. Exits with status 2 on a wrong option."""
+def parser(prog: str = "scripts/serve") -> argparse.ArgumentParser:
+    """Return the parser of the options that every command accepts which runs the service."""
     parser = argparse.ArgumentParser(prog=prog, description="Run the Loopwright service.")
     parser.add_argument("--host", help="address to listen on (default 127.0.0.1)")
     parser.add_argument("--port", type=int, help="port to listen on (default 8080)")
@@ -61,8 +62,12 @@ def read_settings(arguments: list[str], prog: str = "scripts/serve") -> Settings
         "--database-url", help="sqlite:///FILE or postgresql://… (default: a file in the data directory)"
     )
     parser.add_argument("--ray-address", help="join this Ray cluster (default: start one on this machine)")
-    given = {name: value for name, value in vars(parser.parse_args(arguments)).items() if value is not None}
-    settings = Settings(**given)
+    return parser
+
+
+def read_settings(options: dict[str, Any]) -> Settings:
+    """Return the settings from parsed options; those that were not given (None) come from the environment."""
+    settings = Settings(**{name: value for name, value in options.items() if value is not None})
     return settings.model_copy(update={"data_dir": settings.data_dir.expanduser().resolve()})
 
 

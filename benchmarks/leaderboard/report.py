@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -22,8 +23,12 @@ ALLOWED_VIEW_MS = 1000.0
 """Of the first view's 95th percentile."""
 
 
+def parser() -> argparse.ArgumentParser:
+    return report_parser("python -m benchmarks.leaderboard.report")
+
+
 def main() -> None:
-    options = report_parser("python -m benchmarks.leaderboard.report").parse_args()
+    options = parser().parse_args()
     REPORT.write_text(text(figures(NAME, repack=options.pack)))
     print(REPORT)
 

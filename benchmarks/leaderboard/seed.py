@@ -231,11 +231,15 @@ def _time(number: int) -> datetime:
     return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=number)
 
 
-def main() -> None:
+def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.leaderboard.seed")
     parser.add_argument("database_url")
     parser.add_argument("--workloads", type=int, default=WORKLOADS)
-    options = parser.parse_args()
+    return parser
+
+
+def main() -> None:
+    options = parser().parse_args()
     seed(options.database_url, options.workloads)
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 from pathlib import Path
 from string import Template
@@ -17,8 +18,12 @@ TEMPLATE = Path(__file__).with_name("report.md.in")
 REPORT = DOCS / f"{NAME}.md"
 
 
+def parser() -> argparse.ArgumentParser:
+    return report_parser("python -m benchmarks.main_job.report")
+
+
 def main() -> None:
-    options = report_parser("python -m benchmarks.main_job.report").parse_args()
+    options = parser().parse_args()
     REPORT.write_text(text(figures(NAME, repack=options.pack)))
     print(REPORT)
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 from string import Template
 
@@ -18,8 +19,12 @@ REPORT = DOCS / "search.md"
 PLOTS = DOCS / "search"
 
 
+def parser() -> argparse.ArgumentParser:
+    return report_parser("python -m benchmarks.search.report")
+
+
 def main() -> None:
-    if report_parser("python -m benchmarks.search.report").parse_args().pack:
+    if parser().parse_args().pack:
         from benchmarks.search import pack  # needs all that the arms need; the report does not
 
         pack.main()

@@ -1,0 +1,179 @@
+"""Check a documented command against the parser of the program that it names, without running it."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib
+import importlib.util
+import io
+import json
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import typer.main
+from _pytest.config import get_config
+from typer import BadParameter
+
+from loopwright.cli import app
+from tests.unit.docs.documents import ROOT
+
+UsageError = BadParameter.__base__
+assert UsageError is not None
+
+
+class WrongCommand(Exception):
+    """The program would refuse the command."""
+
+
+def check(line: str, *, is_whole: bool = True) -> None:
+    """Parse a command.
+
+    Args:
+        is_whole: Whether required arguments must be there.
+
+    Raises:
+        WrongCommand: The program would refuse it, or no such program is known.
+    """
+    words = shlex.split(line, comments=True)
+    while words and re.fullmatch(r"\w+=.*", words[0]):
+        words.pop(0)
+    if not words:  # a comment, or settings of the shell
+        return
+    program, *arguments = words
+    if program in ("python", ".venv/bin/python") and arguments[:1] == ["-m"]:
+        _module(arguments[1], arguments[2:], is_whole)
+    elif program in PROGRAMS:
+        PROGRAMS[program](arguments, is_whole)
+    else:
+        raise WrongCommand(f"no parser is known for {program!r}")
+
+
+def _parse(parser: argparse.ArgumentParser, arguments: list[str], is_whole: bool) -> None:
+    if not is_whole:
+        for action in parser._actions:
+            action.required = False
+            action.nargs = "?" if not action.option_strings and action.nargs is None else action.nargs
+    with contextlib.redirect_stderr(io.StringIO()) as message, contextlib.redirect_stdout(io.StringIO()):
+        try:
+            parser.parse_args(arguments)
+        except SystemExit as end:
+            if end.code:
+                raise WrongCommand(message.getvalue().splitlines()[-1]) from None
+
+
+def _parser_of(module: str) -> Callable[[list[str], bool], None]:
+    return lambda arguments, is_whole: _parse(importlib.import_module(module).parser(), arguments, is_whole)
+
+
+def _module(name: str, arguments: list[str], is_whole: bool) -> None:
+    """``python -m NAME``: a module without a parser takes no arguments."""
+    try:
+        spec = importlib.util.find_spec(name)
+        is_package = spec is not None and spec.submodule_search_locations is not None
+        spec = importlib.util.find_spec(f"{name}.__main__") if is_package else spec
+    except ModuleNotFoundError:
+        spec = None
+    if spec is None or spec.origin is None:
+        raise WrongCommand(f"there is no module {name} to run")
+    if "def parser(" in Path(spec.origin).read_text():
+        _parser_of(spec.name)(arguments, is_whole)
+    elif arguments:
+        raise WrongCommand(f"{name} takes no arguments")
+
+
+def _setup(arguments: list[str], is_whole: bool) -> None:
+    spec = importlib.util.spec_from_file_location("setup_checkout", ROOT / "scripts" / "setup_checkout.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module: ModuleType = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    _parse(module.parser(), arguments, is_whole)
+
+
+def _loopwright(arguments: list[str], is_whole: bool) -> None:
+    def walk(command: Any, name: str, arguments: list[str], parent: Any) -> None:
+        context = command.make_context(name, list(arguments), parent=parent)
+        if hasattr(command, "resolve_command"):
+            name, command, arguments = command.resolve_command(context, [*context._protected_args, *context.args])
+            walk(command, name, arguments, context)
+
+    with contextlib.redirect_stdout(io.StringIO()):
+        try:
+            walk(typer.main.get_command(app), "loopwright", arguments, None)
+        except typer.Exit:  # --help or --version
+            pass
+        except UsageError as error:
+            if is_whole or type(error).__name__ not in ("MissingParameter", "NoArgsIsHelpError"):
+                raise WrongCommand(str(error)) from None
+
+
+def _pytest(arguments: list[str], is_whole: bool) -> None:
+    try:
+        options, unknown = get_config()._parser.parse_known_and_unknown_args(arguments)
+    except Exception as error:
+        raise WrongCommand(str(error)) from None
+    _known(unknown, set())
+    _known(options.file_or_dir, {name for name in options.file_or_dir if (ROOT / name.partition("::")[0]).exists()})
+
+
+def _test(arguments: list[str], is_whole: bool) -> None:
+    own = re.findall(r"--[a-z-]+", (ROOT / "scripts" / "test").read_text())
+    _pytest([argument for argument in arguments if argument not in own], is_whole)
+
+
+def _lock(arguments: list[str], is_whole: bool) -> None:
+    """``scripts/lock`` hands its options to ``uv pip compile``."""
+    uv = str(Path(sys.executable).with_name("uv"))
+    help_text = subprocess.run([uv, "pip", "compile", "--help"], capture_output=True, text=True, check=True).stdout
+    _known([argument for argument in arguments if argument.startswith("-")], set(re.findall(r"--[a-z-]+", help_text)))
+
+
+def _npm(arguments: list[str], is_whole: bool) -> None:
+    """``npm --prefix FOLDER run SCRIPT``."""
+    folder = ROOT / "service" / "dashboard"
+    if arguments[:1] == ["--prefix"]:
+        folder, arguments = ROOT / arguments[1], arguments[2:]
+    if arguments[:1] != ["run"]:
+        raise WrongCommand("only `npm run` is documented")
+    _known(arguments[1:], set(json.loads((folder / "package.json").read_text())["scripts"]))
+
+
+def _known(words: list[str], known: set[str]) -> None:
+    for word in words:
+        if word not in known:
+            raise WrongCommand(f"unknown: {word}")
+
+
+def _nothing(arguments: list[str], is_whole: bool) -> None:
+    if arguments:
+        raise WrongCommand(f"takes no arguments, but is given {arguments}")
+
+
+def _anything(arguments: list[str], is_whole: bool) -> None:
+    """Programs of others, which a document may name."""
+
+
+PROGRAMS: dict[str, Callable[[list[str], bool], None]] = {
+    "scripts/serve": _parser_of("service.settings"),
+    "scripts/demo": _parser_of("service.demo"),
+    "scripts/gpu-check": _parser_of("service.gpu_check"),
+    "scripts/setup": _setup,
+    "scripts/test": _test,
+    "scripts/lock": _lock,
+    "scripts/openapi": _nothing,
+    "scripts/screenshots": _nothing,
+    "loopwright": _loopwright,
+    ".venv/bin/pytest": _pytest,
+    "npm": _npm,
+    "docker": _anything,
+    "export": _anything,
+    "ray": _anything,
+    "xz": _anything,
+}
