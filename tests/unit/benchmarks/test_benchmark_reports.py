@@ -32,7 +32,7 @@ def test_every_plot_of_the_search_report_is_in_the_repository() -> None:
 
 
 def test_packed_results_read_back_unchanged(tmp_path: Path) -> None:
-    lines = [{"kind": "run", "seconds": 0.1, "trace_json": "[]"}, {"kind": "race", "unit": "µs"}]
+    lines: list[dict[str, Any]] = [{"kind": "run", "seconds": 0.1, "trace_json": "[]"}, {"kind": "race", "unit": "µs"}]
     path = tmp_path / "new" / "some.jsonl.xz"
     results.pack(path, lines)
     assert list(results.unpack(path)) == lines

@@ -24,9 +24,6 @@ from typer import BadParameter
 from loopwright.cli import app
 from tests.unit.docs.documents import ROOT
 
-UsageError = BadParameter.__base__
-assert UsageError is not None
-
 
 class WrongCommand(Exception):
     """The program would refuse the command."""
@@ -109,7 +106,10 @@ def _loopwright(arguments: list[str], is_whole: bool) -> None:
             walk(typer.main.get_command(app), "loopwright", arguments, None)
         except typer.Exit:  # --help or --version
             pass
-        except UsageError as error:
+        except Exception as error:
+            # Typer exports only one of its usage errors, whose base they share.
+            if not isinstance(error, BadParameter.__bases__):
+                raise
             if is_whole or type(error).__name__ not in ("MissingParameter", "NoArgsIsHelpError"):
                 raise WrongCommand(str(error)) from None
 
