@@ -1,4 +1,4 @@
-"""``scripts/gpu-check``: the whole service on this machine's NVIDIA GPU, its results certified and set beside PyTorch.
+"""``scripts/gpu-check``: the whole service on this machine's NVIDIA GPU, with results compared with PyTorch's.
 
 Tunes an fp32 and an fp16 product and a softmax on cuda, and writes benchmarks/results/gpu.json. Exit status 0 if all
 are certified, 1 if not, 2 without a GPU.

@@ -1,4 +1,4 @@
-"""PyTorch's own operator for each workload of the comparison, in the memory layout that it likes best."""
+"""PyTorch's own operator for each workload of the comparison, in the memory layout that PyTorch prefers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Call = Callable[[], torch.Tensor]
 
 
 def operator(workload: str, inputs: list[Array], threads: int) -> tuple[Call, Callable[[torch.Tensor], Array]]:
-    """A call without arguments that computes the workload, and how its result becomes the workload's output."""
+    """Return a call that computes the workload, and a function that converts its result to the workload's layout."""
     torch.set_num_threads(threads)
     torch.set_grad_enabled(False)
     tensors = [torch.from_numpy(array) for array in inputs]

@@ -1,8 +1,8 @@
-"""The closing session of a cell: every program that was ever the best of a run, and PyTorch's operator, timed together.
+"""The closing race of a cell: every program that was ever the best of a run, and PyTorch's operator, timed together.
 
-They run in rounds, in a new random order each round, so that drift of the machine meets all alike, and in several
-processes, whose buffers lie elsewhere in memory. A sample is taken again, a few times at most, where the machine did
-not run at full speed before and after it. Results go to benchmarks/results/search/races/, cell by cell.
+They run in rounds, in a new random order each round, so that drift of the machine affects all of them equally, and in
+several processes, whose buffers have other addresses. If the machine did not run at full speed before and after a
+sample, the sample is taken again, at most `_TRIES` times. Results go to benchmarks/results/search/races/, cell by cell.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ ROUNDS = 3
 """In each process."""
 _SAMPLE_SECONDS = 0.01
 _REST_SECONDS = 0.2
-"""Before and after PyTorch: its threads and those of TVM's runtime spin for a tenth of a second when their work is
-done, and would hold each other's cores."""
+"""Pause before and after PyTorch. Its threads and those of TVM's runtime spin for 0.1 s after their work, and would
+occupy each other's cores."""
 _WARM_SAMPLES = 30
-"""PyTorch runs for so long after the rest, in which cores fall asleep, before its time is taken."""
+"""PyTorch runs for this many samples before it is timed, because cores fall asleep during the pause."""
 _TRIES = 3
-"""Samples taken until one counts; then the last does."""
+"""Attempts to take a sample at full speed; after that, the last sample counts."""
 _FIRST = 3
-"""Samples in a process before the others, which tell what is far too slow."""
+"""Rounds of a first process, which find the programs that are far too slow."""
 _SLOW = 3.0
-"""A program this many times slower than the fastest one keeps the best of its first samples: it is nobody's answer."""
+"""A program this many times slower than the fastest is not raced further: its latency is the best first sample."""
 
 
 def path_of(cell: Cell) -> Path:
@@ -57,7 +57,7 @@ def path_of(cell: Cell) -> Path:
 
 
 def close(cell: Cell, runs: Sequence[Run]) -> int:
-    """Race what the runs of a cell found, and keep the result; says how many programs that were."""
+    """Race the incumbents of a cell's runs, save the result, and return the number of programs."""
     programs = {name_of(entry.trace_json): entry.trace_json for run in runs for entry in run.incumbents}
     found = race(cell.workload, programs)
     RACES.mkdir(parents=True, exist_ok=True)

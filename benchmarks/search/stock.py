@@ -1,8 +1,8 @@
-"""Arms A and A1: stock MetaSchedule, in a process of its own.
+"""Arms A and A1: stock MetaSchedule, in its own process.
 
-A is `tune_tir` as a user calls it, but its builders start before a build's time begins to run. A1 has the same search,
-cost model and measuring settings, with builds and runs in Loopwright's kept-warm children instead of stock's pools.
-Prints nothing; writes the run's record.
+A is `tune_tir` as a user calls it, except that its builders start before the timeout of a build begins. A1 has the same
+search, cost model and measuring settings, but builds and runs in Loopwright's warm children instead of stock's pools.
+Prints nothing and writes the run's record.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tuner import ir
 
 
 def start_builder() -> None:
-    """What a stock builder imports in its first build, of which that build's 30 s are not enough on a slow machine."""
+    """Import what a stock builder needs for its first build; on a slow machine this alone exceeds a build's 30 s."""
     for name in ("tvm.s_tir.meta_schedule.builder.local_builder", "tvm.s_tir.tensor_intrin"):
         importlib.import_module(name)
 
@@ -39,7 +39,7 @@ def main() -> None:
 
     @derived_object
     class Clock(ms.measure_callback.PyMeasureCallback):
-        """Notes when each batch's results reach the tuner."""
+        """Records when the results of each batch reach the tuner."""
 
         def apply(
             self, task_scheduler: Any, task_id: int, candidates: Any, builder_results: Any, runner_results: Any

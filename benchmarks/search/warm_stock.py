@@ -1,4 +1,4 @@
-"""Loopwright's kept-warm children behind MetaSchedule's own builder and runner interfaces (arm A1)."""
+"""Loopwright's warm children behind MetaSchedule's own builder and runner interfaces (arm A1)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FAILURES = (ChildCrashed, ChildRaised, ChildTimeout)
 
 @derived_object
 class WarmBuilder(ms.builder.PyBuilder):
-    """Builds a batch in as many warm children as the target has cores."""
+    """Builds a batch in one warm child per core of the target."""
 
     def __init__(self, target_json: str) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ class WarmBuilder(ms.builder.PyBuilder):
 
 @derived_object
 class WarmRunner(ms.runner.PyRunner):
-    """Runs a batch in one warm child, with the settings that stock's runner has by default."""
+    """Runs a batch in one warm child, with the default settings of stock's runner."""
 
     def __init__(self, target_json: str) -> None:
         super().__init__()
