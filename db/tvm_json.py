@@ -23,12 +23,16 @@ from tvm.s_tir.schedule import Trace
 from tvm.target import Target
 
 from db.json_pair import RECORDS, WORKLOADS
-from tuner import ir
-from tuner.errors import InvalidModule, InvalidSpace
+from loopwright.codegen.errors import InvalidModule, last_line
+from loopwright.codegen.intrinsics import load_intrinsics
+from loopwright.codegen.serialization import module_from_json, trace_to_json
+from loopwright.codegen.target import canonical_target, target_from
+from tuner.errors import InvalidSpace
 from tuner.guard.module import check_callouts, load_module_json
 from tuner.space.user import check_trace
 from tuner.task import unschedulable
 from tuner.types import Workload
+from tuner.workload import make_workload, tensor_args
 
 _LENGTH = struct.Struct("<Q")
 _FAILED_SECONDS = 1e9
@@ -46,8 +50,8 @@ def export(workloads: list[dict[str, Any]], records: list[dict[str, Any]]) -> It
             ``trace_json`` is None (nothing beats the unscheduled function) cannot be said in TVM's form: it is skipped.
     """
     positions = {workload["hash"]: position for position, workload in enumerate(workloads)}
-    modules = [ir.module_from_json(workload["module_json"]) for workload in workloads]
-    shapes = [[["TENSOR", arg.dtype, list(arg.shape)] for arg in ir.tensor_args(mod["main"])] for mod in modules]
+    modules = [module_from_json(workload["module_json"]) for workload in workloads]
+    shapes = [[["TENSOR", arg.dtype, list(arg.shape)] for arg in tensor_args(mod["main"])] for mod in modules]
     scheduled = [record for record in records if record["trace_json"] is not None]
     record_lines = []
     for record in scheduled:
@@ -91,7 +95,7 @@ def _take(file: str, text: str, take: Callable[[str], _T], errors: list[str]) ->
         try:
             yield position, take(line)
         except Exception as error:  # TVM raises whatever a stranger's values make it meet.
-            errors.append(f"{file} line {position + 1}: {ir.first_line(error)}")
+            errors.append(f"{file} line {position + 1}: {last_line(error)}")
 
 
 def _workload(line: str) -> Workload:
@@ -110,7 +114,7 @@ def _workload(line: str) -> Workload:
         raise InvalidModule(f"the function calls out of itself ({'; '.join(findings)}); it may only compute")
     if reason := unschedulable(func):
         raise InvalidModule(f"the function cannot be scheduled: {reason}")
-    return ir.workload(func, "main")
+    return make_workload(func, "main")
 
 
 def _record(line: str, known: dict[int, Workload]) -> dict[str, Any]:
@@ -126,12 +130,12 @@ def _record(line: str, known: dict[int, Workload]) -> dict[str, Any]:
     samples = _samples(run_secs)
     if not isinstance(target_fields, dict | str):
         raise ValueError("it does not say for which target it was measured")
-    target = ir.target_from(target_fields)
+    target = target_from(target_fields)
     return {
         "workload_hash": known[position].hash,
-        "trace_json": _replayed(ir.module_from_json(known[position].module_json), trace, target),
+        "trace_json": _replayed(module_from_json(known[position].module_json), trace, target),
         "run_secs": samples,
-        "target_json": ir.canonical_target(target),
+        "target_json": canonical_target(target),
     }
 
 
@@ -159,10 +163,10 @@ def _replayed(mod: tvm.IRModule, trace: Any, target: Target) -> str:
     try:
         Trace.apply_json_to_schedule(trace, schedule)
     except Exception as error:
-        raise InvalidSpace(f"the trace does not apply to its workload: {ir.first_line(error)}") from error
+        raise InvalidSpace(f"the trace does not apply to its workload: {last_line(error)}") from error
     if foreign := [finding for finding in check_callouts(schedule.mod["main"]) if finding not in brought]:
         raise InvalidSpace(f"the trace brings foreign code into the program: {'; '.join(foreign)}")
-    trace_json = ir.trace_to_json(schedule.trace)
+    trace_json = trace_to_json(schedule.trace)
     if json.loads(trace_json)[1] != trace[1]:
         raise InvalidSpace("the trace's decisions are incomplete or do not fit its workload")
     return trace_json
@@ -172,7 +176,7 @@ def _intrinsic_findings(trace: Any, target: Target) -> set[str]:
     """What the tensor intrinsics that a trace names call. Raises InvalidSpace for one that TVM does not ship."""
     names = [attributes[0] if attributes else None for kind, _, attributes, _ in trace[0] if kind == "Tensorize"]
     if names:
-        ir.load_intrinsics(target)
+        load_intrinsics(target)
     findings: set[str] = set()
     for name in names:
         intrinsic = TensorIntrin.get(name, allow_missing=True) if isinstance(name, str) else None

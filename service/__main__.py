@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 
+from loopwright.codegen.errors import UnsupportedVersion
+from loopwright.codegen.versions import check_versions
 from service.process import die_with_parent
 from service.settings import Settings, parser, read_settings
 
@@ -15,6 +17,10 @@ def main() -> None:
         arguments.remove("--die-with-parent")
         die_with_parent()
     settings = read_settings(vars(parser().parse_args(arguments)))
+    try:
+        check_versions()
+    except UnsupportedVersion as error:
+        sys.exit(f"loopwright: {error}")
     if role == "serve":
         serve(settings)
     elif role == "migrate":

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from db import Database, LeaseLost
 from db.views import AnsweredFrom, ClaimedJob, TaskView
+from loopwright.codegen.versions import TVM_VERSION, check_versions
 from service.answers import answer_known, finish, open_tasks
 from service.ledger import DatabaseLedger, budget_per_task
 from tuner import errors
@@ -28,6 +29,7 @@ class JobRunner:
     def __init__(self, database_url: str) -> None:
         # Where PyTorch is installed TVM imports it, which costs a second and a hundred megabytes for nothing.
         sys.modules.setdefault("torch", None)  # type: ignore[arg-type]
+        check_versions()
         # Here and in `_tune`, not above: the controller, which only places runners, is spared TVM and XGBoost.
         import tuner.tune  # noqa: F401
 
@@ -87,7 +89,6 @@ class JobRunner:
         builders: Sequence[str],
         measurers: dict[str, str],
     ) -> None:
-        from tuner.ir import TVM_VERSION
         from tuner.tune import TuneRequest, tune
 
         job = claimed.job
@@ -120,7 +121,6 @@ class JobRunner:
         """Train the device class's base model anew, if it is due: what the next jobs start from."""
         from tuner.cost_model.features import from_bytes
         from tuner.cost_model.model import Sample, train_base
-        from tuner.ir import TVM_VERSION
 
         if not self._db.cost_models.due(device_class_id, TVM_VERSION):
             return

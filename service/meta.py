@@ -8,11 +8,10 @@ from fastapi import APIRouter, Response
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Gauge, generate_latest
 
 from loopwright import schemas
+from loopwright.codegen.versions import TVM_VERSION
 from service.context import Ctx
 from service.fleet.offers import live_offers
 from service.problems import ProblemError
-
-TVM_VERSION = importlib.metadata.version("apache-tvm")
 
 router = APIRouter(tags=["service"])
 

@@ -15,7 +15,8 @@ import tvm
 import tvm_ffi
 import xgboost as xgb
 
-from tuner import ir
+from loopwright.codegen.schedule import apply_trace_json, new_schedule
+from loopwright.codegen.serialization import module_from_json
 
 _VECTORIZED, _PARALLEL, _BOUND = 2, 1, 4
 """`tirx.ForKind`."""
@@ -44,7 +45,7 @@ def table(module_json: str, traces: list[str], latencies: list[float]) -> Iterat
     A column is ``{"name", "kind", "log", "categories", "importance"}``; a row has a number or None for each, an index
     into the categories where there are any. Columns in which all rows agree are left out.
     """
-    mod = ir.module_from_json(module_json)
+    mod = module_from_json(module_json)
     loops = _loops(mod)
     found = [{name: (kind, value) for name, kind, value in _cells(mod, loops, trace)} for trace in traces]
     names = list(dict.fromkeys(name for row in found for name in row))
@@ -65,7 +66,7 @@ def table(module_json: str, traces: list[str], latencies: list[float]) -> Iterat
 
 def _loops(mod: tvm.IRModule) -> dict[str, list[str]]:
     """For each block of the unscheduled function, its loops' names from the outermost."""
-    schedule = ir.new_schedule(mod)
+    schedule = new_schedule(mod)
     blocks: list[tvm.s_tir.SBlock] = []
     tvm_ffi.structural_walk(mod["main"].body, (tvm.s_tir.SBlock, blocks.append), order="post")
     names = [str(block.name_hint) for block in blocks if block.iter_vars]
@@ -77,7 +78,7 @@ def _loops(mod: tvm.IRModule) -> dict[str, list[str]]:
 
 def _cells(mod: tvm.IRModule, loops: dict[str, list[str]], trace_json: str) -> Iterator[Cell]:
     yield from _sampled(json.loads(trace_json), loops)
-    yield from _scheduled(ir.apply_trace_json(mod, trace_json).mod["main"])
+    yield from _scheduled(apply_trace_json(mod, trace_json).mod["main"])
 
 
 def _sampled(trace: list[Any], loops: dict[str, list[str]]) -> Iterator[Cell]:

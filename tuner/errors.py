@@ -1,24 +1,15 @@
-"""Errors of the tuner. Each message says what the user can do."""
+"""Errors of the tuner. Each message says what the user can do.
+
+A module, a target or a version that cannot be used raises an error of `loopwright.codegen.errors`.
+"""
 
 
 class TunerError(Exception):
     """Base of the tuner's errors."""
 
 
-class InvalidModule(TunerError):
-    """The submitted module cannot be taken. Not retried."""
-
-
-class InvalidTarget(TunerError):
-    """The target is unknown to TVM, or of a kind that is not tuned. Not retried."""
-
-
 class InvalidSpace(TunerError):
     """A user's traces do not apply to the workload. Not retried."""
-
-
-class UnsupportedVersion(TunerError):
-    """The installed TVM is not the one Loopwright is made for. Not retried."""
 
 
 class NoDevice(TunerError):

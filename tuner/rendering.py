@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
-import tvm
-
-from tuner import ir
-from tuner.lowering import lower
-from tuner.task import bind_shapes, require_static
+from loopwright.codegen.digest import normal_form, workload_digest
+from loopwright.codegen.functions import prim_funcs
+from loopwright.codegen.intrinsics import load_intrinsics
+from loopwright.codegen.lowering import bind_shapes, lower
+from loopwright.codegen.schedule import apply_trace_json, scheduled_function
+from loopwright.codegen.serialization import module_from_json, module_to_json
+from loopwright.codegen.target import target_from
+from tuner.task import require_static
 
 
 def scripts(module_json: str, trace_json: str | None, target_json: str) -> Iterator[dict[str, str | None]]:
     """Yield ``{"before", "after", "trace"}``: a workload's TVMScript, unscheduled and with the trace applied, and the
     trace as Python (None for the baseline)."""
-    mod = ir.module_from_json(module_json)
-    before = ir.script(mod)
+    mod = module_from_json(module_json)
+    before = str(mod.script())
     if trace_json is None:
         yield {"before": before, "after": before, "trace": None}
         return
-    ir.load_intrinsics(ir.target_from(target_json))
-    schedule = ir.apply_trace_json(mod, trace_json)
-    yield {"before": before, "after": ir.script(schedule.mod), "trace": "\n".join(map(str, schedule.trace.as_python()))}
+    load_intrinsics(target_from(target_json))
+    schedule = apply_trace_json(mod, trace_json)
+    trace = "\n".join(map(str, schedule.trace.as_python()))
+    yield {"before": before, "after": str(schedule.mod.script()), "trace": trace}
 
 
 def apply(
@@ -34,25 +39,18 @@ def apply(
     the unscheduled function is the best; ``shapes`` are bound first. Raises InvalidModule where they do not fit, and
     where a shape is still symbolic.
     """
-    mod = bind_shapes(ir.module_from_json(module_json), shapes or {})
-    target = ir.target_from(target_json)
-    ir.load_intrinsics(target)
-    mod = lower(mod, target)
+    target = target_from(target_json)
+    mod = lower(bind_shapes(module_from_json(module_json), shapes or {}), target)
     applied, missed = [], []
-    for var, func in list(mod.functions.items()):
-        if not isinstance(func, tvm.tirx.PrimFunc):
-            continue
+    for var, func in prim_funcs(mod):
         require_static(func)
-        name = str(var.name_hint)
-        workload = ir.wrap(func)
-        key = ir.digest(workload)
+        workload = normal_form(func)
+        key = workload_digest(workload)
         if key not in traces:
-            missed.append(name)
+            missed.append(str(var.name_hint))
             continue
-        applied.append(name)
+        applied.append(str(var.name_hint))
         trace = traces[key]
         if trace is not None:
-            new = ir.apply_trace_json(workload, trace).mod["main"].with_attr("tirx.is_scheduled", True)
-            symbol = func.attrs.get("global_symbol") if func.attrs else None
-            mod[var] = new.with_attr("global_symbol", symbol) if symbol else new.without_attr("global_symbol")
-    yield {"module_json": ir.module_to_json(mod), "applied": applied, "missed": missed}
+            mod[var] = scheduled_function(func, workload, json.loads(trace), target)
+    yield {"module_json": module_to_json(mod), "applied": applied, "missed": missed}

@@ -13,12 +13,15 @@ from typing import Any
 
 import tvm
 
-from tuner import ir
-from tuner.errors import InvalidModule, InvalidSpace, TunerError
+from loopwright.codegen.errors import CodegenError, InvalidModule
+from loopwright.codegen.lowering import bind_shapes
+from loopwright.codegen.serialization import module_from_json, module_to_json
+from loopwright.codegen.target import target_from
+from tuner.errors import InvalidSpace, TunerError
 from tuner.guard.module import load_module_json
 from tuner.guard.tvmscript import check_tvmscript
 from tuner.space.user import user_space
-from tuner.task import Tasks, bind_shapes, extract_tasks
+from tuner.task import Tasks, extract_tasks
 from tuner.types import TaskSpec
 
 
@@ -54,7 +57,7 @@ def parse(
     `Workload.to_json` gives, with its ``weight``.
     Raises InvalidModule, UnsupportedVersion, InvalidTarget or InvalidSpace.
     """
-    target = ir.target_from(target_json)
+    target = target_from(target_json)
     mod = read_module(fmt, data)
     if isinstance(shapes, list):
         found = _for_each(mod, shapes, target)
@@ -66,7 +69,7 @@ def parse(
         _check_space(space, [task.workload.module_json for task in found.tasks], target)
         space_json = json.dumps(space, sort_keys=True, separators=(",", ":"))
     yield {
-        "module_json": ir.module_to_json(mod),
+        "module_json": module_to_json(mod),
         "tasks": [task.workload.to_json() | {"weight": task.weight} for task in found.tasks],
         "notes": list(found.notes),
         "space_json": space_json,
@@ -77,7 +80,7 @@ def parse(
 def _extract(mod: tvm.IRModule, target: tvm.target.Target) -> Tasks:
     try:
         return extract_tasks(mod, target)
-    except TunerError:
+    except (CodegenError, TunerError):
         raise
     except Exception as error:  # TVM's passes raise whatever the module makes them meet.
         raise InvalidModule(f"TVM cannot lower this module: {_diagnosis(error)}") from error
@@ -108,7 +111,7 @@ def _check_space(space: list[Any], modules: list[str], target: tvm.target.Target
     reasons: list[InvalidSpace] = []
     for module_json in modules:
         try:
-            user_space(ir.module_from_json(module_json), target, space, seed=1)
+            user_space(module_from_json(module_json), target, space, seed=1)
         except InvalidSpace as error:
             reasons.append(error)
     if len(reasons) == len(modules):

@@ -10,11 +10,12 @@ from tvm import relax
 from tvm.s_tir import meta_schedule as ms
 from tvm.target import Target
 
-from tuner import ir
-from tuner.errors import InvalidModule
+from loopwright.codegen.errors import InvalidModule
+from loopwright.codegen.functions import has_relax, prim_funcs, relax_funcs
+from loopwright.codegen.lowering import buffer_shape, lower, symbolic_extents
 from tuner.guard.module import check_callouts
-from tuner.lowering import has_relax, lower
 from tuner.types import TaskSpec
+from tuner.workload import make_workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,25 +26,6 @@ class Tasks:
     notes: tuple[str, ...]
 
 
-def bind_shapes(mod: tvm.IRModule, shapes: dict[str, int]) -> tvm.IRModule:
-    """Bind symbolic extents by name, in Relax functions and PrimFuncs alike.
-
-    Raises InvalidModule for names that the module does not have, and for extents below 1.
-    """
-    if not shapes:
-        return mod
-    if empty := sorted(name for name, extent in shapes.items() if extent < 1):
-        raise InvalidModule(f"shapes gives {', '.join(empty)} less than one element; give the extent to tune for")
-    in_relax = {str(v.name) for f in mod.functions.values() if isinstance(f, relax.Function) for v in _symbols(f)}
-    in_tir = {str(e.name) for f in mod.functions.values() for e in _symbolic_extents(f)}
-    _require_known(shapes, in_relax | in_tir)
-    bound = mod.clone()
-    for var, func in mod.functions.items():
-        if isinstance(func, tvm.tirx.PrimFunc):
-            bound[var] = _specialise(func, shapes)
-    return relax.transform.BindSymbolicVars({n: e for n, e in shapes.items() if n in in_relax})(bound)
-
-
 def extract_tasks(mod: tvm.IRModule, target: Target) -> Tasks:
     """The schedulable functions of a module, equal ones merged with their weights added.
 
@@ -51,9 +33,8 @@ def extract_tasks(mod: tvm.IRModule, target: Target) -> Tasks:
     shape is symbolic, and where nothing can be tuned.
     """
     # Folding compiles and runs functions, so the submitted ones are checked before any pass sees them.
-    for var, func in mod.functions.items():
-        if isinstance(func, tvm.tirx.PrimFunc):
-            _check_callouts(str(var.name_hint), func)
+    for var, func in prim_funcs(mod):
+        _check_callouts(str(var.name_hint), func)
     library_calls: list[str] = []
     if has_relax(mod):
         library_calls = _library_calls(mod)
@@ -64,11 +45,7 @@ def extract_tasks(mod: tvm.IRModule, target: Target) -> Tasks:
         ]
         found.sort(key=lambda entry: entry[0])
     else:
-        found = [
-            (str(var.name_hint), func, 1)
-            for var, func in sorted(mod.functions.items(), key=lambda item: str(item[0].name_hint))
-            if isinstance(func, tvm.tirx.PrimFunc)
-        ]
+        found = [(str(var.name_hint), func, 1) for var, func in prim_funcs(mod)]
     notes = [f"{name} is called as it is: a function of a library" for name in library_calls]
     tasks: dict[str, TaskSpec] = {}
     for name, func, weight in found:
@@ -76,7 +53,7 @@ def extract_tasks(mod: tvm.IRModule, target: Target) -> Tasks:
         if reason := unschedulable(func):
             notes.append(f"{name} is left alone: {reason}")
             continue
-        workload = ir.workload(func, name)
+        workload = make_workload(func, name)
         known = tasks.get(workload.hash)
         tasks[workload.hash] = TaskSpec(known.workload if known else workload, weight + (known.weight if known else 0))
     if not tasks:
@@ -96,9 +73,8 @@ def _library_calls(mod: tvm.IRModule) -> list[str]:
         if isinstance(node, relax.ExternFunc):
             names.add(str(node.global_symbol))
 
-    for func in mod.functions.values():
-        if isinstance(func, relax.Function):
-            relax.analysis.post_order_visit(func, visit)
+    for _, func in relax_funcs(mod):
+        relax.analysis.post_order_visit(func, visit)
     return sorted(names)
 
 
@@ -112,7 +88,7 @@ def _check_callouts(name: str, func: tvm.tirx.PrimFunc) -> None:
 
 def require_static(func: tvm.tirx.PrimFunc) -> None:
     """Raises InvalidModule where a shape is symbolic, which the user can bind."""
-    if symbols := sorted({str(extent.name) for extent in _symbolic_extents(func)}):
+    if symbols := sorted({str(extent.name) for extent in symbolic_extents(func)}):
         example = ", ".join(f'"{name}": 128' for name in symbols)
         raise InvalidModule(
             f"symbolic shape ({', '.join(symbols)}): give shapes={{{example}}} to say what to tune for "
@@ -125,7 +101,7 @@ def unschedulable(func: tvm.tirx.PrimFunc) -> str | None:
     require_static(func)
     if not all(isinstance(param.ty, tvm.tirx.buffer.BufferType) for param in func.params):
         return "it has a parameter that is not a buffer"
-    extents = [extent for param in func.params for extent in _shape(param)]
+    extents = [extent for param in func.params for extent in buffer_shape(param)]
     if computed := [str(extent) for extent in extents if not isinstance(extent, tvm.tirx.IntImm)]:
         return f"it has a computed extent ({', '.join(computed)}), which cannot be bound by name; make it static"
     if any(int(extent) < 1 for extent in extents):
@@ -137,41 +113,3 @@ def unschedulable(func: tvm.tirx.PrimFunc) -> str | None:
     if any("opaque" in str(key) for block in blocks for key in block.annotations):
         return "its blocks are opaque to scheduling"
     return None
-
-
-def _symbols(func: relax.Function) -> list[tvm.ir.Var]:
-    return list(relax.analysis.free_symbolic_vars(func)) + list(relax.analysis.defined_symbolic_vars(func))
-
-
-def _require_known(shapes: dict[str, int], known: set[str]) -> None:
-    if unknown := sorted(set(shapes) - known):
-        raise InvalidModule(
-            f"shapes names {', '.join(unknown)}, which the module does not have; its symbolic extents are: "
-            f"{', '.join(sorted(known)) or 'none'}"
-        )
-
-
-def _shape(param: tvm.ir.Var) -> list[tvm.ir.Expr]:
-    return list(param.shape) if isinstance(param.ty, tvm.tirx.buffer.BufferType) else []
-
-
-def _symbolic_extents(func: tvm.ir.BaseFunc) -> list[tvm.ir.Var]:
-    """Variables that are an extent of a buffer parameter; none for what is no PrimFunc."""
-    params = func.params if isinstance(func, tvm.tirx.PrimFunc) else ()
-    return [extent for param in params for extent in _shape(param) if _is_var(extent)]
-
-
-def _is_var(extent: object) -> bool:
-    return isinstance(extent, tvm.ir.Var)
-
-
-def _specialise(func: tvm.tirx.PrimFunc, shapes: dict[str, int]) -> tvm.tirx.PrimFunc:
-    buffers = {}
-    for param in func.params:
-        extents = _shape(param)
-        if any(_is_var(extent) and extent.name in shapes for extent in extents):
-            shape = [
-                tvm.tirx.const(shapes[e.name], str(e.ty)) if _is_var(e) and e.name in shapes else e for e in extents
-            ]
-            buffers[param] = tvm.tirx.decl_buffer(shape, param.dtype, param.name, elem_offset=param.elem_offset)
-    return func.specialize(buffers) if buffers else func

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tuner import ir
+from loopwright.codegen.serialization import module_from_json
+from loopwright.codegen.target import target_from
 from tuner.budget import Progress, next_task
 from tuner.certify import BASELINE, certify
 from tuner.cost_model.model import CostModel
@@ -18,6 +19,7 @@ from tuner.search.evolution import EvolutionarySearch
 from tuner.space.builtin import builtin_space
 from tuner.space.user import user_space
 from tuner.types import Failure, Lane, MeasureCandidate, Measured, Outcome, Span, TaskSpec, Trial
+from tuner.workload import write_only
 
 BATCH = 8
 """Candidates proposed at a time: small, so that the model learns before it is asked again."""
@@ -92,8 +94,8 @@ class _Loop:
         rng = np.random.default_rng([self._request.seed, number])
         run = _TaskRun(spec, None, Progress(spec.weight))
         try:
-            mod = ir.module_from_json(spec.workload.module_json)
-            target = ir.target_from(self._request.target_json)
+            mod = module_from_json(spec.workload.module_json)
+            target = target_from(self._request.target_json)
             seed = int(rng.integers(1, 2**31 - 1))
             space = (
                 builtin_space(mod, target, seed)
@@ -207,12 +209,12 @@ class _Loop:
         if isinstance(run.baseline, Failure):
             self._ledger.fail(number, f"the unscheduled function failed ({run.baseline.kind}): {run.baseline.message}")
             return
-        mod = ir.module_from_json(run.spec.workload.module_json)
+        mod = module_from_json(run.spec.workload.module_json)
         try:
             certificate = certify(
                 self._fleet,
                 run.spec.workload,
-                ir.write_only(mod["main"]),
+                write_only(mod["main"]),
                 list(run.trials.values()),
                 self._request.seed,
             )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
-import tvm
-from tvm.target import Target
-
-from tuner import ir
+from loopwright.codegen.build import compile_module
+from loopwright.codegen.schedule import scheduled_module
+from loopwright.codegen.serialization import module_from_json
+from loopwright.codegen.target import target_from
 from workers import cuda
 
 
@@ -16,15 +17,10 @@ def assembly(module_json: str, trace_json: str | None, target_json: str) -> Iter
 
     For cuda it is the source of the kernels: a machine without the CUDA toolkit cannot go further.
     """
-    target = ir.target_from(target_json)
-    mod = ir.module_from_json(module_json)
-    on_cuda = target.kind.name == "cuda"
-    if trace_json is not None:
-        ir.load_intrinsics(target)
-        mod = ir.apply_trace_json(mod, trace_json).mod
-    elif on_cuda:
-        mod = cuda.default_schedule(mod, target)
-    if on_cuda:
+    target = target_from(target_json)
+    trace = None if trace_json is None else json.loads(trace_json)
+    mod = scheduled_module(module_from_json(module_json), trace, target)
+    if target.kind.name == "cuda":
         yield {"language": "cuda", "text": cuda.source(mod, target)}
     else:
-        yield {"language": "asm", "text": str(tvm.compile(mod, target=Target(target)).mod.inspect_source("asm"))}
+        yield {"language": "asm", "text": str(compile_module(mod, target, argument_checks=False).inspect_source("asm"))}

@@ -8,6 +8,7 @@ TVM's own JIT loads.
 from __future__ import annotations
 
 import base64
+import json
 import shutil
 import subprocess
 import tempfile
@@ -16,52 +17,39 @@ from pathlib import Path
 from typing import Any
 
 import tvm
-import tvm_ffi
 from tvm.target import Target
-from tvm.tirx import AssertStmt
 
-from tuner import ir
+from loopwright.codegen.build import compile_module
+from loopwright.codegen.intrinsics import load_intrinsics
+from loopwright.codegen.schedule import scheduled_module
+from loopwright.codegen.serialization import module_from_json
+from loopwright.codegen.target import target_from
 from workers import cuda
 
 FUNCTION = "main"
 
 # In the warm child, once, instead of in every fork. Those of cuda take seconds: only builders beside a GPU load them.
-ir.load_intrinsics(Target("llvm"))
+load_intrinsics(Target("llvm"))
 
 
 def build(module_json: str, trace_json: str | None, target_json: str) -> Iterator[dict[str, Any]]:
     """Yield the artifact ``{"format": "so" | "ll" | "cu", "code": text}`` of one candidate (None: the baseline)."""
-    target = ir.target_from(target_json)
-    on_cuda = target.kind.name == "cuda"
-    mod = ir.module_from_json(module_json)
-    if trace_json is not None:
-        ir.load_intrinsics(target)
-        mod = ir.apply_trace_json(mod, trace_json).mod
-    elif on_cuda:
-        mod = cuda.default_schedule(mod, target)
-    yield artifact(mod, target)
+    target = target_from(target_json)
+    trace = None if trace_json is None else json.loads(trace_json)
+    yield artifact(scheduled_module(module_from_json(module_json), trace, target), target)
 
 
 def artifact(mod: tvm.IRModule, target: Target) -> dict[str, Any]:
     """The code of a scheduled module, in the format that `load` takes."""
     if target.kind.name == "cuda":
         return cuda.build(mod, target)
-    # The checks of a call's arguments take a tenth of a build, and 20 ns of a call; here arguments are always right.
-    with tvm.transform.PassContext(config={"tirx.disable_assert": not _asserts(mod)}):
-        module = tvm.compile(mod, target=target).mod
+    module = compile_module(mod, target, argument_checks=False)
     linker = shutil.which("ld")
     if linker is None:
         return {"format": "ll", "code": module.inspect_source("ll")}
     module.write_to_file("code.o", "obj")
     subprocess.run([linker, "-shared", "-o", "code.so", "code.o"], check=True, stdin=subprocess.DEVNULL)
     return {"format": "so", "code": base64.b64encode(Path("code.so").read_bytes()).decode()}
-
-
-def _asserts(mod: tvm.IRModule) -> bool:
-    """Whether the program itself checks something: that is a part of what it does."""
-    found: list[AssertStmt] = []
-    tvm_ffi.structural_walk(mod[FUNCTION].body, (AssertStmt, found.append), order="pre")
-    return bool(found)
 
 
 def load(artifact: dict[str, Any]) -> tvm.runtime.Module:

@@ -2,9 +2,9 @@
 
 from tvm.target import Target
 
-from tuner import ir
+from loopwright.codegen.intrinsics import load_intrinsics
 from workers.build import build
 
 __all__ = ["build"]
 
-ir.load_intrinsics(Target("cuda"))
+load_intrinsics(Target("cuda"))

@@ -23,6 +23,8 @@ from typing import Any
 
 import psutil
 
+from loopwright.codegen.errors import UnsupportedVersion
+from loopwright.codegen.versions import check_versions
 from workers import host_lock
 from workers.clock import WAIT_SECONDS, Clock
 from workers.frames import Closed, FrameReader, write_frame
@@ -40,6 +42,7 @@ def main() -> None:
     # Where PyTorch is installed TVM imports it, which costs a second and a hundred megabytes for nothing.
     sys.modules.setdefault("torch", None)  # type: ignore[arg-type]
     try:
+        check_versions()
         for name in sys.argv[3:]:
             importlib.import_module(name)
         # What a fork started and left behind becomes ours to end.
@@ -52,6 +55,8 @@ def main() -> None:
             _serve(request, requests, replies)
     except (Closed, BrokenPipeError):
         return  # the parent has gone
+    except UnsupportedVersion as error:
+        sys.exit(str(error))
 
 
 def _serve(request: dict[str, Any], requests: int, replies: int) -> None:

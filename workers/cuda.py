@@ -10,26 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import tvm
-from tvm.s_tir import dlight
 from tvm.support import cc
 from tvm.target import Target
+
+from loopwright.codegen.build import compile_module
 
 NEEDS = (
     "a GPU host needs the NVIDIA driver, libcudart.so.13 where the loader finds it (LD_LIBRARY_PATH), "
     "nvcc of CUDA 13 on PATH or in /usr/local/cuda/bin, and a C++ compiler"
 )
-
-
-def default_schedule(mod: tvm.IRModule, target: Target) -> tvm.IRModule:
-    """The cuda baseline: DLight's default schedule."""
-    with target:
-        return dlight.ApplyDefaultSchedule(
-            dlight.gpu.Matmul(),
-            dlight.gpu.GEMV(),
-            dlight.gpu.Reduction(),
-            dlight.gpu.GeneralReduction(),
-            dlight.gpu.Fallback(),
-        )(mod)
 
 
 def build(mod: tvm.IRModule, target: Target) -> dict[str, Any]:
@@ -41,8 +30,7 @@ def build(mod: tvm.IRModule, target: Target) -> dict[str, Any]:
     on_gpu_host = runtime_loads()
     if on_gpu_host:
         _choose_compiler()
-    with target:  # TVM hands the architecture to the CUDA compiler through the scope, not through the module
-        module = tvm.compile(mod, target=Target(target, host="llvm")).mod
+    module = compile_module(mod, target, argument_checks=False)
     if not on_gpu_host:
         return {"format": "cu", "code": _source(module)}
     path = Path("code.so").resolve()
@@ -52,8 +40,7 @@ def build(mod: tvm.IRModule, target: Target) -> dict[str, Any]:
 
 def source(mod: tvm.IRModule, target: Target) -> str:
     """The CUDA source of a scheduled module's kernels."""
-    with target:
-        return _source(tvm.compile(mod, target=Target(target, host="llvm")).mod)
+    return _source(compile_module(mod, target, argument_checks=False))
 
 
 def _source(module: tvm.runtime.Module) -> str:

@@ -17,7 +17,8 @@ import psutil
 import tvm
 from tvm.target import Target, codegen
 
-from tuner import ir
+from loopwright.codegen.target import canonical_target, target_from, triple
+from loopwright.codegen.versions import TVM_VERSION
 
 # LLVM's names for processor generations, newest first, each with the CPU flags that prove it. LLVM's own detection
 # goes by model numbers, which virtual machines report wrongly; flags are what the code will run into.
@@ -60,7 +61,7 @@ def detect() -> Iterator[list[dict[str, Any]]]:
 
 
 def runtime_version() -> str:
-    return f"tvm {ir.TVM_VERSION}, llvm {codegen.llvm_version_major()}"
+    return f"tvm {TVM_VERSION}, llvm {codegen.llvm_version_major()}"
 
 
 def usable_cores() -> int:
@@ -82,13 +83,13 @@ def _cpu() -> dict[str, Any]:
             # Most AVX-512 generations prefer 256-bit vectors in LLVM, which leaves half the width unused.
             target["mattr"] = ["-prefer-256-bit"]
     else:
-        target["mtriple"] = codegen.llvm_get_system_triple()
+        target["mtriple"] = codegen.llvm_get_systemtriple()
         target["mcpu"] = codegen.llvm_get_system_cpu()
     features = sorted(flags)
     digest = hashlib.sha256(" ".join(features).encode()).hexdigest()[:8]
     return {
         "device": "cpu",
-        "target_json": ir.canonical_target(Target(target)),
+        "target_json": canonical_target(Target(target)),
         "model": f"{vendor} {target['mcpu']} {digest}",
         "features": features,
         "cores": cores,
@@ -129,7 +130,7 @@ def _gpus() -> list[dict[str, Any]]:
         found.append(
             {
                 "device": f"cuda:{index}",
-                "target_json": ir.canonical_target(target),
+                "target_json": canonical_target(target),
                 "model": str(device.device_name),
                 "features": [f"compute {device.compute_version}"],
                 "cores": int(device.multi_processor_count),
@@ -147,13 +148,13 @@ def match(target: str, offers: list[str]) -> Iterator[dict[str, Any]]:
     ``offer`` is an index, or None. What rules need and the user left out (the number of cores, a GPU's limits) is taken
     from the offer. Raises InvalidTarget.
     """
-    wanted = ir.target_from(target)
-    text = ir.canonical_target(wanted)
+    wanted = target_from(target)
+    text = canonical_target(wanted)
     for index, offer in enumerate(offers):
         if runs_on(text, offer):
             offered, own = json.loads(offer), json.loads(text)
             filled = {name: value for name, value in offered.items() if name in _MACHINE} | own
-            yield {"target": ir.canonical_target(ir.target_from(filled)), "offer": index}
+            yield {"target": canonical_target(target_from(filled)), "offer": index}
             return
     yield {"target": text, "offer": None}
 
@@ -165,7 +166,7 @@ def runs_on(target_json: str, offer_json: str) -> bool:
         return False
     if target.kind.name == "cuda":
         return _arch(target) == _arch(offer)
-    same_machine = _triple(target).split("-")[0] == _triple(offer).split("-")[0]
+    same_machine = triple(target).split("-")[0] == triple(offer).split("-")[0]
     return same_machine and _instructions(target) <= _instructions(offer)
 
 
@@ -176,7 +177,3 @@ def _instructions(target: Target) -> set[str]:
 
 def _arch(target: Target) -> str:
     return str(target.attrs.get("arch", "")).rstrip("af")
-
-
-def _triple(target: Target) -> str:
-    return str(target.attrs.get("mtriple", "")) or codegen.llvm_get_system_triple()

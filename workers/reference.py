@@ -14,7 +14,7 @@ import numpy as np
 import tvm
 from tvm.target import codegen
 
-from tuner import ir
+from loopwright.codegen.target import target_from
 from workers import host_lock, kernels
 from workers.arguments import device_of
 from workers.build import FUNCTION, artifact, load
@@ -37,7 +37,7 @@ def build(target_json: str, threads: int) -> Iterator[dict[str, Any]]:
 
     ``threads`` is what TVM's runtime was told to use.
     """
-    target = ir.target_from(target_json)
+    target = target_from(target_json)
     if target.kind.name == "cuda":
         shape = (_GPU_BLOCKS, _GPU_THREADS)
         multiply = kernels.gpu_chains(*shape, _GPU_ROUNDS)

@@ -20,6 +20,8 @@ from workers.clock import WAIT_SECONDS, Clock
 from workers.frames import Closed, FrameReader, write_frame
 
 _CHECKOUT = str(Path(__file__).resolve().parent.parent)
+_IMPORTS = {"PYTHONPATH": str(Path(_CHECKOUT) / "client")}
+"""`loopwright.codegen` comes from the same checkout as the child's other modules, installed or not."""
 _START_SECONDS = 120.0
 """For the imports, on a machine that is busy."""
 _GRACE_SECONDS = 10.0
@@ -148,7 +150,7 @@ class WarmChild:
                 pass_fds=(child_in, child_out),
                 stdin=subprocess.DEVNULL,
                 cwd=_CHECKOUT,
-                env={name: os.environ[name] for name in _INHERITED if name in os.environ} | self._env,
+                env={name: os.environ[name] for name in _INHERITED if name in os.environ} | _IMPORTS | self._env,
                 start_new_session=True,
             )
         finally:

@@ -19,7 +19,6 @@ from pathlib import Path
 from benchmarks.search.run_record import Incumbent, Run, peak_mb
 from benchmarks.search.teachers import experience
 from benchmarks.search.workloads import WORKLOADS
-from tuner import ir
 from tuner import tune as loop
 from tuner.cost_model import gaussian_process, model
 from tuner.cost_model.gaussian_process import GaussianProcess
@@ -30,6 +29,7 @@ from tuner.search.judge import Described, Judge
 from tuner.testing.memory_ledger import MemoryLedger
 from tuner.tune import TuneRequest, tune
 from tuner.types import DeviceClass, Measured, Outcome, TaskSpec, Trial
+from tuner.workload import make_workload
 from workers.cluster import connect
 from workers.fleet import RayFleet
 
@@ -142,7 +142,7 @@ def main(arguments: Sequence[str]) -> None:
     elif arm == "W-base":
         base = None
     started = time.monotonic()
-    spec = TaskSpec(ir.workload(WORKLOADS[workload](), workload), 1, relatives)
+    spec = TaskSpec(make_workload(WORKLOADS[workload](), workload), 1, relatives)
     fleet = RayFleet(target_json, json.loads(builders), {measurer: "local"})
     ledger = ClockLedger(run, started)
     tune(TuneRequest([spec], target_json, None, int(trials), None, int(seed), base), fleet, ledger)

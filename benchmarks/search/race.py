@@ -23,7 +23,8 @@ import numpy as np
 from benchmarks.search.full_speed import FullSpeed
 from benchmarks.search.run_record import PYTORCH, RUNS, Run, name_of
 from benchmarks.search.workloads import WORKLOADS
-from tuner import ir
+from loopwright.codegen.serialization import module_from_json
+from tuner.workload import make_workload, write_only
 from workers import host_lock, reference
 from workers.arguments import device_of, draw, infos, to_device
 from workers.build import FUNCTION
@@ -68,7 +69,7 @@ def close(cell: Cell, runs: Sequence[Run]) -> int:
 def race(workload: str, programs: dict[str, str]) -> dict[str, Any]:
     """``{"seconds": {name: median}, "samples": {name: [[…], …]}}``: seconds a call, PyTorch among the names; samples by
     process and round of the programs that were not far slower than the fastest."""
-    found = ir.workload(WORKLOADS[workload](), workload)
+    found = make_workload(WORKLOADS[workload](), workload)
     target_json = next(device["target_json"] for device in detect_devices() if device["device"] == "cpu")
     threads = json.loads(target_json)["num-cores"]
     environment = {"TVM_NUM_THREADS": "1"}
@@ -83,7 +84,7 @@ def race(workload: str, programs: dict[str, str]) -> dict[str, Any]:
     for builder in builders:
         builder.close()
     args = [[list(info.shape), info.dtype] for info in found.args]
-    outputs = list(ir.write_only(ir.module_from_json(found.module_json)["main"]))
+    outputs = list(write_only(module_from_json(found.module_json)["main"]))
     runner = WarmChild(
         ["benchmarks.search.race", "workers.reference"],
         {"TVM_NUM_THREADS": str(threads), "OMP_NUM_THREADS": str(threads)},

@@ -18,9 +18,9 @@ from typing import Any
 from benchmarks.search.race import detect_devices
 from benchmarks.search.run_record import RUNS
 from benchmarks.search.teachers import TEACHERS, histories
-from tuner import ir
 from tuner.tune import CUTOFF
 from tuner.types import Measured
+from tuner.workload import make_workload
 from workers import host_lock
 from workers.arguments import device_of, draw, infos, to_device
 from workers.build import FUNCTION, load
@@ -42,7 +42,7 @@ def main() -> None:
     runner = WarmChild(["benchmarks.search.rejects"], {"TVM_NUM_THREADS": threads, "OMP_NUM_THREADS": threads})
     records: list[dict[str, Any]] = []
     for name, trials in taught.items():
-        workload = ir.workload(TEACHERS[name](), name)
+        workload = make_workload(TEACHERS[name](), name)
         args = [[list(info.shape), info.dtype] for info in workload.args]
         measured = [trial for trial in trials if isinstance(trial.outcome, Measured)]
         # Every few: the race is as hard late in a search, among good programs, as it is early.

@@ -23,7 +23,7 @@ from tvm.s_tir.meta_schedule.utils import cpu_count
 from benchmarks.search.run_record import Run, peak_mb
 from benchmarks.search.warm_stock import WarmBuilder, WarmRunner
 from benchmarks.search.workloads import WORKLOADS
-from tuner import ir
+from loopwright.codegen.serialization import trace_to_json
 
 
 def start_builder() -> None:
@@ -47,7 +47,7 @@ def main() -> None:
             seconds = time.monotonic() - started
             for candidate, result in zip(candidates, runner_results, strict=True):
                 latency = None if result.error_msg else float(sum(result.run_secs)) / len(result.run_secs)
-                run.observe(seconds, latency, ir.trace_to_json(candidate.sch.trace))
+                run.observe(seconds, latency, trace_to_json(candidate.sch.trace))
 
     options: dict[str, Any] = {"builder": WarmBuilder(target_json), "runner": WarmRunner(target_json)}
     if arm == "A":

@@ -20,16 +20,19 @@ from benchmarks.search.run_record import ROOT
 from benchmarks.search.workloads import WORKLOADS, product, suite
 from db import Database, migrate
 from db.views import JobView, NewJob
+from loopwright.codegen.schedule import apply_trace_json
+from loopwright.codegen.serialization import module_from_json
+from loopwright.codegen.target import target_from
+from loopwright.codegen.versions import TVM_VERSION
 from service.ledger import DatabaseLedger
-from tuner import ir
 from tuner.cost_model.features import extract, from_bytes
 from tuner.cost_model.model import Sample, train_base
-from tuner.ir import TVM_VERSION
 from tuner.search.individual import Individual
 from tuner.search.judge import Described
 from tuner.space.builtin import builtin_space
 from tuner.tune import TuneRequest, tune
 from tuner.types import DeviceClass, Measured, Origin, TaskSpec, Trial
+from tuner.workload import make_workload
 from workers.fleet import RayFleet
 
 DATABASE = f"sqlite:///{ROOT / 'benchmarks' / 'search' / 'teachers.db'}"
@@ -57,7 +60,7 @@ def teach(url: str, device_class: DeviceClass, builders: Sequence[str], measurer
         if name in taught:
             continue
         started = time.monotonic()
-        spec = TaskSpec(ir.workload(make(), name), 1)
+        spec = TaskSpec(make_workload(make(), name), 1)
         new = NewJob(name=name, module_json=spec.workload.module_json, device_class=device_class, max_trials=TRIALS)
         database.jobs.create(new, [spec], TVM_VERSION)
         claimed = database.jobs.claim("benchmark", 600.0)
@@ -81,7 +84,7 @@ def experience(url: str, workload: str, device_class: DeviceClass, arm: str) -> 
     Arm X leaves the workload's own family out.
     """
     database = Database(url)
-    here = ir.workload(WORKLOADS[workload](), workload)
+    here = make_workload(WORKLOADS[workload](), workload)
     database.workloads.put([here], TVM_VERSION)
     families = {view.hash: view.family for view in database.workloads.page(page_size=200).items}
     samples = [
@@ -109,13 +112,13 @@ def histories() -> dict[str, list[Trial]]:
 
 def lessons(target_json: str) -> dict[str, list[Lesson]]:
     """Every teacher's trials as a search sees them."""
-    target = ir.target_from(target_json)
+    target = target_from(target_json)
     found: dict[str, list[Lesson]] = {}
     for name, trials in histories().items():
-        mod = ir.module_from_json(ir.workload(TEACHERS[name](), name).module_json)
+        mod = module_from_json(make_workload(TEACHERS[name](), name).module_json)
         space = builtin_space(mod, target, 1)
         schedules = [
-            ir.apply_trace_json(mod, trial.candidate.trace_json) for trial in trials if trial.candidate.trace_json
+            apply_trace_json(mod, trial.candidate.trace_json) for trial in trials if trial.candidate.trace_json
         ]
         outcomes = [trial.outcome.median if isinstance(trial.outcome, Measured) else None for trial in trials]
         described = [

@@ -11,7 +11,7 @@ from typing import Any
 from tvm.ir.utils import derived_object
 from tvm.s_tir import meta_schedule as ms
 
-from tuner import ir
+from loopwright.codegen.serialization import module_to_json
 from workers.warm_child import ChildCrashed, ChildRaised, ChildTimeout, WarmChild
 
 _SECONDS = 30.0
@@ -36,7 +36,7 @@ class WarmBuilder(ms.builder.PyBuilder):
 
     def _build(self, position: int, build_input: Any) -> Any:
         arguments = {
-            "module_json": ir.module_to_json(build_input.mod),
+            "module_json": module_to_json(build_input.mod),
             "trace_json": None,
             "target_json": self._target,
         }

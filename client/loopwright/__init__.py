@@ -1,32 +1,50 @@
 """Loopwright: submit tensor programs for tuning, and use the fastest schedules found.
 
-Importing this is light: TVM is imported by the calls that work on programs, when they are made.
+Importing this package is light: each name below is imported when it is first used, so that a process which needs
+`loopwright.codegen` alone loads neither the HTTP client nor the schemas. TVM is imported by the calls that work on
+programs, when they are made.
 """
 
-from importlib.metadata import version
+from __future__ import annotations
 
-from loopwright.best import Best
-from loopwright.client import Client
-from loopwright.compile import ApplyReport
-from loopwright.errors import (
-    Conflict,
-    CouldNotReach,
-    InvalidRequest,
-    LoopwrightError,
-    NotFound,
-    ServiceError,
-    ServiceUnavailable,
-    TooManyRequests,
-    TvmUnavailable,
-    Unauthorized,
-    UnexpectedAnswer,
-    UnsupportedModel,
-    WaitTimedOut,
-)
-from loopwright.explain import SpaceDescription, explain
-from loopwright.job import Job, JobEvent
+import importlib
+from typing import TYPE_CHECKING, Any
 
-__version__ = version("loopwright")
+if TYPE_CHECKING:
+    from loopwright.best import Best
+    from loopwright.client import Client
+    from loopwright.errors import (
+        Conflict,
+        CouldNotReach,
+        InvalidRequest,
+        LoopwrightError,
+        NotFound,
+        ServiceError,
+        ServiceUnavailable,
+        TooManyRequests,
+        TvmUnavailable,
+        Unauthorized,
+        UnexpectedAnswer,
+        UnsupportedModel,
+        UnsupportedVersion,
+        WaitTimedOut,
+    )
+    from loopwright.job import Job, JobEvent
+    from loopwright.report import ApplyReport
+    from loopwright.space_description import SpaceDescription, explain
+
+    __version__: str
+
+_HOME = {
+    "ApplyReport": "report",
+    "Best": "best",
+    "Client": "client",
+    "Job": "job",
+    "JobEvent": "job",
+    "SpaceDescription": "space_description",
+    "explain": "space_description",
+}
+"""Public name -> the module that defines it. All other public names are errors."""
 
 __all__ = [
     "ApplyReport",
@@ -47,7 +65,25 @@ __all__ = [
     "Unauthorized",
     "UnexpectedAnswer",
     "UnsupportedModel",
+    "UnsupportedVersion",
     "WaitTimedOut",
     "__version__",
     "explain",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        value: Any = version("loopwright")
+    elif name in __all__:
+        value = getattr(importlib.import_module(f"loopwright.{_HOME.get(name, 'errors')}"), name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

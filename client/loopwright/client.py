@@ -11,14 +11,14 @@ from types import TracebackType
 from typing import Any
 from urllib.parse import quote
 
-from loopwright import archive, config, frontends, ir, schemas
-from loopwright import compile as compiling
+from loopwright import archive, config, frontends, schemas
 from loopwright.best import Best
-from loopwright.database import Knowledge, Known, as_database
 from loopwright.errors import NotFound
+from loopwright.extras import require_tvm
 from loopwright.frontends import Options, stochastic
 from loopwright.job import Job
 from loopwright.program import Program
+from loopwright.report import ApplyReport
 from loopwright.tables import BESTS, RECORDS, Listing
 from loopwright.transport import Transport, parse
 
@@ -41,7 +41,7 @@ class Client:
         self._transport = Transport(config.resolve(url, token), timeout)
         self._modules: dict[str, str] = {}
         """Workload hash -> its module's JSON: a workload never changes, so it is fetched once."""
-        self.last_report: compiling.ApplyReport | None = None
+        self.last_report: ApplyReport | None = None
         """What hit and what missed in the last `apply` or `compile`."""
 
     @property
@@ -150,7 +150,10 @@ class Client:
             except NotFound:
                 return None
         knowledge = self._knowledge(target)
-        funcs = ir.prim_funcs(compiling.lower(_program(model, shapes, example_inputs, spec), knowledge.target))
+        from loopwright import applying
+        from loopwright.codegen.functions import prim_funcs
+
+        funcs = prim_funcs(applying.lower(_program(model, shapes, example_inputs, spec), knowledge.target))
         if len(funcs) != 1:
             raise ValueError(f"best() is about one function and this model has {len(funcs)}; use bests() or apply()")
         known = knowledge.find(funcs[0][1])
@@ -177,7 +180,9 @@ class Client:
         or missed; misses are also logged as a warning.
         """
         knowledge = self._knowledge(target)
-        return self._apply(compiling.lower(_program(mod, shapes, example_inputs, spec), knowledge.target), knowledge)
+        from loopwright import applying
+
+        return self._apply(applying.lower(_program(mod, shapes, example_inputs, spec), knowledge.target), knowledge)
 
     def compile(
         self,
@@ -196,20 +201,28 @@ class Client:
         Functions that missed are built as TVM would by default; ``last_report`` tells which.
         """
         knowledge = self._knowledge(target)
-        lowered = compiling.lower(_program(mod, shapes, example_inputs, spec), knowledge.target, params)
-        return compiling.build(self._apply(lowered, knowledge), knowledge.target)
+        from loopwright import applying
+
+        lowered = applying.lower(_program(mod, shapes, example_inputs, spec), knowledge.target, params)
+        return applying.build(self._apply(lowered, knowledge), knowledge.target)
 
     def relax_pipeline(self, target: Any = "auto") -> Any:
         """A pipeline with the bests in it, for those who build by themselves: ``relax.build(mod, target,
         relax_pipeline=client.relax_pipeline(target))``. It takes the place of TVM's own; what it missed is logged."""
-        return compiling.pipeline(self._knowledge(target))
+        knowledge = self._knowledge(target)
+        from loopwright import applying
+
+        return applying.pipeline(knowledge)
 
     def database(self, target: Any = "auto", device_class: str | None = None) -> Any:
         """The bests for a target as a read-only ``tvm.s_tir.meta_schedule.Database``, as of now.
 
         With ``device_class``, of those machines only. Its ``hits`` and ``misses`` name what TVM asked it for.
         """
-        return as_database(self._knowledge(target, device_class))
+        knowledge = self._knowledge(target, device_class)
+        from loopwright.database import as_database
+
+        return as_database(knowledge)
 
     def records(
         self, workload_hash: str | None = None, target: Any = None, sort: str = "latency"
@@ -256,18 +269,23 @@ class Client:
         """The versions of the service and of its TVM."""
         return self._transport.get(schemas.Version, "/version")
 
-    def _apply(self, lowered: Any, knowledge: Knowledge) -> Any:
-        applied, self.last_report = compiling.apply(lowered, knowledge)
+    def _apply(self, lowered: Any, knowledge: Any) -> Any:
+        from loopwright import applying
+
+        applied, self.last_report = applying.apply(lowered, knowledge)
         self.last_report.log()
         return applied
 
-    def _knowledge(self, target: Any, device_class: str | None = None) -> Knowledge:
-        ir.require_tvm()
+    def _knowledge(self, target: Any, device_class: str | None = None) -> Any:
+        require_tvm()
+        from loopwright.codegen.target import target_from
+        from loopwright.database import Knowledge, Known
+
         if isinstance(target, str) and target == "auto":
             target = self._auto_target()
         bests = [best for best in self.bests(target) if device_class in (None, best.device_class)]
         known = [Known(best, self._workload_module(best.workload_hash)) for best in bests]
-        return Knowledge(ir.target_from(target), known)
+        return Knowledge(target_from(target), known)
 
     def _auto_target(self) -> dict[str, Any]:
         for offer in self.targets():
@@ -279,12 +297,16 @@ class Client:
         if workload_hash not in self._modules:
             path = f"{API}/workloads/{workload_hash}/module"
             self._modules[workload_hash] = self._transport.get(schemas.ModulePayload, path).data
-        return ir.module_from_json(self._modules[workload_hash])
+        from loopwright.codegen.serialization import module_from_json
+
+        return module_from_json(self._modules[workload_hash])
 
 
 def _program(model: Any, shapes: dict[str, int] | None, example_inputs: Any, spec: Any) -> Program:
     program = frontends.to_program(model, Options(example_inputs, spec))
-    return Program(ir.bind_shapes(program.module, shapes), program.weights)
+    from loopwright.codegen.lowering import bind_shapes
+
+    return Program(bind_shapes(program.module, shapes or {}), program.weights)
 
 
 def _target_on_wire(target: Any) -> str | dict[str, Any]:

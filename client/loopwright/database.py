@@ -7,12 +7,17 @@ a query looks for the same program whatever it is called, and answers None where
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import dataclass
 from typing import Any
 
-from loopwright import ir
+from tvm.ir.utils import derived_object
+from tvm.s_tir.meta_schedule import database as ms
+
 from loopwright.best import Best
+from loopwright.codegen.digest import function_digest
+from loopwright.codegen.errors import InvalidModule
+from loopwright.codegen.functions import prim_funcs
+from loopwright.codegen.schedule import new_schedule, replay
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,21 +29,24 @@ class Known:
 
 
 class Knowledge:
-    """The certified bests for one target, found by the structure of a program."""
+    """The certified bests for one target, found by the digest of a program."""
 
     def __init__(self, target: Any, known: list[Known]) -> None:
         """Where several device classes answer to the target, the best of a program is its fastest."""
         self.target = target
-        self._by_structure: dict[Any, Known] = {}
+        self._by_digest: dict[str, Known] = {}
         for entry in sorted(known, key=lambda entry: entry.best.best_us):
-            self._by_structure.setdefault(ir.structural_key(entry.module["main"]), entry)
+            self._by_digest.setdefault(entry.best.workload_hash, entry)
 
     def find(self, func: Any) -> Known | None:
-        """What is known of the program that a PrimFunc is, or None."""
-        return self._by_structure.get(ir.structural_key(func))
+        """Return what is known of the program that a PrimFunc is, or None."""
+        try:
+            return self._by_digest.get(function_digest(func))
+        except InvalidModule:
+            return None  # no workload of the service is nested so deeply
 
     def all(self) -> list[Known]:
-        return list(self._by_structure.values())
+        return list(self._by_digest.values())
 
 
 def as_database(knowledge: Knowledge) -> Any:
@@ -51,29 +59,28 @@ def as_database(knowledge: Knowledge) -> Any:
 
     Its ``hits`` and ``misses`` are the names of the functions that were asked for, found and not.
     """
-    tvm = ir.require_tvm()
-    ms = importlib.import_module("tvm.s_tir.meta_schedule.database")
-    derived_object = importlib.import_module("tvm.ir.utils").derived_object
-
-    records: dict[Any, Any] = {}
+    records: dict[str, ms.TuningRecord] = {}
     for known in knowledge.all():
         if known.best.trace is not None:
-            records[ir.structural_key(known.module["main"])] = ms.TuningRecord(
-                ir.trace_from_json(known.best.trace, known.module, knowledge.target),
+            records[known.best.workload_hash] = ms.TuningRecord(
+                replay(known.module, known.best.trace, knowledge.target).trace,
                 ms.Workload(known.module),
                 [known.best.best_us * 1e-6],
                 knowledge.target,
             )
 
     def record_of(mod: Any) -> Any:
-        funcs = ir.prim_funcs(mod)
-        return records.get(ir.structural_key(funcs[0][1])) if len(funcs) == 1 else None
+        funcs = prim_funcs(mod)
+        if len(funcs) != 1:
+            return None
+        known = knowledge.find(funcs[0][1])
+        return None if known is None else records.get(known.best.workload_hash)
 
     def serves(target: Any) -> bool:
         return bool(target.kind.name == knowledge.target.kind.name)
 
     @derived_object
-    class CertifiedBests(ms.PyDatabase):  # type: ignore[name-defined]
+    class CertifiedBests(ms.PyDatabase):
         def __init__(self) -> None:
             super().__init__()
             self.hits: set[str] = set()
@@ -105,7 +112,7 @@ def as_database(knowledge: Knowledge) -> Any:
             record = self.query_tuning_record(mod, target, workload_name)
             if record is None:
                 return None
-            schedule = tvm.s_tir.Schedule(record.workload.mod)
+            schedule = new_schedule(record.workload.mod)
             record.trace.apply_to_schedule(schedule, remove_postproc=False)
             return schedule
 

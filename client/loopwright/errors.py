@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from loopwright.codegen.errors import LoopwrightError, UnsupportedVersion
 from loopwright.schemas import Problem
 
-
-class LoopwrightError(Exception):
-    """Base of all errors of the SDK."""
+__all__ = ["LoopwrightError", "UnsupportedVersion"]
 
 
 class CouldNotReach(LoopwrightError):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from rich.table import Table
 
-from loopwright import ir, schemas, tables
+from loopwright import schemas, tables
 from loopwright.errors import (
     CouldNotReach,
     LoopwrightError,
@@ -20,6 +20,7 @@ from loopwright.errors import (
     Unauthorized,
     WaitTimedOut,
 )
+from loopwright.extras import require_tvm
 from loopwright.progress import ProgressView
 from loopwright.transport import ATTEMPTS, Transport, parse, retry_delay
 
@@ -120,7 +121,10 @@ class Job:
         Of a job for several shapes, ``shapes`` says which. Weights stayed with who submitted it: they are parameters.
         """
         query = {} if shapes is None else {"shapes": json.dumps(shapes)}
-        return ir.module_from_json(self._transport.get(schemas.ModulePayload, self._path("/module"), **query).data)
+        require_tvm()
+        from loopwright.codegen.serialization import module_from_json
+
+        return module_from_json(self._transport.get(schemas.ModulePayload, self._path("/module"), **query).data)
 
     def events(self, after: int | None = None) -> Iterator[JobEvent]:
         """What happens to the job, from its beginning (or after the event with id ``after``) until it is finished.

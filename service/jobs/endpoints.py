@@ -9,12 +9,12 @@ from pydantic import TypeAdapter, ValidationError
 from sse_starlette import EventSourceResponse
 
 from loopwright import schemas
+from loopwright.codegen.versions import TVM_VERSION
 from service.context import Context, Ctx, Paging
 from service.jobs import wire
 from service.jobs.chrome_trace import chrome_trace
 from service.jobs.events import stream
 from service.jobs.submission import preview, resubmit, submit
-from service.meta import TVM_VERSION
 from service.problems import ProblemError
 from service.records import exchange
 

@@ -10,8 +10,8 @@ from fastapi import Response
 from db import json_pair
 from db.views import BestView, ImportedRecord
 from loopwright import schemas
+from loopwright.codegen.versions import TVM_VERSION
 from service.context import Context
-from service.meta import TVM_VERSION
 from tuner.types import DeviceClass, Workload
 
 

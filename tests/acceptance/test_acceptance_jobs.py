@@ -9,7 +9,7 @@ from typing import Any
 import tvm
 from tvm import s_tir
 
-from loopwright.ir import trace_to_json
+from loopwright.codegen.serialization import trace_to_list
 from tests.acceptance.harness import Service, check_ledger, wait_for
 from tests.acceptance.programs import product
 
@@ -137,7 +137,7 @@ def _tiled(module: str) -> list[Any]:
     depth = schedule.split(k, schedule.sample_perfect_tile(k, n=2, max_innermost_factor=16))
     schedule.reorder(rows[0], columns[0], depth[0], rows[1], depth[1], columns[1])
     schedule.vectorize(columns[1])
-    return trace_to_json(schedule.trace)
+    return trace_to_list(schedule.trace)
 
 
 def test_own_space(service: Service) -> None:

@@ -18,9 +18,10 @@ import pytest
 import ray
 
 import workers.patience
+from loopwright.codegen.serialization import module_from_json, trace_to_json
+from loopwright.codegen.target import target_from
 from tests.unit.workers import programs
 from tuner.errors import NoDevice, RaceFailed
-from tuner.ir import module_from_json, target_from, trace_to_json
 from tuner.ports import MeasureRequest, RaceRequest
 from tuner.space.builtin import builtin_space
 from tuner.testing.fleet_contract import FleetContract

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from tuner.errors import InvalidModule
+from loopwright.codegen.errors import InvalidModule
 from tuner.guard import dialect
 from tuner.guard.source import parse, refuse
 

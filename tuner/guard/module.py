@@ -14,7 +14,7 @@ from typing import Any
 
 import tvm
 
-from tuner.errors import InvalidModule, UnsupportedVersion
+from loopwright.codegen.errors import InvalidModule, UnsupportedVersion
 
 _MODULE_KINDS = re.compile(
     r"None|int|bool|float|str|DataType|Device|ffi\.(String|Array|Map|Shape|Tensor)|(ir|prim|tirx|s_tir|relax|target)\..+"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import NoReturn
 
-from tuner.errors import InvalidModule
+from loopwright.codegen.errors import InvalidModule
 from tuner.guard.dialect import IMPORTS
 
 MAX_CHARS = 1_000_000

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 
-from tuner.errors import InvalidModule
+from loopwright.codegen.errors import InvalidModule
 from tuner.guard.dialect import DECORATORS
 from tuner.guard.expressions import AMBIENT, Expressions, dotted, kind, shown
 from tuner.guard.source import TOO_DEEP, refuse, without_imports

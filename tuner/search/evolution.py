@@ -12,7 +12,7 @@ import numpy as np
 from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import Trace
 
-from tuner import ir
+from loopwright.codegen.schedule import apply_trace_json
 from tuner.cost_model.features import Features, extract, to_bytes
 from tuner.cost_model.model import CostModel
 from tuner.search.crossover import crossover
@@ -122,7 +122,7 @@ class EvolutionarySearch:
         """Take up a candidate that the ledger already holds: it is not proposed again, and may be observed."""
         if candidate.trace_json is None:
             return
-        schedule = ir.apply_trace_json(self._space.mod, candidate.trace_json)
+        schedule = apply_trace_json(self._space.mod, candidate.trace_json)
         individual = Individual.of(schedule, candidate.origin, candidate.parent)
         self._remember(candidate, individual, self._describe(individual))
 

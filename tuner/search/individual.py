@@ -9,7 +9,7 @@ import tvm_ffi
 from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import Trace
 
-from tuner import ir
+from loopwright.codegen.serialization import trace_to_json
 from tuner.search.drafts import Draft
 from tuner.space.design_space import sampling_instructions
 from tuner.types import MeasureCandidate, Origin
@@ -39,4 +39,4 @@ class Individual:
 
     def candidate(self, predicted: float | None, features: bytes) -> MeasureCandidate:
         """As a value for the ledger. The whole trace goes along, so that builders need no post-processors."""
-        return MeasureCandidate(ir.trace_to_json(self.schedule.trace), self.origin, predicted, self.parent, features)
+        return MeasureCandidate(trace_to_json(self.schedule.trace), self.origin, predicted, self.parent, features)

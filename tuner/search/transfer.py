@@ -1,6 +1,6 @@
 """Transfer: programs of related workloads, made for this one's extents.
 
-Workloads are related where they differ in shapes, strides or padding only (`tuner.ir.family`): then their design spaces
+Workloads are related where they differ in shapes, strides or padding only (`workload_family`): then their design spaces
 make the same choices in the same order, and a decision found for one is a good guess for the other.
 """
 
@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from tuner import ir
+from loopwright.codegen.schedule import apply_trace_json
+from loopwright.codegen.serialization import trace_to_json
 from tuner.search.coordinates import Decision, Place
 from tuner.search.drafts import Draft
 from tuner.search.individual import Individual
@@ -27,7 +28,7 @@ from tuner.types import Origin
 def recall(space: DesignSpace, trace_json: str) -> Individual | None:
     """The program of this very workload's trace as it is, in the space or not. None if it does not apply."""
     try:
-        return Individual.of(ir.apply_trace_json(space.mod, trace_json), Origin.TRANSFER)
+        return Individual.of(apply_trace_json(space.mod, trace_json), Origin.TRANSFER)
     except (RuntimeError, ValueError, TypeError, LookupError):
         return None
 
@@ -86,7 +87,7 @@ class Adapter:
             if schedule is None:
                 continue
             drawn = Draft.of(schedule.trace.simplified(remove_postproc=True))
-            self._sketches.append((_Steps.of(ir.trace_to_json(drawn.trace)), drawn))
+            self._sketches.append((_Steps.of(trace_to_json(drawn.trace)), drawn))
 
     def drafts(self, trace_json: str) -> list[Draft]:
         """One of each sketch that makes the same tiles, the likest first. A replay tells whether it is accepted."""

@@ -10,7 +10,7 @@ from tvm.s_tir import meta_schedule as ms
 from tvm.s_tir.meta_schedule import _ffi_api
 from tvm.s_tir.schedule import Trace
 
-from tuner import ir
+from loopwright.codegen.schedule import new_schedule
 
 _REFUSALS = (RuntimeError, ValueError, TypeError, LookupError)
 """What TVM raises where an instruction or a post-processor does not apply."""
@@ -54,7 +54,7 @@ class DesignSpace:
 
     def draw(self, trace: Trace, seed: int) -> Schedule | None:
         """The same before the post-processors, of which none is asked. None where an instruction does not apply."""
-        schedule = ir.new_schedule(self.mod, seed)
+        schedule = new_schedule(self.mod, seed)
         try:
             trace.apply_to_schedule(schedule, remove_postproc=True)
         except _REFUSALS:

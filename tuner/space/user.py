@@ -14,10 +14,12 @@ from tvm.s_tir import meta_schedule as ms
 from tvm.s_tir.schedule import Trace
 from tvm.target import Target
 
-from tuner import ir
+from loopwright.codegen.errors import last_line
+from loopwright.codegen.schedule import new_schedule
 from tuner.errors import InvalidSpace
 from tuner.guard.module import check_callouts
 from tuner.space.design_space import DesignSpace
+from tuner.workload import tune_context
 
 INSTRUCTIONS = frozenset(
     {
@@ -112,11 +114,11 @@ def user_space(mod: tvm.IRModule, target: Target, traces: list[Any], seed: int) 
     reason = "no trace was given"
     for position, trace in enumerate(traces):
         check_trace(trace, f"trace {position}")
-        schedule = ir.new_schedule(mod, seed)
+        schedule = new_schedule(mod, seed)
         try:
             Trace.apply_json_to_schedule([trace[0], trace[1]], schedule)
         except Exception as error:
-            reason = f"trace {position}: {ir.first_line(error)}"
+            reason = f"trace {position}: {last_line(error)}"
             continue
         if findings := check_callouts(schedule.mod["main"]):
             raise InvalidSpace(f"trace {position} brings foreign code into the program: {'; '.join(findings)}")
@@ -130,7 +132,7 @@ def user_space(mod: tvm.IRModule, target: Target, traces: list[Any], seed: int) 
         postprocs=ms.Postproc.create(target.kind.name),
         mutator_probs=ms.Mutator.create(target.kind.name),
     )
-    return DesignSpace(mod, ir.tune_context(mod, target, generator, seed), open_traces)
+    return DesignSpace(mod, tune_context(mod, target, generator, seed), open_traces)
 
 
 def check_trace(trace: Any, name: str, also: frozenset[str] = frozenset()) -> None:

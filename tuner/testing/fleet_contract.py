@@ -9,12 +9,15 @@ from collections.abc import Sequence
 import pytest
 from tvm import te
 
-from tuner import ir
+from loopwright.codegen.schedule import new_schedule
+from loopwright.codegen.serialization import module_from_json, trace_to_json
+from loopwright.codegen.target import target_from
 from tuner.certify import BASELINE
 from tuner.errors import RaceFailed
 from tuner.ports import Fleet, MeasureRequest, RaceEntry, RaceRequest
 from tuner.space.builtin import builtin_space
 from tuner.types import Failure, FailureKind, Measured, Outcome, Stage, Workload
+from tuner.workload import make_workload
 
 _PATIENCE = 120.0
 """Seconds after which a fleet is taken to have lost a request."""
@@ -27,24 +30,24 @@ def workload() -> Workload:
     """C = (A + 1) * 2 in two blocks, float32 [64, 64]."""
     a = te.placeholder((64, 64), name="A")
     b = te.compute(a.shape, lambda i, j: a[i, j] + 1.0, name="B")
-    return ir.workload(te.create_prim_func([a, te.compute(a.shape, lambda i, j: b[i, j] * 2.0, name="C")]), "affine")
+    return make_workload(te.create_prim_func([a, te.compute(a.shape, lambda i, j: b[i, j] * 2.0, name="C")]), "affine")
 
 
 @functools.cache
 def traces(count: int) -> list[str]:
     """Points of the built-in space for llvm; equal ones may be among them."""
-    mod = ir.module_from_json(workload().module_json)
-    space = builtin_space(mod, ir.target_from(_TARGET), seed=1)
+    mod = module_from_json(workload().module_json)
+    space = builtin_space(mod, target_from(_TARGET), seed=1)
     schedules = [space.replay(space.traces[0], seed) for seed in range(1, count + 1)]
-    return [ir.trace_to_json(schedule.trace) for schedule in schedules if schedule is not None]
+    return [trace_to_json(schedule.trace) for schedule in schedules if schedule is not None]
 
 
 @functools.cache
 def wrong_trace() -> str:
     """It keeps the intermediate result in int8, so that what is computed from it is wrong."""
-    schedule = ir.new_schedule(ir.module_from_json(workload().module_json))
+    schedule = new_schedule(module_from_json(workload().module_json))
     schedule.unsafe_set_dtype(schedule.get_sblock("B"), 0, "int8")
-    return ir.trace_to_json(schedule.trace)
+    return trace_to_json(schedule.trace)
 
 
 def measure_request(key: str, trace_json: str | None, cutoff: float | None = None) -> MeasureRequest:

@@ -10,11 +10,15 @@ from contextlib import contextmanager
 import numpy as np
 from tvm.s_tir import meta_schedule as ms
 
-from tuner import ir
+from loopwright.codegen.errors import last_line
+from loopwright.codegen.schedule import apply_trace_json
+from loopwright.codegen.serialization import module_from_json
+from loopwright.codegen.target import target_from
 from tuner.cost_model.features import FEATURES, Features, extract
 from tuner.errors import RaceFailed
 from tuner.ports import MeasureRequest, RaceEntry, RaceRequest, RaceResult
 from tuner.types import Failure, FailureKind, Measured, Outcome, Stage
+from tuner.workload import tune_context
 
 WORKER = "simulated"
 ROUNDS = 5
@@ -48,7 +52,7 @@ class SimulatedFleet:
         slots: int = 4,
         per_collect: int = 2,
     ) -> None:
-        self._target = ir.target_from(target_json)
+        self._target = target_from(target_json)
         self._baseline = baseline
         self._fault = fault
         self._slots = slots
@@ -87,11 +91,11 @@ class SimulatedFleet:
 
     def latency(self, module_json: str, trace_json: str | None) -> float:
         """Seconds per call. Raises what TVM raises where the module does not load or the trace does not apply."""
-        mod = ir.module_from_json(module_json)
+        mod = module_from_json(module_json)
         if trace_json is None:
             return self._baseline
-        context = ir.tune_context(mod, self._target, ms.space_generator.PostOrderApply(), seed=1)
-        schedule = ir.apply_trace_json(mod, trace_json)
+        context = tune_context(mod, self._target, ms.space_generator.PostOrderApply(), seed=1)
+        schedule = apply_trace_json(mod, trace_json)
         return self._of(extract(context, [schedule])[0])
 
     def _of(self, features: Features) -> float:
@@ -104,7 +108,7 @@ class SimulatedFleet:
         try:
             latency = self.latency(request.module_json, request.trace_json)
         except Exception as error:
-            return Failure(Stage.BUILD, FailureKind.COMPILE, ir.first_line(error), None)
+            return Failure(Stage.BUILD, FailureKind.COMPILE, last_line(error), None)
         dropped = request.cutoff is not None and latency > request.cutoff
         return Measured((latency,) if dropped else (latency, latency * 1.01, latency * 0.99), WORKER)
 

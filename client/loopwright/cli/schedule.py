@@ -9,7 +9,6 @@ from typing import Annotated, Any
 
 import typer
 
-from loopwright import ir
 from loopwright.cli.options import Json, Model, Shape, Target, connect, shape
 from loopwright.cli.output import print_json, print_line
 from loopwright.cli.views import show_best
@@ -55,7 +54,7 @@ def apply(
     with connect(context) as client:
         applied = client.apply(Path(model), target, shapes=shape(extents))
         report = _report(client)
-    text = ir.module_to_json(applied) if output and output.suffix == ".json" else applied.script()
+    text = _as_json(applied) if output and output.suffix == ".json" else applied.script()
     if output:
         output.write_text(text, encoding="utf-8")
     if as_json:
@@ -85,6 +84,13 @@ def compile(
         print_json({**report, "output": str(output)})
     else:
         _say(report, output)
+
+
+def _as_json(mod: Any) -> str:
+    # Imported here, because the other commands need no TVM.
+    from loopwright.codegen.serialization import module_to_json
+
+    return module_to_json(mod)
 
 
 def _report(client: Client) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from loopwright import ir
+from loopwright.extras import require_tvm
 from loopwright.frontends import onnx, relax_nn, te, torch, tvm_module, tvmscript
 from loopwright.program import Program
 from loopwright.schemas import ModulePayload
@@ -43,7 +43,10 @@ def to_payload(model: Any, options: Options = Options()) -> ModulePayload:
     if frontend is tvmscript:
         return tvmscript.to_payload(model)
     program = frontend.to_program(model, options)
-    return ModulePayload(format="tvm-json", data=ir.module_to_json(program.module))
+    require_tvm()
+    from loopwright.codegen.serialization import module_to_json
+
+    return ModulePayload(format="tvm-json", data=module_to_json(program.module))
 
 
 def to_program(model: Any, options: Options = Options()) -> Program:

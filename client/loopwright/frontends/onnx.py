@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from loopwright import ir
 from loopwright.errors import UnsupportedModel, first_line
+from loopwright.extras import require_tvm
 from loopwright.program import Program, detach
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def accepts(model: Any) -> bool:
 
 
 def to_program(model: Any, options: Options) -> Program:
-    ir.require_tvm()
+    require_tvm()
     if isinstance(model, str | os.PathLike):
         if not Path(model).exists():
             raise FileNotFoundError(f"no such file: {model}")

@@ -10,7 +10,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from loopwright import frontends, ir
+from loopwright import frontends
+from loopwright.extras import require_tvm
 from loopwright.frontends import Options
 
 Space = Callable[[Any], Any] | list[Any] | Any
@@ -37,22 +38,34 @@ def to_traces(space: Space | None, model: Any, options: Options = Options()) -> 
         raise TypeError("space takes None, a function f(sch), a trace, or a list of traces [instructions, decisions]")
     if not traces:
         raise ValueError("the list of traces is empty; give None for the built-in design space")
-    return [_of_main(item if isinstance(item, list) else ir.trace_to_json(item)) for item in traces]
+    return [_of_main(item if isinstance(item, list) else _as_list(item)) for item in traces]
 
 
 def trace(function: Callable[[Any], Any], mod: Any) -> list[Any]:
     """What ``function`` does to the only PrimFunc of ``mod``: ``[instructions, []]``, decisions left open."""
-    funcs = ir.prim_funcs(mod)
-    if len(funcs) != 1 or ir.has_relax(mod):
+    tvm = require_tvm()
+    from loopwright.codegen.digest import normal_form
+    from loopwright.codegen.functions import has_relax, prim_funcs
+
+    funcs = prim_funcs(mod)
+    if len(funcs) != 1 or has_relax(mod):
         raise ValueError(f"a space function needs a module with one PrimFunc and nothing else; this has {len(funcs)}")
     [(var, func)] = funcs
     name = str(var.name_hint)
     # The function is scheduled under its own name, which ``f`` may use, and is called main wherever it is tuned.
-    schedule = _schedule_class()(ir.require_tvm().IRModule({name: ir.as_main(func)["main"]}))
+    schedule = _schedule_class()(tvm.IRModule({name: normal_form(func)["main"]}))
     schedule.work_on(name)
     function(schedule)
-    instructions, _ = _of_main(ir.trace_to_json(schedule.trace))
+    instructions, _ = _of_main(_as_list(schedule.trace))
     return [instructions, []]
+
+
+def _as_list(trace: Any) -> list[Any]:
+    """TVM's trace as plain JSON values, ``[instructions, decisions]``."""
+    require_tvm()
+    from loopwright.codegen.serialization import trace_to_list
+
+    return trace_to_list(trace)
 
 
 def _of_main(trace: list[Any]) -> list[Any]:
@@ -68,7 +81,7 @@ def _of_main(trace: list[Any]) -> list[Any]:
 def _schedule_class() -> Any:
     """TVM's Schedule, which also answers to the word that earlier versions had for ``get_sblock``."""
 
-    class Schedule(ir.require_tvm().s_tir.Schedule):  # type: ignore[misc]
+    class Schedule(require_tvm().s_tir.Schedule):  # type: ignore[misc]
         def get_block(self, name: str, func_name: str | None = None) -> Any:
             warnings.warn("get_block is called get_sblock today", DeprecationWarning, stacklevel=2)
             return self.get_sblock(name, func_name)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
-from loopwright import ir
+from loopwright.extras import require_tvm
 from loopwright.program import Program
 
 if TYPE_CHECKING:
@@ -24,5 +23,9 @@ def accepts(model: Any) -> bool:
 
 
 def to_program(model: Any, options: Options) -> Program:
-    te = importlib.import_module("tvm.te")
-    return Program(ir.as_module(te.create_prim_func(list(model))))
+    require_tvm()
+    from tvm import te
+
+    from loopwright.codegen.functions import as_module
+
+    return Program(as_module(te.create_prim_func(list(model))))

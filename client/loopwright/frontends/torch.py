@@ -11,8 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from loopwright import ir
 from loopwright.errors import UnsupportedModel, first_line
+from loopwright.extras import require_tvm
 from loopwright.program import Program, detach
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def accepts(model: Any) -> bool:
 
 def to_program(model: Any, options: Options) -> Program:
     """Translate by TVM's importers; a module is captured by ``torch.export`` first, which runs it once."""
-    ir.require_tvm()
+    require_tvm()
     with warnings.catch_warnings():
         # PyTorch warns of a class of its own whenever an exported program is copied.
         warnings.filterwarnings("ignore", message=".*LeafSpec", category=FutureWarning)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from loopwright import ir
+from loopwright.extras import require_tvm
 from loopwright.program import Program, detach
 
 if TYPE_CHECKING:
@@ -22,4 +22,7 @@ def accepts(model: Any) -> bool:
 
 
 def to_program(model: Any, options: Options) -> Program:
-    return detach(ir.as_module(model))
+    require_tvm()
+    from loopwright.codegen.functions import as_module
+
+    return detach(as_module(model))

@@ -5,12 +5,13 @@ The text is sent as it stands: it is read on the service's side, never run here 
 
 from __future__ import annotations
 
+import ast
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from loopwright import ir
 from loopwright.dialect import translate
+from loopwright.extras import require_tvm
 from loopwright.program import Program, detach
 from loopwright.schemas import ModulePayload
 
@@ -33,10 +34,29 @@ def to_payload(model: str | os.PathLike[str]) -> ModulePayload:
 
 
 def to_program(model: str | os.PathLike[str], options: Options) -> Program:
+    require_tvm()
+    from loopwright.codegen.serialization import module_from_json
+
     payload = to_payload(model)
     if payload.format == "tvm-json":
-        return detach(ir.module_from_json(payload.data))
-    return detach(ir.module_from_script(translate(payload.data).text))
+        return detach(module_from_json(payload.data))
+    return detach(module_from_script(translate(payload.data).text))
+
+
+def module_from_script(text: str) -> Any:
+    """Return TVMScript as an IRModule. TVM's parser runs what it reads, as importing the file would: own code only.
+
+    Import lines are passed over, since the parser takes definitions only and knows T, R and I by itself.
+    """
+    tvm = require_tvm()
+    from loopwright.codegen.functions import as_module
+
+    lines = text.splitlines()
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            end = node.end_lineno or node.lineno
+            lines[node.lineno - 1 : end] = [""] * (end - node.lineno + 1)
+    return as_module(tvm.script.from_source("\n".join(lines)))
 
 
 def _text(model: str | os.PathLike[str]) -> str:

@@ -17,7 +17,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from loopwright import Job, ir
+from loopwright import Job
+from loopwright.codegen.functions import has_relax, prim_funcs
+from loopwright.codegen.serialization import module_from_json
+from loopwright.frontends.tvmscript import module_from_script
 from tests.acceptance.harness import Service, free_port, wait_for
 from tests.integration.sdk.programs import PERCEPTRON
 from tests.unit.client.programs import MM_RELU
@@ -171,11 +174,11 @@ def test_apply_prints_a_program_and_says_what_hit(cli: Cli, perceptron: Job) -> 
     )
     # What it prints is a program that it takes.
     (cli.folder / "applied.py").write_text(done.out)
-    assert ir.prim_funcs(ir.module_from_script(done.out))
+    assert prim_funcs(module_from_script(done.out))
     written = cli("schedule", "apply", "perceptron.py", "-o", "applied.json", "--json")
     assert written.json["output"] == "applied.json"
     assert {function["outcome"] for function in written.json["functions"]} <= {"tuned", "baseline"}
-    assert ir.has_relax(ir.module_from_json((cli.folder / "applied.json").read_text()))
+    assert has_relax(module_from_json((cli.folder / "applied.json").read_text()))
 
 
 def test_compile_writes_a_library(cli: Cli, product: Job) -> None:

@@ -13,7 +13,11 @@ from tvm.s_tir.meta_schedule.database import JSONDatabase
 from tvm.s_tir.meta_schedule.relax_integration import compile_relax
 from tvm_ffi import structural_equal
 
-from loopwright import Client, Job, frontends, ir
+from loopwright import Client, Job, frontends
+from loopwright.codegen.digest import normal_form
+from loopwright.codegen.functions import prim_funcs
+from loopwright.codegen.target import target_from
+from loopwright.frontends.tvmscript import module_from_script
 from tests.integration.sdk.programs import PERCEPTRON, inputs, scores
 from tests.unit.client.programs import MM_RELU, RENAMED
 
@@ -59,7 +63,7 @@ def test_apply_gives_the_best_program(client: Client, product: Job) -> None:
     assert client.last_report is not None
     assert [(found.name, found.outcome) for found in client.last_report.functions] == [("main", "tuned")]
     # Exactly what was measured and certified.
-    certified = ir.module_from_script(client.record(best.record_id).script_after)
+    certified = module_from_script(client.record(best.record_id).script_after)
     assert structural_equal(applied["main"].body, certified["main"].body, map_free_vars=True)
 
 
@@ -67,7 +71,7 @@ def test_compiled_code_holds_the_schedule(client: Client, product: Job) -> None:
     script = client.apply(RENAMED).script()
     built = client.compile(RENAMED)
     run_product(built, "mm_relu")
-    plain = tvm.compile(frontends.to_program(RENAMED).module, target=ir.target_from(product.info.target)).mod
+    plain = tvm.compile(frontends.to_program(RENAMED).module, target=target_from(product.info.target)).mod
     code = built.inspect_source("ll")
     assert code != plain.inspect_source("ll")
     assert ("TVMBackendParallelLaunch" in code) == ("T.parallel" in script)
@@ -100,14 +104,12 @@ def test_what_is_not_known_is_said_and_still_built(
 
 
 def test_tvm_picks_up_the_database_by_itself(client: Client, perceptron: Job) -> None:
-    target = ir.target_from(perceptron.info.target)
+    target = target_from(perceptron.info.target)
     database = client.database("auto")
     mod = frontends.to_program(PERCEPTRON).module
     with target, database:
         lowered = relax.get_pipeline("zero")(mod)
-    scheduled = {
-        str(var.name_hint) for var, func in ir.prim_funcs(lowered) if func.attrs.get("tirx.is_scheduled", False)
-    }
+    scheduled = {str(var.name_hint) for var, func in prim_funcs(lowered) if func.attrs.get("tirx.is_scheduled", False)}
     tuned = {task.name for task in perceptron.tasks if (task.speedup or 0) > 1}
     assert tuned
     assert tuned <= scheduled
@@ -143,8 +145,8 @@ def test_records_are_listed_fastest_first(client: Client, product: Job) -> None:
 def test_records_travel_as_tvms_json_pair(client: Client, product: Job, perceptron: Job, tmp_path: Path) -> None:
     folder = client.export_records(tmp_path / "records")
     pair = JSONDatabase(str(folder / "database_workload.json"), str(folder / "database_tuning_record.json"))
-    target = ir.target_from(product.info.target)
-    found = pair.query_tuning_record(ir.as_main(frontends.to_program(MM_RELU).module["main"]), target, "main")
+    target = target_from(product.info.target)
+    found = pair.query_tuning_record(normal_form(frontends.to_program(MM_RELU).module["main"]), target, "main")
     assert found is not None
     best = client.best(MM_RELU)
     assert best is not None

@@ -13,15 +13,16 @@ from fastapi.testclient import TestClient
 
 from db import Database, migrate
 from db.views import Peaks
+from loopwright.codegen.serialization import module_from_json, trace_to_json
+from loopwright.codegen.target import canonical_target, target_from
 from service.app import create_app
 from service.settings import Settings
 from tests.acceptance.programs import product
-from tuner import ir
 from tuner.space.builtin import builtin_space
 from tuner.types import Certificate, DeviceClass, Lane, MeasureCandidate, Measured, Origin, Span
 
 OWNER = "owner's token"
-TARGET = ir.canonical_target(ir.target_from({"kind": "llvm", "mcpu": "haswell", "num-cores": 2}))
+TARGET = canonical_target(target_from({"kind": "llvm", "mcpu": "haswell", "num-cores": 2}))
 MACHINE = DeviceClass(TARGET, "GenuineIntel haswell 0001", ("avx2",), 2, 2, "tvm")
 WORKER = "host/cpu"
 ROUNDS = 5
@@ -57,10 +58,10 @@ class Api:
         token = claimed.lease_token
         for task in self.database.tasks.of_job(job_id):
             assert self.database.tasks.try_start(task.id, token)
-            mod = ir.module_from_json(self.database.workloads.get(task.workload_hash).module_json)
-            space = builtin_space(mod, ir.target_from(TARGET), 1)
+            mod = module_from_json(self.database.workloads.get(task.workload_hash).module_json)
+            space = builtin_space(mod, target_from(TARGET), 1)
             schedules = (space.replay(space.traces[0], seed) for seed in range(1, 1000))
-            found_traces = (ir.trace_to_json(schedule.trace) for schedule in schedules if schedule is not None)
+            found_traces = (trace_to_json(schedule.trace) for schedule in schedules if schedule is not None)
             traces = iter(dict.fromkeys(itertools.islice(found_traces, 8 * ROUNDS)))
             found = [(MeasureCandidate(None, Origin.BASELINE), 1e-3)]
             self._finish(task.id, token, found, None)

@@ -28,13 +28,15 @@ class Module:
 """
 
 RENAMED = (
-    MM_RELU.replace('sblock("Y")', 'sblock("product")')
-    .replace("Y", "Accumulated")
-    .replace('sblock("C")', 'sblock("relu")')
+    MM_RELU.replace("Y", "Accumulated")
+    .replace('sblock("Accumulated")', 'sblock("Y")')
     .replace("def main", "def mm_relu")
     .replace('T.func_attr({"tirx.noalias": True})', "")
 )
-"""The same computation: function, block and buffer are called differently, and it promises less."""
+"""The same program: function and buffer are called differently, and it promises less."""
+
+OTHER_BLOCKS = RENAMED.replace('sblock("Y")', 'sblock("product")').replace('sblock("C")', 'sblock("relu")')
+"""The same computation, but another program: its blocks, to which traces refer, are called differently."""
 
 
 def schedule_mm_relu(sch: Any) -> None:

@@ -9,7 +9,9 @@ from typing import NamedTuple
 
 import pytest
 
-from loopwright import cli, config, frontends, ir
+from loopwright import cli, config, frontends
+from loopwright.codegen.digest import function_digest
+from loopwright.codegen.serialization import module_from_json, trace_to_list
 from tests.unit.client.fake_service import Answer, FakeService, best_json, job_json, page, problem
 from tests.unit.client.programs import MM_RELU
 from tests.unit.client.test_client_compile import scheduled, serve
@@ -173,12 +175,13 @@ def test_a_refused_login_is_not_saved(service: FakeService, run: Command) -> Non
 
 def test_schedules_are_applied_and_built(service: FakeService, run: Command, program: str, tmp_path: Path) -> None:
     mod = frontends.to_program(MM_RELU).module
-    serve(service, {HASH: mod}, [best_json(HASH, ir.trace_to_json(scheduled(mod).trace))])
+    digest = function_digest(mod["main"])
+    serve(service, {digest: mod}, [best_json(digest, trace_to_list(scheduled(mod).trace))])
 
     assert "T.parallel" in run("schedule", "apply", program, "--target", LLVM).out
     written = tmp_path / "applied.json"
     assert "main: tuned, 10.0x" in run("schedule", "apply", program, "--target", LLVM, "-o", str(written)).out
-    assert "T.parallel" in ir.module_from_json(written.read_text()).script()
+    assert "T.parallel" in module_from_json(written.read_text()).script()
 
     library = tmp_path / "mm.tar"
     done = run("schedule", "compile", program, "--target", LLVM, "-o", str(library), "--json")

@@ -14,12 +14,15 @@ from tvm.s_tir import Schedule
 from tvm_ffi import structural_equal
 
 import loopwright
-from loopwright import frontends, ir
+from loopwright import frontends
+from loopwright.codegen.digest import function_digest, normal_form, workload_digest
+from loopwright.codegen.functions import prim_funcs
+from loopwright.codegen.serialization import module_to_json, trace_to_list
 from tests.unit.client.fake_service import Answer, FakeService, best_json, page
-from tests.unit.client.programs import MM_RELU, RENAMED, schedule_mm_relu
+from tests.unit.client.programs import MM_RELU, OTHER_BLOCKS, RENAMED, schedule_mm_relu
 
 LLVM = {"kind": "llvm", "num-cores": 2}
-HASH = "a" * 32
+HASH = function_digest(frontends.to_program(MM_RELU).module["main"])
 
 
 def scheduled(mod: tvm.IRModule) -> Schedule:
@@ -31,7 +34,7 @@ def scheduled(mod: tvm.IRModule) -> Schedule:
 def serve(service: FakeService, programs: dict[str, tvm.IRModule], bests: list[dict[str, Any]]) -> None:
     service.on("GET", "/api/v1/bests", page(*bests))
     for workload_hash, mod in programs.items():
-        payload = {"format": "tvm-json", "data": ir.module_to_json(mod)}
+        payload = {"format": "tvm-json", "data": module_to_json(mod)}
         service.on("GET", f"/api/v1/workloads/{workload_hash}/module", payload)
 
 
@@ -43,7 +46,7 @@ def mod() -> tvm.IRModule:
 @pytest.fixture
 def tuned(service: FakeService, mod: tvm.IRModule) -> Schedule:
     schedule = scheduled(mod)
-    serve(service, {HASH: mod}, [best_json(HASH, ir.trace_to_json(schedule.trace))])
+    serve(service, {HASH: mod}, [best_json(HASH, trace_to_list(schedule.trace))])
     return schedule
 
 
@@ -76,6 +79,12 @@ def test_a_program_is_known_by_what_it_computes(
     assert "tirx.noalias" not in func.attrs
     assert structural_equal(func.body, tuned.mod["main"].body, map_free_vars=True)
     run_mm(client.compile(RENAMED, LLVM), "mm_relu")
+
+
+def test_a_program_with_other_block_names_is_another_program(client: loopwright.Client, tuned: Schedule) -> None:
+    client.apply(OTHER_BLOCKS, LLVM)
+    assert client.last_report is not None
+    assert [(f.name, f.outcome) for f in client.last_report.functions] == [("mm_relu", "missed")]
 
 
 def test_the_service_is_asked_for_the_target(service: FakeService, client: loopwright.Client, tuned: Schedule) -> None:
@@ -153,7 +162,7 @@ def two_layers() -> tvm.IRModule:
 def parallel_matmul(mod: tvm.IRModule) -> list[Any]:
     schedule = Schedule(mod)
     schedule.parallel(schedule.get_loops(schedule.get_sblock("matmul"))[1])
-    return ir.trace_to_json(schedule.trace)
+    return trace_to_list(schedule.trace)
 
 
 @pytest.fixture
@@ -161,9 +170,10 @@ def layer(service: FakeService) -> tvm.IRModule:
     """The second layer's program, known to the service; the first layer's is not."""
     with tvm.target.Target(LLVM):
         lowered = relax.get_pipeline("zero")(two_layers())
-    [func] = [func for var, func in ir.prim_funcs(lowered) if var.name_hint.startswith("matmul")]
-    workload = ir.as_main(func)
-    serve(service, {HASH: workload}, [best_json(HASH, parallel_matmul(workload))])
+    [func] = [func for var, func in prim_funcs(lowered) if var.name_hint.startswith("matmul")]
+    workload = normal_form(func)
+    digest = workload_digest(workload)
+    serve(service, {digest: workload}, [best_json(digest, parallel_matmul(workload))])
     return workload
 
 
@@ -190,7 +200,7 @@ def test_tvm_itself_picks_up_the_database(client: loopwright.Client, layer: tvm.
     assert isinstance(database, tvm.s_tir.meta_schedule.Database)
     with target, database:
         applied = relax.get_pipeline("zero")(two_layers())
-    marks = {str(v.name_hint): bool(f.attrs.get("tirx.is_scheduled")) for v, f in ir.prim_funcs(applied)}
+    marks = {str(v.name_hint): bool(f.attrs.get("tirx.is_scheduled")) for v, f in prim_funcs(applied)}
     assert sorted(marks.values()) == [False, True]
     assert "T.parallel" in applied.script()
     assert {*database.hits, *database.misses} == set(marks)
@@ -227,7 +237,7 @@ def test_the_database_does_not_answer_for_another_target(
 def test_the_database_may_be_of_one_device_class(
     service: FakeService, client: loopwright.Client, mod: tvm.IRModule
 ) -> None:
-    trace = ir.trace_to_json(scheduled(mod).trace)
+    trace = trace_to_list(scheduled(mod).trace)
     serve(service, {HASH: mod}, [best_json(HASH, trace, device_class="class-2")])
     assert len(client.database(LLVM, "class-2")) == 1
     assert len(client.database(LLVM, "class-3")) == 0
@@ -265,7 +275,7 @@ def test_on_a_gpu_what_is_not_known_gets_tvms_default(service: FakeService, clie
 def test_the_faster_of_two_device_classes_is_taken(
     service: FakeService, client: loopwright.Client, mod: tvm.IRModule
 ) -> None:
-    bests = [best_json(HASH, None), best_json(HASH, ir.trace_to_json(scheduled(mod).trace), device_class="class-2")]
+    bests = [best_json(HASH, None), best_json(HASH, trace_to_list(scheduled(mod).trace), device_class="class-2")]
     serve(service, {HASH: mod}, bests)
     client.apply(mod, LLVM)
     assert client.last_report is not None
@@ -285,7 +295,8 @@ def test_tensorised_traces_find_their_intrinsics_without_loading_all_vendors(
         ["GetLoops", ["b0"], [], ["l1", "l2"]],
         ["Tensorize", ["l1"], ["dot_16x4_vnni", True], []],
     ]
-    serve(service, {HASH: program}, [best_json(HASH, [instructions, []])])
+    digest = function_digest(program["main"])
+    serve(service, {digest: program}, [best_json(digest, [instructions, []])])
     applied = client.apply(program, {"kind": "llvm", "mcpu": "cascadelake"})
     assert "vpdpbusd" in applied.script()
     assert "tvm.s_tir.tensor_intrin" not in sys.modules
@@ -312,6 +323,6 @@ def test_a_jobs_module_comes_back(service: FakeService, client: loopwright.Clien
     from tests.unit.client.fake_service import job_json
 
     service.on("GET", "/api/v1/jobs/job-1", job_json("succeeded"))
-    payload = {"format": "tvm-json", "data": ir.module_to_json(mod)}
+    payload = {"format": "tvm-json", "data": module_to_json(mod)}
     service.on("GET", "/api/v1/jobs/job-1/module", Answer(payload))
     assert structural_equal(client.job("job-1").module(), mod)

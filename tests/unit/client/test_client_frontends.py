@@ -12,8 +12,12 @@ from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import Trace
 from tvm_ffi import structural_equal
 
-from loopwright import frontends, ir
+from loopwright import frontends
+from loopwright.codegen import versions
+from loopwright.codegen.serialization import module_from_json, module_to_json, trace_to_list
+from loopwright.codegen.target import target_from
 from loopwright.errors import TvmUnavailable
+from loopwright.extras import require_tvm
 from loopwright.frontends import stochastic
 from tests.unit.client.programs import MM_RELU, schedule_mm_relu
 
@@ -32,7 +36,7 @@ def test_text_is_sent_as_it_stands(tmp_path: Path) -> None:
 
 
 def test_tvm_json_is_sent_as_it_stands(tmp_path: Path, mod: tvm.IRModule) -> None:
-    text = ir.module_to_json(mod)
+    text = module_to_json(mod)
     path = tmp_path / "mm.json"
     path.write_text(text)
     for model in (text, path, str(path)):
@@ -45,7 +49,7 @@ def test_tvm_objects_are_sent_as_json(mod: tvm.IRModule) -> None:
     for model in (mod, mod["main"]):
         payload = frontends.to_payload(model)
         assert payload.format == "tvm-json"
-        assert structural_equal(ir.module_from_json(payload.data)["main"], mod["main"])
+        assert structural_equal(module_from_json(payload.data)["main"], mod["main"])
 
 
 def test_a_function_without_a_name_becomes_main(mod: tvm.IRModule) -> None:
@@ -115,7 +119,7 @@ def test_tracing_leaves_the_program_alone(mod: tvm.IRModule) -> None:
 def test_traces_are_passed_on(mod: tvm.IRModule) -> None:
     schedule = Schedule(mod, seed=1)
     schedule_mm_relu(schedule)
-    as_json = ir.trace_to_json(schedule.trace)
+    as_json = trace_to_list(schedule.trace)
     assert as_json[1] != []
     for space in (as_json, [as_json], schedule.trace, [schedule.trace]):
         assert stochastic.to_traces(space, mod) == [as_json]
@@ -148,14 +152,14 @@ def test_one_function_fits_one_program(mod: tvm.IRModule) -> None:
     ],
 )
 def test_targets_are_read_in_every_form(text: str, fields: dict[str, object]) -> None:
-    exported = dict(ir.target_from(text).export())
+    exported = dict(target_from(text).export())
     assert {name: exported[name] for name in fields} == fields
 
 
 def test_another_tvm_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(ir.VERSIONS, "apache-tvm-ffi", "0.0.1")
+    monkeypatch.setitem(versions.PINS, "apache-tvm-ffi", "0.0.1")
     with pytest.raises(TvmUnavailable, match=r"needs .*apache-tvm-ffi==0\.0\.1, but .* is installed"):
-        ir.require_tvm()
+        require_tvm()
 
 
 def test_importing_is_light() -> None:

@@ -11,8 +11,9 @@ from tvm import relax
 from tvm.relax.frontend.torch import from_exported_program
 from tvm_ffi import structural_equal
 
-from loopwright import ir
-from loopwright.program import Program, attach, detach
+from loopwright.codegen.serialization import module_from_json, module_to_json
+from loopwright.codegen.weights import attach
+from loopwright.program import Program, detach
 
 TARGET = tvm.target.Target("llvm")
 
@@ -69,7 +70,7 @@ def test_a_model_computes_the_same_without_and_with_its_weights(net: tuple[nn.Mo
 def test_what_is_sent_holds_no_weights(net: tuple[nn.Module, torch.Tensor]) -> None:
     model, x = net
     program = detach(imported(model, x))
-    sent = ir.module_from_json(ir.module_to_json(program.module))
+    sent = module_from_json(module_to_json(program.module))
     main = sent["main"]
     assert [str(param.name) for param in main.params] == ["x", *program.weights]
     assert detach(sent).weights == {}

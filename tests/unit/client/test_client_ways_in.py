@@ -38,7 +38,7 @@ def layer() -> nn.Module:
 
 
 def run(program: frontends.Program, *inputs: np.ndarray) -> np.ndarray:
-    from loopwright.program import attach
+    from loopwright.codegen.weights import attach
 
     machine = relax.VirtualMachine(tvm.compile(attach(program.module, program.weights), "llvm"), tvm.cpu())
     return np.asarray(machine["main"](*map(tvm.runtime.tensor, inputs)).numpy())

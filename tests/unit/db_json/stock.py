@@ -14,7 +14,9 @@ from tvm.s_tir import meta_schedule as ms
 from tvm.s_tir.schedule import Trace
 
 from db import tvm_json
-from tuner import ir
+from loopwright.codegen.digest import normal_form
+from loopwright.codegen.target import target_from
+from tuner.workload import tune_context
 
 MM_RELU = """
 @T.prim_func(s_tir=True)
@@ -41,18 +43,18 @@ def main(A: T.Buffer((4,), "uint8"), B: T.Buffer((16, 4), "int8"), C: T.Buffer((
                 C[vi] = 0
             C[vi] = C[vi] + T.Cast("int32", A[vk]) * T.Cast("int32", B[vi, vk])
 """
-TARGET = ir.target_from({"kind": "llvm", "mcpu": "skylake-avx512", "num-cores": 2})
+TARGET = target_from({"kind": "llvm", "mcpu": "skylake-avx512", "num-cores": 2})
 
 
 def module(source: str) -> tvm.IRModule:
-    return ir.wrap(tvm.script.from_source(source))
+    return normal_form(tvm.script.from_source(source))
 
 
 def schedules(mod: tvm.IRModule) -> list[Schedule]:
     """One schedule of each sketch of TVM's design space, with what its post-processors add."""
     generator = ms.space_generator.PostOrderApply()
     found = []
-    for sketch in ir.tune_context(mod, TARGET, generator, 7).generate_design_space():
+    for sketch in tune_context(mod, TARGET, generator, 7).generate_design_space():
         schedule = Schedule(mod, seed=5)
         Trace.apply_json_to_schedule([sketch.trace.as_json()[0], []], schedule)
         schedule.enter_postproc()

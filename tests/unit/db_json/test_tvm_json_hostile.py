@@ -11,15 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tvm.s_tir import Schedule
 
+from loopwright.codegen.digest import workload_digest
+from loopwright.codegen.serialization import module_to_json, trace_to_json
 from tests.unit.db_json import stock
-from tuner import ir
 
 MM_RELU = stock.module(stock.MM_RELU)
-WORKLOAD = stock.workload_line(ir.module_to_json(MM_RELU))
+WORKLOAD = stock.workload_line(module_to_json(MM_RELU))
 
 
 def _trace_of(schedule: Schedule) -> list[Any]:
-    return list(json.loads(ir.trace_to_json(schedule.trace)))
+    return list(json.loads(trace_to_json(schedule.trace)))
 
 
 def _tiled() -> list[Any]:
@@ -38,13 +39,13 @@ def _padding_that_calls_out() -> list[Any]:
 
 
 def _workload(function: str) -> str:
-    return stock.workload_line(ir.module_to_json(stock.module(function)))
+    return stock.workload_line(module_to_json(stock.module(function)))
 
 
 TRACE = _tiled()
 RECORD = stock.record_line(TRACE)
 BLOCK, *_ = TRACE[0]
-OTHER_VERSION = json.loads(ir.module_to_json(MM_RELU)) | {"metadata": {"tvm_version": "0.26.0"}}
+OTHER_VERSION = json.loads(module_to_json(MM_RELU)) | {"metadata": {"tvm_version": "0.26.0"}}
 OLD_VERSION = {"root": 1, "nodes": [{"type_key": ""}], "attrs": {"tvm_version": "0.15.0"}}
 CALLS_OUT = stock.MM_RELU.replace("T.max(Y[vi, vj], T.float32(0))", 'T.call_extern("float32", "system", Y[vi, vj])')
 SYMBOLIC = stock.MM_RELU.replace("A: T.Buffer((64, 64)", 'A: T.Buffer(("n", 64)')
@@ -107,7 +108,7 @@ BAD_WORKLOADS = [
     (stock.workload_line("{}"), "not TVM's JSON|unknown version"),
     (stock.workload_line(json.dumps(OTHER_VERSION)), "written by TVM 0.26.0, but TVM 0.27.0"),
     (stock.workload_line(json.dumps(OLD_VERSION)), "written by TVM 0.15.0, but TVM 0.27.0"),
-    (stock.workload_line(ir.module_to_json(tvm.IRModule({"f": MM_RELU["main"]}))), "must hold one PrimFunc"),
+    (stock.workload_line(module_to_json(tvm.IRModule({"f": MM_RELU["main"]}))), "must hold one PrimFunc"),
     (_workload(CALLS_OUT), "calls out of itself.*`tirx.call_extern` of 'system'"),
     (_workload(SYMBOLIC), "symbolic shape"),
 ]
@@ -118,8 +119,8 @@ def test_a_bad_workload_takes_only_its_own_records_along(line: str, reason: str)
     records = "\n".join(stock.record_line(TRACE, workload=position) for position in (0, 1))
     taken = stock.read(f"{WORKLOAD}\n{line}\n{_workload(stock.DOT)}", records)
     assert [workload["hash"] for workload in taken["workloads"]] == [
-        ir.digest(MM_RELU),
-        ir.digest(stock.module(stock.DOT)),
+        workload_digest(MM_RELU),
+        workload_digest(stock.module(stock.DOT)),
     ]
     assert len(taken["records"]) == 1
     workload_error, record_error = taken["errors"]

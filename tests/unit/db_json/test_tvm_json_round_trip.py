@@ -13,15 +13,18 @@ from tvm.s_tir import Schedule
 from tvm.target import Target
 
 from db.json_pair import pack, unpack
+from loopwright.codegen.digest import workload_digest
+from loopwright.codegen.intrinsics import load_intrinsics
+from loopwright.codegen.serialization import module_from_json, module_to_json, trace_to_json
+from loopwright.codegen.target import canonical_target
 from tests.unit.db_json import stock
-from tuner import ir
 from workers.warm_child import WarmChild
 
 MM_RELU, DOT = stock.module(stock.MM_RELU), stock.module(stock.DOT)
 
 
 def _tensorized() -> Schedule:
-    ir.load_intrinsics(Target("llvm"))
+    load_intrinsics(Target("llvm"))
     schedule = Schedule(DOT)
     block = schedule.get_sblock("C")
     loop, _ = schedule.get_loops(block)
@@ -45,16 +48,16 @@ def texts(schedules: list[Schedule], tmp_path_factory: pytest.TempPathFactory) -
 
 def test_what_stock_wrote_is_read(texts: tuple[str, str], schedules: list[Schedule]) -> None:
     taken = stock.read(*texts)
-    assert [w["hash"] for w in taken["workloads"]] == [ir.digest(MM_RELU), ir.digest(DOT)]
+    assert [w["hash"] for w in taken["workloads"]] == [workload_digest(MM_RELU), workload_digest(DOT)]
     first = taken["workloads"][0]
     assert first["args"] == [[[64, 64], "float32"]] * 3
-    assert tvm_ffi.structural_equal(ir.module_from_json(first["module_json"]), MM_RELU)
+    assert tvm_ffi.structural_equal(module_from_json(first["module_json"]), MM_RELU)
     assert "T.max" in first["script"]
     *mm_relu, dot = taken["records"]
-    assert [r["trace_json"] for r in mm_relu] == [ir.trace_to_json(schedule.trace) for schedule in schedules]
+    assert [r["trace_json"] for r in mm_relu] == [trace_to_json(schedule.trace) for schedule in schedules]
     assert [r["run_secs"] for r in mm_relu] == [[3e-3 / (i + 1), 4e-3 / (i + 1)] for i in range(len(schedules))]
-    assert {r["target_json"] for r in taken["records"]} == {ir.canonical_target(stock.TARGET)}
-    assert dot["workload_hash"] == ir.digest(DOT)
+    assert {r["target_json"] for r in taken["records"]} == {canonical_target(stock.TARGET)}
+    assert dot["workload_hash"] == workload_digest(DOT)
     assert "dot_16x4_vnni" in dot["trace_json"]
     (failure,) = taken["errors"]
     assert failure.startswith(f"database_tuning_record.json line {len(schedules) + 1}: a failed measurement")
@@ -73,7 +76,7 @@ def test_stock_reads_and_applies_what_is_exported(
         assert database.has_workload(mod)
         record = database.query_tuning_record(mod, stock.TARGET, "main")
         assert [seconds.value for seconds in record.run_secs] == pytest.approx(run_secs)
-        assert ir.canonical_target(record.target) == ir.canonical_target(stock.TARGET)
+        assert canonical_target(record.target) == canonical_target(stock.TARGET)
         assert len(record.args_info) == 3
         assert tvm_ffi.structural_equal(database.query_schedule(mod, stock.TARGET, "main").mod, expected.mod)
         assert tvm_ffi.structural_equal(database.query_ir_module(mod, stock.TARGET, "main"), expected.mod)
@@ -98,10 +101,10 @@ def test_a_best_that_is_the_baseline_is_skipped(texts: tuple[str, str], tmp_path
 def test_equal_workloads_stand_once(texts: tuple[str, str]) -> None:
     workload_text, record_text = texts
     renamed = stock.module(stock.MM_RELU.replace("A", "left"))
-    doubled = f"{stock.workload_line(ir.module_to_json(renamed))}\n{workload_text}"
+    doubled = f"{stock.workload_line(module_to_json(renamed))}\n{workload_text}"
     shifted = "".join(json.dumps([e[0] + 1, e[1]]) + "\n" for e in map(json.loads, record_text.splitlines()))
     taken = stock.read(doubled, shifted)
-    assert [w["hash"] for w in taken["workloads"]] == [ir.digest(MM_RELU), ir.digest(DOT)]
+    assert [w["hash"] for w in taken["workloads"]] == [workload_digest(MM_RELU), workload_digest(DOT)]
     assert taken["records"] == stock.read(*texts)["records"]
 
 

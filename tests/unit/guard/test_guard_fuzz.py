@@ -11,8 +11,8 @@ from collections import Counter
 import hypothesis.strategies as st
 from hypothesis import HealthCheck, given, settings
 
+from loopwright.codegen.errors import InvalidModule
 from tests.unit.guard.scripts import MATMUL, RELAX
-from tuner.errors import InvalidModule
 from tuner.guard.tvmscript import check_tvmscript
 
 # Reads texts from stdin, parses each with TVM in a fork of its own (TVM's parser can crash on nonsense such as a shape

@@ -8,8 +8,8 @@ import pytest
 import tvm
 import tvm_ffi
 
+from loopwright.codegen.errors import InvalidModule, UnsupportedVersion
 from tests.unit.guard.scripts import MATMUL, RELAX, modules, prim_funcs
-from tuner.errors import InvalidModule, UnsupportedVersion
 from tuner.guard.module import check_callouts, load_module_json
 from tuner.guard.tvmscript import check_tvmscript
 

@@ -6,8 +6,8 @@ import ast
 
 import pytest
 
+from loopwright.codegen.errors import InvalidModule
 from tests.unit.guard.scripts import MATMUL
-from tuner.errors import InvalidModule
 from tuner.guard.expressions import MAX_DEPTH
 from tuner.guard.source import MAX_CHARS
 from tuner.guard.tvmscript import check_tvmscript

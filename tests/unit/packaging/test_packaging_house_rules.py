@@ -25,7 +25,7 @@ HANDED_ON = {"HOME", "PATH"}
 
 def lint_imports(directory: Path) -> subprocess.CompletedProcess[str]:
     command = [str(Path(sys.executable).with_name("lint-imports")), "--no-cache", "--config", "pyproject.toml"]
-    environment = {**os.environ, "PYTHONPATH": str(directory)}
+    environment = {**os.environ, "PYTHONPATH": f"{directory / 'client'}{os.pathsep}{directory}"}
     return subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True, check=False)
 
 
@@ -35,6 +35,9 @@ def empty_house(tmp_path: Path) -> Path:
     for room in ROOMS:
         (tmp_path / room).mkdir()
         (tmp_path / room / "__init__.py").touch()
+    for package in ("codegen", "schemas"):
+        (tmp_path / "loopwright" / package).mkdir()
+        (tmp_path / "loopwright" / package / "__init__.py").touch()
     (tmp_path / "pyproject.toml").write_text((ROOT / "pyproject.toml").read_text())
     return tmp_path
 
@@ -50,6 +53,12 @@ def empty_house(tmp_path: Path) -> Path:
         ("loopwright", "tuner"),
         ("loopwright", "service"),
         ("workers", "loopwright"),
+        ("tuner", "loopwright.schemas"),
+        ("db", "loopwright.schemas"),
+        ("loopwright/codegen", "httpx"),
+        ("loopwright/codegen", "pydantic"),
+        ("loopwright/codegen", "tuner"),
+        ("loopwright/codegen", "loopwright.schemas"),
         ("tuner", "ray"),
         ("db", "ray"),
         ("service", "sqlalchemy"),
@@ -66,6 +75,10 @@ def test_imports_the_right_way_are_accepted(empty_house: Path) -> None:
     (empty_house / "service" / "right.py").write_text("import db, loopwright, tuner, workers\n")
     (empty_house / "db" / "right.py").write_text("import sqlalchemy, tuner\n")
     (empty_house / "workers" / "right.py").write_text("import ray, tuner\n")
+    (empty_house / "loopwright" / "codegen" / "right.py").write_text("import numpy, tvm\n")
+    (empty_house / "loopwright" / "right.py").write_text("import httpx, loopwright.codegen.right\n")
+    for room in ("db", "service", "tuner", "workers"):
+        (empty_house / room / "codegen.py").write_text("import loopwright.codegen.right\n")
     done = lint_imports(empty_house)
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -73,6 +86,25 @@ def test_imports_the_right_way_are_accepted(empty_house: Path) -> None:
 def test_the_house_keeps_its_import_rule() -> None:
     done = lint_imports(ROOT)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_codegen_imports_tvm_numpy_and_the_standard_library_only() -> None:
+    allowed = {"numpy", "tvm", "tvm_ffi", *sys.stdlib_module_names}
+    strays = {
+        f"{file.name}: {name}"
+        for file in (ROOT / "client/loopwright/codegen").rglob("*.py")
+        for name in imports(ast.parse(file.read_text()))
+        if name.partition(".")[0] not in allowed and not name.startswith("loopwright.codegen.")
+    }
+    assert not strays
+
+
+def imports(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
 def environment_reads(tree: ast.AST) -> Iterator[str]:

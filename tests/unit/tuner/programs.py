@@ -11,9 +11,11 @@ from tvm import relax, te, tirx
 from tvm.s_tir import Schedule
 from tvm.s_tir.meta_schedule.testing import te_workload
 
-from tuner import ir
+from loopwright.codegen.serialization import module_from_json, trace_to_json
+from loopwright.codegen.target import target_from
 from tuner.space.builtin import builtin_space
 from tuner.types import MeasureCandidate, Origin, TaskSpec, Workload
+from tuner.workload import make_workload
 
 LLVM = '{"kind": "llvm", "num-cores": 2}'
 
@@ -40,13 +42,13 @@ def add_one_script(**fields: str) -> str:
 @functools.cache
 def matmul() -> Workload:
     """128 cubed, float32: the smallest of TVM's sample products."""
-    return ir.workload(te_workload.create_te_workload("GMM", 0), "matmul")
+    return make_workload(te_workload.create_te_workload("GMM", 0), "matmul")
 
 
 @functools.cache
 def elementwise(extent: int = 64) -> Workload:
     a = te.placeholder((extent, extent), name="A")
-    return ir.workload(te.create_prim_func([a, te.compute(a.shape, lambda i, j: a[i, j] * 2.0, name="B")]), "double")
+    return make_workload(te.create_prim_func([a, te.compute(a.shape, lambda i, j: a[i, j] * 2.0, name="B")]), "double")
 
 
 def task(workload: Workload, weight: int = 1) -> TaskSpec:
@@ -70,9 +72,9 @@ def mlp(layers: int, batch: int | tirx.Var = 4, width: int = 8) -> tvm.IRModule:
 
 def traced(workload: Workload, schedule: Callable[[Schedule], object]) -> list[object]:
     """A stochastic schedule function as the trace that a user sends: TVM's ``[instructions, decisions]``."""
-    sch = Schedule(ir.module_from_json(workload.module_json), seed=1)
+    sch = Schedule(module_from_json(workload.module_json), seed=1)
     schedule(sch)
-    return json.loads(ir.trace_to_json(sch.trace))
+    return json.loads(trace_to_json(sch.trace))
 
 
 def split_outer(sch: Schedule) -> None:
@@ -93,7 +95,7 @@ def tile_both(sch: Schedule) -> None:
 
 def candidate(workload: Workload, seed: int, target_json: str = LLVM) -> MeasureCandidate:
     """A point of the built-in space, drawn from ``seed``."""
-    space = builtin_space(ir.module_from_json(workload.module_json), ir.target_from(target_json), seed=1)
+    space = builtin_space(module_from_json(workload.module_json), target_from(target_json), seed=1)
     schedule = space.replay(space.traces[0], seed)
     assert schedule is not None
-    return MeasureCandidate(ir.trace_to_json(schedule.trace), Origin.RANDOM)
+    return MeasureCandidate(trace_to_json(schedule.trace), Origin.RANDOM)

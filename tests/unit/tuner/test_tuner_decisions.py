@@ -7,19 +7,21 @@ from typing import Any
 
 import pytest
 
+from loopwright.codegen.serialization import module_from_json, trace_to_json
+from loopwright.codegen.target import target_from
 from tests.unit.workers import programs
-from tuner import ir
 from tuner.decisions import table
 from tuner.space.builtin import builtin_space
 from tuner.types import Workload
+from tuner.workload import make_workload
 
 TARGET = {"kind": "llvm", "mcpu": "skylake-avx512", "num-cores": 2}
 
 
 def traces(workload: Workload, target: Any, count: int) -> list[str]:
-    space = builtin_space(ir.module_from_json(workload.module_json), ir.target_from(target), 1)
+    space = builtin_space(module_from_json(workload.module_json), target_from(target), 1)
     replayed = (space.replay(space.traces[0], seed) for seed in range(1, 10 * count))
-    found = [ir.trace_to_json(schedule.trace) for schedule in replayed if schedule is not None]
+    found = [trace_to_json(schedule.trace) for schedule in replayed if schedule is not None]
     assert len(found) >= count
     return found[:count]
 
@@ -94,7 +96,7 @@ def test_places_are_categories_in_their_order() -> None:
     """TVM's softmax: its producers may be computed at any of the consumer's loops."""
     from tvm.s_tir.meta_schedule.testing import te_workload
 
-    workload = ir.workload(te_workload.create_te_workload("SFM", 0), "softmax")
+    workload = make_workload(te_workload.create_te_workload("SFM", 0), "softmax")
     (answer,) = table(workload.module_json, traces(workload, TARGET, 12), [float(n) for n in range(1, 13)])
     places = [column for column in answer["columns"] if column["kind"] == "location"]
     assert places

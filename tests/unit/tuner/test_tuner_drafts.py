@@ -8,8 +8,10 @@ from functools import cache
 import numpy as np
 from tvm.s_tir import Schedule
 
+from loopwright.codegen.schedule import new_schedule
+from loopwright.codegen.serialization import module_from_json
+from loopwright.codegen.target import target_from
 from tests.unit.tuner.programs import LLVM, matmul
-from tuner import ir
 from tuner.search.drafts import Draft, Neighbourhood
 from tuner.search.individual import Individual
 from tuner.space.builtin import builtin_space
@@ -19,7 +21,7 @@ from tuner.types import Origin
 
 @cache
 def space() -> DesignSpace:
-    return builtin_space(ir.module_from_json(matmul().module_json), ir.target_from(LLVM), 1)
+    return builtin_space(module_from_json(matmul().module_json), target_from(LLVM), 1)
 
 
 def draft_of(schedule: Schedule) -> Draft:
@@ -105,7 +107,7 @@ def test_none_is_drawn_twice_and_none_that_was_seen() -> None:
 
 
 def test_what_has_no_choice_has_no_neighbours() -> None:
-    schedule = ir.new_schedule(space().mod, 1)
+    schedule = new_schedule(space().mod, 1)
     only = Draft.of(schedule.trace)
     assert only.decisions == ()
     assert list(neighbourhood([only]).around([only], 50, 3, np.random.default_rng(0))) == []

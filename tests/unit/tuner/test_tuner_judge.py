@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from tvm.s_tir import Schedule
 
+from loopwright.codegen.serialization import module_from_json, trace_to_json
+from loopwright.codegen.target import target_from
 from tests.unit.tuner.programs import LLVM, matmul
-from tuner import ir
 from tuner.cost_model.features import extract
 from tuner.cost_model.model import CostModel
 from tuner.search.coordinates import Coordinates, Places
@@ -25,7 +26,7 @@ FLEET = SimulatedFleet(LLVM)
 
 @cache
 def space() -> DesignSpace:
-    return builtin_space(ir.module_from_json(matmul().module_json), ir.target_from(LLVM), 1)
+    return builtin_space(module_from_json(matmul().module_json), target_from(LLVM), 1)
 
 
 @cache
@@ -46,7 +47,7 @@ def described() -> list[Described]:
 
 @cache
 def latencies() -> list[float]:
-    return [FLEET.latency(matmul().module_json, ir.trace_to_json(one.trace)) for one in programs()]
+    return [FLEET.latency(matmul().module_json, trace_to_json(one.trace)) for one in programs()]
 
 
 def taught(seen: int) -> Judge:

@@ -9,9 +9,11 @@ import tvm
 from tvm.s_tir.meta_schedule.testing import te_workload
 from tvm.script import tirx as T
 
-from tuner import ir, submission
+from loopwright.codegen.digest import normal_form
+from tuner import submission
 from tuner.operation import operation
-from tuner.types import Operation, TensorInfo
+from tuner.types import Operation, TensorInfo, Workload
+from tuner.workload import make_workload
 
 RELAX = """
 @I.ir_module
@@ -44,7 +46,7 @@ class Module:
     ],
 )
 def test_operations_of_tvms_workloads(workload: str, op: str) -> None:
-    found = operation(ir.wrap(te_workload.create_te_workload(workload, 0)))
+    found = operation(normal_form(te_workload.create_te_workload(workload, 0)))
     assert (found.op, found.dtype) == (op, "float32")
     assert found.flop is not None
     assert found.flop > 0
@@ -79,9 +81,9 @@ def test_a_products_flop() -> None:
                     C[vi, vj] = 0
                 C[vi, vj] = C[vi, vj] + T.cast(A[vi, vk], "int32") * T.cast(B[vk, vj], "int32")
 
-    workload = ir.workload(product, "product")
+    workload = make_workload(product, "product")
     assert workload.operation == Operation("matmul", "int32", 2.0 * 16 * 32 * 8)
-    assert ir.Workload.from_json(workload.to_json()) == workload
+    assert Workload.from_json(workload.to_json()) == workload
 
 
 def test_a_function_without_axes_computes_nothing_known() -> None:

@@ -9,15 +9,16 @@ import numpy as np
 import tvm
 from tvm import relax
 
+from loopwright.codegen.serialization import module_from_json, module_to_json
+from loopwright.codegen.target import target_from
 from tests.unit.tuner.programs import LLVM, add_one, candidate, matmul, mlp
-from tuner import ir
 from tuner.rendering import apply, scripts
 from tuner.submission import parse
 from tuner.task import extract_tasks
 
 
 def _apply(mod: tvm.IRModule, traces: dict[str, str | None]) -> dict[str, Any]:
-    (answer,) = apply(ir.module_to_json(mod), LLVM, traces)
+    (answer,) = apply(module_to_json(mod), LLVM, traces)
     return json.loads(json.dumps(answer))
 
 
@@ -34,25 +35,25 @@ def test_the_baseline_stays_as_it_is() -> None:
 
 
 def test_schedules_are_applied_to_functions() -> None:
-    product = ir.module_from_json(matmul().module_json)["main"].with_attr("global_symbol", "product")
+    product = module_from_json(matmul().module_json)["main"].with_attr("global_symbol", "product")
     mod = tvm.IRModule({"product": product, "other": add_one("other")})
     answer = _apply(mod, {matmul().hash: candidate(matmul(), seed=1).trace_json})
     assert (answer["applied"], answer["missed"]) == (["product"], ["other"])
-    applied = ir.module_from_json(answer["module_json"])
+    applied = module_from_json(answer["module_json"])
     assert applied["product"].attrs["global_symbol"] == "product"
     assert applied["product"].attrs["tirx.is_scheduled"]
     assert "T.parallel" in applied["product"].script()
     tvm.ir.assert_structural_equal(applied["other"], mod["other"])
-    tvm.compile(applied, target=ir.target_from(LLVM))
+    tvm.compile(applied, target=target_from(LLVM))
 
 
 def test_a_relax_module_finds_all_that_was_tuned_and_computes_the_same() -> None:
     mod = mlp(2, batch=16, width=16)
-    (parsed,) = parse("tvm-json", ir.module_to_json(mod), LLVM, None, None)
+    (parsed,) = parse("tvm-json", module_to_json(mod), LLVM, None, None)
     traces: dict[str, str | None] = {task["hash"]: None for task in parsed["tasks"]}
-    product = next(t for t in extract_tasks(mod, ir.target_from(LLVM)).tasks if "matmul" in t.workload.name).workload
+    product = next(t for t in extract_tasks(mod, target_from(LLVM)).tasks if "matmul" in t.workload.name).workload
     traces[product.hash] = candidate(product, seed=3).trace_json
-    answer = _apply(ir.module_from_json(parsed["module_json"]), traces)
+    answer = _apply(module_from_json(parsed["module_json"]), traces)
     assert sorted(answer["applied"]) == sorted(task["name"] for task in parsed["tasks"])
     assert answer["missed"] == []
 
@@ -60,10 +61,10 @@ def test_a_relax_module_finds_all_that_was_tuned_and_computes_the_same() -> None
     inputs = [tvm.runtime.tensor(rng.standard_normal((16, 16), dtype=np.float32)) for _ in range(3)]
 
     def run(module: tvm.IRModule) -> np.ndarray[Any, Any]:
-        executable = relax.build(module, ir.target_from(LLVM))
+        executable = relax.build(module, target_from(LLVM))
         return relax.VirtualMachine(executable, tvm.cpu())["main"](*inputs).numpy()
 
-    np.testing.assert_allclose(run(ir.module_from_json(answer["module_json"])), run(mod), rtol=1e-5)
+    np.testing.assert_allclose(run(module_from_json(answer["module_json"])), run(mod), rtol=1e-5)
 
 
 def test_what_is_not_known_is_missed() -> None:

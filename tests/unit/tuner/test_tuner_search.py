@@ -11,8 +11,10 @@ import pytest
 import tvm_ffi
 from tvm.s_tir import Schedule
 
+from loopwright.codegen.schedule import apply_trace_json, new_schedule
+from loopwright.codegen.serialization import module_from_json, plain_json, trace_to_json
+from loopwright.codegen.target import target_from
 from tests.unit.tuner.programs import LLVM, elementwise, matmul, split_outer, tile_both, traced
-from tuner import ir
 from tuner.cost_model import model as cost_model
 from tuner.cost_model.features import FEATURES, from_bytes
 from tuner.cost_model.model import CostModel, Sample, train_base
@@ -30,12 +32,12 @@ FLEET = SimulatedFleet(LLVM)
 
 
 def _builtin(workload: Workload, target: str = LLVM) -> DesignSpace:
-    return builtin_space(ir.module_from_json(workload.module_json), ir.target_from(target), seed=1)
+    return builtin_space(module_from_json(workload.module_json), target_from(target), seed=1)
 
 
 def _user(schedule: Callable[[Schedule], None]) -> DesignSpace:
     trace = traced(elementwise(), schedule)
-    return user_space(ir.module_from_json(elementwise().module_json), ir.target_from(LLVM), [trace], seed=1)
+    return user_space(module_from_json(elementwise().module_json), target_from(LLVM), [trace], seed=1)
 
 
 def _tiny() -> DesignSpace:
@@ -72,8 +74,8 @@ def _run(search: EvolutionarySearch, workload: Workload, batches: int, size: int
 
 
 def _programs(workload: Workload, candidates: list[MeasureCandidate]) -> list[int]:
-    mod = ir.module_from_json(workload.module_json)
-    return [tvm_ffi.structural_hash(ir.apply_trace_json(mod, c.trace_json or "").mod) for c in candidates]
+    mod = module_from_json(workload.module_json)
+    return [tvm_ffi.structural_hash(apply_trace_json(mod, c.trace_json or "").mod) for c in candidates]
 
 
 @pytest.mark.parametrize("workload", [matmul(), elementwise()], ids=lambda workload: workload.name)
@@ -236,7 +238,7 @@ def test_mutants_replay_or_are_refused() -> None:
         if child is not None:
             applied += 1
             changed += not tvm_ffi.structural_equal(child.mod, parent.mod)
-            again = ir.apply_trace_json(space.mod, ir.trace_to_json(child.trace))
+            again = apply_trace_json(space.mod, trace_to_json(child.trace))
             assert tvm_ffi.structural_equal(again.mod, child.mod)
     assert applied >= 15
     assert changed >= 8
@@ -253,7 +255,7 @@ def test_a_redraw_forgets_one_decision() -> None:
 
 
 def test_where_nothing_is_chosen_nothing_is_mutated() -> None:
-    schedule = ir.new_schedule(ir.module_from_json(elementwise().module_json))
+    schedule = new_schedule(module_from_json(elementwise().module_json))
     schedule.get_sblock("B")
     assert redraw(schedule.trace, np.random.default_rng(0)) is None
     assert crossover(schedule.trace, schedule.trace, np.random.default_rng(0)) is None
@@ -270,14 +272,12 @@ def test_a_cross_takes_each_choice_from_a_parent() -> None:
         traces = [parent.trace.simplified(remove_postproc=True) for parent in (mother, father)]
         child = crossover(*traces, rng)
         assert child is not None
-        choices = [
-            [json.dumps(ir._plain_json(t.decisions[i])) for i in sampling_instructions(t)] for t in (child, *traces)
-        ]
+        choices = [[json.dumps(plain_json(t.decisions[i])) for i in sampling_instructions(t)] for t in (child, *traces)]
         assert all(ours in (hers, his) for ours, hers, his in zip(*choices, strict=True))
         crossed += choices[0] not in choices[1:]
         schedule = space.replay(child, seed)
         if schedule is not None:
-            again = ir.apply_trace_json(space.mod, ir.trace_to_json(schedule.trace))
+            again = apply_trace_json(space.mod, trace_to_json(schedule.trace))
             assert tvm_ffi.structural_equal(again.mod, schedule.mod)
     assert crossed >= 10
 

@@ -7,13 +7,15 @@ import tvm
 from tvm import relax, tirx
 from tvm.s_tir.meta_schedule.testing import te_workload
 
+from loopwright.codegen.errors import InvalidModule
+from loopwright.codegen.lowering import bind_shapes
+from loopwright.codegen.serialization import module_to_json
+from loopwright.codegen.target import target_from
 from tests.unit.tuner.programs import ADD_ONE, add_one, mlp
-from tuner import ir
-from tuner.errors import InvalidModule
-from tuner.task import bind_shapes, extract_tasks
+from tuner.task import extract_tasks
 from tuner.types import TensorInfo
 
-LLVM = ir.target_from('{"kind": "llvm", "num-cores": 2}')
+LLVM = target_from('{"kind": "llvm", "num-cores": 2}')
 
 PAD = """
 @T.prim_func(s_tir=True)
@@ -80,9 +82,9 @@ def test_layers_of_one_shape_are_one_task() -> None:
 
 def test_the_submitted_module_is_not_changed() -> None:
     mod = mlp(2)
-    before = ir.module_to_json(mod)
+    before = module_to_json(mod)
     extract_tasks(mod, LLVM)
-    assert ir.module_to_json(mod) == before
+    assert module_to_json(mod) == before
 
 
 def test_what_cannot_be_scheduled_is_left_alone_and_said() -> None:
@@ -138,9 +140,9 @@ def test_shapes_bind_in_relax() -> None:
 
 def test_shapes_bind_in_functions_that_relax_calls() -> None:
     mod = _relax()
-    before = ir.module_to_json(mod)
+    before = module_to_json(mod)
     found = extract_tasks(bind_shapes(mod, {"n": 16}), LLVM)
-    assert ir.module_to_json(mod) == before
+    assert module_to_json(mod) == before
     assert found.tasks[0].workload.args == (TensorInfo((16,), "float32"),) * 2
 
 

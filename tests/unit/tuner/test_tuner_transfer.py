@@ -12,8 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tvm import te
 
+from loopwright.codegen.digest import normal_form, workload_digest, workload_family
+from loopwright.codegen.schedule import apply_trace_json
+from loopwright.codegen.serialization import module_from_json, trace_to_json
+from loopwright.codegen.target import target_from
 from tests.unit.tuner.programs import LLVM, elementwise
-from tuner import ir
 from tuner.cost_model.model import CostModel
 from tuner.search.drafts import Neighbourhood
 from tuner.search.evolution import EvolutionarySearch
@@ -48,11 +51,11 @@ def product(n: int) -> tvm.IRModule:
     a, b = te.placeholder((n, n), name="A"), te.placeholder((n, n), name="B")
     k = te.reduce_axis((0, n), name="k")
     c = te.compute((n, n), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C")
-    return ir.wrap(te.create_prim_func([a, b, c]))
+    return normal_form(te.create_prim_func([a, b, c]))
 
 
 def space(n: int) -> DesignSpace:
-    return builtin_space(product(n), ir.target_from(LLVM), seed=1)
+    return builtin_space(product(n), target_from(LLVM), seed=1)
 
 
 def traces(of: DesignSpace, count: int) -> list[str]:
@@ -61,7 +64,7 @@ def traces(of: DesignSpace, count: int) -> list[str]:
     while len(found) < count:
         schedule = of.replay(of.traces[len(found) % len(of.traces)], int(rng.integers(1, 2**31 - 1)))
         if schedule is not None:
-            found.append(ir.trace_to_json(schedule.trace))
+            found.append(trace_to_json(schedule.trace))
     return found
 
 
@@ -73,8 +76,8 @@ def test_a_relatives_program_becomes_one_of_this_space(n: int) -> None:
         assert individual is not None
         assert individual.origin is Origin.TRANSFER
         # It replays on this workload as it stands.
-        again = ir.apply_trace_json(here.mod, ir.trace_to_json(individual.schedule.trace))
-        assert ir.digest(again.mod) == ir.digest(individual.schedule.mod)
+        again = apply_trace_json(here.mod, trace_to_json(individual.schedule.trace))
+        assert workload_digest(again.mod) == workload_digest(individual.schedule.mod)
 
 
 def test_a_programs_own_trace_comes_back_unchanged() -> None:
@@ -82,19 +85,19 @@ def test_a_programs_own_trace_comes_back_unchanged() -> None:
     for trace in traces(here, 6):
         individual = Adapter(here, np.random.default_rng(0)).adapt(trace)
         assert individual is not None
-        assert ir.digest(individual.schedule.mod) == ir.digest(ir.apply_trace_json(here.mod, trace).mod)
+        assert workload_digest(individual.schedule.mod) == workload_digest(apply_trace_json(here.mod, trace).mod)
 
 
 def test_a_stranger_is_refused() -> None:
-    double = ir.module_from_json(elementwise().module_json)
-    (trace,) = traces(builtin_space(double, ir.target_from(LLVM), seed=1), 1)
+    double = module_from_json(elementwise().module_json)
+    (trace,) = traces(builtin_space(double, target_from(LLVM), seed=1), 1)
     assert Adapter(space(64), np.random.default_rng(0)).adapt(trace) is None
 
 
 def test_a_sketch_that_cannot_be_drawn_is_passed_over() -> None:
     """As one of a user's space may be."""
     here = space(96)
-    stranger = builtin_space(ir.module_from_json(elementwise().module_json), ir.target_from(LLVM), seed=1)
+    stranger = builtin_space(module_from_json(elementwise().module_json), target_from(LLVM), seed=1)
     mixed = DesignSpace(here.mod, here.context, [*stranger.traces, *here.traces])
     assert mixed.draw(mixed.traces[0], 1) is None
     (trace,) = traces(space(64), 1)
@@ -106,8 +109,8 @@ def test_a_program_is_the_same_without_what_it_does_not_use() -> None:
     there, here = space(64), space(96)
     adapter = Adapter(here, np.random.default_rng(0))
     for trace in traces(there, 6):
-        schedule = ir.apply_trace_json(there.mod, trace)
-        simplified = ir.trace_to_json(schedule.trace.simplified(remove_postproc=True))
+        schedule = apply_trace_json(there.mod, trace)
+        simplified = trace_to_json(schedule.trace.simplified(remove_postproc=True))
         assert len(json.loads(simplified)[0]) < len(json.loads(trace)[0])
         assert adapter.drafts(simplified) == adapter.drafts(trace) != []
 
@@ -128,7 +131,7 @@ def convolution(padding: int, kernel: int) -> DesignSpace:
         lambda n, i, o: te.sum(wide[n, i + k, c] * weights[k, c, o], axis=[k, c]),
         name="O",
     )
-    return builtin_space(ir.wrap(te.create_prim_func([data, weights, out])), ir.target_from(LLVM), seed=1)
+    return builtin_space(normal_form(te.create_prim_func([data, weights, out])), target_from(LLVM), seed=1)
 
 
 def test_a_sketch_with_other_choices_but_the_same_tiles_is_taken() -> None:
@@ -155,10 +158,10 @@ def test_relatives_are_half_of_the_first_batches() -> None:
 def neighbours(of: DesignSpace, count: int) -> list[str]:
     """Traces of programs that differ in a choice from one and the same."""
     rng = np.random.default_rng(5)
-    centre = Individual.of(ir.apply_trace_json(of.mod, traces(of, 1)[0]), Origin.RANDOM).draft
+    centre = Individual.of(apply_trace_json(of.mod, traces(of, 1)[0]), Origin.RANDOM).draft
     drafts = [draft for draft, _ in Neighbourhood().around([centre], 500, 1, rng)]
     schedules = filter(None, (of.replay(draft.decided(), 1) for draft in drafts))
-    return [ir.trace_to_json(schedule.trace) for schedule in schedules][:count]
+    return [trace_to_json(schedule.trace) for schedule in schedules][:count]
 
 
 @pytest.mark.parametrize("theirs", [1.0, 1e-5])
@@ -173,6 +176,6 @@ def test_relatives_have_to_compete_once_the_task_speaks_for_itself(theirs: float
 
 
 def test_families_are_shapes_apart() -> None:
-    assert ir.family(product(64)) == ir.family(product(96))
-    assert ir.family(product(64)) != elementwise().family
-    assert ir.digest(product(64)) != ir.digest(product(96))
+    assert workload_family(product(64)) == workload_family(product(96))
+    assert workload_family(product(64)) != elementwise().family
+    assert workload_digest(product(64)) != workload_digest(product(96))

@@ -7,8 +7,8 @@ import json
 import numpy as np
 import tvm
 
-from tuner import ir
 from tuner.types import Workload
+from tuner.workload import make_workload
 
 SIZE = 32
 LLVM = json.dumps({"kind": "llvm", "num-cores": 2})
@@ -65,7 +65,7 @@ def _workload(name: str, body: str, size: int = SIZE, dtype: str = "float32") ->
     args = ", ".join(f'{arg}: T.Buffer(({size}, {size}), "{dtype}")' for arg in "ABC")
     indented = "\n".join("        " + line for line in body.strip().splitlines())
     mod = tvm.script.from_source(_HEAD.format(args=args, body=indented))
-    return ir.workload(mod["main"], name)
+    return make_workload(mod["main"], name)
 
 
 def product(size: int = SIZE, dtype: str = "float32") -> Workload:

@@ -11,10 +11,12 @@ import pytest
 import tvm
 from tvm import te, topi
 
+from loopwright.codegen.serialization import module_from_json, trace_to_json
+from loopwright.codegen.target import target_from
 from tests.unit.workers import programs
-from tuner import ir
 from tuner.space.builtin import builtin_space
 from tuner.types import Workload
+from tuner.workload import make_workload
 from workers import build, cuda, host_lock
 from workers.warm_child import ChildRaised, WarmChild
 
@@ -33,12 +35,12 @@ def built(workload: Workload, trace_json: str | None = None, target: str = progr
 
 def traces(workload: Workload, target: str, count: int = 3) -> list[str]:
     """Traces of the built-in space with random decisions, replayed and accepted."""
-    space = builtin_space(ir.module_from_json(workload.module_json), ir.target_from(target), 1)
+    space = builtin_space(module_from_json(workload.module_json), target_from(target), 1)
     found = []
     for seed in range(1, 60):
         schedule = space.replay(space.traces[seed % len(space.traces)], seed)
         if schedule is not None:
-            found.append(ir.trace_to_json(schedule.trace))
+            found.append(trace_to_json(schedule.trace))
         if len(found) == count:
             return found
     raise AssertionError("the space accepts too little")
@@ -46,7 +48,7 @@ def traces(workload: Workload, target: str, count: int = 3) -> list[str]:
 
 def softmax() -> Workload:
     x = te.placeholder((64, 256), "float32", name="X")
-    return ir.workload(te.create_prim_func([x, topi.nn.softmax(x)]), "softmax")
+    return make_workload(te.create_prim_func([x, topi.nn.softmax(x)]), "softmax")
 
 
 def run(artifact: dict[str, Any], workload: Workload) -> tuple[np.ndarray, np.ndarray]:

@@ -7,7 +7,7 @@ import json
 import psutil
 import pytest
 
-from tuner import ir
+from loopwright.codegen.target import canonical_target, target_from
 from tuner.types import DeviceClass
 from workers import detect
 
@@ -105,6 +105,6 @@ def test_this_machine_is_a_device_class_that_serves_its_own_target() -> None:
     device_class = DeviceClass(**fields | {"features": tuple(fields["features"])})
     assert device_class.id == DeviceClass(**fields | {"features": tuple(fields["features"])}).id
     assert detect.runs_on(device_class.target_json, device_class.target_json)
-    assert ir.canonical_target(ir.target_from(device_class.target_json)) == device_class.target_json
+    assert canonical_target(target_from(device_class.target_json)) == device_class.target_json
     assert 1 <= device_class.cores <= (psutil.cpu_count() or 1)
     json.dumps(found)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import tvm
 
+from loopwright.codegen.target import target_from
 from tests.unit.workers import programs
-from tuner import ir
 from workers import cuda, kernels, reference
 from workers.build import FUNCTION, load
 from workers.clock import Clock
@@ -61,7 +61,7 @@ def test_peaks_and_a_check_of_this_machine(built: dict[str, Any]) -> None:
 
 
 def test_the_kernels_of_a_gpu_become_cuda_source() -> None:
-    target = ir.target_from(programs.CUDA)
+    target = target_from(programs.CUDA)
     for func in (kernels.gpu_chains(8, 64, 16), kernels.gpu_copy(2**12, 64)):
         source = cuda.source(tvm.IRModule({FUNCTION: func.with_attr("global_symbol", FUNCTION)}), target)
         assert "__global__ void" in source

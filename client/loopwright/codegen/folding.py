@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
-from loopwright import ir
+import tvm
+from tvm import relax
+from tvm.relax import dpl
+
+from loopwright.codegen.functions import relax_funcs
 
 
-def fold_normalisation(mod: Any) -> Any:
+def fold_normalisation(mod: tvm.IRModule) -> tvm.IRModule:
     """Multiply the scale of a normalisation into the weights of the convolution before it.
 
     ``(conv(x, w) [+ c] - mean) / deviation * gamma + beta`` becomes ``conv(x, w') + b'``, all of it constant but x.
     """
-    tvm = ir.require_tvm()
-    dpl = importlib.import_module("tvm.relax.dpl")
-    relax = importlib.import_module("tvm.relax")
     data, weight, bias = dpl.wildcard(), dpl.is_const(), dpl.is_const()
     mean, deviation, gamma, beta = (dpl.is_const() for _ in range(4))
     convolution = dpl.is_op("relax.nn.conv2d")(data, weight)
@@ -46,7 +46,7 @@ def fold_normalisation(mod: Any) -> Any:
             return relax.op.add(folded, relax.const(shift.reshape(1, channels, 1, 1).astype(dtype)))
 
         rewritten = mod.clone()
-        for var, func in ir.relax_funcs(mod):
+        for var, func in relax_funcs(mod):
             rewritten.update_func(var, dpl.rewrite_call(pattern, rewrite, func))
         mod = rewritten
     return mod

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tuner import ir
-from tuner.errors import InvalidTarget
+from loopwright.codegen.errors import InvalidTarget
+from loopwright.codegen.target import canonical_target, target_from
 
 ACCEPTED: list[str | dict[str, Any]] = [
     "llvm",
@@ -25,28 +25,26 @@ ACCEPTED: list[str | dict[str, Any]] = [
 
 @pytest.mark.parametrize("target", ACCEPTED, ids=str)
 def test_the_stored_form_is_canonical(target: str | dict[str, Any]) -> None:
-    stored = ir.canonical_target(ir.target_from(target))
-    assert ir.canonical_target(ir.target_from(stored)) == stored
+    stored = canonical_target(target_from(target))
+    assert canonical_target(target_from(stored)) == stored
     assert list(json.loads(stored)) == sorted(json.loads(stored))
 
 
 def test_the_old_form_means_what_it_says() -> None:
-    old = ir.target_from("llvm -mcpu=skylake-avx512 -mattr=+avx512f,-prefer-256-bit -num-cores 2")
+    old = target_from("llvm -mcpu=skylake-avx512 -mattr=+avx512f,-prefer-256-bit -num-cores 2")
     new = {"kind": "llvm", "mcpu": "skylake-avx512", "mattr": ["+avx512f", "-prefer-256-bit"], "num-cores": 2}
-    assert json.loads(ir.canonical_target(old)).items() >= new.items()
-    assert ir.canonical_target(old) == ir.canonical_target(ir.target_from(new))
+    assert json.loads(canonical_target(old)).items() >= new.items()
+    assert canonical_target(old) == canonical_target(target_from(new))
 
 
 def test_key_order_does_not_matter() -> None:
-    one = ir.target_from('{"kind": "llvm", "mcpu": "x86-64-v3", "num-cores": 4}')
-    other = ir.target_from('{"num-cores": 4, "mcpu": "x86-64-v3", "kind": "llvm"}')
-    assert ir.canonical_target(one) == ir.canonical_target(other)
+    one = target_from('{"kind": "llvm", "mcpu": "x86-64-v3", "num-cores": 4}')
+    other = target_from('{"num-cores": 4, "mcpu": "x86-64-v3", "kind": "llvm"}')
+    assert canonical_target(one) == canonical_target(other)
 
 
 def test_the_host_of_a_gpu_is_part_of_it() -> None:
-    stored = ir.canonical_target(
-        ir.target_from({"kind": "cuda", "arch": "sm_80", "host": {"kind": "llvm", "mcpu": "x"}})
-    )
+    stored = canonical_target(target_from({"kind": "cuda", "arch": "sm_80", "host": {"kind": "llvm", "mcpu": "x"}}))
     assert json.loads(stored)["host"] == {"kind": "llvm", "mcpu": "x"}
 
 
@@ -67,10 +65,10 @@ def test_the_host_of_a_gpu_is_part_of_it() -> None:
 )
 def test_what_tvm_does_not_know_is_refused(target: str) -> None:
     with pytest.raises(InvalidTarget, match="TVM does not know the target"):
-        ir.target_from(target)
+        target_from(target)
 
 
 @pytest.mark.parametrize("target", ["vulkan", "opencl", "c", "metal", "rocm"])
 def test_kinds_that_are_not_tuned_are_refused(target: str) -> None:
     with pytest.raises(InvalidTarget, match=r"cannot be tuned; use llvm, cuda or auto|does not know"):
-        ir.target_from(target)
+        target_from(target)

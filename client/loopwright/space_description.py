@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from loopwright import frontends, ir
+from loopwright import frontends
+from loopwright.extras import require_tvm
 from loopwright.frontends import Options, stochastic
 
 _DRAWS = 16
@@ -81,10 +82,14 @@ def explain(space: stochastic.Space, mod: Any, *, example_inputs: Any = None, sp
     options = Options(example_inputs, spec)
     traces = stochastic.to_traces(space, mod, options)
     assert traces is not None
-    funcs = ir.prim_funcs(frontends.to_program(mod, options).module)
+    require_tvm()
+    from loopwright.codegen.digest import normal_form
+    from loopwright.codegen.functions import prim_funcs
+
+    funcs = prim_funcs(frontends.to_program(mod, options).module)
     if len(funcs) != 1:
         raise ValueError(f"explain() is about a space for one function, and this model has {len(funcs)}")
-    workload = ir.as_main(funcs[0][1])
+    workload = normal_form(funcs[0][1])
     return SpaceDescription(tuple(_choices(trace, workload) for trace in traces))
 
 
@@ -103,9 +108,9 @@ def _merged(drawn: Sequence[Choice]) -> Choice:
 
 def _draw(trace: list[Any], workload: Any, seed: int) -> list[Choice]:
     """The choices of one replay with fresh decisions."""
-    s_tir = ir.require_tvm().s_tir
-    schedule = s_tir.Schedule(workload, seed=seed, debug_mask="none", error_render_level="none")
-    s_tir.schedule.Trace.apply_json_to_schedule([trace[0], []], schedule)
+    from loopwright.codegen.schedule import apply_trace
+
+    schedule = apply_trace(workload, [trace[0], []], seed)
     decisions = dict(schedule.trace.decisions)
     return [_choice(inst, decisions.get(inst)) for inst in schedule.trace.insts if inst.kind.name.startswith("Sample")]
 

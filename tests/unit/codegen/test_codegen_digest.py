@@ -10,12 +10,18 @@ import pytest
 import tvm
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tvm import te
+from tvm import relax, te
 from tvm.s_tir.meta_schedule.testing import te_workload
 
+from loopwright import applying
+from loopwright.codegen.digest import function_digest, normal_form, workload_digest, workload_family
+from loopwright.codegen.errors import InvalidModule
+from loopwright.codegen.functions import prim_funcs
+from loopwright.codegen.serialization import module_from_json, module_to_json
+from loopwright.codegen.target import canonical_target, target_from
+from loopwright.program import Program, detach
 from tests.unit.tuner.programs import add_one, matmul
-from tuner import ir
-from tuner.errors import InvalidModule
+from tuner import submission
 from tuner.task import extract_tasks
 
 PROGRAM = """
@@ -53,7 +59,7 @@ PARAMETERS = {
 def _digest(names: dict[str, str] | None = None, **changes: str) -> str:
     fields = {name: name for name in VARIABLES} | (names or {}) | PARAMETERS | changes
     fields["value"] = fields["value"].format(**fields)
-    return ir.digest(ir.wrap(tvm.script.from_source(PROGRAM.format(**fields))))
+    return workload_digest(normal_form(tvm.script.from_source(PROGRAM.format(**fields))))
 
 
 _IDENTIFIERS = st.from_regex(r"\A[a-z][a-z0-9_]{0,8}\Z").filter(
@@ -103,7 +109,9 @@ def main({A}: T.Buffer((8, 8), "float32"), {B}: T.Buffer((8, 8), "float32")):
 """
     names = ("A", "B", "i", "j", "k", "vi", "vj")
     variants = [dict(zip(names, order, strict=True)) for order in (names, names[::-1], names[3:] + names[:3])]
-    assert len({ir.digest(ir.wrap(tvm.script.from_source(source.format(**names)))) for names in variants}) == 1
+    assert (
+        len({workload_digest(normal_form(tvm.script.from_source(source.format(**names)))) for names in variants}) == 1
+    )
 
 
 @pytest.mark.parametrize(
@@ -139,32 +147,32 @@ def test_constants_that_differ_in_the_last_bit_differ(value: float) -> None:
     def digest(constant: float) -> str:
         a = te.placeholder((4,), name="A")
         b = te.compute((4,), lambda i: a[i] + tvm.tirx.const(constant, "float32"), name="B")
-        return ir.digest(ir.wrap(te.create_prim_func([a, b])))
+        return workload_digest(normal_form(te.create_prim_func([a, b])))
 
     assert digest(value) != digest(float(np.nextafter(np.float32(value), np.float32(np.inf))))
 
 
 def test_it_does_not_depend_on_the_symbol_of_the_function() -> None:
-    assert ir.digest(ir.wrap(add_one("first"))) == ir.digest(ir.wrap(add_one("second")))
+    assert workload_digest(normal_form(add_one("first"))) == workload_digest(normal_form(add_one("second")))
 
 
 def test_it_survives_json_and_printing() -> None:
     for name in ("GMM", "SFM", "CBR", "C1D"):
-        mod = ir.wrap(te_workload.create_te_workload(name, 0))
-        assert ir.digest(ir.module_from_json(ir.module_to_json(mod))) == ir.digest(mod)
-        assert ir.digest(tvm.script.from_source(ir.script(mod))) == ir.digest(mod)
+        mod = normal_form(te_workload.create_te_workload(name, 0))
+        assert workload_digest(module_from_json(module_to_json(mod))) == workload_digest(mod)
+        assert workload_digest(tvm.script.from_source(mod.script())) == workload_digest(mod)
 
 
 def test_sample_workloads_all_differ() -> None:
     names = ("C1D", "C2D", "DEP", "DIL", "GMM", "GRP", "T2D", "NRM", "SFM", "CBR", "TBG")
-    digests = [ir.digest(ir.wrap(te_workload.create_te_workload(n, size))) for n in names for size in (0, 1)]
+    digests = [workload_digest(normal_form(te_workload.create_te_workload(n, size))) for n in names for size in (0, 1)]
     assert len(set(digests)) == len(digests)
 
 
 def test_a_fresh_process_finds_the_same() -> None:
     code = (
-        "from tvm.s_tir.meta_schedule.testing import te_workload; from tuner import ir; "
-        "print(ir.workload(te_workload.create_te_workload('GMM', 0), 'x').hash)"
+        "from tvm.s_tir.meta_schedule.testing import te_workload; from tuner.workload import make_workload; "
+        "print(make_workload(te_workload.create_te_workload('GMM', 0), 'x').hash)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == matmul().hash
@@ -183,7 +191,7 @@ def _sum(terms: int) -> tvm.tirx.PrimFunc:
 
 
 def test_long_sums_have_one_too() -> None:
-    assert ir.digest(ir.wrap(_sum(1000))) != ir.digest(ir.wrap(_sum(1001)))
+    assert workload_digest(normal_form(_sum(1000))) != workload_digest(normal_form(_sum(1001)))
 
 
 def test_nesting_that_cannot_be_read_back_is_the_users_to_mend() -> None:
@@ -197,4 +205,107 @@ def test_nesting_that_cannot_be_read_back_is_the_users_to_mend() -> None:
 
     deep = te.create_prim_func([a, te.compute((4,), nested, name="B")])
     with pytest.raises(InvalidModule, match="nested too deeply"):
-        extract_tasks(tvm.IRModule({"main": deep}), ir.target_from("llvm"))
+        extract_tasks(tvm.IRModule({"main": deep}), target_from("llvm"))
+
+
+STORED = {
+    "GMM": ("f4db12bdc903392fe36e29edf2479e64", "4904cb240779d3890335d1a43c0924ba"),
+    "SFM": ("0932033ffde5e444c2bd7abf16193ed6", "180c785252b2d6dee9e099d7ca3a15ab"),
+    "CBR": ("e7941ebee622b67bb93f282a588484ad", "19e21471257b79956e70d6c2b144f4cb"),
+    "C2D": ("9d8cf67a9c4317ab6bfe420af7b6c0ac", "1945117ea8c47c9541b745b380e6ac34"),
+}
+"""Digest and family of TVM's sample workloads as databases hold them. They change with `TVM_VERSION` at most."""
+STORED_OF_RELAX = {
+    "fused_matmul_relu": "6a7209fde3f51f7187c46ac4aa96be03",
+    "matmul1": "afed6b56ab9214b2b4c091b2e49ee8b1",
+    "softmax": "629bbe44527aeb0f6ed4e12e6463f9ab",
+}
+
+
+@pytest.mark.parametrize("name", STORED)
+def test_digests_in_databases_stay_valid(name: str) -> None:
+    mod = normal_form(te_workload.create_te_workload(name, 0))
+    assert (workload_digest(mod), workload_family(mod)) == STORED[name]
+
+
+def _model() -> tvm.IRModule:
+    """Two layers and a softmax: a fused function, one that is fused with nothing, and constants to be folded."""
+    builder = relax.BlockBuilder()
+    x, w1, w2 = (
+        relax.Var(name, relax.TensorType(shape, "float32"))
+        for name, shape in (("x", (1, 64)), ("w1", (64, 32)), ("w2", (32, 16)))
+    )
+    with builder.function("main", [x, w1, w2]):
+        with builder.dataflow():
+            hidden = builder.emit(relax.op.nn.relu(relax.op.matmul(x, w1)))
+            out = builder.emit_output(relax.op.nn.softmax(relax.op.matmul(hidden, w2)))
+        builder.emit_func_output(out)
+    return builder.get()
+
+
+def _weights() -> dict[str, tvm.runtime.Tensor]:
+    shapes = {"w1": (64, 32), "w2": (32, 16)}
+    return {name: tvm.runtime.tensor(np.ones(shape, "float32")) for name, shape in shapes.items()}
+
+
+LLVM = target_from({"kind": "llvm", "num-cores": 2})
+
+
+def _as_the_client_sees_it(program: Program, params: dict[str, tvm.runtime.Tensor] | None = None) -> dict[str, str]:
+    lowered = applying.lower(program, LLVM, params)
+    return {str(var.name_hint): function_digest(func) for var, func in prim_funcs(lowered)}
+
+
+def _as_the_service_sees_it(module_json: str) -> dict[str, str]:
+    (answer,) = submission.parse("tvm-json", module_json, canonical_target(LLVM), None, None)
+    return {task["name"]: task["hash"] for task in answer["tasks"]}
+
+
+def test_digests_of_relax_models_in_databases_stay_valid() -> None:
+    assert _as_the_service_sees_it(module_to_json(_model())) == STORED_OF_RELAX
+
+
+def test_a_relax_model_has_the_tasks_that_the_client_looks_up() -> None:
+    assert _as_the_client_sees_it(Program(_model())) == STORED_OF_RELAX
+
+
+def test_bound_parameters_change_no_digest() -> None:
+    assert _as_the_client_sees_it(Program(_model()), _weights()) == STORED_OF_RELAX
+
+
+def test_weights_that_stay_with_the_user_change_no_digest() -> None:
+    program = detach(relax.transform.BindParams("main", _weights())(_model()))
+    assert program.weights
+    assert _as_the_client_sees_it(program) == _as_the_service_sees_it(module_to_json(program.module))
+
+
+def test_functions_that_are_kept_apart_have_equal_digests_on_both_sides() -> None:
+    source = """
+@I.ir_module
+class Module:
+    @T.prim_func(private=True, s_tir=True)
+    def double(x: T.Buffer((8,), "float32"), y: T.Buffer((8,), "float32")):
+        for i in T.serial(8):
+            with T.sblock("y"):
+                vi = T.axis.spatial(8, i)
+                y[vi] = x[vi] * T.float32(2)
+
+    @R.function
+    def main(x: R.Tensor((8,), "float32")) -> R.Tensor((8,), "float32"):
+        cls = Module
+        with R.dataflow():
+            lv = R.call_tir(cls.double, (x,), out_ty=R.Tensor((8,), "float32"))
+            gv = R.nn.relu(lv)
+            R.output(gv)
+        return gv
+"""
+    mod = tvm.script.from_source(source)
+    assert _as_the_client_sees_it(Program(mod)) == _as_the_service_sees_it(module_to_json(mod))
+
+
+def test_what_a_function_is_called_and_promises_does_not_count() -> None:
+    func = add_one("first")
+    private = func.without_attr("global_symbol")
+    promising = func.with_attr("tirx.noalias", True)
+    assert {function_digest(f) for f in (func, private, promising)} == {function_digest(add_one("second"))}
+    assert _as_the_service_sees_it(module_to_json(tvm.IRModule({"first": func}))) == {"first": function_digest(func)}

@@ -1,0 +1,64 @@
+"""Building scheduled modules: the one set of compile options for candidates, certificates and the user's programs."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+
+import tvm
+import tvm_ffi
+from tvm import relax
+from tvm.relax.pipeline import finalize_passes
+from tvm.target import Target
+from tvm.tirx import AssertStmt
+
+from loopwright.codegen.functions import has_relax, prim_funcs
+
+
+def compile_module(
+    mod: tvm.IRModule, target: Target, *, argument_checks: bool = True
+) -> tvm.runtime.Module | relax.VMExecutable:
+    """Generate code for a module whose functions are scheduled, and whose Relax functions are lowered.
+
+    Args:
+        argument_checks: whether a call checks the shapes, dtypes and devices of its arguments, which is the only option
+            in which builds differ. The checks take 20 ns of a call and a tenth of a build. A user's program keeps them;
+            the workers, whose arguments are always right, build candidates without. Assertions that a program makes
+            itself are kept in either case.
+
+    Returns:
+        A ``tvm.runtime.Module``, or a ``relax.VMExecutable`` for a module with Relax functions. All other options are
+        TVM's defaults, or those of the ``PassContext`` around the call.
+    """
+    # TVM hands a GPU's architecture to the CUDA compiler through the scope of the target, not through the module.
+    with target, _options(mod, argument_checks):
+        if has_relax(mod):
+            return relax.build(mod, target, relax_pipeline=tvm.transform.Sequential(executable_passes(target)))
+        return tvm.compile(mod, target=target).mod
+
+
+def executable_passes(target: Target) -> list[tvm.transform.Pass]:
+    """Return the passes from scheduled PrimFuncs to what Relax's virtual machine runs.
+
+    They neither legalise nor fuse, which is done before: doing it again could fuse a scheduled function into another.
+    """
+    return [
+        relax.transform.RewriteDataflowReshape(),
+        relax.transform.ToNonDataflow(),
+        relax.transform.RemovePurityChecking(),
+        relax.transform.CallTIRRewrite(),
+        *finalize_passes(target),
+    ]
+
+
+def _options(mod: tvm.IRModule, argument_checks: bool) -> AbstractContextManager[object]:
+    if argument_checks or _asserts(mod):
+        return nullcontext()
+    return tvm.transform.PassContext(config={"tirx.disable_assert": True})
+
+
+def _asserts(mod: tvm.IRModule) -> bool:
+    """Return whether a function of the module asserts something itself, which is a part of what it does."""
+    assertions: list[AssertStmt] = []
+    for _, func in prim_funcs(mod):
+        tvm_ffi.structural_walk(func.body, (AssertStmt, assertions.append), order="pre")
+    return bool(assertions)

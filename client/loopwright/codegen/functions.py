@@ -1,0 +1,35 @@
+"""The functions of a module."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tvm
+from tvm import relax
+
+
+def as_module(program: Any) -> tvm.IRModule:
+    """Return an IRModule as it is; a PrimFunc as a module under its own name, or ``main``."""
+    if isinstance(program, tvm.IRModule):
+        return program
+    name = str(program.attrs["global_symbol"]) if "global_symbol" in (program.attrs or {}) else "main"
+    return tvm.IRModule({name: program})
+
+
+def prim_funcs(mod: tvm.IRModule) -> list[tuple[tvm.ir.GlobalVar, tvm.tirx.PrimFunc]]:
+    """Return the (GlobalVar, PrimFunc) pairs of a module, in order of name."""
+    return _functions(mod, tvm.tirx.PrimFunc)
+
+
+def relax_funcs(mod: tvm.IRModule) -> list[tuple[tvm.ir.GlobalVar, relax.Function]]:
+    """Return the (GlobalVar, relax.Function) pairs of a module, in order of name."""
+    return _functions(mod, relax.Function)
+
+
+def has_relax(mod: tvm.IRModule) -> bool:
+    return any(isinstance(func, relax.Function) for func in mod.functions.values())
+
+
+def _functions(mod: tvm.IRModule, kind: type) -> list[tuple[Any, Any]]:
+    pairs = [(var, func) for var, func in mod.functions.items() if isinstance(func, kind)]
+    return sorted(pairs, key=lambda pair: str(pair[0].name_hint))

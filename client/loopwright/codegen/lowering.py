@@ -1,0 +1,89 @@
+"""From a model's module to the functions that are tuned: symbolic extents bound, Relax legalised, folded and fused."""
+
+from __future__ import annotations
+
+import tvm
+from tvm import relax
+from tvm.target import Target
+
+from loopwright.codegen.errors import InvalidModule
+from loopwright.codegen.functions import has_relax, prim_funcs, relax_funcs
+
+_OPAQUE = 8
+"""``relax::OpPatternKind::kOpaque``: a function that is fused with no other."""
+
+
+def lower(mod: tvm.IRModule, target: Target) -> tvm.IRModule:
+    """Return the module after TVM's pipeline ``zero``; a module without Relax is returned as it is.
+
+    Raises:
+        RuntimeError: TVM cannot lower the module.
+    """
+    if not has_relax(mod):
+        return mod
+    pipeline = relax.get_pipeline("zero")
+    with target:
+        try:
+            return pipeline(mod)
+        except RuntimeError:
+            # People write extents of 32 bits, operators are legalised to 64, and TVM fails to fuse one with the other.
+            return pipeline(_kept_apart(mod))
+
+
+def bind_shapes(mod: tvm.IRModule, shapes: dict[str, int]) -> tvm.IRModule:
+    """Return the module with symbolic extents bound by name, in Relax functions and PrimFuncs alike.
+
+    Raises:
+        InvalidModule: the module has no symbolic extent of a name, or an extent is below 1.
+    """
+    if not shapes:
+        return mod
+    if empty := sorted(name for name, extent in shapes.items() if extent < 1):
+        raise InvalidModule(f"shapes gives {', '.join(empty)} less than one element; give the extent to tune for")
+    in_relax = {str(symbol.name) for _, func in relax_funcs(mod) for symbol in _symbols(func)}
+    in_tir = {str(extent.name) for _, func in prim_funcs(mod) for extent in symbolic_extents(func)}
+    if unknown := sorted(set(shapes) - in_relax - in_tir):
+        raise InvalidModule(
+            f"shapes names {', '.join(unknown)}, which the module does not have; its symbolic extents are: "
+            f"{', '.join(sorted(in_relax | in_tir)) or 'none'}"
+        )
+    bound = mod.clone()
+    for var, func in prim_funcs(mod):
+        bound[var] = _specialised(func, shapes)
+    return relax.transform.BindSymbolicVars({n: e for n, e in shapes.items() if n in in_relax})(bound)
+
+
+def symbolic_extents(func: tvm.tirx.PrimFunc) -> list[tvm.ir.Var]:
+    """Return the variables that are an extent of a buffer parameter."""
+    return [extent for param in func.params for extent in buffer_shape(param) if isinstance(extent, tvm.ir.Var)]
+
+
+def buffer_shape(param: tvm.ir.Var) -> list[tvm.ir.Expr]:
+    """Return the extents of a parameter; none if it is not a buffer."""
+    return list(param.shape) if isinstance(param.ty, tvm.tirx.buffer.BufferType) else []
+
+
+def _kept_apart(mod: tvm.IRModule) -> tvm.IRModule:
+    """Return the module with its own PrimFuncs marked, so that they are fused with nothing."""
+    apart = mod.clone()
+    for var, func in prim_funcs(mod):
+        apart.update_func(var, func.with_attr("op_pattern", _OPAQUE))
+    return apart
+
+
+def _symbols(func: relax.Function) -> list[tvm.ir.Var]:
+    return [*relax.analysis.free_symbolic_vars(func), *relax.analysis.defined_symbolic_vars(func)]
+
+
+def _specialised(func: tvm.tirx.PrimFunc, shapes: dict[str, int]) -> tvm.tirx.PrimFunc:
+    buffers = {}
+    for param in func.params:
+        extents = buffer_shape(param)
+        is_bound = [isinstance(extent, tvm.ir.Var) and str(extent.name) in shapes for extent in extents]
+        if any(is_bound):
+            shape = [
+                tvm.tirx.const(shapes[str(extent.name)], str(extent.ty)) if bound else extent
+                for extent, bound in zip(extents, is_bound, strict=True)
+            ]
+            buffers[param] = tvm.tirx.decl_buffer(shape, param.dtype, param.name, elem_offset=param.elem_offset)
+    return func.specialize(buffers) if buffers else func

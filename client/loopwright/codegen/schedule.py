@@ -1,0 +1,77 @@
+"""Schedules of workloads: making one, replaying a trace, and putting the result in place of a function."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import tvm
+from tvm.s_tir import Schedule
+from tvm.s_tir.schedule import Trace
+from tvm.target import Target
+
+from loopwright.codegen.defaults import default_schedule
+from loopwright.codegen.digest import normal_form
+from loopwright.codegen.functions import prim_funcs
+from loopwright.codegen.intrinsics import load_intrinsics
+
+
+def new_schedule(mod: tvm.IRModule, seed: int = 1) -> Schedule:
+    """Return a schedule whose errors give their reason without the program around it, which would be slow to render."""
+    return Schedule(mod, seed=seed, debug_mask="none", error_render_level="fast")
+
+
+def apply_trace(mod: tvm.IRModule, trace: list[Any], seed: int = 1) -> Schedule:
+    """Replay a trace ``[instructions, decisions]`` on the workload that it is for.
+
+    Decisions that the trace leaves out are drawn with ``seed``. Intrinsics that the trace names must be loaded.
+
+    Raises:
+        RuntimeError, ValueError: the trace does not fit the workload.
+    """
+    schedule = new_schedule(mod, seed)
+    Trace.apply_json_to_schedule(trace, schedule)
+    return schedule
+
+
+def apply_trace_json(mod: tvm.IRModule, trace_json: str, seed: int = 1) -> Schedule:
+    """Replay a stored trace on the workload that it is for; see `apply_trace`."""
+    return apply_trace(mod, json.loads(trace_json), seed)
+
+
+def replay(mod: tvm.IRModule, trace: list[Any], target: Target) -> Schedule:
+    """Replay a trace on the workload that it is for, with the intrinsics that it names loaded; see `apply_trace`."""
+    if any(instruction[0] == "Tensorize" for instruction in trace[0]):
+        load_intrinsics(target)
+    return apply_trace(mod, trace)
+
+
+def scheduled_module(mod: tvm.IRModule, trace: list[Any] | None, target: Target) -> tvm.IRModule:
+    """Return the program that is built for a workload: the trace applied, or the default schedule for None."""
+    return default_schedule(mod, target) if trace is None else replay(mod, trace, target).mod
+
+
+def scheduled_function(
+    func: tvm.tirx.PrimFunc, workload: tvm.IRModule, trace: list[Any] | None, target: Target
+) -> tvm.tirx.PrimFunc:
+    """Return what takes the place of ``func``, whose normal form ``workload`` is, with a best schedule applied.
+
+    It keeps the name and the attributes of ``func``: a private function stays private, and nothing is promised of
+    its buffers that ``func`` does not promise. The attribute ``tirx.is_scheduled`` tells TVM to leave it alone.
+    """
+    scheduled = scheduled_module(workload, trace, target)["main"]
+    if trace is not None:
+        scheduled = scheduled.with_attr("tirx.is_scheduled", True)
+    attributes = func.attrs or {}
+    for name in ("global_symbol", "op_pattern", "tirx.noalias"):
+        scheduled = scheduled.with_attr(name, attributes[name]) if name in attributes else scheduled.without_attr(name)
+    return scheduled
+
+
+def with_default_schedules(mod: tvm.IRModule, target: Target) -> tvm.IRModule:
+    """Return a copy of the module in which functions that nothing has scheduled have their default schedule."""
+    result = mod.clone()
+    for var, func in prim_funcs(mod) if "gpu" in target.keys else ():
+        if not (func.attrs and func.attrs.get("tirx.is_scheduled")):
+            result.update_func(var, scheduled_function(func, normal_form(func), None, target))
+    return result

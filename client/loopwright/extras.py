@@ -1,0 +1,24 @@
+"""What ``pip install 'loopwright[tvm]'`` brings: TVM, imported only when a call works on programs."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from loopwright.codegen.versions import check_versions
+from loopwright.errors import TvmUnavailable, UnsupportedVersion
+
+
+def require_tvm() -> Any:
+    """Return the tvm package. Called before the first import of a module of `loopwright.codegen` that needs it.
+
+    Raises:
+        TvmUnavailable: it is not installed, or not in the versions that the service speaks.
+    """
+    try:
+        check_versions()
+        return importlib.import_module("tvm")
+    except (ImportError, UnsupportedVersion) as error:
+        raise TvmUnavailable(
+            f"this call needs TVM; install it with: pip install 'loopwright[tvm]' ({error})"
+        ) from error

@@ -1,0 +1,57 @@
+"""From a function to the workload that is tuned and stored, and the context in which TVM's rules work on it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tvm
+import tvm.s_tir
+import tvm_ffi
+from tvm.s_tir import meta_schedule as ms
+from tvm.target import Target
+
+from loopwright.codegen.digest import normal_form, workload_digest, workload_family
+from loopwright.codegen.intrinsics import only_intrinsics_of
+from loopwright.codegen.serialization import module_to_json
+from loopwright.codegen.target import with_assumed_attributes
+from tuner.operation import operation
+from tuner.types import TensorInfo, Workload
+
+
+def make_workload(func: tvm.tirx.PrimFunc, name: str) -> Workload:
+    """Return the workload that a PrimFunc is, called ``name``. Static shapes only."""
+    mod = normal_form(func)
+    return Workload(
+        hash=workload_digest(mod),
+        family=workload_family(mod),
+        name=name,
+        module_json=module_to_json(mod),
+        script=str(mod.script()),
+        args=tensor_args(mod["main"]),
+        operation=operation(mod),
+    )
+
+
+def tensor_args(func: tvm.tirx.PrimFunc) -> tuple[TensorInfo, ...]:
+    """Return shapes and dtypes of the buffer parameters, in order. Static shapes only."""
+    return tuple(TensorInfo(tuple(int(extent) for extent in b.shape), str(b.dtype)) for b in func.params)
+
+
+def write_only(func: tvm.tirx.PrimFunc) -> tuple[bool, ...]:
+    """Return for each parameter whether the function writes it without reading it first, as its blocks declare."""
+    blocks: list[tvm.s_tir.SBlock] = []
+    tvm_ffi.structural_walk(func.body, (tvm.s_tir.SBlock, blocks.append), order="post")
+    reads = [region.source for block in blocks for region in block.reads]
+    writes = [region.source for block in blocks for region in block.writes]
+    return tuple(
+        any(param.same_as(buffer) for buffer in writes) and not any(param.same_as(buffer) for buffer in reads)
+        for param in func.params
+    )
+
+
+def tune_context(mod: tvm.IRModule, target: Target, space: Any, seed: int) -> ms.TuneContext:
+    """Return a TuneContext on one thread (the host's other cores belong to builders); ``seed`` in [1, 2^31-1]."""
+    with only_intrinsics_of(target):
+        return ms.TuneContext(
+            mod=mod, target=with_assumed_attributes(target), space_generator=space, rand_state=seed, num_threads=1
+        )
