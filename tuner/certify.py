@@ -8,27 +8,21 @@ from collections.abc import Sequence
 
 from tuner.arrays import DRAWS, tolerance
 from tuner.ports import Fleet, RaceEntry, RaceRequest, RaceResult
-from tuner.types import Certificate, MeasureCandidate, Measured, Origin, TensorInfo, Trial, Workload
-
-CONTENDERS = 24
-"""Candidates raced beside the baseline, of which a fleet may drop the slower ones after a few rounds. The first
-measurements are short: the best program was found at up to the twentieth place among them."""
-
-BASELINE = MeasureCandidate(trace_json=None, origin=Origin.BASELINE)
+from tuner.types import BASELINE, Certificate, Measured, TensorInfo, Trial, Workload
 
 
 def certify(
-    fleet: Fleet, workload: Workload, outputs: tuple[bool, ...], trials: Sequence[Trial], seed: int
+    fleet: Fleet, workload: Workload, outputs: tuple[bool, ...], trials: Sequence[Trial], *, contenders: int, seed: int
 ) -> Certificate:
-    """Race the best measured trials with the baseline and return the evidence for the winner.
+    """Race the best ``contenders`` measured trials with the baseline and return the evidence for the winner.
 
     A contender that is wrong or fails is thrown out, and the next best ones are raced until one stands or none is
     left. Raises RaceFailed where the unscheduled program itself cannot be run.
     """
     rejected: dict[str, str] = {}
-    ranked = _ranking(trials)
+    ranked = _ranking(trials, 8 * contenders)
     while True:
-        chosen = [trial for trial in ranked if trial.candidate.hash not in rejected][:CONTENDERS]
+        chosen = [trial for trial in ranked if trial.candidate.hash not in rejected][:contenders]
         result = fleet.race(
             RaceRequest(
                 module_json=workload.module_json,
@@ -43,9 +37,9 @@ def certify(
             return _certificate(result, workload.args, outputs, rejected)
 
 
-def _ranking(trials: Sequence[Trial]) -> list[Trial]:
+def _ranking(trials: Sequence[Trial], count: int) -> list[Trial]:
     measured = [t for t in trials if isinstance(t.outcome, Measured) and t.candidate.trace_json is not None]
-    return heapq.nsmallest(8 * CONTENDERS, measured, key=lambda trial: trial.outcome.least)  # type: ignore[union-attr]
+    return heapq.nsmallest(count, measured, key=lambda trial: trial.outcome.least)  # type: ignore[union-attr]
 
 
 def winner(result: RaceResult) -> str | None:

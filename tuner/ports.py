@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from tuner.types import Certificate, LibraryTime, MeasureCandidate, Outcome, Span, TensorInfo, Trial
+from tuner.types import Certificate, LibraryTime, MeasureCandidate, Outcome, Span, StopReason, TensorInfo, Trial
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +112,8 @@ class Ledger(Protocol):
         """Write an outcome. Raises LeaseLost where this run no longer owns the trial: the run must end."""
         ...
 
-    def certify(self, task: int, certificate: Certificate, stopped: str) -> None:
-        """Write the task's result. ``stopped`` is why its search ended: budget, time, exhausted or cancelled."""
+    def certify(self, task: int, certificate: Certificate, stopped: StopReason) -> None:
+        """Write the task's result, and why its search ended."""
         ...
 
     def fail(self, task: int, message: str) -> None:

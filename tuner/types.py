@@ -169,6 +169,19 @@ class Lane(enum.StrEnum):
     MEASURE = "measure"
 
 
+BASELINE = MeasureCandidate(trace_json=None, origin=Origin.BASELINE)
+"""The unscheduled program, with which every candidate is compared."""
+
+
+class StopReason(enum.StrEnum):
+    """Why a task's search ended."""
+
+    BUDGET = "budget"
+    TIME = "time"
+    EXHAUSTED = "exhausted"
+    CANCELLED = "cancelled"
+
+
 @dataclass(frozen=True, slots=True)
 class Span:
     """Who worked on a candidate, and when: seconds since 1970, by that process's clock."""

@@ -11,20 +11,17 @@ one was started, or with other code, begins anew. Where no cell is missing, thos
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import subprocess
-import sys
 import tempfile
 import time
-from dataclasses import asdict
 from pathlib import Path
 
 import ray
 
 from benchmarks.search import race
 from benchmarks.search.arms import TRIALS, Cell, plan
-from benchmarks.search.run_record import ROOT, RUNS, Run, load, this_code, this_machine
+from benchmarks.search.ours import Request
+from benchmarks.search.processes import run_module, run_request
+from benchmarks.search.run_record import RUNS, Run, load, this_code, this_machine
 from benchmarks.search.teachers import DATABASE, shuffle, teach
 from benchmarks.search.workloads import WORKLOADS
 from workers.cluster import Cluster, Offer, connect
@@ -86,29 +83,30 @@ def fill(cell: Cell, offer: Offer, machine: str, until: float) -> bool:
 
 
 def execute(run: Run, offer: Offer) -> None:
-    module = "stock" if run.arm in ("A", "A1") else "ours"
-    command = [sys.executable, "-m", f"benchmarks.search.{module}", run.arm, run.workload, str(run.seed), run.machine]
-    command += [str(TRIALS), str(RUNS)]
-    if module == "stock":
-        command += [offer.device_class.target_json]
-    else:
-        command += [json.dumps(asdict(offer.device_class)), ray.get_runtime_context().gcs_address]
-        command += [json.dumps(offer.builders), offer.measurer]
-        command += [SHUFFLED if run.arm == "S" else DATABASE]
-    # Left to itself TVM's runtime takes half of a virtual machine's cores: all arms measure with the same threads.
-    threads = {name: str(offer.device_class.threads) for name in ("TVM_NUM_THREADS", "OMP_NUM_THREADS")}
-    if module == "ours":
-        threads["OMP_NUM_THREADS"] = "1"  # as Ray sets it for the actors that run the service's jobs
-    with tempfile.TemporaryDirectory(prefix="loopwright-bench-") as hiding:
-        # TVM imports PyTorch where it is installed, as it is here for the closing session: each of stock's builders
-        # would take half a minute longer to start. Loopwright's workers keep it out.
-        Path(hiding, "torch.py").write_text('raise ModuleNotFoundError("kept out of the comparison", name="torch")\n')
-        environment = os.environ | threads | {"PYTHONPATH": hiding}
-        started = time.monotonic()
-        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
-    print(f"{run.file_name}: {time.monotonic() - started:.0f} s, status {done.returncode}", flush=True)
-    if done.returncode != 0:
-        print(done.stderr[-3000:], file=sys.stderr)
+    """Run an arm in a process of its own."""
+    device_class = offer.device_class
+    if run.arm in ("A", "A1"):
+        arguments = [run.arm, run.workload, str(run.seed), run.machine, str(TRIALS), str(RUNS)]
+        # By itself, TVM's runtime takes half of a virtual machine's cores. All arms measure with the same threads.
+        threads = {name: str(device_class.threads) for name in ("TVM_NUM_THREADS", "OMP_NUM_THREADS")}
+        command = [*arguments, device_class.target_json]
+        run_module("benchmarks.search.stock", command, name=run.file_name, environment=threads)
+        return
+    request = Request(
+        arm=run.arm,
+        variant=run.arm,
+        workload=run.workload,
+        seed=run.seed,
+        machine=run.machine,
+        trials=TRIALS,
+        folder=str(RUNS),
+        device_class=device_class,
+        address=ray.get_runtime_context().gcs_address,
+        builders=offer.builders,
+        measurer=offer.measurer,
+        teachers={"W": DATABASE, "X": DATABASE, "S": SHUFFLED}.get(run.arm),
+    )
+    run_request(request, name=run.file_name)
 
 
 if __name__ == "__main__":

@@ -1,16 +1,12 @@
-"""What is compared: the arms, and the cells in which they meet."""
+"""The plan of the comparison: its arms, and the cells in which they run."""
 
 from __future__ import annotations
 
 import random
 from dataclasses import dataclass
 
-from benchmarks.search.ours import ABLATIONS
-
 TRIALS = 128
 SEEDS = (0, 1, 2)
-ABLATED = ("GMM-128", "C1D-1", "C2D-1", "GRP-1", "NRM-1")
-"""Workloads of the ablations, which run with the last seed."""
 
 ARMS = {
     "A": "stock `tune_tir` as a user calls it, but its builders get time to start, and PyTorch is hidden from them",
@@ -25,7 +21,7 @@ ARMS = {
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """All arms on one workload with one seed, on one machine, and raced there: what may be compared."""
+    """All arms on one workload with one seed, run and raced on one machine: only these are compared."""
 
     workload: str
     seed: int
@@ -36,13 +32,11 @@ class Cell:
 
     @property
     def arms(self) -> list[str]:
-        """In a random order, always the same."""
-        ablated = self.workload in ABLATED and self.seed == SEEDS[-1]
-        arms = [*ARMS, *ABLATIONS] if ablated else list(ARMS)
-        return random.Random(self.name).sample(arms, len(arms))
+        """The arms in a random order, which is always the same."""
+        return random.Random(self.name).sample(list(ARMS), len(ARMS))
 
 
 def plan(workloads: list[str]) -> list[Cell]:
-    """Seed by seed, workloads in random order: whatever is stopped is a fair part."""
+    """Return the cells seed by seed, with the workloads in random order, so that any first part is a fair sample."""
     order = random.Random(0)
     return [Cell(workload, seed) for seed in SEEDS for workload in order.sample(workloads, len(workloads))]

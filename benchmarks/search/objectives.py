@@ -21,7 +21,8 @@ from benchmarks.search.race import detect_devices
 from benchmarks.search.run_record import RUNS
 from benchmarks.search.teachers import Lesson, lessons
 from tuner.cost_model.model import PARAMETERS, CostModel, Sample, pack, throughput
-from tuner.search.judge import Described, Judge
+from tuner.search.config import SearchConfig
+from tuner.search.surrogate import Program, Surrogate
 
 RESULTS = RUNS.parent / "objectives.json"
 SEEN = (16, 32, 64)
@@ -33,19 +34,19 @@ _LEAST = 80
 """Trials that a workload must have."""
 
 Scores = npt.NDArray[np.floating[Any]]
-Objective = Callable[[Sequence[Lesson], Sequence[Described]], Scores]
+Objective = Callable[[Sequence[Lesson], Sequence[Program]], Scores]
 
 
-def decisions(seen: Sequence[Lesson], unseen: Sequence[Described]) -> Scores:
+def decisions(seen: Sequence[Lesson], unseen: Sequence[Program]) -> Scores:
     """A Gaussian process over the decisions: Loopwright's, where enough of a task was measured."""
-    judge = Judge("workload", CostModel(0))
+    surrogate = Surrogate("workload", CostModel(0), SearchConfig())
     for program, latency in seen:
-        judge.observe(program, latency)
-    judge.fit()
-    return judge.scores(unseen)
+        surrogate.observe(program, latency)
+    surrogate.fit()
+    return surrogate.predict(unseen, beta=0.0)
 
 
-def order(seen: Sequence[Lesson], unseen: Sequence[Described]) -> Scores:
+def order(seen: Sequence[Lesson], unseen: Sequence[Program]) -> Scores:
     """RankNet's loss on the sum of the stores' scores, pairs weighted by their distance: Loopwright's, before."""
     cost_model = CostModel(0)
     for sample in _samples(seen):
@@ -54,7 +55,7 @@ def order(seen: Sequence[Lesson], unseen: Sequence[Described]) -> Scores:
     return cost_model.predict([program.features for program in unseen])
 
 
-def both(seen: Sequence[Lesson], unseen: Sequence[Described]) -> Scores:
+def both(seen: Sequence[Lesson], unseen: Sequence[Program]) -> Scores:
     """The two, standardised on what was seen, and added up."""
     programs = [program for program, _ in seen]
     total = np.zeros(len(unseen))
@@ -64,27 +65,27 @@ def both(seen: Sequence[Lesson], unseen: Sequence[Described]) -> Scores:
     return total
 
 
-def order_of_the_measured(seen: Sequence[Lesson], unseen: Sequence[Described]) -> Scores:
+def order_of_the_measured(seen: Sequence[Lesson], unseen: Sequence[Program]) -> Scores:
     """The order, without the trials that failed."""
     return order([(program, latency) for program, latency in seen if latency is not None], unseen)
 
 
-def squared(seen: Sequence[Lesson], unseen: Sequence[Described]) -> Scores:
+def squared(seen: Sequence[Lesson], unseen: Sequence[Program]) -> Scores:
     """Squared error of the sum of the stores' scores against best latency over own latency, failures being 0."""
     return _additive(seen, unseen, weighted=False)
 
 
-def squared_weighted(seen: Sequence[Lesson], unseen: Sequence[Described]) -> Scores:
+def squared_weighted(seen: Sequence[Lesson], unseen: Sequence[Program]) -> Scores:
     """As MetaSchedule's cost model: the same, each program weighted by its label."""
     return _additive(seen, unseen, weighted=True)
 
 
-def ndcg(seen: Sequence[Lesson], unseen: Sequence[Described]) -> Scores:
+def ndcg(seen: Sequence[Lesson], unseen: Sequence[Program]) -> Scores:
     """XGBoost's `rank:ndcg` on features summed over the stores."""
     return _pooled(seen, unseen, "rank:ndcg")
 
 
-def pairwise(seen: Sequence[Lesson], unseen: Sequence[Described]) -> Scores:
+def pairwise(seen: Sequence[Lesson], unseen: Sequence[Program]) -> Scores:
     """XGBoost's `rank:pairwise` on features summed over the stores."""
     return _pooled(seen, unseen, "rank:pairwise")
 
@@ -105,7 +106,7 @@ def _samples(lessons: Sequence[Lesson]) -> list[Sample]:
     return [Sample("workload", program.features, latency) for program, latency in lessons]
 
 
-def _additive(seen: Sequence[Lesson], unseen: Sequence[Described], weighted: bool) -> Scores:
+def _additive(seen: Sequence[Lesson], unseen: Sequence[Program], weighted: bool) -> Scores:
     labels = _labels(seen)
     weights = labels if weighted else np.ones(len(seen))
     rows, owner = pack([program.features for program, _ in seen])
@@ -119,7 +120,7 @@ def _additive(seen: Sequence[Lesson], unseen: Sequence[Described], weighted: boo
     return np.bincount(whose, weights=booster.inplace_predict(there), minlength=len(unseen)).astype(np.float64)
 
 
-def _pooled(seen: Sequence[Lesson], unseen: Sequence[Described], objective: str) -> Scores:
+def _pooled(seen: Sequence[Lesson], unseen: Sequence[Program], objective: str) -> Scores:
     # XGBoost ranks by grades, of which its NDCG takes up to 31.
     grades = np.round(_labels(seen) * 31)
     data = xgb.DMatrix(np.stack([p.features.sum(axis=0) for p, _ in seen]), grades, qid=np.zeros(len(seen)))

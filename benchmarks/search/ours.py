@@ -1,31 +1,26 @@
-"""Loopwright's arms: its loop on its own builders and measurer, in a process of its own beside a running cluster.
+"""Loopwright's arms: its tuning loop on its own builders and measurer, in a process beside a running cluster.
 
-C is the search as it is, cold. R is the same loop with a cost model that never gets ready, so that all proposals are
-random. W starts with what a database of other workloads has to tell, X with what it has to tell without the workload's
-family. S is W with a database of random programs only, their latencies shuffled within each workload: it must not do
-better than C. Arms in `ABLATIONS` are C or W with one mechanism taken out.
+    .venv/bin/python -m benchmarks.search.ours REQUEST.json
+
+The file is a `Request` as JSON. The run's record goes into the request's folder.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
-import math
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from benchmarks.search.run_record import Incumbent, Run, peak_mb
 from benchmarks.search.teachers import experience
 from benchmarks.search.workloads import WORKLOADS
-from tuner import tune as loop
-from tuner.cost_model import gaussian_process, model
-from tuner.cost_model.gaussian_process import GaussianProcess
-from tuner.search import evolution, judge
-from tuner.search.evolution import EvolutionarySearch
-from tuner.search.individual import Individual
-from tuner.search.judge import Described, Judge
+from tuner.search.config import SearchConfig
 from tuner.testing.memory_ledger import MemoryLedger
 from tuner.tune import TuneRequest, tune
 from tuner.types import DeviceClass, Measured, Outcome, TaskSpec, Trial
@@ -34,83 +29,113 @@ from workers.cluster import connect
 from workers.fleet import RayFleet
 
 
-def _fit_nothing(judge: Judge) -> None:
-    """R: no model ever gets ready; C-decisions: the Gaussian process does not."""
+def unchanged(config: SearchConfig) -> SearchConfig:
+    return config
 
 
-def _observe_the_measured(judge: Judge, program: Described, latency: float | None) -> None:
-    """C-failures: a failed trial teaches nothing."""
-    if latency is not None:
-        _observe(judge, program, latency)
+class Variant(NamedTuple):
+    """How an arm differs from a cold search with the default config.
+
+    ``relatives`` and ``base_model`` say what the search gets of the teachers' database, ``own_family`` whether that
+    includes workloads of the same family.
+    """
+
+    description: str
+    change: Callable[[SearchConfig], SearchConfig] = unchanged
+    relatives: bool = False
+    base_model: bool = False
+    own_family: bool = True
 
 
-def _wait() -> None:
-    """C-early: both models."""
-    for module in (model, judge):
-        setattr(module, "WARM_UP", 100)  # noqa: B010
+def random_only(config: SearchConfig) -> SearchConfig:
+    """Never train a model, so that all proposals are drawn at random."""
+    never = sys.maxsize
+    return replace(config, gp_warm_up=never, ranking=replace(config.ranking, warm_up=never))
 
 
-def _only_the_cost_model() -> None:
-    """C-decisions."""
-    Judge._fit_process = _fit_nothing  # type: ignore[method-assign,assignment]
-    Judge.experienced = property(lambda judge: judge.ready)  # type: ignore[assignment,method-assign]
-
-
-def _newcomers(search: EvolutionarySearch, parents: object, count: int, **_: float) -> Iterator[Individual]:
-    """C-evolution: the model picks among programs that are all drawn at random."""
-    yield from filter(None, (search._newcomer() for _ in range(count)))
-
-
-def _children(
-    search: EvolutionarySearch, parents: list[tuple[Individual, str | None]], count: int, **_: float
-) -> Iterator[Individual]:
-    """C-drafts: programs are made before anything is thought of them, by TVM's mutators and crossover."""
-    yield from filter(None, (search._child(parents) for _ in range(count)))
-
-
-def _only_newcomers() -> None:
-    EvolutionarySearch._drafted = _newcomers  # type: ignore[method-assign,assignment]
-    EvolutionarySearch._child = lambda search, _: search._newcomer()  # type: ignore[method-assign,assignment]
-
-
-_observe = Judge.observe
-ABLATIONS: dict[str, tuple[str, Callable[[], None]]] = {
-    "C-evolution": (
-        "the model picks among random programs: no drafts, no mutation, no crossover",
-        _only_newcomers,
-    ),
-    "C-drafts": (
-        "TVM's mutators and crossover alone make neighbours and children",
-        lambda: setattr(EvolutionarySearch, "_drafted", _children),
-    ),
-    "C-beliefs": (
-        "each of a batch is picked as if it were alone",
-        lambda: setattr(GaussianProcess, "believing", lambda process, _: process),
-    ),
-    "C-crossover": ("no crossover", lambda: setattr(evolution, "_CROSSOVER_SHARE", 0.0)),
-    "C-pool": ("no program is kept from one round to the next", lambda: setattr(evolution, "_POOL", 0)),
-    "C-near": ("no batch begins at the best programs measured", lambda: setattr(evolution, "_NEAR_SHARE", 0.0)),
-    "C-optimism": ("picks are never given more than is expected of them", lambda: setattr(evolution, "_OPTIMISM", 0.0)),
-    "C-early": ("the models wait for 100 trials, as MetaSchedule's", _wait),
-    "C-failures": ("failed trials teach nothing", lambda: setattr(Judge, "observe", _observe_the_measured)),
-    "C-decisions": (
-        "the cost model goes on judging, without the Gaussian process",
-        _only_the_cost_model,
-    ),
-    "C-lengths": (
-        "the Gaussian process with one length for all columns",
-        lambda: setattr(gaussian_process, "_STEPS", 0),
-    ),
-    "C-batch": ("64 proposals at a time instead of 8", lambda: setattr(loop, "BATCH", 64)),
-    "C-race": ("every candidate is measured in full", lambda: setattr(loop, "CUTOFF", math.inf)),
-    "W-traces": ("the base model alone", lambda: None),
-    "W-base": ("the relatives' traces alone", lambda: None),
+VARIANTS = {
+    "R": Variant("random search", random_only),
+    "C": Variant("cold"),
+    "W": Variant("warm", relatives=True, base_model=True),
+    "X": Variant("warm, by other families", base_model=True, own_family=False),
+    "S": Variant("warm, by a database of shuffled latencies", relatives=True, base_model=True),
 }
-"""Arm -> what is taken out, and how."""
+"""The arms of the comparison. `benchmarks.search.arms` describes them."""
+
+ABLATIONS = {
+    "evolution": Variant(
+        "the pool grows by random programs only, and no local search",
+        lambda c: replace(c, newcomers=c.newcomers + c.offspring + c.screened, offspring=0, screened=0, local_share=0),
+    ),
+    "screening": Variant(
+        "mutation and crossover of programs replace screening in the population",
+        lambda c: replace(c, offspring=c.offspring + c.screened, screened=0),
+    ),
+    "offspring": Variant(
+        "screening replaces TVM's mutators, redrawing and crossover",
+        lambda c: replace(c, offspring=0, screened=c.screened + c.offspring),
+    ),
+    "crossover": Variant("no crossover", lambda c: replace(c, crossover_share=0.0)),
+    "newcomers": Variant(
+        "no random programs in the population", lambda c: replace(c, newcomers=0, screened=c.screened + c.newcomers)
+    ),
+    "pool": Variant("no program is kept from batch to batch", lambda c: replace(c, pool=0)),
+    "local": Variant("no local search around the fastest programs", lambda c: replace(c, local_share=0.0)),
+    "exploration": Variant("no proposal is random once the models are ready", lambda c: replace(c, random_share=0.0)),
+    "beta": Variant("the UCB coefficient beta is 0", lambda c: replace(c, beta=0.0)),
+    "believer": Variant("batches are selected without pending points", lambda c: replace(c, kriging_believer=False)),
+    "failures": Variant("failed trials are left out of the models", lambda c: replace(c, failure_factor=None)),
+    "process": Variant("the ranking predicts, without a Gaussian process", lambda c: replace(c, gp_points=0)),
+    "scales": Variant(
+        "one length scale for all columns, and fixed noise",
+        lambda c: replace(c, gp=replace(c.gp, max_iterations=0)),
+    ),
+    "cutoff": Variant("every candidate is sampled in full", lambda c: replace(c, cutoff=None)),
+    "models": Variant("random search, as a check that the benchmark finds what must be there", random_only),
+}
+"""Mechanism -> a cold search without it."""
+
+WARM_ABLATIONS = {
+    "relatives": Variant("no traces of related workloads", base_model=True),
+    "base model": Variant("no base model of the device class", relatives=True),
+}
+"""Mechanism -> a warm search without it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A run: ``arm`` is its name in the record, ``variant`` a key of one of the tables above.
+
+    ``address`` is the Ray cluster's, ``builders`` and ``measurer`` name its actors; ``teachers`` is the URL of the
+    database of a warm variant.
+    """
+
+    arm: str
+    variant: str
+    workload: str
+    seed: int
+    machine: str
+    trials: int
+    folder: str
+    device_class: DeviceClass
+    address: str
+    builders: tuple[str, ...]
+    measurer: str
+    teachers: str | None = None
+
+    def write(self, path: Path) -> None:
+        path.write_text(json.dumps(asdict(self)))
+
+    @staticmethod
+    def read(path: Path) -> Request:
+        fields: dict[str, Any] = json.loads(path.read_text())
+        device_class = fields["device_class"]
+        device_class["features"] = tuple(device_class["features"])
+        return Request(**fields | {"device_class": DeviceClass(**device_class), "builders": tuple(fields["builders"])})
 
 
 class ClockLedger(MemoryLedger):
-    """Notes in ``run`` when each outcome reaches the tuner."""
+    """Records in ``run`` when each outcome reaches the tuner."""
 
     def __init__(self, run: Run, started: float) -> None:
         super().__init__(1)
@@ -124,38 +149,43 @@ class ClockLedger(MemoryLedger):
             self._run.observe(time.monotonic() - self._started, latency, trial.candidate.trace_json)
 
 
-def main(arguments: Sequence[str]) -> None:
-    arm, workload, seed, machine, trials, folder, device_class_json, address, builders, measurer, teachers = arguments
-    if arm == "R":
-        Judge.fit = _fit_nothing  # type: ignore[method-assign,assignment]
-    elif arm in ABLATIONS:
-        ABLATIONS[arm][1]()
-    fields = json.loads(device_class_json)
-    device_class = DeviceClass(**fields | {"features": tuple(fields["features"])})
-    target_json = device_class.target_json
-    connect(address, Path(folder))
-    run = Run(arm, workload, int(seed), machine)
-    # What the service has ready when a job starts.
-    relatives, base = experience(teachers, workload, device_class, arm) if arm[0] in "WXS" else ((), None)
-    if arm == "W-traces":
-        relatives = ()
-    elif arm == "W-base":
-        base = None
+def execute(request: Request) -> Run:
+    """Tune the workload and return the record, whose last incumbent is the winner of the closing race."""
+    variant = (VARIANTS | ABLATIONS | WARM_ABLATIONS)[request.variant]
+    connect(request.address, Path(request.folder))
+    run = Run(request.arm, request.workload, request.seed, request.machine)
+    relatives: tuple[str, ...] = ()
+    base: bytes | None = None
+    if request.teachers is not None:  # the service has this ready when a job starts
+        known, trained = experience(request.teachers, request.workload, request.device_class, variant.own_family)
+        relatives, base = known if variant.relatives else (), trained if variant.base_model else None
     started = time.monotonic()
-    spec = TaskSpec(make_workload(WORKLOADS[workload](), workload), 1, relatives)
-    fleet = RayFleet(target_json, json.loads(builders), {measurer: "local"})
+    target_json = request.device_class.target_json
+    spec = TaskSpec(make_workload(WORKLOADS[request.workload](), request.workload), 1, relatives)
+    fleet = RayFleet(target_json, request.builders, {request.measurer: "local"})
     ledger = ClockLedger(run, started)
-    tune(TuneRequest([spec], target_json, None, int(trials), None, int(seed), base), fleet, ledger)
+    config = variant.change(SearchConfig())
+    tune(TuneRequest([spec], target_json, None, request.trials, None, request.seed, base, config), fleet, ledger)
     run.seconds = time.monotonic() - started
     certified = ledger.certificates[0]
     [winner] = [trial for trial in ledger.history(0) if trial.candidate.hash == certified.candidate_hash]
     if winner.candidate.trace_json is not None:
-        # The closing race of the best few, measured side by side, has the last word on which of them it is.
         latency = statistics.median(certified.best_run_secs)
         run.incumbents.append(Incumbent(run.seconds, run.trials, latency, winner.candidate.trace_json))
     run.peak_mb = peak_mb()
-    run.save(Path(folder))
+    return run
+
+
+def parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.search.ours")
+    parser.add_argument("request", type=Path, help="a Request as JSON")
+    return parser
+
+
+def main() -> None:
+    request = Request.read(parser().parse_args().request)
+    execute(request).save(Path(request.folder))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -2,7 +2,7 @@
 
     .venv/bin/python -m benchmarks.search.rejects
 
-A candidate slower than `tuner.tune.CUTOFF` times the best so far is sampled once or twice (`workers.measure.sample`).
+A candidate slower than `SearchConfig.cutoff` times the best so far is sampled once or twice (`workers.measure.sample`).
 Here trials of the teachers (`benchmarks.search` makes them) are built again and all their samples are taken; then the
 race is replayed on these samples, in the order in which the trials were proposed. Results go to
 benchmarks/results/search/rejects.json.
@@ -18,7 +18,7 @@ from typing import Any
 from benchmarks.search.race import detect_devices
 from benchmarks.search.run_record import RUNS
 from benchmarks.search.teachers import TEACHERS, histories
-from tuner.tune import CUTOFF
+from tuner.search.config import SearchConfig
 from tuner.types import Measured
 from tuner.workload import make_workload
 from workers import host_lock
@@ -95,6 +95,7 @@ def replay(records: list[dict[str, Any]]) -> dict[str, Any]:
     ``lost``: those whose full median was better than the best so far. ``seconds`` is what the calls took,
     ``full_seconds`` what they take without the race.
     """
+    factor = SearchConfig().cutoff
     best: dict[str, float] = {}
     counts = {"candidates": len(records), "rejected": 0, "false": 0, "lost": 0}
     spent = full = 0.0
@@ -106,7 +107,7 @@ def replay(records: list[dict[str, Any]]) -> dict[str, Any]:
         samples, _ = replayed(seconds, None)
         median = statistics.median(samples)
         incumbent = best.get(record["workload"])
-        cutoff = None if incumbent is None else CUTOFF * incumbent
+        cutoff = None if incumbent is None or factor is None else factor * incumbent
         taken, called = replayed(seconds, cutoff)
         rejected = cutoff is not None and len(taken) < len(samples)
         spent += sum(cost[:called])

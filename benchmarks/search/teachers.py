@@ -10,10 +10,8 @@ import random
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 
-import numpy as np
 import tvm
 
 from benchmarks.search.run_record import ROOT
@@ -25,10 +23,9 @@ from loopwright.codegen.serialization import module_from_json
 from loopwright.codegen.target import target_from
 from loopwright.codegen.versions import TVM_VERSION
 from service.ledger import DatabaseLedger
-from tuner.cost_model.features import extract, from_bytes
+from tuner.cost_model.features import from_bytes
 from tuner.cost_model.model import Sample, train_base
 from tuner.search.individual import Individual
-from tuner.search.judge import Described
 from tuner.space.builtin import builtin_space
 from tuner.tune import TuneRequest, tune
 from tuner.types import DeviceClass, Measured, Origin, TaskSpec, Trial
@@ -38,7 +35,7 @@ from workers.fleet import RayFleet
 DATABASE = f"sqlite:///{ROOT / 'benchmarks' / 'search' / 'teachers.db'}"
 TRIALS = 96
 
-Lesson = tuple[Described, float | None]
+Lesson = tuple[Individual, float | None]
 """A program, and its latency in seconds; None where it failed."""
 
 TEACHERS: dict[str, Callable[[], tvm.tirx.PrimFunc]] = {
@@ -78,10 +75,11 @@ def _has_taught(job: JobView, device_class: DeviceClass) -> bool:
     return job.state == "succeeded" and job.device_class_id == device_class.id
 
 
-def experience(url: str, workload: str, device_class: DeviceClass, arm: str) -> tuple[tuple[str, ...], bytes]:
-    """Traces of relatives, and the base model, for a workload of the comparison.
+def experience(url: str, workload: str, device_class: DeviceClass, own_family: bool) -> tuple[tuple[str, ...], bytes]:
+    """Return traces of relatives and the base model for a workload of the comparison.
 
-    Arm X leaves the workload's own family out.
+    Args:
+        own_family: Whether other workloads of the workload's family are used.
     """
     database = Database(url)
     here = make_workload(WORKLOADS[workload](), workload)
@@ -90,10 +88,10 @@ def experience(url: str, workload: str, device_class: DeviceClass, arm: str) -> 
     samples = [
         Sample(sample.workload_hash, from_bytes(sample.features), sample.median)
         for sample in database.cost_models.samples(device_class.id, TVM_VERSION)
-        if arm != "X" or families[sample.workload_hash] != here.family
+        if own_family or families[sample.workload_hash] != here.family
     ]
     assert here.hash not in {sample.group for sample in samples}
-    relatives = [] if arm == "X" else database.trials.relatives(here.hash, device_class.id)
+    relatives = [] if not own_family else database.trials.relatives(here.hash, device_class.id)
     database.close()
     return tuple(relatives), train_base(samples, seed=0)
 
@@ -111,7 +109,7 @@ def histories() -> dict[str, list[Trial]]:
 
 
 def lessons(target_json: str) -> dict[str, list[Lesson]]:
-    """Every teacher's trials as a search sees them."""
+    """Return every teacher's trials as a search sees them."""
     target = target_from(target_json)
     found: dict[str, list[Lesson]] = {}
     for name, trials in histories().items():
@@ -121,11 +119,8 @@ def lessons(target_json: str) -> dict[str, list[Lesson]]:
             apply_trace_json(mod, trial.candidate.trace_json) for trial in trials if trial.candidate.trace_json
         ]
         outcomes = [trial.outcome.median if isinstance(trial.outcome, Measured) else None for trial in trials]
-        described = [
-            Described(Individual.of(one, Origin.RANDOM).draft.coordinates(), partial(np.copy, features))
-            for one, features in zip(schedules, extract(space.context, schedules), strict=True)
-        ]
-        found[name] = list(zip(described, outcomes, strict=True))
+        individuals = [Individual.of(space, schedule, Origin.RANDOM) for schedule in schedules]
+        found[name] = list(zip(individuals, outcomes, strict=True))
     return found
 
 

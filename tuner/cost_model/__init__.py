@@ -1,1 +1,1 @@
-"""Which candidates are worth measuring: features of a scheduled program, and the model that ranks them."""
+"""Cost models: features of scheduled programs, and the models that rank programs by them."""

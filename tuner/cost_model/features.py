@@ -1,4 +1,4 @@
-"""Per-store features of scheduled programs (Zheng et al., Ansor, OSDI 2020), by TVM's extractor."""
+"""Per-store features of scheduled programs (Zheng et al., Ansor, OSDI 2020), extracted by TVM."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FEATURES = 164
 """Length of one store's feature vector."""
 
 Features = npt.NDArray[np.float32]
-"""One program: float32 [stores, 164]."""
+"""The features of one program: float32 [stores, 164]."""
 
 _NUMBER = np.dtype("<f4")
 
@@ -22,7 +22,7 @@ _extractor = ms.feature_extractor.PerStoreFeature()
 
 
 def extract(context: ms.TuneContext, schedules: Sequence[Schedule]) -> list[Features]:
-    """Features of each schedule, float32 [stores, 164], in the given order."""
+    """Return the features of each schedule, float32 [stores, 164], in the given order."""
     if not schedules:
         return []
     candidates = [ms.MeasureCandidate(schedule, []) for schedule in schedules]
@@ -30,10 +30,10 @@ def extract(context: ms.TuneContext, schedules: Sequence[Schedule]) -> list[Feat
 
 
 def to_bytes(features: Features) -> bytes:
-    """For storing: little-endian float32, row by row, compressed."""
+    """Return compressed little-endian float32 in row-major order, for storing."""
     return zlib.compress(features.astype(_NUMBER).tobytes())
 
 
 def from_bytes(data: bytes) -> Features:
-    """What `to_bytes` wrote."""
+    """Return the features that `to_bytes` encoded."""
     return np.frombuffer(zlib.decompress(data), _NUMBER).reshape(-1, FEATURES).astype(np.float32)

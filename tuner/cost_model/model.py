@@ -1,13 +1,11 @@
-"""The XGBoost cost model: ranks candidates of one workload against each other.
+"""The XGBoost cost model: ranks the candidates of one workload against each other.
 
-A program's score is the sum of the scores of its stores, as in Ansor and MetaSchedule (`PackSum`), but it is
-trained on order, not on value: RankNet's pairwise logistic loss (Burges et al., ICML 2005) within each workload,
-each pair weighted by how far apart the two latencies are. A program that failed to build or run ranks below all
-that ran, so failures teach, too.
+A program's score is the sum of its stores' scores, as in Ansor and MetaSchedule (`PackSum`), but the model is trained
+on order instead of value: RankNet's pairwise logistic loss (Burges et al., ICML 2005) within each workload, each pair
+weighted by how far apart its two latencies are. A program that failed to build or to run ranks below all that ran.
 
-A base model, trained on all that a device class has seen, ranks from the first trial on; a job's own model then learns
-what the base gets wrong (as XGBoost's ``base_margin``). A base that orders the job's own trials no better than chance
-is dropped.
+A base model, trained on all trials of a device class, ranks from the first trial on. A job's own model then learns the
+base model's residual (XGBoost's ``base_margin``). A base model that does not order the job's own trials is dropped.
 """
 
 from __future__ import annotations
@@ -21,16 +19,22 @@ import xgboost as xgb
 
 from tuner.cost_model.features import Features
 
-WARM_UP = 16
-"""Samples before the job's own model ranks at all; fewer fit noise."""
 
-BASE_TRUST = 0.6
-"""Share of the job's pairs that a base must order rightly, once there are `WARM_UP` samples; chance is 0.5."""
+@dataclass(frozen=True, slots=True)
+class RankingConfig:
+    """When the ranking is trained, and on what."""
 
-_ROUNDS = 40
-_BASE_ROUNDS = 120
-_MAX_GROUP = 512
-"""Pairs grow with the square of a workload's samples: the newest this many are used."""
+    warm_up: int = 16
+    """Samples of the job before its own model is trained. Not tuned."""
+    base_trust: float = 0.6
+    """Share of the job's pairs that a base model must order correctly once the own model is trained; chance is 0.5."""
+    rounds: int = 40
+    """Boosting rounds of a job's own model. Not tuned."""
+    base_rounds: int = 120
+    """Boosting rounds of a base model, which has more samples. Not tuned."""
+    max_group: int = 512
+    """Samples of a workload that are used, the newest ones: the number of pairs is quadratic. Not tuned."""
+
 
 PARAMETERS = {
     "max_depth": 6,
@@ -40,34 +44,36 @@ PARAMETERS = {
     "subsample": 1.0,
     "tree_method": "hist",
     "max_bin": 64,
-    "nthread": 1,  # the host's other cores belong to builders
+    "nthread": 1,  # the other cores of the host belong to builders
     "base_score": 0.0,
     "verbosity": 0,
 }
+"""XGBoost's own parameters. Not tuned."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A finished trial as the model learns it; ``latency`` in seconds, None where it failed."""
+    """A finished trial of workload ``group``; ``latency`` in seconds, None if it failed."""
 
     group: str
     features: Features
     latency: float | None
 
 
-def train_base(samples: Sequence[Sample], seed: int) -> bytes:
-    """A base model in XGBoost's UBJSON, from samples of at least one workload. Equal samples and seed, equal bytes."""
-    return bytes(_train(samples, seed, _BASE_ROUNDS).save_raw("ubj"))
+def train_base(samples: Sequence[Sample], seed: int, config: RankingConfig = RankingConfig()) -> bytes:
+    """Return a base model as XGBoost's UBJSON. Requires samples of at least one workload. Deterministic."""
+    return bytes(_train(_groups(samples, config.max_group), seed, config.base_rounds).save_raw("ubj"))
 
 
 class CostModel:
-    """Scores candidates; higher is faster. Only the order of scores within a workload has a meaning.
+    """Scores candidates; higher is faster. Scores of different workloads are not comparable.
 
     ``base`` is what `train_base` returned for the device class, or None.
     """
 
-    def __init__(self, seed: int, base: bytes | None = None) -> None:
+    def __init__(self, seed: int, base: bytes | None = None, config: RankingConfig = RankingConfig()) -> None:
         self._seed = seed
+        self._config = config
         self._base = None if base is None else xgb.Booster({"nthread": 1}, model_file=bytearray(base))
         self._samples: list[Sample] = []
         self._booster: xgb.Booster | None = None
@@ -81,16 +87,17 @@ class CostModel:
         return self._booster is not None or self._base is not None
 
     def fit(self) -> None:
-        """Train anew on all samples, if there are enough and any is new."""
-        if len(self._samples) < WARM_UP or len(self._samples) == self._fitted:
+        """Train on all samples, if there are enough and any is new."""
+        if len(self._samples) < self._config.warm_up or len(self._samples) == self._fitted:
             return
-        if self._base is not None and self._base_agreement() < BASE_TRUST:
+        groups = _groups(self._samples, self._config.max_group)
+        if self._base is not None and _agreement(self._base, groups) < self._config.base_trust:
             self._base = None
-        self._booster = _train(self._samples, self._seed, _ROUNDS, self._base)
+        self._booster = _train(groups, self._seed, self._config.rounds, self._base)
         self._fitted = len(self._samples)
 
     def predict(self, features: Sequence[Features]) -> npt.NDArray[np.float64]:
-        """Scores, float64 [programs]; zeros before the model is ready."""
+        """Return scores, float64 [programs]; zeros before the model is ready."""
         if not self.ready or not features:
             return np.zeros(len(features))
         rows, owner = pack(features)
@@ -100,30 +107,29 @@ class CostModel:
                 per_store += booster.inplace_predict(rows)
         return np.bincount(owner, weights=per_store, minlength=len(features)).astype(np.float64)
 
-    def _base_agreement(self) -> float:
-        """Share of the samples' pairs, weighted by how far they are apart, that the base orders rightly."""
-        assert self._base is not None
-        right = total = 0.0
-        for members in _groups(self._samples):
-            rows, owner = pack([sample.features for sample in members])
-            scores = np.bincount(owner, weights=self._base.inplace_predict(rows), minlength=len(members))
-            weights = _pair_weights(members)
-            right += float(weights[scores[:, None] > scores[None, :]].sum())
-            total += float(weights.sum())
-        return right / total if total > 0 else 1.0
 
-
-def _groups(samples: Sequence[Sample]) -> list[list[Sample]]:
-    """Samples by workload, the newest of each."""
+def _groups(samples: Sequence[Sample], max_group: int) -> list[list[Sample]]:
+    """Return the newest samples of each workload."""
     groups: dict[str, list[Sample]] = {}
     for sample in samples:
         groups.setdefault(sample.group, []).append(sample)
-    return [members[-_MAX_GROUP:] for members in groups.values()]
+    return [members[-max_group:] for members in groups.values()]
 
 
-def _train(samples: Sequence[Sample], seed: int, rounds: int, base: xgb.Booster | None = None) -> xgb.Booster:
-    """A booster of the samples' order, on top of ``base`` if there is one."""
-    groups = _groups(samples)
+def _agreement(base: xgb.Booster, groups: list[list[Sample]]) -> float:
+    """Return the share of the samples' pairs, weighted by their distance, that a base model orders correctly."""
+    correct = total = 0.0
+    for members in groups:
+        rows, owner = pack([sample.features for sample in members])
+        scores = np.bincount(owner, weights=base.inplace_predict(rows), minlength=len(members))
+        weights = _pair_weights(members)
+        correct += float(weights[scores[:, None] > scores[None, :]].sum())
+        total += float(weights.sum())
+    return correct / total if total > 0 else 1.0
+
+
+def _train(groups: list[list[Sample]], seed: int, rounds: int, base: xgb.Booster | None = None) -> xgb.Booster:
+    """Return a booster trained on the order of the samples, on top of ``base`` if there is one."""
     rows, owner = pack([sample.features for members in groups for sample in members])
     margin = None if base is None else base.inplace_predict(rows)
     return xgb.train(
@@ -135,13 +141,13 @@ def _train(samples: Sequence[Sample], seed: int, rounds: int, base: xgb.Booster 
 
 
 def pack(features: Sequence[Features]) -> tuple[Features, npt.NDArray[np.intp]]:
-    """All stores of all programs as rows [stores, 164], and for each row the program it belongs to [stores]."""
+    """Return all stores of all programs as rows [stores, 164], and the index of each row's program [stores]."""
     owner = np.repeat(np.arange(len(features)), [len(f) for f in features])
     return np.concatenate(features), owner
 
 
 class _PairwiseOrder:
-    """Gradient of RankNet's loss on program scores, handed to each store of the program."""
+    """Gradient and hessian of RankNet's loss by a program's score, which are those of each of its stores."""
 
     def __init__(self, groups: list[list[Sample]], owner: npt.NDArray[np.intp]) -> None:
         self._owner = owner
@@ -170,14 +176,14 @@ class _PairwiseOrder:
 
 
 def _pair_weights(members: list[Sample]) -> npt.NDArray[np.float64]:
-    """weights[i, j] > 0 where i is faster than j, float64 [programs, programs]; each program's pairs sum to about 1."""
+    """Return float64 [programs, programs], positive where i is faster than j; each program's pairs sum to about 1."""
     speed = throughput(members)
     gap = speed[:, None] - speed[None, :]
     return np.where(gap > 0, gap, 0.0) / max(len(members) - 1, 1)
 
 
 def throughput(members: list[Sample]) -> npt.NDArray[np.float64]:
-    """Best latency over own latency, float64 [programs] in (0, 1]; failures are 0 less a margin."""
+    """Return best latency over own latency, float64 [programs] in (0, 1]; failures get -0.1, below all others."""
     measured = [sample.latency for sample in members if sample.latency is not None]
     best = min(measured, default=1.0)
     return np.array([-0.1 if s.latency is None else best / s.latency for s in members])

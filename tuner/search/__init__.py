@@ -1,1 +1,1 @@
-"""Proposing candidates: sampling, mutation, crossover, evolution."""
+"""The search of one task: proposers of programs, a surrogate model that ranks them, and the population they share."""

@@ -1,42 +1,67 @@
-"""A program within the search: one accepted point of a design space."""
+"""An individual: one accepted program of a design space, as the search handles it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
 import tvm_ffi
 from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import Trace
 
 from loopwright.codegen.serialization import trace_to_json
-from tuner.search.drafts import Draft
-from tuner.space.design_space import sampling_instructions
+from tuner.cost_model.features import Features, extract, to_bytes
+from tuner.search.decision_vector import DecisionVector
+from tuner.search.encoding import Encoding
+from tuner.space.design_space import DesignSpace, sampling_instructions
 from tuner.types import MeasureCandidate, Origin
 
 
 @dataclass
 class Individual:
-    """``program`` is TVM's structural hash of the scheduled module: a name within this process only."""
+    """``program`` is TVM's structural hash of the scheduled module, which is valid in this process only.
 
+    ``parent`` is the hash of the measured candidate that the individual descends from, if any.
+    """
+
+    space: DesignSpace
     schedule: Schedule
     origin: Origin
     program: int
     parent: str | None
 
     @classmethod
-    def of(cls, schedule: Schedule, origin: Origin, parent: str | None = None) -> Individual:
-        return cls(schedule, origin, tvm_ffi.structural_hash(schedule.mod), parent)
+    def of(cls, space: DesignSpace, schedule: Schedule, origin: Origin, parent: str | None = None) -> Individual:
+        return cls(space, schedule, origin, tvm_ffi.structural_hash(schedule.mod), parent)
+
+    @classmethod
+    def replay(
+        cls, space: DesignSpace, trace: Trace, rng: np.random.Generator, origin: Origin, parent: str | None = None
+    ) -> Individual | None:
+        """Replay a trace, drawing what it leaves open. None if the space rejects it."""
+        schedule = space.replay(trace, int(rng.integers(1, 2**31 - 1)))
+        return None if schedule is None else cls.of(space, schedule, origin, parent)
 
     @cached_property
-    def draft(self) -> Draft:
-        """Its trace without what post-processors added: what mutation and crossover work on."""
+    def vector(self) -> DecisionVector:
+        """The decisions, of the trace without postprocessing: what mutation and crossover work on."""
         trace = self.schedule.trace.simplified(remove_postproc=True)
-        # TVM's mutators draw by the order of the decisions, which `simplified` leaves to chance.
+        # TVM's mutators draw by the order of the decisions, which `simplified` does not fix.
         decisions = dict(trace.decisions)
         decided = {inst: decisions[inst] for inst in sampling_instructions(trace) if inst in decisions}
-        return Draft.of(Trace(trace.insts, decided))
+        return DecisionVector.of(Trace(trace.insts, decided))
 
-    def candidate(self, predicted: float | None, features: bytes) -> MeasureCandidate:
-        """As a value for the ledger. The whole trace goes along, so that builders need no post-processors."""
-        return MeasureCandidate(trace_to_json(self.schedule.trace), self.origin, predicted, self.parent, features)
+    @cached_property
+    def encoding(self) -> Encoding:
+        return self.vector.encode()
+
+    @cached_property
+    def features(self) -> Features:
+        """float32 [stores, 164]. Extracting them takes about 1 ms."""
+        return extract(self.space.context, [self.schedule])[0]
+
+    def candidate(self, predicted: float | None) -> MeasureCandidate:
+        """Return the individual as the ledger stores it, with the whole trace: builders need no postprocessors."""
+        trace_json = trace_to_json(self.schedule.trace)
+        return MeasureCandidate(trace_json, self.origin, predicted, self.parent, to_bytes(self.features))

@@ -12,8 +12,8 @@ from tvm.s_tir.schedule import Trace
 
 from loopwright.codegen.schedule import new_schedule
 
-_REFUSALS = (RuntimeError, ValueError, TypeError, LookupError)
-"""What TVM raises where an instruction or a post-processor does not apply."""
+REFUSALS = (RuntimeError, ValueError, TypeError, LookupError)
+"""What TVM raises if an instruction or a postprocessor does not apply."""
 
 
 class DesignSpace:
@@ -36,6 +36,10 @@ class DesignSpace:
             (mutator, float(probability)) for mutator, probability in dict(generator.mutator_probs or {}).items()
         ]
 
+    def mutate(self, mutator: int, trace: Trace, seed: int) -> Trace | None:
+        """Apply the mutator with this index to a trace. Returns None if it has nothing to change."""
+        return _ffi_api.MutatorApply(self.mutators[mutator][0], trace, seed)
+
     def replay(self, trace: Trace, seed: int) -> Schedule | None:
         """Apply a trace, drawing what it leaves open from ``seed``, and finish it with the post-processors.
 
@@ -48,16 +52,16 @@ class DesignSpace:
         schedule.enter_postproc()
         try:
             accepted = all(_ffi_api.PostprocApply(postproc, schedule) for postproc in self._postprocs)
-        except _REFUSALS:
+        except REFUSALS:
             return None
         return schedule if accepted else None
 
     def draw(self, trace: Trace, seed: int) -> Schedule | None:
-        """The same before the post-processors, of which none is asked. None where an instruction does not apply."""
+        """Apply a trace like `replay`, without postprocessors. Returns None if an instruction does not apply."""
         schedule = new_schedule(self.mod, seed)
         try:
             trace.apply_to_schedule(schedule, remove_postproc=True)
-        except _REFUSALS:
+        except REFUSALS:
             return None
         return schedule
 

@@ -12,11 +12,10 @@ from tvm import te
 from loopwright.codegen.schedule import new_schedule
 from loopwright.codegen.serialization import module_from_json, trace_to_json
 from loopwright.codegen.target import target_from
-from tuner.certify import BASELINE
 from tuner.errors import RaceFailed
 from tuner.ports import Fleet, MeasureRequest, RaceEntry, RaceRequest
 from tuner.space.builtin import builtin_space
-from tuner.types import Failure, FailureKind, Measured, Outcome, Stage, Workload
+from tuner.types import BASELINE, Failure, FailureKind, Measured, Outcome, Stage, Workload
 from tuner.workload import make_workload
 
 _PATIENCE = 120.0

@@ -7,10 +7,20 @@ from contextlib import suppress
 
 import pytest
 
-from tuner.certify import BASELINE
 from tuner.errors import LeaseLost
 from tuner.ports import Ledger
-from tuner.types import Certificate, Failure, FailureKind, MeasureCandidate, Measured, Origin, Outcome, Stage
+from tuner.types import (
+    BASELINE,
+    Certificate,
+    Failure,
+    FailureKind,
+    MeasureCandidate,
+    Measured,
+    Origin,
+    Outcome,
+    Stage,
+    StopReason,
+)
 
 Reopen = Callable[[Ledger], Ledger]
 
@@ -110,8 +120,8 @@ class LedgerContract:
         assert [trial.candidate for trial in later.propose(0, candidates(3))] == candidates(1, first=2)
         assert [trial.id for trial in later.history(0)][:2] == [trial.id for trial in trials]
 
-    @pytest.mark.parametrize("stopped", ["budget", "time", "exhausted", "cancelled"])
-    def test_a_task_is_certified(self, ledger: Ledger, stopped: str) -> None:
+    @pytest.mark.parametrize("stopped", list(StopReason))
+    def test_a_task_is_certified(self, ledger: Ledger, stopped: StopReason) -> None:
         baseline, best = ledger.propose(0, [BASELINE, *candidates(1)])
         ledger.finish(baseline, MEASURED)
         ledger.finish(best, MEASURED)
@@ -120,10 +130,10 @@ class LedgerContract:
     def test_a_task_is_certified_with_its_baseline(self, ledger: Ledger) -> None:
         (baseline,) = ledger.propose(0, [BASELINE])
         ledger.finish(baseline, MEASURED)
-        ledger.certify(0, certificate(BASELINE.hash), "exhausted")
+        ledger.certify(0, certificate(BASELINE.hash), StopReason.EXHAUSTED)
 
     def test_one_task_fails_while_the_other_goes_on(self, ledger: Ledger) -> None:
         ledger.fail(0, "the unscheduled function failed")
         (trial,) = ledger.propose(1, [BASELINE])
         ledger.finish(trial, MEASURED)
-        ledger.certify(1, certificate(BASELINE.hash), "budget")
+        ledger.certify(1, certificate(BASELINE.hash), StopReason.BUDGET)

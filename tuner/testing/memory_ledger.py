@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tuner.types import Certificate, MeasureCandidate, Outcome, Span, Trial
+from tuner.types import Certificate, MeasureCandidate, Outcome, Span, StopReason, Trial
 
 
 class MemoryLedger:
@@ -14,7 +14,7 @@ class MemoryLedger:
         self.trials: list[dict[str, Trial]] = [{} for _ in range(tasks)]
         self.certificates: dict[int, Certificate] = {}
         self.failures: dict[int, str] = {}
-        self.stopped: dict[int, str] = {}
+        self.stopped: dict[int, StopReason] = {}
         self.stop = False
 
     def history(self, task: int) -> Sequence[Trial]:
@@ -32,7 +32,7 @@ class MemoryLedger:
         if lines[trial.candidate.hash].outcome is None:
             lines[trial.candidate.hash] = Trial(trial.id, trial.candidate, outcome)
 
-    def certify(self, task: int, certificate: Certificate, stopped: str) -> None:
+    def certify(self, task: int, certificate: Certificate, stopped: StopReason) -> None:
         self.certificates[task] = certificate
         self.stopped[task] = stopped
 

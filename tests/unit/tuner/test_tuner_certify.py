@@ -7,12 +7,24 @@ from collections.abc import Sequence
 import pytest
 
 from tests.unit.tuner.programs import elementwise
-from tuner.certify import BASELINE, CONTENDERS, certify, winner
+from tuner.certify import certify, winner
 from tuner.errors import RaceFailed
 from tuner.ports import RaceEntry, RaceRequest, RaceResult
 from tuner.testing.simulated_fleet import SimulatedFleet
-from tuner.types import Certificate, Failure, FailureKind, MeasureCandidate, Measured, Origin, Outcome, Stage, Trial
+from tuner.types import (
+    BASELINE,
+    Certificate,
+    Failure,
+    FailureKind,
+    MeasureCandidate,
+    Measured,
+    Origin,
+    Outcome,
+    Stage,
+    Trial,
+)
 
+CONTENDERS = 4
 OUTPUTS = (False, True)
 BASELINE_SECS = (1.0, 1.2, 1.1)
 WRONG = RaceEntry((), 3.0, 0.5, "wrong result")
@@ -45,7 +57,7 @@ BASELINE_TRIAL = Trial("baseline", BASELINE, Measured((1.0,), "worker"))
 
 
 def _certify(fleet: SimulatedFleet, trials: Sequence[Trial]) -> Certificate:
-    return certify(fleet, elementwise(), OUTPUTS, [BASELINE_TRIAL, *trials], seed=1)
+    return certify(fleet, elementwise(), OUTPUTS, [BASELINE_TRIAL, *trials], contenders=CONTENDERS, seed=1)
 
 
 def _hash(trace: str) -> str:

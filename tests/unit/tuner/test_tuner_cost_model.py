@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from tuner.cost_model.features import FEATURES, Features, from_bytes, to_bytes
-from tuner.cost_model.model import WARM_UP, CostModel, Sample, train_base
+from tuner.cost_model.model import CostModel, RankingConfig, Sample, train_base
+
+WARM_UP = RankingConfig().warm_up
 
 
 def _programs(count: int, seed: int) -> list[Features]:

@@ -15,13 +15,11 @@ from loopwright.codegen.schedule import apply_trace_json, new_schedule
 from loopwright.codegen.serialization import module_from_json, plain_json, trace_to_json
 from loopwright.codegen.target import target_from
 from tests.unit.tuner.programs import LLVM, elementwise, matmul, split_outer, tile_both, traced
-from tuner.cost_model import model as cost_model
 from tuner.cost_model.features import FEATURES, from_bytes
-from tuner.cost_model.model import CostModel, Sample, train_base
-from tuner.search.crossover import crossover
-from tuner.search.evolution import EvolutionarySearch
-from tuner.search.judge import WARM_UP
-from tuner.search.mutation import mutate, redraw
+from tuner.cost_model.model import CostModel, RankingConfig, Sample, train_base
+from tuner.search.config import SearchConfig
+from tuner.search.evolutionary_search import EvolutionarySearch
+from tuner.search.variation import crossover, mutate, redraw
 from tuner.space.builtin import builtin_space
 from tuner.space.design_space import DesignSpace, sampling_instructions
 from tuner.space.user import user_space
@@ -29,6 +27,9 @@ from tuner.testing.simulated_fleet import SimulatedFleet
 from tuner.types import Failure, FailureKind, MeasureCandidate, Measured, Origin, Outcome, Stage, Workload
 
 FLEET = SimulatedFleet(LLVM)
+CONFIG = SearchConfig()
+GP_WARM_UP = CONFIG.gp_warm_up
+RANKING_WARM_UP = RankingConfig().warm_up
 
 
 def _builtin(workload: Workload, target: str = LLVM) -> DesignSpace:
@@ -95,7 +96,7 @@ def test_equal_seeds_propose_the_same(workload: Workload) -> None:
 
 def test_the_first_are_random_and_later_ones_are_ranked() -> None:
     candidates = _run(_search(_tiled()), elementwise(), batches=5)
-    first, later = candidates[:WARM_UP], candidates[WARM_UP:]
+    first, later = candidates[:GP_WARM_UP], candidates[GP_WARM_UP:]
     assert {(c.origin, c.predicted) for c in first} == {(Origin.RANDOM, None)}
     ranked = [c for c in later if c.predicted is not None]
     assert len(ranked) >= len(later) / 2
@@ -107,7 +108,7 @@ def test_the_first_are_random_and_later_ones_are_ranked() -> None:
 
 
 def test_few_proposals_ignore_the_models() -> None:
-    later = _run(_search(_builtin(matmul())), matmul(), batches=14)[WARM_UP:]
+    later = _run(_search(_builtin(matmul())), matmul(), batches=14)[GP_WARM_UP:]
     assert 0 < sum(c.predicted is None for c in later) <= 12
 
 
@@ -127,7 +128,7 @@ def test_the_search_beats_random_sampling() -> None:
     candidates = _run(_search(_tiled()), elementwise(), batches=5)
     latencies = [FLEET.latency(elementwise().module_json, c.trace_json) for c in candidates]
     ranked = [s for s, c in zip(latencies, candidates, strict=True) if c.predicted is not None]
-    assert np.median(ranked) < np.median(latencies[:WARM_UP])
+    assert np.median(ranked) < np.median(latencies[:GP_WARM_UP])
 
 
 def test_a_tiny_space_is_exhausted_and_says_so() -> None:
@@ -140,7 +141,7 @@ def test_a_tiny_space_is_exhausted_and_says_so() -> None:
 def test_a_small_space_is_searched_to_its_end() -> None:
     """What waits in the pool of a ready model is still to come: it does not make the space look exhausted."""
     model = CostModel(0)
-    for number in range(cost_model.WARM_UP):
+    for number in range(RANKING_WARM_UP):
         model.observe(Sample("other", np.full((1, FEATURES), number, np.float32), 1e-3 * (number + 1)))
     search = EvolutionarySearch("elementwise", _tiny(), model, np.random.default_rng(0))
     first, rest = search.propose(4), search.propose(8)
@@ -172,7 +173,7 @@ def test_what_failed_is_not_proposed_again_and_the_search_goes_on() -> None:
 def test_a_lost_device_teaches_nothing() -> None:
     model = CostModel(1)
     search = EvolutionarySearch("w", _tiled(), model, np.random.default_rng(1))
-    for candidate in search.propose(cost_model.WARM_UP):
+    for candidate in search.propose(RANKING_WARM_UP):
         search.observe(candidate, Failure(Stage.RUN, FailureKind.DEVICE_LOST, "gone"))
     model.fit()
     assert not model.ready
@@ -231,7 +232,7 @@ def test_mutants_replay_or_are_refused() -> None:
     for seed in range(1, 31):
         parent = space.replay(space.traces[seed % len(space.traces)], seed)
         assert parent is not None
-        mutant = mutate(space, parent.trace.simplified(remove_postproc=True), rng)
+        mutant = mutate(space, parent.trace.simplified(remove_postproc=True), rng, CONFIG.redraw_share)
         if mutant is None:
             continue
         child = space.replay(mutant, seed)

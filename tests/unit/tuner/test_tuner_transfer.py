@@ -18,10 +18,11 @@ from loopwright.codegen.serialization import module_from_json, trace_to_json
 from loopwright.codegen.target import target_from
 from tests.unit.tuner.programs import LLVM, elementwise
 from tuner.cost_model.model import CostModel
-from tuner.search.drafts import Neighbourhood
-from tuner.search.evolution import EvolutionarySearch
+from tuner.search.decision_vector import Neighbourhood
+from tuner.search.evolutionary_search import EvolutionarySearch
 from tuner.search.individual import Individual
-from tuner.search.transfer import Adapter, fit_tile
+from tuner.search.proposers.transfer import Transfer, fit_tile
+from tuner.search.surrogate import no_pause
 from tuner.space.builtin import builtin_space
 from tuner.space.design_space import DesignSpace
 from tuner.types import Measured, Origin
@@ -72,7 +73,7 @@ def traces(of: DesignSpace, count: int) -> list[str]:
 def test_a_relatives_program_becomes_one_of_this_space(n: int) -> None:
     here = space(n)
     for trace in traces(space(64), 6):
-        individual = Adapter(here, np.random.default_rng(0)).adapt(trace)
+        individual = Transfer(here, np.random.default_rng(0)).adapt(trace, no_pause)
         assert individual is not None
         assert individual.origin is Origin.TRANSFER
         # It replays on this workload as it stands.
@@ -83,7 +84,7 @@ def test_a_relatives_program_becomes_one_of_this_space(n: int) -> None:
 def test_a_programs_own_trace_comes_back_unchanged() -> None:
     here = space(64)
     for trace in traces(here, 6):
-        individual = Adapter(here, np.random.default_rng(0)).adapt(trace)
+        individual = Transfer(here, np.random.default_rng(0)).adapt(trace, no_pause)
         assert individual is not None
         assert workload_digest(individual.schedule.mod) == workload_digest(apply_trace_json(here.mod, trace).mod)
 
@@ -91,7 +92,7 @@ def test_a_programs_own_trace_comes_back_unchanged() -> None:
 def test_a_stranger_is_refused() -> None:
     double = module_from_json(elementwise().module_json)
     (trace,) = traces(builtin_space(double, target_from(LLVM), seed=1), 1)
-    assert Adapter(space(64), np.random.default_rng(0)).adapt(trace) is None
+    assert Transfer(space(64), np.random.default_rng(0)).adapt(trace, no_pause) is None
 
 
 def test_a_sketch_that_cannot_be_drawn_is_passed_over() -> None:
@@ -101,18 +102,18 @@ def test_a_sketch_that_cannot_be_drawn_is_passed_over() -> None:
     mixed = DesignSpace(here.mod, here.context, [*stranger.traces, *here.traces])
     assert mixed.draw(mixed.traces[0], 1) is None
     (trace,) = traces(space(64), 1)
-    assert Adapter(mixed, np.random.default_rng(0)).adapt(trace) is not None
+    assert Transfer(mixed, np.random.default_rng(0)).adapt(trace, no_pause) is not None
 
 
 def test_a_program_is_the_same_without_what_it_does_not_use() -> None:
     # As in the traces of all programs that were changed from others.
     there, here = space(64), space(96)
-    adapter = Adapter(here, np.random.default_rng(0))
+    transfer = Transfer(here, np.random.default_rng(0))
     for trace in traces(there, 6):
         schedule = apply_trace_json(there.mod, trace)
         simplified = trace_to_json(schedule.trace.simplified(remove_postproc=True))
         assert len(json.loads(simplified)[0]) < len(json.loads(trace)[0])
-        assert adapter.drafts(simplified) == adapter.drafts(trace) != []
+        assert transfer.vectors(simplified) == transfer.vectors(trace) != []
 
 
 def convolution(padding: int, kernel: int) -> DesignSpace:
@@ -140,12 +141,12 @@ def test_a_sketch_with_other_choices_but_the_same_tiles_is_taken() -> None:
     there, here = ({str(inst.kind.name) for trace in of.traces for inst in trace.insts} for of in (padded, plain))
     assert there - here == {"SampleComputeLocation", "ComputeAt"}
     for mine, theirs in ((plain, padded), (padded, plain)):
-        adapter = Adapter(mine, np.random.default_rng(0))
+        transfer = Transfer(mine, np.random.default_rng(0))
         for trace in traces(theirs, 6):
-            individual = adapter.adapt(trace)
+            individual = transfer.adapt(trace, no_pause)
             assert individual is not None
-            tiles = [d for d in adapter.drafts(trace)[0].decisions if len(d) > 1]
-            assert [d for d in individual.draft.decisions if len(d) > 1] == tiles
+            tiles = [d for d in transfer.vectors(trace)[0].decisions if len(d) > 1]
+            assert [d for d in individual.vector.decisions if len(d) > 1] == tiles
 
 
 def test_relatives_are_half_of_the_first_batches() -> None:
@@ -156,18 +157,18 @@ def test_relatives_are_half_of_the_first_batches() -> None:
 
 
 def neighbours(of: DesignSpace, count: int) -> list[str]:
-    """Traces of programs that differ in a choice from one and the same."""
+    """Return traces of programs that differ from one program in a single decision."""
     rng = np.random.default_rng(5)
-    centre = Individual.of(apply_trace_json(of.mod, traces(of, 1)[0]), Origin.RANDOM).draft
-    drafts = [draft for draft, _ in Neighbourhood().around([centre], 500, 1, rng)]
-    schedules = filter(None, (of.replay(draft.decided(), 1) for draft in drafts))
+    centre = Individual.of(of, apply_trace_json(of.mod, traces(of, 1)[0]), Origin.RANDOM).vector
+    vectors = [vector for vector, _ in Neighbourhood().mutants([centre], 500, 1, rng)]
+    schedules = filter(None, (of.replay(vector.decided_trace(), 1) for vector in vectors))
     return [trace_to_json(schedule.trace) for schedule in schedules][:count]
 
 
 @pytest.mark.parametrize("theirs", [1.0, 1e-5])
 def test_relatives_have_to_compete_once_the_task_speaks_for_itself(theirs: float) -> None:
-    told = neighbours(space(64), 24)
-    search = EvolutionarySearch("w", space(96), CostModel(0), np.random.default_rng(0), told)
+    relatives = neighbours(space(64), 24)
+    search = EvolutionarySearch("w", space(96), CostModel(0), np.random.default_rng(0), relatives)
     for candidate in search.propose(8):
         seconds = theirs if candidate.origin is Origin.TRANSFER else 1e-3
         search.observe(candidate, Measured((seconds,), "worker"))

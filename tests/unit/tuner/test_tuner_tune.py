@@ -8,14 +8,27 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.tuner.programs import LLVM, elementwise, matmul, split_outer, task, tile_both, traced
-from tuner.certify import BASELINE
 from tuner.errors import LeaseLost
 from tuner.ports import MeasureRequest
+from tuner.search.config import SearchConfig
 from tuner.testing.memory_ledger import MemoryLedger
 from tuner.testing.simulated_fleet import SimulatedFleet
-from tuner.tune import BATCH, CUTOFF, TuneRequest, tune
-from tuner.types import Failure, FailureKind, MeasureCandidate, Measured, Outcome, Stage, TaskSpec, Trial, Workload
+from tuner.tune import TuneRequest, tune
+from tuner.types import (
+    BASELINE,
+    Failure,
+    FailureKind,
+    MeasureCandidate,
+    Measured,
+    Outcome,
+    Stage,
+    TaskSpec,
+    Trial,
+    Workload,
+)
 
+CONFIG = SearchConfig()
+BATCH = CONFIG.batch
 REQUEST = TuneRequest(
     tasks=[task(elementwise())],
     target_json=LLVM,
@@ -296,7 +309,7 @@ def test_a_candidate_is_dropped_when_it_is_much_slower_than_the_best_so_far() ->
     assert len(known) >= 5
     assert known == sorted(known, reverse=True)
     best = min(fleet.latency(r.module_json, r.trace_json) for r in fleet.submitted)
-    assert known[-1] >= CUTOFF * best * 0.98
+    assert known[-1] >= (CONFIG.cutoff or 0.0) * best * 0.98
 
 
 def test_the_fleet_is_kept_busy_but_not_flooded() -> None:

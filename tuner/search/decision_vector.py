@@ -1,0 +1,145 @@
+"""Decision vectors: a sketch and its decisions, which can be mutated and ranked without replaying a trace."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from tvm.s_tir.schedule import Trace
+
+from tuner.search.encoding import Decision, Encoding, Sketch
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionVector:
+    """One decision for each choice of a sketch; ``trace`` is any trace of the sketch."""
+
+    trace: Trace
+    sketch: Sketch
+    decisions: tuple[Decision, ...]
+
+    @classmethod
+    def of(cls, trace: Trace) -> DecisionVector:
+        """Return the decision vector of a trace without postprocessing (see `Sketch.of`)."""
+        return cls(trace, *Sketch.of(trace))
+
+    def encode(self) -> Encoding:
+        return self.sketch.encode(self.decisions)
+
+    def decided_trace(self) -> Trace:
+        """Return the trace with these decisions. Its replay may reject them."""
+        decided = {
+            choice.instruction: list(decision) if choice.is_tile else decision[0]
+            for choice, decision in zip(self.sketch.choices, self.decisions, strict=True)
+        }
+        return Trace(self.trace.insts, decided)
+
+
+class Neighbourhood:
+    """Mutates decision vectors of one space.
+
+    A mutation changes a tile, a category, a compute location or the sketch, each with the same probability. Sketches
+    and compute locations that are possible are learned from the vectors that were observed.
+    """
+
+    def __init__(self) -> None:
+        self._observed: set[frozenset[object]] = set()
+        self._sketches: dict[tuple[object, ...], dict[frozenset[object], DecisionVector]] = {}
+        """Layout of the decisions -> a vector of each sketch of that layout: their decisions are interchangeable."""
+        self._locations: dict[tuple[object, ...], list[Decision]] = {}
+        """Sketch and position -> compute locations observed there. Only a replay could tell which others are valid."""
+
+    def observe(self, vector: DecisionVector) -> None:
+        """Learn the sketch and the compute locations of a vector, and never return the vector as a mutant."""
+        self._observed.add(_identity(vector))
+        self._sketches.setdefault(_layout(vector), {}).setdefault(frozenset(vector.sketch.fixed.items()), vector)
+        for position, (choice, decision) in enumerate(zip(vector.sketch.choices, vector.decisions, strict=True)):
+            if choice.kind == "SampleComputeLocation":
+                known = self._locations.setdefault(_position(vector, position), [])
+                if decision not in known:
+                    known.append(decision)
+
+    def mutants(
+        self, parents: Sequence[DecisionVector], draws: int, max_changes: int, rng: np.random.Generator
+    ) -> Iterator[tuple[DecisionVector, int]]:
+        """Yield the distinct vectors of ``draws`` mutations that were not observed, each with its parent's index.
+
+        A mutation changes one decision, and with probability 1/2 each time another one, up to ``max_changes``.
+        """
+        drawn: set[frozenset[object]] = set()
+        for _ in range(draws):
+            index = int(rng.integers(len(parents)))
+            vector = parents[index]
+            for _ in range(min(int(rng.geometric(0.5)), max_changes)):
+                vector = self._mutate(vector, rng)
+            identity = _identity(vector)
+            if identity not in self._observed and identity not in drawn:
+                drawn.add(identity)
+                yield vector, index
+
+    def _mutate(self, vector: DecisionVector, rng: np.random.Generator) -> DecisionVector:
+        positions: list[int | None] = [n for n in range(len(vector.decisions)) if self._is_open(vector, n)]
+        compatible = self._sketches.get(_layout(vector), {}).values()
+        others = [other for other in compatible if other.sketch.fixed != vector.sketch.fixed]
+        if others:
+            positions.append(None)
+        if not positions:
+            return vector
+        position = positions[int(rng.integers(len(positions)))]
+        if position is None:
+            return replace(others[int(rng.integers(len(others)))], decisions=vector.decisions)
+        decisions = list(vector.decisions)
+        decisions[position] = self._another(vector, position, rng)
+        return replace(vector, decisions=tuple(decisions))
+
+    def _is_open(self, vector: DecisionVector, position: int) -> bool:
+        """Return whether a choice has more than one known decision."""
+        choice, decision = vector.sketch.choices[position], vector.decisions[position]
+        if choice.kind == "SamplePerfectTile":
+            return len(decision) > 1 and max(decision) > 1
+        return len(self._alternatives(vector, position)) > 1
+
+    def _alternatives(self, vector: DecisionVector, position: int) -> list[Decision]:
+        choice = vector.sketch.choices[position]
+        if choice.categories:
+            return [(index,) for index in range(choice.categories)]
+        return self._locations.get(_position(vector, position), [])
+
+    def _another(self, vector: DecisionVector, position: int, rng: np.random.Generator) -> Decision:
+        choice, decision = vector.sketch.choices[position], vector.decisions[position]
+        if choice.kind == "SamplePerfectTile":
+            return _move_divisor(decision, int(choice.instruction.attrs[1]), rng)
+        others = [other for other in self._alternatives(vector, position) if other != decision]
+        return others[int(rng.integers(len(others)))]
+
+
+def _identity(vector: DecisionVector) -> frozenset[object]:
+    return frozenset(vector.encode().items())
+
+
+def _layout(vector: DecisionVector) -> tuple[object, ...]:
+    """Return a value that is equal for vectors with the same kinds of choices over loops of the same extents."""
+    choices = zip(vector.sketch.choices, vector.decisions, strict=True)
+    return tuple((choice.kind, math.prod(decision) if choice.is_tile else 0) for choice, decision in choices)
+
+
+def _position(vector: DecisionVector, position: int) -> tuple[object, ...]:
+    return (frozenset(vector.sketch.fixed.items()), position)
+
+
+def _move_divisor(factors: Decision, max_innermost: int, rng: np.random.Generator) -> Decision:
+    """Move a random divisor of one level's factor to another level.
+
+    Returns the tile unchanged if the innermost factor would exceed ``max_innermost`` (-1: no limit).
+    """
+    sources = [level for level, factor in enumerate(factors) if factor > 1]
+    source = sources[int(rng.integers(len(sources)))]
+    target = (source + 1 + int(rng.integers(len(factors) - 1))) % len(factors)
+    divisors = [divisor for divisor in range(2, factors[source] + 1) if factors[source] % divisor == 0]
+    divisor = divisors[int(rng.integers(len(divisors)))]
+    moved = list(factors)
+    moved[source] //= divisor
+    moved[target] *= divisor
+    return factors if 0 <= max_innermost < moved[-1] else tuple(moved)

@@ -1,0 +1,129 @@
+"""Encoding: the decisions of a program as numbers, such that programs that differ little lie close together."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from tvm.s_tir.schedule import Instruction, Trace
+from tvm.tirx import IntImm
+
+from tuner.cost_model.gaussian_process import FloatArray
+
+Key = tuple[object, ...]
+"""Name of a feature: instruction kind, index among the instructions of its kind, part of the decision."""
+Encoding = dict[Key, float]
+"""The features of one program by name. A feature that is missing has the value 0."""
+
+Decision = tuple[int, ...]
+"""The factors of a tile, or the index of a category or of a loop as the only item."""
+
+_TILES = ("SamplePerfectTile", "SamplePartitionedTile")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A sampling instruction of a trace, with its kind and the key (kind, index among its kind)."""
+
+    instruction: Instruction
+    kind: str
+    key: Key
+
+    @property
+    def is_tile(self) -> bool:
+        return self.kind in _TILES
+
+    @property
+    def categories(self) -> int:
+        """Number of categories of a categorical choice; 0 for any other kind."""
+        return len(self.instruction.attrs[0]) if self.kind == "SampleCategorical" else 0
+
+    def encode(self, decision: Decision) -> Encoding:
+        """Return half the binary logarithm of each tile factor, the index of a category, or a one-hot compute location.
+
+        The half makes a step from one divisor to another as long as a step from one category to the next.
+        """
+        if self.is_tile:
+            return {(*self.key, level): _half_log2(factor) for level, factor in enumerate(decision)}
+        if self.kind == "SampleCategorical":
+            return {self.key: float(decision[0])}
+        return {(*self.key, decision[0]): 1.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Sketch:
+    """The instructions of an open trace: what programs share that differ in their decisions only.
+
+    ``fixed`` encodes what no decision changes: a one-hot feature for the sketch, and the values of its annotations.
+    """
+
+    choices: tuple[Choice, ...]
+    fixed: Encoding
+
+    @classmethod
+    def of(cls, trace: Trace) -> tuple[Sketch, tuple[Decision, ...]]:
+        """Return the sketch of a trace and the decision for each of its choices.
+
+        Requires a trace without postprocessing, as `Individual.vector` has it: other instructions depend on how the
+        program was made. Choices are counted by kind, so that sketches share features where they are alike.
+        """
+        decided = dict(trace.decisions)
+        counts: Counter[str] = Counter()
+        numbers: dict[object, int] = {}
+        name: list[Key] = []
+        fixed: Encoding = {}
+        choices: list[Choice] = []
+        decisions: list[Decision] = []
+        for inst in trace.insts:
+            kind = str(inst.kind.name)
+            # Some sketches differ only in the loop that an instruction takes, so the name includes the inputs.
+            name.append((kind, *(numbers[value] for value in inst.inputs if value in numbers)))
+            for output in inst.outputs:
+                numbers[output] = len(numbers)
+            if kind == "Annotate" and isinstance(inst.inputs[1], IntImm):
+                fixed[(kind, str(inst.attrs[0]))] = _half_log2(1 + abs(int(inst.inputs[1])))
+            if inst in decided:
+                choices.append(Choice(inst, kind, (kind, counts[kind])))
+                decision = decided[inst]
+                decisions.append(tuple(map(int, decision)) if choices[-1].is_tile else (int(decision),))
+                counts[kind] += 1
+        fixed[("sketch", *name)] = 1.0
+        return cls(tuple(choices), fixed), tuple(decisions)
+
+    def encode(self, decisions: Sequence[Decision]) -> Encoding:
+        """Return the encoding of the program with these decisions, one for each choice."""
+        encoding = dict(self.fixed)
+        for choice, decision in zip(self.choices, decisions, strict=True):
+            encoding |= choice.encode(decision)
+        return encoding
+
+
+def _half_log2(number: int) -> float:
+    return math.log2(number) / 2
+
+
+class Vectorizer:
+    """Turns encodings into rows, with a column for each feature of the given encodings and one for all others."""
+
+    def __init__(self, encodings: Sequence[Encoding]) -> None:
+        self._columns = {key: i for i, key in enumerate(dict.fromkeys(key for e in encodings for key in e))}
+
+    def transform(self, encodings: Sequence[Encoding]) -> FloatArray:
+        """Return float64 [encodings, features + 1].
+
+        The last column is the Euclidean norm of the unknown features, so that distances between a known and an unknown
+        program are those of their whole encodings.
+        """
+        rows = np.zeros((len(encodings), len(self._columns) + 1))
+        for row, encoding in zip(rows, encodings, strict=True):
+            for key, value in encoding.items():
+                column = self._columns.get(key)
+                if column is None:
+                    row[-1] += value**2
+                else:
+                    row[column] = value
+        rows[:, -1] = np.sqrt(rows[:, -1])
+        return rows

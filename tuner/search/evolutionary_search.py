@@ -1,0 +1,103 @@
+"""The search of one task as ask and tell: it proposes batches of candidates and observes their outcomes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from loopwright.codegen.schedule import apply_trace_json
+from tuner.cost_model.model import CostModel
+from tuner.search.config import SearchConfig
+from tuner.search.individual import Individual
+from tuner.search.population import Population
+from tuner.search.proposers import Proposal, Proposer
+from tuner.search.proposers.evolution import Evolution
+from tuner.search.proposers.known import Known
+from tuner.search.proposers.local import Local
+from tuner.search.proposers.random import Random
+from tuner.search.proposers.transfer import Transfer
+from tuner.search.screening import Screening
+from tuner.search.surrogate import Pause, Surrogate, no_pause
+from tuner.space.design_space import DesignSpace
+from tuner.types import Failure, FailureKind, MeasureCandidate, Measured, Outcome
+
+
+class EvolutionarySearch:
+    """Deterministic for a given ``rng``. ``relatives`` and ``known`` are traces as in `tuner.types.TaskSpec`."""
+
+    def __init__(
+        self,
+        name: str,
+        space: DesignSpace,
+        model: CostModel,
+        rng: np.random.Generator,
+        relatives: Sequence[str] = (),
+        known: Sequence[str] = (),
+        config: SearchConfig = SearchConfig(),
+    ) -> None:
+        self._space = space
+        self._rng = rng
+        self._config = config
+        self._population = Population()
+        self._surrogate = Surrogate(name, model, config)
+        screening = Screening(space, self._surrogate, rng, config.screening_draws)
+        self._known: Proposer = Known(space, known)
+        self._transfer = Transfer(space, rng, relatives)
+        self._random = Random(space, rng, config)
+        self._local: Proposer = Local(self._surrogate, screening, config)
+        self._evolution: Proposer = Evolution(
+            space=space,
+            rng=rng,
+            config=config,
+            surrogate=self._surrogate,
+            screening=screening,
+            random=self._random,
+            transfer=self._transfer,
+        )
+
+    def propose(self, count: int, pause: Pause = no_pause) -> list[MeasureCandidate]:
+        """Return up to ``count`` programs that were not proposed before; fewer only if the space is exhausted.
+
+        ``pause`` is called every few milliseconds until the method returns.
+        """
+        population = self._population
+        self._surrogate.fit()
+        # New programs get one place of a batch at least, and half of it while no trials of the task guide the search.
+        proposals = self._known.propose(population, count - 1, pause)
+        if not self._surrogate.experienced:
+            proposals += self._transfer.propose(population, count // 2 - len(proposals), pause)
+        left = count - len(proposals)
+        if (guided := left - min(left, int(left * self._random_share() + self._rng.random()))) > 0:
+            local = round(guided * self._config.local_share) if population.fastest(1) else 0
+            proposals += self._evolution.propose(population, guided - local, pause)
+            proposals += self._local.propose(population, local, pause)
+        proposals += self._random.propose(population, count - len(proposals), pause)
+        return [self._submit(proposal, pause) for proposal in proposals]
+
+    def observe(self, candidate: MeasureCandidate, outcome: Outcome) -> None:
+        """Learn from a finished trial. DEVICE_LOST says nothing about the program."""
+        if candidate.trace_json is None:
+            return
+        latency = outcome.least if isinstance(outcome, Measured) else None
+        individual = self._population.observe(candidate.hash, latency)
+        if not (isinstance(outcome, Failure) and outcome.kind is FailureKind.DEVICE_LOST):
+            self._surrogate.observe(individual, latency)
+
+    def resume(self, candidate: MeasureCandidate) -> None:
+        """Take up a candidate of an earlier run: it is not proposed again, and may be observed."""
+        if candidate.trace_json is not None:
+            schedule = apply_trace_json(self._space.mod, candidate.trace_json)
+            individual = Individual.of(self._space, schedule, candidate.origin, candidate.parent)
+            self._population.submit(individual, candidate.hash)
+
+    def _random_share(self) -> float:
+        if not self._surrogate.ready:
+            return 1.0
+        return self._config.random_share if self._surrogate.experienced else self._config.early_random_share
+
+    def _submit(self, proposal: Proposal, pause: Pause) -> MeasureCandidate:
+        pause()
+        candidate = proposal.individual.candidate(proposal.predicted)
+        self._population.submit(proposal.individual, candidate.hash)
+        return candidate
