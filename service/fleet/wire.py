@@ -7,7 +7,7 @@ import json
 from db.views import DeviceClassView, Peaks, WorkerView
 from loopwright import schemas
 from service.fleet.health import drift
-from service.jobs.wire import MICRO
+from service.units import micros
 
 
 def peaks(value: Peaks) -> schemas.Peaks:
@@ -63,7 +63,7 @@ def _drift(view: WorkerView) -> schemas.Drift | None:
     found = drift(view.checks)
     if found is None:
         return None
-    checks = [schemas.Check(at=check.created_at, us=check.secs * MICRO) for check in view.checks]
+    checks = [schemas.Check(at=check.created_at, us=micros(check.secs)) for check in view.checks]
     return schemas.Drift(ratio=found.ratio, flagged=found.flagged, checks=checks)
 
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from db.views import JobView, TrialView
+from service.units import micros
 from tuner.types import Lane
 
-_MICRO = 1e6
 _PROCESSES = {Lane.PROPOSE: 1, Lane.BUILD: 2, Lane.MEASURE: 3}
 
 
@@ -31,8 +31,8 @@ def chrome_trace(job: JobView, trials: Sequence[TrialView]) -> dict[str, Any]:
                 "cat": span.lane.value,
                 "pid": _PROCESSES[span.lane],
                 "tid": threads[span.lane, span.worker],
-                "ts": (span.start - origin) * _MICRO,
-                "dur": (span.end - span.start) * _MICRO,
+                "ts": micros(span.start - origin),
+                "dur": micros(span.end - span.start),
                 "args": {"workload": trial.workload_hash, "trials": []},
             },
         )
@@ -49,7 +49,7 @@ def _told(trial: TrialView) -> dict[str, Any]:
         "id": trial.id,
         "number": trial.number,
         "origin": trial.origin,
-        "median_us": None if trial.median is None else trial.median * _MICRO,
+        "median_us": micros(trial.median),
         "failure": trial.failure_kind,
     }
 

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import json
-import statistics
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from db.views import JobView, TaskView, TrialView
 from loopwright import schemas
 from service.ledger import budget_per_task
-from tuner.types import LibraryTime
-
-MICRO = 1e6
-
-
-def micros(seconds: float | None) -> float | None:
-    return None if seconds is None else seconds * MICRO
+from service.records.wire import library
+from service.units import micros
 
 
 def job(view: JobView, tasks: Sequence[TaskView]) -> schemas.Job:
@@ -90,13 +84,6 @@ def task(view: TaskView, model_share: float | None, budget_share: float | None) 
         budget_share=budget_share,
         library=library(view.library),
     )
-
-
-def library(found: LibraryTime | None) -> schemas.Library | None:
-    if found is None:
-        return None
-    median = statistics.median(found.run_secs)
-    return schemas.Library(name=found.name, us=median * MICRO, run_secs=list(found.run_secs))
 
 
 def trial(view: TrialView) -> schemas.Trial:

@@ -14,7 +14,7 @@ from fastapi.responses import StreamingResponse
 from db.leaderboard import LeaderboardQuery, LeaderboardRow
 from loopwright import schemas
 from service.context import LIVE_SECONDS, Ctx
-from service.jobs.wire import MICRO
+from service.units import micros
 
 router = APIRouter(tags=["overview"])
 
@@ -54,7 +54,7 @@ def get_overview(ctx: Ctx) -> schemas.Overview:
         bests=totals.bests,
         trials=totals.trials,
         trials_last_hour=totals.trials_since,
-        time_saved_us=totals.saved_secs * MICRO,
+        time_saved_us=micros(totals.saved_secs),
         search_saved_s=totals.search_saved_secs,
         recent_bests=[_row(row) for row in newest],
     )
@@ -104,8 +104,8 @@ def _row(row: LeaderboardRow) -> schemas.LeaderboardRow:
         target=json.loads(row.target_json),
         device_class=row.device_class_id,
         device_model=row.device_model,
-        baseline_us=row.baseline_median * MICRO,
-        best_us=row.best_median * MICRO,
+        baseline_us=micros(row.baseline_median),
+        best_us=micros(row.best_median),
         spread=row.spread,
         speedup=row.speedup,
         is_baseline=row.is_baseline,

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import json
+import statistics
 from typing import Any
 
 from db.views import BestView, CertificateView, RecordView
 from loopwright import schemas
-from service.jobs.wire import MICRO, library
+from service.units import micros
+from tuner.types import LibraryTime
+
+
+def library(time: LibraryTime | None) -> schemas.Library | None:
+    if time is None:
+        return None
+    return schemas.Library(name=time.name, us=micros(statistics.median(time.run_secs)), run_secs=list(time.run_secs))
 
 
 def certificate(view: CertificateView) -> schemas.Certificate:
@@ -23,8 +31,8 @@ def certificate(view: CertificateView) -> schemas.Certificate:
         rounds=len(evidence.best_run_secs),
         baseline_run_secs=list(evidence.baseline_run_secs),
         best_run_secs=list(evidence.best_run_secs),
-        baseline_us=view.baseline_median * MICRO,
-        best_us=view.best_median * MICRO,
+        baseline_us=micros(view.baseline_median),
+        best_us=micros(view.best_median),
         speedup=view.speedup,
         contenders=evidence.contenders,
         library=library(evidence.library),
@@ -38,8 +46,8 @@ def best(view: BestView) -> schemas.Best:
         target=json.loads(view.target_json),
         device_class=view.certificate.device_class_id,
         record_id=view.certificate.trial_id,
-        baseline_us=view.certificate.baseline_median * MICRO,
-        best_us=view.certificate.best_median * MICRO,
+        baseline_us=micros(view.certificate.baseline_median),
+        best_us=micros(view.certificate.best_median),
         speedup=view.certificate.speedup,
         is_baseline=view.is_baseline,
         trace=None if view.trace_json is None else json.loads(view.trace_json),
@@ -56,7 +64,7 @@ def summary(view: RecordView) -> dict[str, Any]:
         "name": view.name,
         "target": json.loads(view.target_json),
         "device_class": view.device_class_id,
-        "median_us": view.median * MICRO,
+        "median_us": micros(view.median),
         "certified": view.certified,
         "is_baseline": view.trace_json is None,
         "job_id": view.job_id,

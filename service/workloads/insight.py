@@ -13,7 +13,7 @@ from db.insight import HistoryEntry, Prediction
 from loopwright import schemas
 from service.context import Context, Ctx, Paging
 from service.fleet.wire import peaks
-from service.jobs.wire import MICRO
+from service.units import micros
 from service.workloads.ranks import spearman
 
 router = APIRouter(prefix="/workloads/{workload_hash}", tags=["workloads"])
@@ -51,8 +51,8 @@ def _point(entry: HistoryEntry) -> schemas.HistoryPoint:
         device_class=certificate.device_class_id,
         device_model=entry.device_model,
         target=json.loads(entry.target_json),
-        baseline_us=certificate.baseline_median * MICRO,
-        best_us=certificate.best_median * MICRO,
+        baseline_us=micros(certificate.baseline_median),
+        best_us=micros(certificate.best_median),
         speedup=certificate.speedup,
         spread=certificate.value.spread,
         is_baseline=entry.is_baseline,
@@ -87,7 +87,7 @@ def get_decisions(
     rows = [
         schemas.DecisionRow(
             record_id=trial.trial_id,
-            median_us=trial.median * MICRO,
+            median_us=micros(trial.median),
             origin=trial.origin,
             certified=trial.certified,
             values=values,
@@ -117,7 +117,7 @@ def _round(number: int, found: list[Prediction]) -> schemas.PredictionRound:
         job_id=found[0].job_id,
         created_at=found[0].created_at,
         pairs=[
-            schemas.PredictionPair(record_id=each.trial_id, predicted=each.predicted, median_us=each.median * MICRO)
+            schemas.PredictionPair(record_id=each.trial_id, predicted=each.predicted, median_us=micros(each.median))
             for each in found
         ],
         rank_correlation=spearman([each.predicted for each in found], [-each.median for each in found]),
@@ -137,7 +137,7 @@ def get_roofline(ctx: Ctx, workload_hash: str, device_class: ClassQuery = None) 
         comparable = measured is not None and measured.dtype == workload.operation.dtype
         for name, secs in (("baseline", best.certificate.baseline_median), ("best", best.certificate.best_median)):
             share = flop / secs / measured.flops if comparable and measured else None
-            points.append(schemas.RooflinePoint(name=name, us=secs * MICRO, flops=flop / secs, peak_share=share))
+            points.append(schemas.RooflinePoint(name=name, us=micros(secs), flops=flop / secs, peak_share=share))
     return schemas.Roofline(
         device_class=chosen,
         flop=flop,

@@ -71,6 +71,18 @@ def test_an_import_the_wrong_way_is_refused(empty_house: Path, room: str, import
     assert "BROKEN" in done.stdout
 
 
+def test_folders_of_the_service_that_import_each_other_are_refused(empty_house: Path) -> None:
+    for folder, imported in (("jobs", "records"), ("records", "jobs")):
+        (empty_house / "service" / folder).mkdir()
+        (empty_house / "service" / folder / "__init__.py").touch()
+        # Two files a folder, so that no file imports in a circle.
+        (empty_house / "service" / folder / "wire.py").touch()
+        (empty_house / "service" / folder / "endpoints.py").write_text(f"import service.{imported}.wire\n")
+    done = lint_imports(empty_house)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "no folder of service imports in a circle BROKEN" in done.stdout
+
+
 def test_imports_the_right_way_are_accepted(empty_house: Path) -> None:
     (empty_house / "service" / "right.py").write_text("import db, loopwright, tuner, workers\n")
     (empty_house / "db" / "right.py").write_text("import sqlalchemy, tuner\n")
