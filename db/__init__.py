@@ -13,9 +13,9 @@ in the order of their ids. Claims pass over locked rows (``SKIP LOCKED``).
 
 **Leases.** ``jobs.claim`` gives a job to one owner for some seconds, under a fresh token. The token, not the owner's
 name, is the right to write: ``renew``, ``release`` and ``finish`` answer False, and methods of tasks, trials and
-certificates raise `LeaseLost`, once another token stands on the job. An owner told so must stop. An expired lease is
-taken back only by a new claim: until then a late owner may still renew. Lease times come from the clock of the process
-that writes, so the clocks of one fleet have to agree within a fraction of a lease.
+certificates raise `tuner.errors.LeaseLost`, once the job has another token. The owner must then stop. An expired
+lease is taken back only by a new claim: until then a late owner may still renew. Lease times come from the clock of
+the process that writes, so the clocks of one fleet have to agree within a fraction of a lease.
 
 **Who tunes.** At most one task per (workload, device class, space) is running; the database itself enforces it.
 ``tasks.try_start`` answers False where another living job holds that right: the caller joins instead of repeating. A
@@ -31,7 +31,7 @@ After a new claim ``trials.adopt`` moves what is unfinished to the new token.
 """
 
 from db.database import Database
-from db.errors import DatabaseError, IdempotencyConflict, InvalidPage, InvalidTransition, LeaseLost, NotFound
+from db.errors import DatabaseError, IdempotencyConflict, InvalidPage, InvalidTransition, NotFound
 from db.paging import Page
 
 __all__ = [
@@ -40,7 +40,6 @@ __all__ = [
     "IdempotencyConflict",
     "InvalidPage",
     "InvalidTransition",
-    "LeaseLost",
     "NotFound",
     "Page",
 ]

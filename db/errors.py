@@ -1,4 +1,7 @@
-"""What the tuning database refuses. None of these is worth a retry with the same arguments."""
+"""Errors of the tuning database. None is worth a retry with the same arguments.
+
+A lost lease is `tuner.errors.LeaseLost`, which the tuning loop catches whatever ledger it writes to.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +25,6 @@ class IdempotencyConflict(DatabaseError):
     def __init__(self, key: str) -> None:
         super().__init__(f"idempotency key {key!r} was already used for a different request")
         self.key = key
-
-
-class LeaseLost(DatabaseError):
-    """Somebody else owns the job or tunes the task now: the caller must stop working on it."""
 
 
 class InvalidTransition(DatabaseError):

@@ -5,9 +5,10 @@ from __future__ import annotations
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from db.errors import InvalidTransition, LeaseLost, NotFound
+from db.errors import InvalidTransition, NotFound
 from db.models import Job, Task, Trial
 from db.views import FINISHED
+from tuner.errors import LeaseLost
 
 
 def lock_job(session: Session, job_id: str) -> Job:

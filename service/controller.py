@@ -16,12 +16,13 @@ from typing import Any
 
 import ray
 
-from db import Database, LeaseLost
+from db import Database
 from db.views import ClaimedJob
 from service.answers import answer_known, finish, open_tasks
 from service.fleet.watch import Watch
 from service.job_runner import LEASE_SECONDS, JobRunner
 from service.settings import Settings
+from tuner.errors import LeaseLost
 from tuner.types import DeviceClass
 from workers.cluster import Cluster, Offer, connect
 

@@ -8,12 +8,12 @@ import threading
 import time
 from collections.abc import Sequence
 
-from db import Database, LeaseLost
+from db import Database
 from db.views import AnsweredFrom, ClaimedJob, TaskView
 from loopwright.codegen.versions import TVM_VERSION, check_versions
 from service.answers import answer_known, finish, open_tasks
 from service.ledger import DatabaseLedger, budget_per_task
-from tuner import errors
+from tuner.errors import LeaseLost
 from tuner.types import TaskSpec, Workload
 from workers import host_lock
 from workers.fleet import RayFleet
@@ -42,7 +42,7 @@ class JobRunner:
         keeper.start()
         try:
             return self._run(claimed, builders, measurers)
-        except (LeaseLost, errors.LeaseLost):
+        except LeaseLost:
             return "lost"
         finally:
             stop.set()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import db
 from db import Database
 from db.views import ClaimedJob, TaskView
 from tuner.errors import LeaseLost
@@ -35,10 +34,7 @@ class DatabaseLedger:
         return self._db.trials.history(self._tasks[task].id)
 
     def propose(self, task: int, candidates: Sequence[MeasureCandidate], searched: Span | None = None) -> list[Trial]:
-        try:
-            return self._db.trials.propose(self._tasks[task].id, self._token, candidates, self._job.seed, searched)
-        except db.LeaseLost as error:
-            raise LeaseLost(str(error)) from error
+        return self._db.trials.propose(self._tasks[task].id, self._token, candidates, self._job.seed, searched)
 
     def finish(self, trial: Trial, outcome: Outcome) -> None:
         if not self._db.trials.finish(trial.id, self._token, outcome):
@@ -49,11 +45,8 @@ class DatabaseLedger:
         view = self._tasks[task]
         made = sum(trial.candidate.trace_json is not None for trial in self._db.trials.history(view.id))
         budget = self._budget if stopped in _WHOLE_BUDGET else min(made, self._budget)
-        try:
-            stored = self._db.certificates.store(view.id, self._token, certificate, budget)
-            self._db.tasks.answer(view.id, self._token, stored.id, "search")
-        except db.LeaseLost as error:
-            raise LeaseLost(str(error)) from error
+        stored = self._db.certificates.store(view.id, self._token, certificate, budget)
+        self._db.tasks.answer(view.id, self._token, stored.id, "search")
 
     def fail(self, task: int, message: str) -> None:
         self._db.tasks.fail(self._tasks[task].id, self._token, message)

@@ -17,7 +17,7 @@ class NoDevice(TunerError):
 
 
 class LeaseLost(TunerError):
-    """Another controller owns the job now. This run ends without writing; nothing is retried."""
+    """Somebody else owns the job or tunes the task now. This run ends without writing; nothing is retried."""
 
 
 class RaceFailed(TunerError):

@@ -95,7 +95,10 @@ class Fleet(Protocol):
 
 
 class Ledger(Protocol):
-    """The durable record of trials. Every method is one short transaction."""
+    """The durable record of trials. Every method is one short transaction.
+
+    Every method but `cancelled` raises LeaseLost if another run owns the job or the task now: this run must end.
+    """
 
     def history(self, task: int) -> Sequence[Trial]:
         """All trials of task number ``task``, in the order they were proposed; unfinished ones have no outcome."""

@@ -8,7 +8,10 @@ import pytest
 
 from service.ledger import DatabaseLedger
 from tests.contract.db.conftest import World
-from tuner.testing.ledger_contract import LedgerContract
+from tuner.certify import BASELINE
+from tuner.errors import LeaseLost
+from tuner.testing.ledger_contract import MEASURED, LedgerContract, candidates, certificate
+from tuner.types import Trial
 
 
 class TestDatabaseLedger(LedgerContract):
@@ -26,6 +29,29 @@ class TestDatabaseLedger(LedgerContract):
             return claimed_ledger(world)
 
         return reopened
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda ledger, trial: ledger.history(0),
+        lambda ledger, trial: ledger.propose(0, candidates(1, first=9)),
+        lambda ledger, trial: ledger.finish(trial, MEASURED),
+        lambda ledger, trial: ledger.certify(0, certificate(BASELINE.hash), "budget"),
+        lambda ledger, trial: ledger.fail(0, "no result"),
+    ],
+    ids=["history", "propose", "finish", "certify", "fail"],
+)
+def test_a_run_whose_lease_was_taken_loses_it_at_every_call(
+    world: World, call: Callable[[DatabaseLedger, Trial], object]
+) -> None:
+    world.job("a")
+    ledger = claimed_ledger(world)
+    (trial,) = ledger.propose(0, [BASELINE])
+    world.clock.forward(3600)
+    claimed_ledger(world).history(0)  # takes over the unfinished trial
+    with pytest.raises(LeaseLost):
+        call(ledger, trial)
 
 
 def claimed_ledger(world: World) -> DatabaseLedger:

@@ -6,9 +6,10 @@ from dataclasses import replace
 import pytest
 from sqlalchemy.exc import IntegrityError
 
-from db import LeaseLost, NotFound
+from db import NotFound
 from db.devices import target_id
 from db.views import ImportCount, ImportedRecord
+from tuner.errors import LeaseLost
 from tuner.types import DeviceClass, Failure, FailureKind, Stage
 
 CUDA = DeviceClass('{"kind":{"name":"cuda"}}', "gpu-1", (), 1, 1, "runtime 1")

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from db import InvalidTransition, LeaseLost, NotFound
+from db import InvalidTransition, NotFound
+from tuner.errors import LeaseLost
 from tuner.types import Failure, FailureKind, LibraryTime, MeasureCandidate, Measured, Origin, Stage
 
 

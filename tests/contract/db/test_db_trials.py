@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from db import LeaseLost
 from db.views import ImportedRecord
+from tuner.errors import LeaseLost
 from tuner.types import (
     DeviceClass,
     Failure,
