@@ -17,6 +17,7 @@ from db.leases import own_running_task
 from db.models import Certificate as CertificateRow
 from db.models import DeviceClass, Target, Task, Trial, Workload
 from db.paging import Keyset, Page
+from db.states import TrialState
 from db.views import BestView, CertificateView
 from tuner.types import Certificate, LibraryTime
 
@@ -92,7 +93,7 @@ class Certificates:
                 select(Trial.id).where(
                     Trial.task_id == task_id,
                     Trial.candidate_hash == certificate.candidate_hash,
-                    Trial.state == "measured",
+                    Trial.state == TrialState.MEASURED,
                 )
             )
             if trial_id is None:

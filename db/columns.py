@@ -6,6 +6,8 @@ import hashlib
 import secrets
 from collections.abc import Callable
 from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
 
 from sqlalchemy import DateTime, Dialect, Text
 from sqlalchemy.types import TypeDecorator
@@ -68,3 +70,24 @@ class SafeText(TypeDecorator[str]):
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
         return None if value is None else clean_text(value)
+
+
+class EnumText(TypeDecorator[StrEnum]):
+    """A member of `kind`, stored as its value. Raises ValueError for a value that `kind` does not have."""
+
+    impl = Text
+    cache_ok = True
+
+    def __init__(self, kind: type[StrEnum]) -> None:
+        super().__init__()
+        self.kind = kind
+
+    @property
+    def python_type(self) -> type[Any]:
+        return self.kind
+
+    def process_bind_param(self, value: StrEnum | str | None, dialect: Dialect) -> str | None:
+        return None if value is None else self.kind(value).value
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> StrEnum | None:
+        return None if value is None else self.kind(value)

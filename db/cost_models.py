@@ -7,6 +7,7 @@ from sqlalchemy.sql.elements import ColumnElement
 
 from db.engine import Sessions
 from db.models import CostModel, Trial
+from db.states import TrialState
 from db.upsert import insert
 from db.views import FeatureSample
 from tuner.types import FailureKind
@@ -82,6 +83,6 @@ def _usable(device_class_id: str, tvm_version: str) -> list[ColumnElement[bool]]
         Trial.device_class_id == device_class_id,
         Trial.tvm_version == tvm_version,
         Trial.features.is_not(None),
-        Trial.state.in_(("measured", "failed")),
+        Trial.state != TrialState.PROPOSED,
         (Trial.failure_kind.is_(None)) | (Trial.failure_kind != FailureKind.DEVICE_LOST),
     ]

@@ -1,8 +1,13 @@
-"""What happened to a job, in order, for streams that can be resumed."""
+"""What happened to a job, in order, for streams that can be resumed.
+
+An event stores plain facts: states, and durations in seconds. A trial's event stores its id only, because a finished
+trial never changes.
+"""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import select
@@ -11,76 +16,68 @@ from sqlalchemy.orm import Session
 from db.columns import clean_text
 from db.engine import Sessions
 from db.models import Certificate, Event, Job, Task, Trial
-from db.views import EventType, EventView
+from db.states import EventType, JobState, TaskState
+from db.trial_rows import trial_view
+from db.views import Change, EventView, JobChanged, TaskChanged, TrialFinished, TrialView
 
 
-def job_event(session: Session, sessions: Sessions, job: Job) -> None:
+def job_event(session: Session, job: Job, now: datetime) -> None:
     """Write a job's new state. As for every event, the caller holds the job's row lock, which keeps ids in order."""
-    _write(session, sessions, job.id, "job", {"state": job.state, "error": job.error})
+    error = None if job.error is None else clean_text(job.error)
+    _write(session, job.id, EventType.JOB, {"state": job.state, "error": error}, now)
 
 
-def task_event(session: Session, sessions: Sessions, task: Task, certificate: Certificate | None = None) -> None:
-    """Write a task's new state, with the figures of its certificate."""
-    data: dict[str, Any] = {
+def task_event(session: Session, task: Task, now: datetime, certificate: Certificate | None = None) -> None:
+    """Write a task's new state, with the medians of its certificate if it has one."""
+    facts = {
         "workload_hash": task.workload_hash,
         "state": task.state,
-        "baseline_us": None,
-        "best_us": None,
-        "speedup": None,
-        "certified": certificate is not None,
+        "baseline_secs": None if certificate is None else certificate.baseline_median,
+        "best_secs": None if certificate is None else certificate.best_median,
     }
-    if certificate is not None:
-        data["baseline_us"] = certificate.baseline_median * 1e6
-        data["best_us"] = certificate.best_median * 1e6
-        data["speedup"] = certificate.baseline_median / certificate.best_median
-    _write(session, sessions, task.job_id, "task", data)
+    _write(session, task.job_id, EventType.TASK, facts, now)
 
 
-def trial_event(session: Session, sessions: Sessions, job_id: str, trial: Trial) -> None:
-    """Write how a trial ended."""
-    data = {
-        "id": trial.id,
-        "workload_hash": trial.workload_hash,
-        "number": trial.number,
-        "state": trial.state,
-        "origin": trial.origin,
-        "predicted": trial.predicted,
-        "median_us": None if trial.median is None else trial.median * 1e6,
-        "failure_kind": trial.failure_kind,
-        "failure_stage": trial.failure_stage,
-        "failure_message": trial.failure_message,
-        "worker": trial.worker,
-        "created_at": trial.created_at.isoformat(),
-        "finished_at": None if trial.finished_at is None else trial.finished_at.isoformat(),
-        "spans": [
-            {
-                "stage": lane,
-                "worker": worker,
-                "started_at": datetime.fromtimestamp(start, UTC).isoformat(),
-                "finished_at": datetime.fromtimestamp(end, UTC).isoformat(),
-            }
-            for lane, worker, start, end in trial.spans or ()
-        ],
-    }
-    _write(session, sessions, job_id, "trial", data)
+def trial_event(session: Session, job_id: str, trial: Trial, now: datetime) -> None:
+    """Write that a trial has ended."""
+    _write(session, job_id, EventType.TRIAL, {"id": trial.id}, now)
 
 
-def _write(session: Session, sessions: Sessions, job_id: str, type: EventType, data: dict[str, Any]) -> None:
-    data = {name: clean_text(value) if isinstance(value, str) else value for name, value in data.items()}
-    session.add(Event(job_id=job_id, type=type, data=data, created_at=sessions.now()))
+def _write(session: Session, job_id: str, type: EventType, data: dict[str, Any], now: datetime) -> None:
+    session.add(Event(job_id=job_id, type=type, data=data, created_at=now))
 
 
 class Events:
-    """Reads events; they are written with the change that they tell of."""
+    """Reads events; each is written in the transaction of the change that it records."""
 
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
 
     def after(self, job_id: str, last_id: int = 0, limit: int = 500) -> list[EventView]:
-        """The events of a job that follow `last_id`, oldest first, at most `limit`."""
-        wanted = select(Event).where(Event.job_id == job_id, Event.id > last_id).order_by(Event.id).limit(limit)
+        """Return the events of a job that follow `last_id`, oldest first, at most `limit`."""
+        later = select(Event).where(Event.job_id == job_id, Event.id > last_id).order_by(Event.id).limit(limit)
         with self._sessions.read() as session:
-            return [
-                EventView(id=row.id, job_id=row.job_id, type=row.type, created_at=row.created_at, data=row.data)  # type: ignore[arg-type]
-                for row in session.scalars(wanted)
-            ]
+            rows = session.scalars(later).all()
+            trials = _trials(session, rows)
+        return [EventView(row.id, row.job_id, row.type, row.created_at, _change(row, trials)) for row in rows]
+
+
+def _trials(session: Session, events: Sequence[Event]) -> dict[str, TrialView]:
+    ids = [event.data["id"] for event in events if event.type is EventType.TRIAL]
+    return {row.id: trial_view(row) for row in session.scalars(select(Trial).where(Trial.id.in_(ids)))}
+
+
+def _change(event: Event, trials: Mapping[str, TrialView]) -> Change:
+    facts = event.data
+    match event.type:
+        case EventType.JOB:
+            return JobChanged(JobState(facts["state"]), facts["error"])
+        case EventType.TASK:
+            return TaskChanged(
+                workload_hash=facts["workload_hash"],
+                state=TaskState(facts["state"]),
+                baseline_secs=facts["baseline_secs"],
+                best_secs=facts["best_secs"],
+            )
+        case EventType.TRIAL:
+            return TrialFinished(trials[facts["id"]])

@@ -12,6 +12,7 @@ from db.engine import Sessions
 from db.models import Best, Certificate, DeviceClass, Job, Target, Task, Trial
 from db.paging import Keyset, Page
 from db.views import CertificateView
+from tuner.types import Origin
 
 _OLDEST = Keyset("history", Certificate.created_at, Certificate.id)
 
@@ -36,7 +37,7 @@ class MeasuredTrace:
     trial_id: str
     trace_json: str
     median: float
-    origin: str
+    origin: Origin
     certified: bool
 
 

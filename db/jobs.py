@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
 from sqlalchemy import ColumnElement, and_, case, func, or_, select, update
 from sqlalchemy.exc import IntegrityError
@@ -16,10 +14,12 @@ from db.devices import put_device_class
 from db.engine import Sessions
 from db.errors import IdempotencyConflict, NotFound
 from db.events import job_event, task_event
+from db.inputs import NewJob, space_hash
 from db.leases import lock_job, own_job
 from db.models import Certificate, Job, Task
 from db.paging import Keyset, Page
-from db.views import FINISHED, ClaimedJob, FinalState, JobInputs, JobState, JobView, LeaseView, NewJob, space_hash
+from db.states import FINISHED, AnsweredFrom, FinalState, JobState, TaskState
+from db.views import ClaimedJob, JobInputs, JobView, LeaseView
 from db.workloads import put_workloads
 from tuner.types import TaskSpec
 
@@ -27,8 +27,27 @@ _NEWEST = Keyset("jobs", Job.created_at, Job.id, descending=True)
 
 
 def _view(row: Job) -> JobView:
-    values: dict[str, Any] = {name: getattr(row, name) for name in JobView.__dataclass_fields__}
-    return replace(JobView(**values), notes=tuple(row.notes))
+    return JobView(
+        id=row.id,
+        name=row.name,
+        state=row.state,
+        target_json=row.target_json,
+        device_class_id=row.device_class_id,
+        space_hash=row.space_hash,
+        max_trials=row.max_trials,
+        max_seconds=row.max_seconds,
+        seed=row.seed,
+        priority=row.priority,
+        force=row.force,
+        notes=tuple(row.notes),
+        cancel_requested=row.cancel_requested,
+        error=row.error,
+        created_at=row.created_at,
+        started_at=row.started_at,
+        finished_at=row.finished_at,
+        attempts=row.attempts,
+        elapsed_s=row.elapsed_s,
+    )
 
 
 class Jobs:
@@ -47,7 +66,7 @@ class Jobs:
         try:
             with self._sessions.write() as session:
                 put_device_class(session, new.device_class)
-                put_workloads(session, self._sessions, [spec.workload for spec in tasks], tvm_version)
+                put_workloads(session, [spec.workload for spec in tasks], tvm_version, self._sessions.now())
                 return self._insert(session, new, tasks)
         except IntegrityError:
             # Two equal requests at once: the other one was first.
@@ -69,11 +88,11 @@ class Jobs:
         return _view(row)
 
     def _insert(self, session: Session, new: NewJob, tasks: Sequence[TaskSpec]) -> JobView:
-        space = space_hash(new.space_json)
+        space, now = space_hash(new.space_json), self._sessions.now()
         job = Job(
             id=new_id(),
             name=new.name,
-            state="queued",
+            state=JobState.QUEUED,
             module_json=new.module_json,
             space_json=new.space_json,
             space_hash=space,
@@ -89,7 +108,7 @@ class Jobs:
             idempotency_key=new.idempotency_key,
             request_digest=new.request_digest,
             cancel_requested=False,
-            created_at=self._sessions.now(),
+            created_at=now,
             attempts=0,
             elapsed_s=0.0,
         )
@@ -104,10 +123,10 @@ class Jobs:
                 name=spec.workload.name,
                 weight=spec.weight,
                 key=digest(spec.workload.hash, job.device_class_id, space),
-                state="queued",
+                state=TaskState.QUEUED,
             )
             session.add(task)
-        job_event(session, self._sessions, job)
+        job_event(session, job, now)
         session.flush()
         return _view(job)
 
@@ -138,7 +157,7 @@ class Jobs:
 
     def leases(self) -> list[LeaseView]:
         """The running jobs, the oldest first."""
-        wanted = select(Job).where(Job.state == "running", Job.lease_owner.is_not(None)).order_by(Job.started_at)
+        wanted = select(Job).where(Job.state == JobState.RUNNING, Job.lease_owner.is_not(None)).order_by(Job.started_at)
         with self._sessions.read() as session:
             return [
                 LeaseView(row.id, row.name, row.device_class_id, row.lease_owner, row.lease_expires_at, row.attempts)  # type: ignore[arg-type]
@@ -149,9 +168,10 @@ class Jobs:
         """Take the next job that waits or whose lease expired: highest priority first, then oldest. None: no work."""
         with self._sessions.write() as session:
             now = self._sessions.now()
+            expired = and_(Job.state == JobState.RUNNING, Job.lease_expires_at <= now)
             job = session.scalar(
                 select(Job)
-                .where(or_(Job.state == "queued", and_(Job.state == "running", Job.lease_expires_at <= now)))
+                .where(or_(Job.state == JobState.QUEUED, expired))
                 .order_by(Job.priority.desc(), Job.created_at, Job.id)
                 .limit(1)
                 .options(undefer(Job.module_json), undefer(Job.space_json))
@@ -160,13 +180,13 @@ class Jobs:
             if job is None:
                 return None
             token = new_token()
-            job.state = "running"
+            job.state = JobState.RUNNING
             job.lease_owner = owner
             job.lease_token = token
             job.lease_expires_at = now + timedelta(seconds=lease_seconds)
             job.started_at = job.started_at or now
             job.attempts += 1
-            job_event(session, self._sessions, job)
+            job_event(session, job, now)
             return ClaimedJob(_view(job), JobInputs(job.module_json, job.space_json, job.shapes), token)
 
     def renew(self, job_id: str, lease_token: str, lease_seconds: float, add_elapsed: float = 0.0) -> bool:
@@ -186,12 +206,13 @@ class Jobs:
             job = own_job(session, job_id, lease_token)
             if job is None:
                 return False
-            job.state = "queued"
+            now = self._sessions.now()
+            job.state = JobState.QUEUED
             job.lease_owner = job.lease_token = job.lease_expires_at = None
             for task in _unfinished_tasks(session, job_id):
-                task.state = "queued"
-                task_event(session, self._sessions, task)
-            job_event(session, self._sessions, job)
+                task.state = TaskState.QUEUED
+                task_event(session, task, now)
+            job_event(session, job, now)
             return True
 
     def finish(self, job_id: str, lease_token: str, state: FinalState, error: str | None = None) -> bool:
@@ -212,8 +233,8 @@ class Jobs:
             job = lock_job(session, job_id)
             if job.state not in FINISHED:
                 job.cancel_requested = True
-            if job.state == "queued":
-                self._end(session, job, "cancelled", None)
+            if job.state == JobState.QUEUED:
+                self._end(session, job, JobState.CANCELLED, None)
             session.flush()
             return _view(job)
 
@@ -226,7 +247,7 @@ class Jobs:
 
         Returns how many jobs may be claimed anew by that.
         """
-        held: ColumnElement[bool] = Job.state == "running"
+        held: ColumnElement[bool] = Job.state == JobState.RUNNING
         if owner is not None:
             held = and_(held, Job.lease_owner == owner)
         with self._sessions.write() as session:
@@ -240,18 +261,18 @@ class Jobs:
         job.finished_at = now
         job.lease_owner = job.lease_token = job.lease_expires_at = None
         for task in _unfinished_tasks(session, job.id):
-            task.state = "failed" if state == "failed" else "cancelled"
+            task.state = TaskState.FAILED if state == JobState.FAILED else TaskState.CANCELLED
             task.error = error
             task.finished_at = now
-            task_event(session, self._sessions, task)
-        job.saved_secs, job.search_saved_secs = _saved(session, job) if state == "succeeded" else (0.0, 0.0)
-        job_event(session, self._sessions, job)
+            task_event(session, task, now)
+        job.saved_secs, job.search_saved_secs = _saved(session, job) if state == JobState.SUCCEEDED else (0.0, 0.0)
+        job_event(session, job, now)
 
 
 def _saved(session: Session, job: Job) -> tuple[float, float]:
     """What one run of the tuned model saves, and what the job was spared of searching; in seconds."""
     gain = Task.weight * (Certificate.baseline_median - Certificate.best_median)
-    spared = case((Task.answered_from.in_(("database", "joined")), Certificate.search_secs), else_=0.0)
+    spared = case((Task.answered_from != AnsweredFrom.SEARCH, Certificate.search_secs), else_=0.0)
     summed = (
         select(func.coalesce(func.sum(gain), 0.0), func.coalesce(func.sum(spared), 0.0))
         .select_from(Task)

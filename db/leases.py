@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 
 from db.errors import InvalidTransition, NotFound
 from db.models import Job, Task, Trial
-from db.views import FINISHED
+from db.states import FINISHED, JobState, TaskState, TrialState
 from tuner.errors import LeaseLost
 
 
@@ -22,7 +22,7 @@ def lock_job(session: Session, job_id: str) -> Job:
 
 def own_job(session: Session, job_id: str, lease_token: str) -> Job | None:
     """The job, locked, if `lease_token` is its lease; else None."""
-    owned = select(Job).where(Job.id == job_id, Job.state == "running", Job.lease_token == lease_token)
+    owned = select(Job).where(Job.id == job_id, Job.state == JobState.RUNNING, Job.lease_token == lease_token)
     return session.scalar(owned.with_for_update(key_share=True))
 
 
@@ -33,7 +33,7 @@ def own_task(session: Session, task_id: str, lease_token: str) -> tuple[Job, Tas
     )
     if job is None:
         raise NotFound("task", task_id)
-    if job.state != "running" or job.lease_token != lease_token:
+    if job.state != JobState.RUNNING or job.lease_token != lease_token:
         raise LeaseLost(f"job {job.id} is no longer under this lease")
     task = session.get_one(Task, task_id)
     if task.state in FINISHED:
@@ -44,7 +44,7 @@ def own_task(session: Session, task_id: str, lease_token: str) -> tuple[Job, Tas
 def own_running_task(session: Session, task_id: str, lease_token: str) -> tuple[Job, Task]:
     """As `own_task`, for work that only the one who tunes may do; raises `LeaseLost` too if the task was taken over."""
     job, task = own_task(session, task_id, lease_token)
-    if task.state != "running":
+    if task.state != TaskState.RUNNING:
         raise LeaseLost(f"task {task_id} is {task.state}: it has not been started, or was taken over")
     return job, task
 
@@ -59,6 +59,6 @@ def own_trial(session: Session, trial_id: str, lease_token: str) -> tuple[Job, T
         .with_for_update(key_share=True, of=Job)
     )
     trial = session.get(Trial, trial_id)
-    if job is None or trial is None or trial.lease_token != lease_token or trial.state in ("measured", "failed"):
+    if job is None or trial is None or trial.lease_token != lease_token or trial.state != TrialState.PROPOSED:
         return None
     return job, trial

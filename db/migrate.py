@@ -11,7 +11,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, event, text
 
 from db.engine import create_engine
 from db.models import Base
@@ -56,13 +56,20 @@ def differences(url: str) -> list[Any]:
 
 
 def _in_transaction(url: str, work: Callable[[Connection], Result]) -> Result:
-    """A revision is applied as a whole or not at all, also on SQLite."""
+    """Apply a revision as a whole or not at all, also on SQLite."""
     engine = create_engine(url)
+    is_sqlite = engine.dialect.name == "sqlite"
+    if is_sqlite:
+        # A table that is copied to change it is dropped once, which would violate the keys that refer to it.
+        event.listen(engine, "connect", lambda connection, _: connection.execute("PRAGMA foreign_keys=OFF"))
     try:
         with engine.begin() as connection:
-            if engine.dialect.name == "postgresql":
+            if not is_sqlite:
                 connection.execute(text(f"SELECT pg_advisory_xact_lock({_LOCK})"))
-            return work(connection)
+            result = work(connection)
+            if is_sqlite and (broken := connection.execute(text("PRAGMA foreign_key_check")).all()):
+                raise RuntimeError(f"the migration leaves rows whose foreign keys lead nowhere: {broken[:10]}")
+            return result
     finally:
         engine.dispose()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from enum import StrEnum
 from typing import Any, ClassVar
 
 from sqlalchemy import (
@@ -19,7 +20,15 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from db.columns import SafeText, UtcDateTime
+from db.columns import EnumText, SafeText, UtcDateTime
+from db.states import AnsweredFrom, EventType, JobState, TaskState, TrialState
+from tuner.types import FailureKind, Origin, Stage
+
+_ENUMS = (AnsweredFrom, EventType, FailureKind, JobState, Origin, Stage, TaskState, TrialState)
+
+
+def _state_of(states: type[StrEnum]) -> CheckConstraint:
+    return CheckConstraint(f"state IN ({', '.join(repr(state.value) for state in states)})", name="state")
 
 
 class Base(DeclarativeBase):
@@ -38,6 +47,7 @@ class Base(DeclarativeBase):
         datetime: UtcDateTime,
         list[Any]: JSON,
         dict[str, Any]: JSON,
+        **{kind: EnumText(kind) for kind in _ENUMS},
     }
 
 
@@ -131,7 +141,7 @@ class Job(Base):
 
     id: Mapped[str] = mapped_column(primary_key=True)
     name: Mapped[str]
-    state: Mapped[str]
+    state: Mapped[JobState]
     module_json: Mapped[str] = mapped_column(deferred=True)
     space_json: Mapped[str | None] = mapped_column(deferred=True)
     space_hash: Mapped[str]
@@ -163,7 +173,7 @@ class Job(Base):
     """Once it has succeeded: searching that it was spared by answers from the database and other jobs' searches."""
 
     __table_args__ = (
-        CheckConstraint("state IN ('queued', 'running', 'succeeded', 'failed', 'cancelled')", name="state"),
+        _state_of(JobState),
         Index(None, "state", "priority", "created_at"),
         Index(None, "created_at", "id"),
     )
@@ -181,8 +191,8 @@ class Task(Base):
     name: Mapped[str]
     weight: Mapped[int]
     key: Mapped[str] = mapped_column(index=True)
-    state: Mapped[str]
-    answered_from: Mapped[str | None]
+    state: Mapped[TaskState]
+    answered_from: Mapped[AnsweredFrom | None]
     certificate_id: Mapped[str | None]
     """No foreign key: certificates → trials → tasks would become a circle. Only `Tasks.answer` writes it."""
     error: Mapped[str | None]
@@ -190,10 +200,7 @@ class Task(Base):
     finished_at: Mapped[datetime | None]
 
     __table_args__ = (
-        CheckConstraint(
-            "state IN ('queued', 'running', 'joined', 'succeeded', 'failed', 'cancelled')",
-            name="state",
-        ),
+        _state_of(TaskState),
         UniqueConstraint("job_id", "position"),
         Index(
             "uq_tasks_running_key",
@@ -215,15 +222,15 @@ class Trial(Base):
     workload_hash: Mapped[str] = mapped_column(ForeignKey("workloads.hash"))
     device_class_id: Mapped[str] = mapped_column(ForeignKey("device_classes.id"))
     number: Mapped[int]
-    origin: Mapped[str]
+    origin: Mapped[Origin]
     candidate_hash: Mapped[str]
     trace_json: Mapped[str | None]
-    state: Mapped[str]
+    state: Mapped[TrialState]
     lease_token: Mapped[str | None]
     run_secs: Mapped[list[Any] | None] = mapped_column(JSON(none_as_null=True))
     median: Mapped[float | None]
-    failure_stage: Mapped[str | None]
-    failure_kind: Mapped[str | None]
+    failure_stage: Mapped[Stage | None]
+    failure_kind: Mapped[FailureKind | None]
     failure_message: Mapped[str | None]
     predicted: Mapped[float | None]
     parent: Mapped[str | None]
@@ -233,13 +240,12 @@ class Trial(Base):
     """What the cost model sees of it; none for baselines and imported records."""
     tvm_version: Mapped[str]
     created_at: Mapped[datetime]
-    started_at: Mapped[datetime | None]
     finished_at: Mapped[datetime | None]
     spans: Mapped[list[Any] | None] = mapped_column(JSON(none_as_null=True))
     """``[[stage, worker, start, end], …]``, times in seconds since 1970."""
 
     __table_args__ = (
-        CheckConstraint("state IN ('proposed', 'leased', 'built', 'measured', 'failed')", name="state"),
+        _state_of(TrialState),
         CheckConstraint("(state = 'measured') = (median IS NOT NULL)", name="measured"),
         CheckConstraint("(state = 'failed') = (failure_kind IS NOT NULL)", name="failed"),
         UniqueConstraint("task_id", "candidate_hash"),
@@ -348,7 +354,7 @@ class Event(Base):
 
     id: Mapped[int] = mapped_column(BigInteger().with_variant(Integer, "sqlite"), primary_key=True)
     job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id"))
-    type: Mapped[str]
+    type: Mapped[EventType]
     data: Mapped[dict[str, Any]]
     created_at: Mapped[datetime]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any, Literal
 
 from sqlalchemy import Select, exists, select
@@ -14,10 +13,12 @@ from db.columns import digest, new_id
 from db.devices import get_device_class
 from db.engine import Sessions
 from db.errors import NotFound
+from db.inputs import ImportedRecord
 from db.models import Certificate, DeviceClass, Target, Task, Trial, Workload
 from db.paging import Keyset, Page
+from db.states import TrialState
 from db.upsert import insert_new
-from db.views import ImportCount, ImportedRecord, RecordDetail, RecordView
+from db.views import ImportCount, RecordDetail, RecordView
 from db.workloads import get_workload
 from tuner.types import MeasureCandidate, Origin
 
@@ -25,10 +26,6 @@ _ORDERS = {
     "newest": Keyset("records-newest", Trial.created_at, Trial.id, descending=True),
     "latency": Keyset("records-latency", Trial.median, Trial.id),
 }
-
-_TRIAL_FIELDS = tuple(
-    name for name in RecordView.__dataclass_fields__ if name not in {"name", "target_json", "job_id", "certified"}
-)
 
 
 def _measured() -> Select[Trial, str, str, str, bool]:
@@ -45,9 +42,26 @@ def _measured() -> Select[Trial, str, str, str, bool]:
 
 
 def _view(trial: Trial, name: str, target_json: str, job_id: str | None, certified: bool) -> RecordView:
-    fields: dict[str, Any] = {field: getattr(trial, field) for field in _TRIAL_FIELDS}
-    view = RecordView(name=name, target_json=target_json, job_id=job_id, certified=certified, **fields)
-    return replace(view, run_secs=tuple(view.run_secs))
+    assert trial.median is not None, "only measured trials are selected"
+    return RecordView(
+        id=trial.id,
+        workload_hash=trial.workload_hash,
+        name=name,
+        target_json=target_json,
+        device_class_id=trial.device_class_id,
+        trace_json=trial.trace_json,
+        run_secs=tuple(trial.run_secs or ()),
+        median=trial.median,
+        origin=trial.origin,
+        predicted=trial.predicted,
+        parent=trial.parent,
+        worker=trial.worker,
+        seed=trial.seed,
+        tvm_version=trial.tvm_version,
+        job_id=job_id,
+        certified=certified,
+        created_at=trial.created_at,
+    )
 
 
 class Records:
@@ -123,10 +137,10 @@ class Records:
             "workload_hash": record.workload_hash,
             "device_class_id": record.device_class_id,
             "number": 0,
-            "origin": "import",
-            "candidate_hash": MeasureCandidate(record.trace_json, Origin.SPACE).hash,
+            "origin": Origin.IMPORT,
+            "candidate_hash": MeasureCandidate(record.trace_json, Origin.IMPORT).hash,
             "trace_json": record.trace_json,
-            "state": "measured",
+            "state": TrialState.MEASURED,
             "run_secs": list(record.run_secs),
             "median": statistics.median(record.run_secs),
             "tvm_version": record.tvm_version,

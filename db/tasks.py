@@ -16,7 +16,9 @@ from db.errors import NotFound
 from db.events import task_event
 from db.leases import own_task
 from db.models import Certificate, Job, Task, Trial
-from db.views import FINISHED, AnsweredFrom, TaskView
+from db.states import FINISHED, AnsweredFrom, JobState, TaskState, TrialState
+from db.views import TaskView
+from tuner.types import FailureKind
 
 
 @dataclass(slots=True)
@@ -24,7 +26,7 @@ class _Tally:
     """Finished trials of one task, the baseline not counted among them; latencies in seconds."""
 
     trials: int = 0
-    failures: dict[str, int] = field(default_factory=dict)
+    failures: dict[FailureKind, int] = field(default_factory=dict)
     baseline_secs: float | None = None
     best_secs: float | None = None
 
@@ -38,7 +40,7 @@ def _tallies(session: Session, task_ids: Sequence[str]) -> dict[str, _Tally]:
             func.min(Trial.median),
             func.min(case((Trial.number == 0, Trial.median))),
         )
-        .where(Trial.task_id.in_(task_ids), Trial.state.in_(("measured", "failed")))
+        .where(Trial.task_id.in_(task_ids), Trial.state != TrialState.PROPOSED)
         .group_by(Trial.task_id, Trial.failure_kind)
     )
     tallies: dict[str, _Tally] = defaultdict(_Tally)
@@ -60,9 +62,9 @@ def _view(task: Task, certificate: Certificate | None, tally: _Tally) -> TaskVie
         workload_hash=task.workload_hash,
         name=task.name,
         weight=task.weight,
-        state=task.state,  # type: ignore[arg-type]
+        state=task.state,
         key=task.key,
-        answered_from=task.answered_from,  # type: ignore[arg-type]
+        answered_from=task.answered_from,
         certificate_id=task.certificate_id,
         record_id=certificate.trial_id if certificate else None,
         error=task.error,
@@ -116,28 +118,28 @@ class Tasks:
                 .with_for_update()
                 .execution_options(populate_existing=True)
             ).all()
-            if mine.state == "running":
+            if mine.state == TaskState.RUNNING:
                 return True
             for rival in rivals:
-                if rival.state == "running":
+                if rival.state == TaskState.RUNNING:
                     holder = session.get_one(Job, rival.job_id)
                     if holder is job or _alive(holder, now):
                         return False
-                    rival.state = "queued"
+                    rival.state = TaskState.QUEUED
             # The dead holder must let go before the unique index sees the new one.
             session.flush()
-            mine.state = "running"
+            mine.state = TaskState.RUNNING
             mine.started_at = mine.started_at or now
-            task_event(session, self._sessions, mine)
+            task_event(session, mine, now)
             return True
 
     def join(self, task_id: str, lease_token: str) -> None:
         """Mark a task as waiting for the answer of the one that tunes the same."""
         with self._sessions.write() as session:
             _, task = own_task(session, task_id, lease_token)
-            if task.state != "joined":
-                task.state = "joined"
-                task_event(session, self._sessions, task)
+            if task.state != TaskState.JOINED:
+                task.state = TaskState.JOINED
+                task_event(session, task, self._sessions.now())
 
     def answer(self, task_id: str, lease_token: str, certificate_id: str, answered_from: AnsweredFrom) -> None:
         """End a task with a stored certificate; raises `NotFound` too if there is no such certificate."""
@@ -148,27 +150,22 @@ class Tasks:
                 raise NotFound("certificate", certificate_id)
             task.certificate_id = certificate_id
             task.answered_from = answered_from
-            self._end(session, task, "succeeded", None, certificate)
+            self._end(session, task, TaskState.SUCCEEDED, None, certificate)
 
     def fail(self, task_id: str, lease_token: str, error: str) -> None:
         """End a task without an answer; `error` says why, in words a user can act on."""
         with self._sessions.write() as session:
             _, task = own_task(session, task_id, lease_token)
-            self._end(session, task, "failed", error, None)
-
-    def cancel(self, task_id: str, lease_token: str) -> None:
-        with self._sessions.write() as session:
-            _, task = own_task(session, task_id, lease_token)
-            self._end(session, task, "cancelled", None, None)
+            self._end(session, task, TaskState.FAILED, error, None)
 
     def _end(
-        self, session: Session, task: Task, state: str, error: str | None, certificate: Certificate | None
+        self, session: Session, task: Task, state: TaskState, error: str | None, certificate: Certificate | None
     ) -> None:
         task.state = state
         task.error = error
-        task.finished_at = self._sessions.now()
-        task_event(session, self._sessions, task, certificate)
+        task.finished_at = now = self._sessions.now()
+        task_event(session, task, now, certificate)
 
 
 def _alive(job: Job, now: datetime) -> bool:
-    return job.state == "running" and job.lease_expires_at is not None and job.lease_expires_at > now
+    return job.state == JobState.RUNNING and job.lease_expires_at is not None and job.lease_expires_at > now

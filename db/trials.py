@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import astuple
-from typing import Any, Literal
+from typing import Any
 
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import aliased
@@ -17,38 +17,20 @@ from db.leases import own_running_task, own_trial
 from db.models import DeviceClass, Target, Task, Workload
 from db.models import Trial as TrialRow
 from db.paging import Keyset, Page
+from db.states import TrialState
+from db.trial_rows import trial_value, trial_view
 from db.views import TrialView
-from tuner.types import Failure, FailureKind, Lane, MeasureCandidate, Measured, Origin, Outcome, Span, Stage, Trial
+from tuner.types import Failure, MeasureCandidate, Measured, Outcome, Span, Trial
 
 _PER_RELATIVE = 16
-_UNFINISHED = ("proposed", "leased", "built")
 
 _BY_POSITION = Keyset("trials", Task.position, TrialRow.number)
-
-
-def _trial(row: TrialRow) -> Trial:
-    candidate = MeasureCandidate(row.trace_json, Origin(row.origin), row.predicted, row.parent)
-    return Trial(row.id, candidate, _outcome(row))
-
-
-def _outcome(row: TrialRow) -> Outcome | None:
-    if row.state == "measured":
-        return Measured(tuple(row.run_secs or ()), row.worker or "")
-    if row.state == "failed":
-        stage, kind = Stage(row.failure_stage or ""), FailureKind(row.failure_kind or "")
-        return Failure(stage, kind, row.failure_message or "", row.worker)
-    return None
 
 
 def _distance(one: list[Any], other: list[Any]) -> float:
     """How far two workloads of a family are apart: the sum of |log| of their extents' ratios."""
     extents = zip(*([extent for shape, _ in args for extent in shape] for args in (one, other)), strict=True)
     return sum(abs(math.log(max(a, 1) / max(b, 1))) for a, b in extents)
-
-
-def _view(row: TrialRow) -> TrialView:
-    values = {name: getattr(row, name) for name in TrialView.__dataclass_fields__}
-    return TrialView(**values | {"spans": tuple(Span(Lane(lane), *rest) for lane, *rest in row.spans or ())})
 
 
 class Trials:
@@ -91,7 +73,7 @@ class Trials:
                         origin=candidate.origin,
                         candidate_hash=candidate.hash,
                         trace_json=candidate.trace_json,
-                        state="proposed",
+                        state=TrialState.PROPOSED,
                         lease_token=lease_token,
                         predicted=candidate.predicted,
                         parent=candidate.parent,
@@ -103,18 +85,7 @@ class Trials:
                     )
                 )
             session.add_all(rows)
-            return [_trial(row) for row in rows]
-
-    def mark(self, trial_ids: Sequence[str], lease_token: str, state: Literal["leased", "built"]) -> int:
-        """Note how far trials are; returns how many of them were unfinished and owned by `lease_token`."""
-        started_at = func.coalesce(TrialRow.started_at, self._sessions.now())
-        marked = (
-            update(TrialRow)
-            .where(TrialRow.id.in_(trial_ids), TrialRow.lease_token == lease_token, TrialRow.state.in_(_UNFINISHED))
-            .values(state=state, started_at=started_at)
-        )
-        with self._sessions.write() as session:
-            return session.connection().execute(marked).rowcount
+            return [trial_value(row) for row in rows]
 
     def finish(self, trial_id: str, lease_token: str, outcome: Outcome) -> bool:
         """Write how a trial ended, with its event. False: it has ended before or `lease_token` does not own it."""
@@ -124,23 +95,23 @@ class Trials:
                 return False
             job, row = owned
             row.worker = outcome.worker
-            row.finished_at = self._sessions.now()
+            row.finished_at = now = self._sessions.now()
             row.spans = [*(row.spans or ()), *(list(astuple(span)) for span in outcome.spans)]
             match outcome:
                 case Measured():
-                    row.state = "measured"
+                    row.state = TrialState.MEASURED
                     row.run_secs = list(outcome.run_secs)
                     row.median = outcome.median
                 case Failure():
-                    row.state = "failed"
+                    row.state = TrialState.FAILED
                     row.failure_stage = outcome.stage
                     row.failure_kind = outcome.kind
                     row.failure_message = outcome.message
-            trial_event(session, self._sessions, job.id, row)
+            trial_event(session, job.id, row, now)
             return True
 
     def adopt(self, task_id: str, lease_token: str) -> int:
-        """Move the unfinished trials of a running task to a new lease, as proposed; returns how many they are.
+        """Move the unfinished trials of a running task to a new lease; return how many there are.
 
         Raises `LeaseLost` if `lease_token` is not the job's.
         """
@@ -148,8 +119,8 @@ class Trials:
             own_running_task(session, task_id, lease_token)
             moved = (
                 update(TrialRow)
-                .where(TrialRow.task_id == task_id, TrialRow.state.in_(_UNFINISHED))
-                .values(state="proposed", lease_token=lease_token)
+                .where(TrialRow.task_id == task_id, TrialRow.state == TrialState.PROPOSED)
+                .values(lease_token=lease_token)
             )
             return session.connection().execute(moved).rowcount
 
@@ -157,7 +128,7 @@ class Trials:
         """Every trial of a task by number, unfinished ones with outcome None: what a search resumes from."""
         wanted = select(TrialRow).where(TrialRow.task_id == task_id).order_by(TrialRow.number)
         with self._sessions.read() as session:
-            return [_trial(row) for row in session.scalars(wanted)]
+            return [trial_value(row) for row in session.scalars(wanted)]
 
     def known(self, workload_hash: str, device_class_id: str, most: int = 8) -> list[str]:
         """Traces that were measured for the workload, the fastest first: on the device class, then imported ones.
@@ -218,10 +189,10 @@ class Trials:
         """The trials of a job by task and number; raises `InvalidPage`."""
         wanted = select(TrialRow).join(Task, TrialRow.task_id == Task.id).where(Task.job_id == job_id)
         with self._sessions.read() as session:
-            return _BY_POSITION.page(session, wanted, _view, page_size, page_token)
+            return _BY_POSITION.page(session, wanted, trial_view, page_size, page_token)
 
     def all_of_job(self, job_id: str) -> list[TrialView]:
         """All of them at once."""
         wanted = select(TrialRow).join(Task, TrialRow.task_id == Task.id).where(Task.job_id == job_id)
         with self._sessions.read() as session:
-            return [_view(row) for row in session.scalars(wanted.order_by(Task.position, TrialRow.number))]
+            return [trial_view(row) for row in session.scalars(wanted.order_by(Task.position, TrialRow.number))]

@@ -2,51 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
 
-from db.columns import digest
-from tuner.types import Activity, Certificate, DeviceClass, LibraryTime, Operation, Span, TensorInfo
-
-JobState = Literal["queued", "running", "succeeded", "failed", "cancelled"]
-TaskState = Literal["queued", "running", "joined", "succeeded", "failed", "cancelled"]
-TrialState = Literal["proposed", "leased", "built", "measured", "failed"]
-FinalState = Literal["succeeded", "failed", "cancelled"]
-AnsweredFrom = Literal["search", "database", "joined"]
-EventType = Literal["job", "task", "trial"]
-
-FINISHED: frozenset[str] = frozenset({"succeeded", "failed", "cancelled"})
-"""States that a job or a task never leaves."""
-
-
-def space_hash(space_json: str | None) -> str:
-    """Names a design space; the built-in one is ``default``."""
-    return "default" if space_json is None else digest(space_json)
-
-
-@dataclass(frozen=True, slots=True)
-class NewJob:
-    """What ``jobs.create`` stores.
-
-    ``space_json`` is the canonical JSON of the user's traces, or None for the built-in space; ``max_trials`` counts
-    over all tasks. ``shapes`` are bindings of symbolic extents where the module is tuned for several.
-    ``request_digest`` names the request that came under ``idempotency_key``.
-    """
-
-    name: str
-    module_json: str
-    device_class: DeviceClass
-    max_trials: int
-    max_seconds: float | None = None
-    seed: int = 0
-    priority: int = 0
-    space_json: str | None = None
-    shapes: tuple[dict[str, int], ...] | None = None
-    force: bool = False
-    notes: tuple[str, ...] = ()
-    idempotency_key: str | None = None
-    request_digest: str | None = None
+from db.states import AnsweredFrom, EventType, JobState, TaskState, TrialState
+from tuner.types import (
+    Activity,
+    Certificate,
+    DeviceClass,
+    FailureKind,
+    LibraryTime,
+    Operation,
+    Origin,
+    Span,
+    Stage,
+    TensorInfo,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +87,7 @@ class TaskView:
     finished_at: datetime | None
     trials: int
     failed: int
-    failures: dict[str, int]
+    failures: dict[FailureKind, int]
     baseline_secs: float | None
     best_secs: float | None
     library: LibraryTime | None
@@ -140,11 +111,11 @@ class TrialView:
     workload_hash: str
     number: int
     state: TrialState
-    origin: str
+    origin: Origin
     predicted: float | None
     median: float | None
-    failure_kind: str | None
-    failure_stage: str | None
+    failure_kind: FailureKind | None
+    failure_stage: Stage | None
     failure_message: str | None
     worker: str | None
     created_at: datetime
@@ -219,7 +190,7 @@ class RecordView:
     trace_json: str | None
     run_secs: tuple[float, ...]
     median: float
-    origin: str
+    origin: Origin
     predicted: float | None
     parent: str | None
     worker: str | None
@@ -247,17 +218,6 @@ class FeatureSample:
     workload_hash: str
     features: bytes
     median: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class ImportedRecord:
-    """A measurement made elsewhere; ``trace_json`` is TVM's ``[instructions, decisions]``, ``run_secs`` not empty."""
-
-    workload_hash: str
-    device_class_id: str
-    trace_json: str
-    run_secs: tuple[float, ...]
-    tvm_version: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,6 +262,32 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True)
+class JobChanged:
+    """A job entered a state; ``error`` says why it failed."""
+
+    state: JobState
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskChanged:
+    """A task entered a state; the medians come from its certificate, and are None without one."""
+
+    workload_hash: str
+    state: TaskState
+    baseline_secs: float | None
+    best_secs: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class TrialFinished:
+    trial: TrialView
+
+
+Change = JobChanged | TaskChanged | TrialFinished
+
+
+@dataclass(frozen=True, slots=True)
 class EventView:
     """Something that happened to a job; ``id`` grows."""
 
@@ -309,7 +295,7 @@ class EventView:
     job_id: str
     type: EventType
     created_at: datetime
-    data: dict[str, Any] = field(default_factory=dict)
+    change: Change
 
 
 @dataclass(frozen=True, slots=True)

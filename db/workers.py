@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from datetime import timedelta
 
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
 from db.devices import device_class_value, put_device_class
@@ -24,7 +24,7 @@ _IDLE = Activity()
 
 
 class Workers:
-    """Registration and heartbeats. A worker is alive if it was seen within the last `live_within` seconds."""
+    """Registration and health. A worker is alive if it was seen within the last `live_within` seconds."""
 
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
@@ -52,12 +52,6 @@ class Workers:
             }
             statement = insert(session, Worker).values(id=worker_id, **said)
             session.execute(statement.on_conflict_do_update(index_elements=["id"], set_=said))
-
-    def heartbeat(self, worker_id: str) -> bool:
-        """Mark a worker as seen now; False if it has to register first."""
-        with self._sessions.write() as session:
-            seen = update(Worker).where(Worker.id == worker_id).values(last_seen_at=self._sessions.now())
-            return session.connection().execute(seen).rowcount == 1
 
     def all(self, live_within: float) -> list[WorkerView]:
         """All workers that ever registered, by host and id."""

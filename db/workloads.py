@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session, undefer
@@ -27,9 +28,11 @@ _RECORDS = (
 )
 
 
-def put_workloads(session: Session, sessions: Sessions, workloads: Iterable[Workload], tvm_version: str) -> None:
-    """Store workloads; one that another TVM version wrote, or a release that knew neither families nor operations, is
-    renewed."""
+def put_workloads(session: Session, workloads: Iterable[Workload], tvm_version: str, now: datetime) -> None:
+    """Store workloads.
+
+    A stored one is replaced if another TVM version wrote it, or a release without families or operations.
+    """
     # Sorted, so that two transactions take the row locks in the same order.
     for workload in sorted(workloads, key=lambda workload: workload.hash):
         texts = {
@@ -46,7 +49,7 @@ def put_workloads(session: Session, sessions: Sessions, workloads: Iterable[Work
         stale = (WorkloadRow.tvm_version != tvm_version) | (WorkloadRow.family == "")
         if workload.operation.op:
             stale |= WorkloadRow.op == ""
-        statement = insert(session, WorkloadRow).values(hash=workload.hash, created_at=sessions.now(), **texts)
+        statement = insert(session, WorkloadRow).values(hash=workload.hash, created_at=now, **texts)
         renewing = statement.on_conflict_do_update(index_elements=["hash"], set_=texts, where=stale)
         if session.connection().execute(renewing, execution_options={"preserve_rowcount": True}).rowcount:
             renew_workload(session, workload.hash)
@@ -74,9 +77,9 @@ class Workloads:
         self._sessions = sessions
 
     def put(self, workloads: Iterable[Workload], tvm_version: str) -> None:
-        """Store workloads; one that is there changes only if another version wrote it."""
+        """Store workloads, as `put_workloads` does."""
         with self._sessions.write() as session:
-            put_workloads(session, self._sessions, workloads, tvm_version)
+            put_workloads(session, workloads, tvm_version, self._sessions.now())
 
     def get(self, workload_hash: str) -> WorkloadDetail:
         """Raises `NotFound`."""

@@ -17,8 +17,9 @@ from typing import Any
 import ray
 
 from db import Database
+from db.states import AnsweredFrom, JobState, TaskState
 from db.views import ClaimedJob
-from service.answers import answer_known, finish, open_tasks
+from service.claimed_tasks import ClaimedTasks
 from service.fleet.watch import Watch
 from service.job_runner import LEASE_SECONDS, JobRunner
 from service.settings import Settings
@@ -118,17 +119,21 @@ class Controller:
     def _take_up(self, claimed: ClaimedJob) -> None:
         job = claimed.job
         if job.attempts > MAX_ATTEMPTS:
-            self._db.jobs.finish(job.id, claimed.lease_token, "failed", f"given up after {MAX_ATTEMPTS} attempts")
+            self._db.jobs.finish(
+                job.id, claimed.lease_token, JobState.FAILED, f"given up after {MAX_ATTEMPTS} attempts"
+            )
             return
         if self._db.jobs.cancel_requested(job.id):
-            self._db.jobs.finish(job.id, claimed.lease_token, "cancelled")
+            self._db.jobs.finish(job.id, claimed.lease_token, JobState.CANCELLED)
             return
-        tasks = self._db.tasks.of_job(job.id)
-        for task in open_tasks(self._db, claimed):
-            if task.state == "queued":
-                answer_known(self._db, claimed, task, len(tasks), "database")
-        if not open_tasks(self._db, claimed):
-            finish(self._db, claimed)
+        tasks = ClaimedTasks.read(self._db, claimed)
+        unanswered = [
+            task
+            for task in tasks.open
+            if task.state is not TaskState.QUEUED or not tasks.answer(task, AnsweredFrom.DATABASE)
+        ]
+        if not unanswered:
+            tasks.finish()
             return
         wanted = self._db.devices.get(job.device_class_id)
         offers = [offer for offer in self._offers if same_machine(offer.device_class, wanted)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import json
 import sys
 import threading
@@ -9,9 +10,10 @@ import time
 from collections.abc import Sequence
 
 from db import Database
-from db.views import AnsweredFrom, ClaimedJob, TaskView
+from db.states import AnsweredFrom, JobState, TaskState
+from db.views import ClaimedJob, TaskView
 from loopwright.codegen.versions import TVM_VERSION, check_versions
-from service.answers import answer_known, finish, open_tasks
+from service.claimed_tasks import ClaimedTasks
 from service.ledger import DatabaseLedger, budget_per_task
 from tuner.errors import LeaseLost
 from tuner.types import TaskSpec, Workload
@@ -21,6 +23,15 @@ from workers.fleet import RayFleet
 LEASE_SECONDS = 30.0
 _RENEW_SECONDS = 5.0
 _JOIN_POLL_SECONDS = 0.5
+
+
+class RunEnd(enum.StrEnum):
+    """How the run of a claimed job ended."""
+
+    DONE = "done"
+    CANCELLED = "cancelled"
+    LOST = "lost"
+    """Another owner has the job and goes on with it."""
 
 
 class JobRunner:
@@ -35,46 +46,53 @@ class JobRunner:
 
         self._db = Database(database_url)
 
-    def run(self, claimed: ClaimedJob, builders: Sequence[str], measurers: dict[str, str]) -> str:
-        """Tune until every task has an answer; says how it ended: done, cancelled or lost (another owner goes on)."""
+    def run(self, claimed: ClaimedJob, builders: Sequence[str], measurers: dict[str, str]) -> RunEnd:
+        """Tune until every task has an answer, or until the job is cancelled or its lease lost."""
         stop = threading.Event()
         keeper = threading.Thread(target=self._keep_lease, args=(claimed, stop), daemon=True)
         keeper.start()
         try:
             return self._run(claimed, builders, measurers)
         except LeaseLost:
-            return "lost"
+            return RunEnd.LOST
         finally:
             stop.set()
             keeper.join()
 
-    def _run(self, claimed: ClaimedJob, builders: Sequence[str], measurers: dict[str, str]) -> str:
+    def _run(self, claimed: ClaimedJob, builders: Sequence[str], measurers: dict[str, str]) -> RunEnd:
         job = claimed.job
-        total = len(self._db.tasks.of_job(job.id))
         started = time.monotonic()
-        while not (cancelled := self._db.jobs.cancel_requested(job.id)) and (waiting := open_tasks(self._db, claimed)):
-            mine = [task for task in waiting if self._take(claimed, task, total)]
+        while True:
+            if self._db.jobs.cancel_requested(job.id):
+                # Tasks that were cut short keep the certified best of what they measured.
+                self._db.jobs.finish(job.id, claimed.lease_token, JobState.CANCELLED)
+                return RunEnd.CANCELLED
+            tasks = ClaimedTasks.read(self._db, claimed)
+            if not tasks.open:
+                break
+            unanswered = [task for task in tasks.open if not self._answer(tasks, task)]
+            mine = [task for task in unanswered if self._start(claimed, task)]
             if mine:
                 left = (
                     None if job.max_seconds is None else job.max_seconds - job.elapsed_s - (time.monotonic() - started)
                 )
-                self._tune(claimed, mine, total, left, builders, measurers)
-            elif open_tasks(self._db, claimed):
+                self._tune(claimed, mine, len(tasks.tasks), left, builders, measurers)
+            elif unanswered:
                 time.sleep(_JOIN_POLL_SECONDS)
-        if cancelled:
-            # Tasks cut short may stand with the certified best of what they measured; the job is not what was asked.
-            self._db.jobs.finish(job.id, claimed.lease_token, "cancelled")
-            return "cancelled"
-        finish(self._db, claimed)
-        if any(task.answered_from == "search" for task in self._db.tasks.of_job(job.id)):
+        tasks.finish()
+        if any(task.answered_from is AnsweredFrom.SEARCH for task in tasks.tasks):
             self._train_base(job.device_class_id)
-        return "done"
+        return RunEnd.DONE
 
-    def _take(self, claimed: ClaimedJob, task: TaskView, total: int) -> bool:
-        """Whether this job tunes the task now; otherwise it was answered, or is joined with another job's search."""
-        source: AnsweredFrom = "joined" if task.state == "joined" else "database"
-        if task.state != "running" and answer_known(self._db, claimed, task, total, source):
+    def _answer(self, tasks: ClaimedTasks, task: TaskView) -> bool:
+        """Answer a task from the database if it is known well enough; a running task is this job's to search."""
+        if task.state is TaskState.RUNNING:
             return False
+        joined = task.state is TaskState.JOINED
+        return tasks.answer(task, AnsweredFrom.JOINED if joined else AnsweredFrom.DATABASE)
+
+    def _start(self, claimed: ClaimedJob, task: TaskView) -> bool:
+        """Begin to tune a task; return False if another job is tuning the same, which this one then joins."""
         if self._db.tasks.try_start(task.id, claimed.lease_token):
             return True
         self._db.tasks.join(task.id, claimed.lease_token)

@@ -6,12 +6,13 @@ import math
 from collections.abc import Sequence
 
 from db import Database
+from db.states import AnsweredFrom
 from db.views import ClaimedJob, TaskView
 from tuner.errors import LeaseLost
-from tuner.types import Certificate, MeasureCandidate, Outcome, Span, Trial
+from tuner.types import Certificate, MeasureCandidate, Outcome, Span, StopReason, Trial
 
-_WHOLE_BUDGET = ("budget", "exhausted")
-"""Ends of a search after which the same budget would bring nothing new."""
+_WHOLE_BUDGET = (StopReason.BUDGET, StopReason.EXHAUSTED)
+"""After these a search with the same budget would find nothing new."""
 
 
 def budget_per_task(max_trials: int, tasks: int) -> int:
@@ -40,13 +41,13 @@ class DatabaseLedger:
         if not self._db.trials.finish(trial.id, self._token, outcome):
             raise LeaseLost(f"trial {trial.id} is no longer this run's")
 
-    def certify(self, task: int, certificate: Certificate, stopped: str) -> None:
+    def certify(self, task: int, certificate: Certificate, stopped: StopReason) -> None:
         """A search that was cut short by time counts for as many trials as it made."""
         view = self._tasks[task]
         made = sum(trial.candidate.trace_json is not None for trial in self._db.trials.history(view.id))
         budget = self._budget if stopped in _WHOLE_BUDGET else min(made, self._budget)
         stored = self._db.certificates.store(view.id, self._token, certificate, budget)
-        self._db.tasks.answer(view.id, self._token, stored.id, "search")
+        self._db.tasks.answer(view.id, self._token, stored.id, AnsweredFrom.SEARCH)
 
     def fail(self, task: int, message: str) -> None:
         self._db.tasks.fail(self._tasks[task].id, self._token, message)

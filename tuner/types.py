@@ -35,15 +35,26 @@ class Stage(enum.StrEnum):
     CERTIFY = "certify"
 
 
+class StopReason(enum.StrEnum):
+    """Why a search ended."""
+
+    BUDGET = "budget"
+    TIME = "time"
+    EXHAUSTED = "exhausted"
+    """The design space has no further program."""
+    CANCELLED = "cancelled"
+
+
 class Origin(enum.StrEnum):
     """Where a candidate came from."""
 
     BASELINE = "baseline"
-    SPACE = "space"
     RANDOM = "random"
     MUTATION = "mutation"
     CROSSOVER = "crossover"
     TRANSFER = "transfer"
+    IMPORT = "import"
+    """Measured elsewhere and imported; no search proposes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,15 +182,6 @@ class Lane(enum.StrEnum):
 
 BASELINE = MeasureCandidate(trace_json=None, origin=Origin.BASELINE)
 """The unscheduled program, with which every candidate is compared."""
-
-
-class StopReason(enum.StrEnum):
-    """Why a task's search ended."""
-
-    BUDGET = "budget"
-    TIME = "time"
-    EXHAUSTED = "exhausted"
-    CANCELLED = "cancelled"
 
 
 @dataclass(frozen=True, slots=True)

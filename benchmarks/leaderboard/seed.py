@@ -18,7 +18,7 @@ from sqlalchemy import Connection, insert
 from db import migrate, models
 from db.devices import target_id
 from db.engine import create_engine
-from db.views import space_hash
+from db.inputs import space_hash
 from tuner.types import DeviceClass, spread
 
 WORKLOADS = 100_000

@@ -17,7 +17,9 @@ import tvm
 from benchmarks.search.run_record import ROOT
 from benchmarks.search.workloads import WORKLOADS, product, suite
 from db import Database, migrate
-from db.views import JobView, NewJob
+from db.inputs import NewJob
+from db.states import JobState
+from db.views import JobView
 from loopwright.codegen.schedule import apply_trace_json
 from loopwright.codegen.serialization import module_from_json
 from loopwright.codegen.target import target_from
@@ -66,7 +68,7 @@ def teach(url: str, device_class: DeviceClass, builders: Sequence[str], measurer
         assert database.tasks.try_start(tasks[0].id, claimed.lease_token)
         ledger = DatabaseLedger(database, claimed, tasks, TRIALS)
         tune(TuneRequest([spec], device_class.target_json, None, TRIALS, None, 1), fleet, ledger)
-        database.jobs.finish(claimed.job.id, claimed.lease_token, "succeeded")
+        database.jobs.finish(claimed.job.id, claimed.lease_token, JobState.SUCCEEDED)
         print(f"teacher {name}: {time.monotonic() - started:.0f} s", flush=True)
     database.close()
 

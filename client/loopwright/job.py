@@ -37,7 +37,7 @@ POLL = 0.5
 
 @dataclass(frozen=True, slots=True)
 class JobEvent:
-    """Something that happened to a job. ``id`` grows; ``data`` is as `loopwright.schemas.Event` says for the type."""
+    """Something that happened to a job. ``id`` grows; ``data`` is as the event's type in `loopwright.schemas.Event`."""
 
     id: int
     type: Literal["job", "task", "trial"]

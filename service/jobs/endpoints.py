@@ -6,14 +6,14 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from pydantic import TypeAdapter, ValidationError
-from sse_starlette import EventSourceResponse
 
+from db.states import JobState
 from loopwright import schemas
 from loopwright.codegen.versions import TVM_VERSION
 from service.context import Context, Ctx, Paging
 from service.jobs import wire
 from service.jobs.chrome_trace import chrome_trace
-from service.jobs.events import stream
+from service.jobs.events import EVENTS, EventStream, stream
 from service.jobs.submission import preview, resubmit, submit
 from service.problems import ProblemError
 from service.records import exchange
@@ -63,7 +63,7 @@ def list_jobs(
     state: Annotated[list[schemas.JobState] | None, Query(description="Only jobs in this state; repeat")] = None,
 ) -> schemas.Page[schemas.Job]:
     """Jobs, the newest first."""
-    page = ctx.database.jobs.page(paging.size, paging.token, state or ())
+    page = ctx.database.jobs.page(paging.size, paging.token, [JobState(each) for each in state or ()])
     tasks = ctx.database.tasks.of_jobs([view.id for view in page.items])
     items = [wire.job(view, tasks[view.id]) for view in page.items]
     return schemas.Page(items=items, next_page_token=page.next_page_token)
@@ -104,11 +104,15 @@ def list_trials(ctx: Ctx, paging: Paging, job_id: str) -> schemas.Page[schemas.T
     return schemas.Page(items=[wire.trial(view) for view in page.items], next_page_token=page.next_page_token)
 
 
-@router.get("/{job_id}/events", response_class=EventSourceResponse)
-def follow_job(ctx: Ctx, job_id: str, last_event_id: Annotated[int, Header(ge=0, le=2**62)] = 0) -> EventSourceResponse:
-    """Server-sent events from after Last-Event-ID on; the stream ends when the job has."""
+@router.get(
+    "/{job_id}/events",
+    response_class=EventStream,
+    responses={200: EVENTS},
+)
+def follow_job(ctx: Ctx, job_id: str, last_event_id: Annotated[int, Header(ge=0, le=2**62)] = 0) -> EventStream:
+    """Server-sent events from after Last-Event-ID on; the stream ends when the job has ended."""
     ctx.database.jobs.get(job_id)
-    return EventSourceResponse(stream(ctx.database, job_id, last_event_id), ping=15)
+    return EventStream(stream(ctx.database, job_id, last_event_id), ping=15)
 
 
 @router.get("/{job_id}/chrome-trace")

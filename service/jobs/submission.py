@@ -6,7 +6,8 @@ import hashlib
 import json
 from dataclasses import dataclass
 
-from db.views import JobView, NewJob, space_hash
+from db.inputs import NewJob, space_hash
+from db.views import JobView
 from loopwright import schemas
 from service.context import Context
 from service.fleet.offers import resolve

@@ -6,7 +6,8 @@ import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from db.views import JobView, TaskView, TrialView
+from db.states import AnsweredFrom, JobState, TaskState
+from db.views import EventView, JobChanged, JobView, TaskChanged, TaskView, TrialFinished, TrialView
 from loopwright import schemas
 from service.ledger import budget_per_task
 from service.records.wire import library
@@ -17,7 +18,7 @@ def job(view: JobView, tasks: Sequence[TaskView]) -> schemas.Job:
     return schemas.Job(
         id=view.id,
         name=view.name,
-        state=view.state,
+        state=view.state.value,
         target=json.loads(view.target_json),
         device_class=view.device_class_id,
         budget=schemas.Budget(max_trials=view.max_trials, max_seconds=view.max_seconds),
@@ -44,9 +45,13 @@ def time_left(view: JobView, tasks: Sequence[TaskView], now: datetime) -> float 
     None where the job does not run, has no trial yet, or has none left: its closing races end when they end.
     """
     done = sum(item.trials for item in tasks)
-    mine = [item for item in tasks if item.answered_from in (None, "search") and item.state != "joined"]
+    mine = [
+        item
+        for item in tasks
+        if item.answered_from in (None, AnsweredFrom.SEARCH) and item.state is not TaskState.JOINED
+    ]
     allowed = view.max_trials if len(mine) == len(tasks) else len(mine) * budget_per_task(view.max_trials, len(tasks))
-    if view.state != "running" or view.started_at is None or done == 0 or done >= allowed:
+    if view.state is not JobState.RUNNING or view.started_at is None or done == 0 or done >= allowed:
         return None
     elapsed = max(0.0, (now - view.started_at).total_seconds())
     left = elapsed / done * (allowed - done)
@@ -70,15 +75,15 @@ def task(view: TaskView, model_share: float | None, budget_share: float | None) 
         workload_hash=view.workload_hash,
         name=view.name,
         weight=view.weight,
-        state=view.state,
+        state=view.state.value,
         trials=view.trials,
         baseline_us=micros(view.baseline_secs),
         best_us=micros(view.best_secs),
         speedup=view.speedup,
         certified=view.certified,
-        answered_from=view.answered_from,
+        answered_from=None if view.answered_from is None else view.answered_from.value,
         record_id=view.record_id,
-        failures={str(kind): count for kind, count in view.failures.items()},
+        failures={kind.value: count for kind, count in view.failures.items()},
         error=view.error,
         model_share=model_share,
         budget_share=budget_share,
@@ -91,12 +96,12 @@ def trial(view: TrialView) -> schemas.Trial:
         id=view.id,
         workload_hash=view.workload_hash,
         number=view.number,
-        state=view.state,
+        state=view.state.value,
         origin=view.origin,
         predicted=view.predicted,
         median_us=micros(view.median),
-        failure_kind=view.failure_kind,
-        failure_stage=view.failure_stage,
+        failure_kind=None if view.failure_kind is None else view.failure_kind.value,
+        failure_stage=None if view.failure_stage is None else view.failure_stage.value,
         failure_message=view.failure_message,
         worker=view.worker,
         created_at=view.created_at,
@@ -111,3 +116,21 @@ def trial(view: TrialView) -> schemas.Trial:
             for span in view.spans
         ],
     )
+
+
+def event(view: EventView) -> schemas.Event:
+    match view.change:
+        case JobChanged(state, error):
+            return schemas.JobChanged(state=state.value, error=error, at=view.created_at)
+        case TaskChanged(workload_hash, task_state, baseline, best):
+            return schemas.TaskChanged(
+                workload_hash=workload_hash,
+                state=task_state.value,
+                baseline_us=micros(baseline),
+                best_us=micros(best),
+                speedup=None if baseline is None or best is None else baseline / best,
+                certified=best is not None,
+                at=view.created_at,
+            )
+        case TrialFinished(finished):
+            return schemas.TrialFinished.model_validate({**dict(trial(finished)), "at": view.created_at})

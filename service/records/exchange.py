@@ -8,7 +8,8 @@ from typing import Any
 from fastapi import Response
 
 from db import json_pair
-from db.views import BestView, ImportedRecord
+from db.inputs import ImportedRecord
+from db.views import BestView
 from loopwright import schemas
 from loopwright.codegen.versions import TVM_VERSION
 from service.context import Context

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from db import Database, migrate
-from db.views import NewJob, WorkerView
+from db.inputs import NewJob
+from db.views import WorkerView
 from service.controller import Controller
 from service.fleet.watch import Watch
 from service.settings import Settings

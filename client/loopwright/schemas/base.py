@@ -8,7 +8,11 @@ from pydantic import BaseModel, ConfigDict
 
 JobState = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 TaskState = Literal["queued", "running", "joined", "succeeded", "failed", "cancelled"]
-TrialState = Literal["proposed", "leased", "built", "measured", "failed"]
+TrialState = Literal["proposed", "measured", "failed"]
+FailureStage = Literal["build", "run", "certify"]
+"""Where on its way a candidate failed."""
+Lane = Literal["propose", "build", "measure"]
+"""What was done for a candidate in a slice of a timeline."""
 FailureKind = Literal["COMPILE", "TIMEOUT", "CRASH", "WRONG_RESULT", "DEVICE_LOST"]
 AnsweredFrom = Literal["search", "database", "joined"]
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from loopwright.schemas.base import AnsweredFrom, FailureKind, JobState, TaskState, TrialState, Wire
+from loopwright.schemas.base import AnsweredFrom, FailureKind, FailureStage, JobState, Lane, TaskState, TrialState, Wire
 from loopwright.schemas.workloads import Best, Library, Tensor
 
 
@@ -94,24 +94,11 @@ class Job(Wire):
     tasks: list[Task]
 
 
-class Event(Wire):
-    """One server-sent event; ``id`` grows within a job and resumes a stream.
-
-    ``type`` is ``job`` (data: ``state``, ``error``), ``task`` (data: ``workload_hash``, ``state``,
-    ``baseline_us``, ``best_us``, ``speedup``, ``certified``) or ``trial`` (data: the fields of `Trial`). In a stream,
-    ``at`` in the data is `created_at`.
-    """
-
-    id: int
-    type: Literal["job", "task", "trial"]
-    created_at: datetime
-    data: dict[str, Any]
-
-
 class Span(Wire):
     """Who worked on a trial, and when: a slice of a timeline. Trials that were proposed together share that slice."""
 
-    stage: Literal["propose", "build", "measure"]
+    stage: Lane
+    """The lane of the timeline; other than `Trial.failure_stage`, which says where a trial failed."""
     worker: str
     started_at: datetime
     finished_at: datetime
@@ -130,13 +117,43 @@ class Trial(Wire):
     predicted: float | None
     median_us: float | None
     failure_kind: FailureKind | None
-    failure_stage: str | None
+    failure_stage: FailureStage | None
     failure_message: str | None
     worker: str | None
     created_at: datetime
     finished_at: datetime | None
     spans: list[Span]
     """Its way in time, as far as it has come; a stage that was lost and done again stands with its last attempt."""
+
+
+class JobChanged(Wire):
+    """Data of the server-sent event ``job``: the job entered a state."""
+
+    state: JobState
+    error: str | None
+    at: datetime
+
+
+class TaskChanged(Wire):
+    """Data of the server-sent event ``task``: a task entered a state. Only a certified one has figures."""
+
+    workload_hash: str
+    state: TaskState
+    baseline_us: float | None
+    best_us: float | None
+    speedup: float | None
+    certified: bool
+    at: datetime
+
+
+class TrialFinished(Trial):
+    """Data of the server-sent event ``trial``: a trial was measured or failed."""
+
+    at: datetime
+
+
+Event = JobChanged | TaskChanged | TrialFinished
+"""Data of a server-sent event of ``GET /jobs/{id}/events``; the id of each event grows and resumes the stream."""
 
 
 class Resubmit(Wire):

@@ -15,7 +15,9 @@ import psycopg
 import pytest
 
 from db import Database, migrate
-from db.views import ClaimedJob, JobView, NewJob, TaskView
+from db.inputs import NewJob
+from db.states import AnsweredFrom, JobState
+from db.views import ClaimedJob, JobView, TaskView
 from tuner.types import (
     Certificate,
     DeviceClass,
@@ -101,8 +103,8 @@ class World:
         fastest = min(range(len(trials)), key=lambda index: latencies[index])
         certificate = self.certificate(trials[fastest], latencies[fastest])
         stored = self.db.certificates.store(task.id, token, certificate, budget)
-        self.db.tasks.answer(task.id, token, stored.id, "search")
-        assert self.db.jobs.finish(claimed.job.id, token, "succeeded")
+        self.db.tasks.answer(task.id, token, stored.id, AnsweredFrom.SEARCH)
+        assert self.db.jobs.finish(claimed.job.id, token, JobState.SUCCEEDED)
         self.clock.forward(1)
         return trials, stored.id
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from db.cost_models import FIRST, GROWTH, PER_WORKLOAD
+from db.states import JobState
 from db.views import FeatureSample
 from tuner.types import Failure, FailureKind, MeasureCandidate, Measured, Origin, Stage
 
@@ -23,7 +24,7 @@ def trials(world, hash: str, count: int, first: int = 0) -> None:
         }.get(n % 4, Measured((float(n + 1),), "w"))
         assert world.db.trials.finish(trial.id, token, outcome)
     world.db.tasks.fail(task.id, token, "enough")
-    world.db.jobs.finish(claimed.job.id, token, "failed")
+    world.db.jobs.finish(claimed.job.id, token, JobState.FAILED)
     world.clock.forward(1)
 
 

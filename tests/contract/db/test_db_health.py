@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from db import NotFound
+from db.states import JobState
 from db.workers import CHECKS
 from tuner.types import Activity, Failure, FailureKind, MeasureCandidate, Origin, Stage
 
@@ -85,7 +86,7 @@ def lose(world, count, worker="host/cpu", kind=FailureKind.DEVICE_LOST):
     candidates = [MeasureCandidate(f"[{number}]", Origin.RANDOM) for number in range(count)]
     for trial in world.db.trials.propose(task.id, claimed.lease_token, candidates):
         world.db.trials.finish(trial.id, claimed.lease_token, Failure(Stage.RUN, kind, "gone", worker))
-    world.db.jobs.finish(claimed.job.id, claimed.lease_token, "failed", "for the test")
+    world.db.jobs.finish(claimed.job.id, claimed.lease_token, JobState.FAILED, "for the test")
     world.clock.forward(1)
 
 

@@ -6,7 +6,8 @@ import pytest
 from sqlalchemy.exc import IntegrityError
 
 from db import IdempotencyConflict, InvalidPage, NotFound
-from db.views import NewJob
+from db.inputs import NewJob
+from db.states import JobState
 from tuner.types import TaskSpec
 
 
@@ -98,10 +99,10 @@ def test_an_expired_lease_is_claimed_anew_and_the_old_token_is_worth_nothing(wor
 
     assert not world.db.jobs.renew(job.id, old.lease_token, 30, add_elapsed=5)
     assert not world.db.jobs.release(job.id, old.lease_token)
-    assert not world.db.jobs.finish(job.id, old.lease_token, "failed", "late")
+    assert not world.db.jobs.finish(job.id, old.lease_token, JobState.FAILED, "late")
     assert world.db.jobs.get(job.id) == new.job
-    assert world.db.jobs.finish(job.id, new.lease_token, "succeeded")
-    assert not world.db.jobs.finish(job.id, new.lease_token, "failed", "twice")
+    assert world.db.jobs.finish(job.id, new.lease_token, JobState.SUCCEEDED)
+    assert not world.db.jobs.finish(job.id, new.lease_token, JobState.FAILED, "twice")
     assert world.db.jobs.get(job.id).state == "succeeded"
 
 
@@ -167,12 +168,11 @@ def test_cancelling_a_waiting_job_ends_it(world):
 
 
 def test_cancelling_a_running_job_tells_its_owner(world):
-    claimed, task = world.started()
+    claimed, _ = world.started()
     assert not world.db.jobs.cancel_requested(claimed.job.id)
     assert world.db.jobs.request_cancel(claimed.job.id).state == "running"
     assert world.db.jobs.cancel_requested(claimed.job.id)
-    world.db.tasks.cancel(task.id, claimed.lease_token)
-    assert world.db.jobs.finish(claimed.job.id, claimed.lease_token, "cancelled")
+    assert world.db.jobs.finish(claimed.job.id, claimed.lease_token, JobState.CANCELLED)
     assert world.task(claimed.job.id).state == "cancelled"
 
 
@@ -220,16 +220,16 @@ def test_a_token_of_another_list_is_refused(world):
 
 def test_events_tell_every_state_in_order(world):
     claimed, _ = world.started("a")
-    world.db.jobs.finish(claimed.job.id, claimed.lease_token, "failed", "bad \x00 thing")
+    world.db.jobs.finish(claimed.job.id, claimed.lease_token, JobState.FAILED, "bad \x00 thing")
     events = world.db.events.after(claimed.job.id)
-    assert [(event.type, event.data["state"]) for event in events] == [
+    assert [(event.type, event.change.state) for event in events] == [
         ("job", "queued"),
         ("job", "running"),
         ("task", "running"),
         ("task", "failed"),
         ("job", "failed"),
     ]
-    assert events[-1].data["error"] == "bad \ufffd thing" == world.db.jobs.get(claimed.job.id).error
+    assert events[-1].change.error == "bad \ufffd thing" == world.db.jobs.get(claimed.job.id).error
     assert [event.id for event in events] == sorted({event.id for event in events})
     assert world.db.events.after(claimed.job.id, events[1].id, limit=2) == events[2:4]
     assert world.db.events.after(claimed.job.id, events[-1].id) == []

@@ -66,7 +66,7 @@ def test_kill_in_the_middle_of_writing(world, url, lines):
 
     assert db.trials.adopt(task.id, claimed.lease_token) == len(unfinished)
     assert all(db.trials.finish(id, claimed.lease_token, Measured((0.5,), "next")) for id in unfinished)
-    events = [event.data["id"] for event in db.events.after(job.id, limit=10_000) if event.type == "trial"]
+    events = [event.change.trial.id for event in db.events.after(job.id, limit=10_000) if event.type == "trial"]
     assert events == finished + unfinished
     assert [line.number for line in db.trials.page(job.id, 500).items] == list(range(1, len(history) + 1))
     db.close()

@@ -8,6 +8,7 @@ import pytest
 
 from db import NotFound
 from db.leaderboard import LeaderboardQuery
+from db.states import AnsweredFrom, JobState
 from db.views import Peaks
 from tuner.types import Measured, Operation
 
@@ -160,13 +161,13 @@ def test_totals(world):
     world.clock.forward(10)
     world.db.trials.finish(trial.id, claimed.lease_token, Measured((0.25,), "w"))
     stored = world.db.certificates.store(task.id, claimed.lease_token, world.certificate(trial, 0.25), 64)
-    world.db.tasks.answer(task.id, claimed.lease_token, stored.id, "search")
-    world.db.jobs.finish(claimed.job.id, claimed.lease_token, "succeeded")
+    world.db.tasks.answer(task.id, claimed.lease_token, stored.id, AnsweredFrom.SEARCH)
+    world.db.jobs.finish(claimed.job.id, claimed.lease_token, JobState.SUCCEEDED)
     # The second job is answered by the first one's search, which took ten seconds.
     second = world.job("a")
     again = world.claim()
     world.db.tasks.answer(world.task(second.id).id, again.lease_token, stored.id, "database")
-    world.db.jobs.finish(second.id, again.lease_token, "succeeded")
+    world.db.jobs.finish(second.id, again.lease_token, JobState.SUCCEEDED)
     assert world.db.totals(60).search_saved_secs == pytest.approx(10.0)
     world.job("b")
     totals = world.db.totals(60)

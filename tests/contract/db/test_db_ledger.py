@@ -11,7 +11,7 @@ from tests.contract.db.conftest import World
 from tuner.certify import BASELINE
 from tuner.errors import LeaseLost
 from tuner.testing.ledger_contract import MEASURED, LedgerContract, candidates, certificate
-from tuner.types import Trial
+from tuner.types import StopReason, Trial
 
 
 class TestDatabaseLedger(LedgerContract):
@@ -37,7 +37,7 @@ class TestDatabaseLedger(LedgerContract):
         lambda ledger, trial: ledger.history(0),
         lambda ledger, trial: ledger.propose(0, candidates(1, first=9)),
         lambda ledger, trial: ledger.finish(trial, MEASURED),
-        lambda ledger, trial: ledger.certify(0, certificate(BASELINE.hash), "budget"),
+        lambda ledger, trial: ledger.certify(0, certificate(BASELINE.hash), StopReason.BUDGET),
         lambda ledger, trial: ledger.fail(0, "no result"),
     ],
     ids=["history", "propose", "finish", "certify", "fail"],

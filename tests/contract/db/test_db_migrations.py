@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -8,6 +9,8 @@ import sqlalchemy
 from db import Database, migrate
 from db.engine import create_engine
 from db.leaderboard import LeaderboardQuery
+from db.states import JobState, TaskState, TrialState
+from db.views import JobChanged, TaskChanged, TrialFinished
 from tuner.types import DeviceClass
 
 
@@ -55,36 +58,39 @@ def test_many_may_upgrade_at_once(empty_url):
     assert migrate.differences(empty_url) == []
 
 
+ROWS = {
+    "targets": {"id": "t", "json": '{"kind": "llvm"}', "kind": "llvm"},
+    "device_classes": {
+        **{"id": "d", "target_id": "t", "model": "cpu", "features": "[]", "cores": 1, "threads": 1},
+        "runtime": "r",
+    },
+    "workloads": {
+        **{"hash": "w", "family": "f", "name": "Mm", "module_json": "{}", "script": "", "args": "[]"},
+        **{"tvm_version": "1", "created_at": "2030-01-01 00:00:00+00:00"},
+    },
+    "jobs": {
+        **{"id": "j", "name": "job", "state": "succeeded", "module_json": "{}", "space_hash": "default"},
+        **{"device_class_id": "d", "target_json": "{}", "max_trials": 8, "seed": 0, "priority": 0},
+        **{"force": False, "notes": "[]", "cancel_requested": False, "attempts": 1, "elapsed_s": 1.0},
+        "created_at": "2030-01-01 00:00:00+00:00",
+    },
+    "tasks": {
+        **{"id": "k", "job_id": "j", "position": 0, "workload_hash": "w", "name": "Mm", "weight": 3},
+        **{"key": "key", "state": "succeeded", "certificate_id": "c2"},
+    },
+    "trials": {
+        **{"id": "x", "task_id": "k", "workload_hash": "w", "device_class_id": "d", "number": 1},
+        **{"origin": "random", "candidate_hash": "h", "trace_json": "[]", "state": "measured", "median": 0.1},
+        **{"tvm_version": "1", "created_at": "2030-01-01 00:00:00+00:00"},
+    },
+}
+"""Of a job with one certified task, as revision 0002 knew them."""
+
+
 def test_what_was_certified_before_the_leaderboard_is_in_it(empty_url):
     """Rows as revision 0002 knew them: two certificates of a workload, and the job that they answered."""
     migrate.upgrade(empty_url, "0002")
     engine = create_engine(empty_url)
-    rows = {
-        "targets": {"id": "t", "json": '{"kind": "llvm"}', "kind": "llvm"},
-        "device_classes": {
-            **{"id": "d", "target_id": "t", "model": "cpu", "features": "[]", "cores": 1, "threads": 1},
-            "runtime": "r",
-        },
-        "workloads": {
-            **{"hash": "w", "family": "f", "name": "Mm", "module_json": "{}", "script": "", "args": "[]"},
-            **{"tvm_version": "1", "created_at": "2030-01-01 00:00:00+00:00"},
-        },
-        "jobs": {
-            **{"id": "j", "name": "job", "state": "succeeded", "module_json": "{}", "space_hash": "default"},
-            **{"device_class_id": "d", "target_json": "{}", "max_trials": 8, "seed": 0, "priority": 0},
-            **{"force": False, "notes": "[]", "cancel_requested": False, "attempts": 1, "elapsed_s": 1.0},
-            "created_at": "2030-01-01 00:00:00+00:00",
-        },
-        "tasks": {
-            **{"id": "k", "job_id": "j", "position": 0, "workload_hash": "w", "name": "Mm", "weight": 3},
-            **{"key": "key", "state": "succeeded", "certificate_id": "c2"},
-        },
-        "trials": {
-            **{"id": "x", "task_id": "k", "workload_hash": "w", "device_class_id": "d", "number": 1},
-            **{"origin": "random", "candidate_hash": "h", "trace_json": "[]", "state": "measured", "median": 0.1},
-            **{"tvm_version": "1", "created_at": "2030-01-01 00:00:00+00:00"},
-        },
-    }
     certificate = {
         **{"workload_hash": "w", "device_class_id": "d", "space_hash": "default", "trial_id": "x", "inputs": ""},
         **{"rtol": 0.0, "atol": 0.0, "max_abs_error": 0.0, "max_rel_error": 0.0, "baseline_run_secs": "[1.0]"},
@@ -92,7 +98,7 @@ def test_what_was_certified_before_the_leaderboard_is_in_it(empty_url):
         "created_at": "2030-01-01 00:00:00+00:00",
     }
     with engine.begin() as connection:
-        for table, row in rows.items():
+        for table, row in ROWS.items():
             insert(connection, table, row)
         insert(connection, "certificates", certificate | {"id": "c1", "best_run_secs": "[0.5]", "best_median": 0.5})
         samples = {"id": "c2", "best_run_secs": "[0.1, 0.2, 0.3, 0.4, 0.5]", "best_median": 0.3}
@@ -107,6 +113,120 @@ def test_what_was_certified_before_the_leaderboard_is_in_it(empty_url):
     db.close()
     migrate.downgrade(empty_url, "0002")
     assert "bests" not in tables(empty_url)
+
+
+AT = "2030-01-01 00:00:00+00:00"
+TRIAL_EVENT = {
+    **{"id": "x", "workload_hash": "w", "number": 1, "state": "measured", "origin": "random", "predicted": None},
+    **{"median_us": 0.1e6, "failure_kind": None, "failure_stage": None, "failure_message": None, "worker": "host/cpu"},
+    **{"created_at": "2030-01-01T00:00:00+00:00", "finished_at": "2030-01-01T00:00:00+00:00"},
+    "spans": [
+        {
+            **{"stage": "build", "worker": "b0", "started_at": "1970-01-01T00:00:01+00:00"},
+            "finished_at": "1970-01-01T00:00:02.500000+00:00",
+        }
+    ],
+}
+FAILED_EVENT = TRIAL_EVENT | {
+    **{"id": "y", "number": 2, "state": "failed", "median_us": None, "failure_kind": "CRASH", "failure_stage": "run"},
+    **{"failure_message": "died", "worker": None, "spans": []},
+}
+TASK_EVENT = {
+    **{"workload_hash": "w", "state": "succeeded", "baseline_us": 2e6, "best_us": 0.5e6, "speedup": 4.0},
+    "certified": True,
+}
+RUNNING_EVENT = {
+    **{"workload_hash": "w", "state": "running", "baseline_us": None, "best_us": None, "speedup": None},
+    "certified": False,
+}
+
+
+def old_trials_and_events(connection):
+    """As revision 0003 knew them: trials in states that are gone, and events as the wire showed them."""
+    for table, row in ROWS.items():
+        insert(connection, table, row)
+    finished = {"finished_at": AT, "spans": '[["build", "b0", 1.0, 2.5]]', "worker": "host/cpu"}
+    names = ", ".join(f"{name} = :{name}" for name in finished)
+    connection.execute(sqlalchemy.text(f"UPDATE trials SET {names}"), finished)
+    trial = ROWS["trials"] | {"median": None, "trace_json": "[]"}
+    for number, state in enumerate(("leased", "built", "proposed"), 3):
+        line = {"id": state, "number": number, "candidate_hash": state, "state": state, "started_at": AT}
+        insert(connection, "trials", trial | line)
+    failure = {"failure_kind": "CRASH", "failure_stage": "run", "failure_message": "died", "finished_at": AT}
+    line = {"id": "y", "number": 2, "candidate_hash": "y", "state": "failed", "origin": "space"}
+    insert(connection, "trials", trial | line | failure)
+    events = (
+        ("job", {"state": "queued", "error": None}),
+        ("task", RUNNING_EVENT),
+        ("trial", TRIAL_EVENT),
+        ("trial", FAILED_EVENT),
+        ("task", TASK_EVENT),
+    )
+    for type, data in events:
+        insert(connection, "events", {"job_id": "j", "type": type, "data": json.dumps(data), "created_at": AT})
+
+
+def test_trials_and_events_of_an_earlier_release_are_read(empty_url):
+    migrate.upgrade(empty_url, "0003")
+    engine = create_engine(empty_url)
+    with engine.begin() as connection:
+        old_trials_and_events(connection)
+    migrate.upgrade(empty_url)
+    db = Database(empty_url)
+    lines = db.trials.page("j").items
+    assert [(line.id, line.state) for line in lines] == [
+        ("x", TrialState.MEASURED),
+        ("y", TrialState.FAILED),
+        *((id, TrialState.PROPOSED) for id in ("leased", "built", "proposed")),
+    ]
+    assert [event.change for event in db.events.after("j")] == [
+        JobChanged(JobState.QUEUED, None),
+        TaskChanged("w", TaskState.RUNNING, None, None),
+        TrialFinished(lines[0]),
+        TrialFinished(lines[1]),
+        TaskChanged("w", TaskState.SUCCEEDED, 2.0, 0.5),
+    ]
+    db.close()
+    with engine.begin() as connection, pytest.raises(sqlalchemy.exc.IntegrityError):
+        connection.execute(sqlalchemy.text("UPDATE trials SET state = 'leased' WHERE id = 'built'"))
+    engine.dispose()
+
+
+def test_going_back_restores_what_the_earlier_release_reads(empty_url):
+    migrate.upgrade(empty_url, "0003")
+    engine = create_engine(empty_url)
+    with engine.begin() as connection:
+        old_trials_and_events(connection)
+    migrate.upgrade(empty_url)
+    migrate.downgrade(empty_url, "0003")
+    with engine.begin() as connection:
+        events = sqlalchemy.table("events", *(sqlalchemy.column(name) for name in ("id", "type")))
+        data = sqlalchemy.column("data", sqlalchemy.JSON)
+        stored = connection.execute(sqlalchemy.select(data).select_from(events).order_by(events.c.id)).scalars().all()
+        connection.execute(
+            sqlalchemy.text("UPDATE trials SET state = 'leased', started_at = created_at WHERE id = 'built'")
+        )
+    engine.dispose()
+    assert stored[1:] == [RUNNING_EVENT, TRIAL_EVENT, FAILED_EVENT, TASK_EVENT]
+
+
+def test_a_migration_that_breaks_a_foreign_key_is_undone(tmp_path, monkeypatch):
+    url = f"sqlite:///{tmp_path}/loopwright.db"
+    migrate.upgrade(url)
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        for table, row in ROWS.items():
+            insert(connection, table, row)
+
+    def drop_a_parent(config, revision):
+        config.attributes["connection"].execute(sqlalchemy.text("DELETE FROM tasks"))
+
+    monkeypatch.setattr(migrate.command, "upgrade", drop_a_parent)
+    with pytest.raises(RuntimeError, match="foreign keys"):
+        migrate.upgrade(url)
+    with engine.begin() as connection:
+        assert connection.execute(sqlalchemy.text("SELECT count(*) FROM tasks")).scalar() == 1
+    engine.dispose()
 
 
 def insert(connection, table, row):

@@ -8,7 +8,8 @@ from sqlalchemy.exc import IntegrityError
 
 from db import NotFound
 from db.devices import target_id
-from db.views import ImportCount, ImportedRecord
+from db.inputs import ImportedRecord
+from db.views import ImportCount
 from tuner.errors import LeaseLost
 from tuner.types import DeviceClass, Failure, FailureKind, Stage
 

@@ -6,6 +6,8 @@ from dataclasses import replace
 import pytest
 
 from db import InvalidTransition, NotFound
+from db.states import AnsweredFrom, JobState, TaskState
+from db.views import TaskChanged
 from tuner.errors import LeaseLost
 from tuner.types import Failure, FailureKind, LibraryTime, MeasureCandidate, Measured, Origin, Stage
 
@@ -20,7 +22,7 @@ def test_one_job_tunes_what_two_want(world):
     assert world.task(second.job.id).state == "joined"
     assert not world.db.tasks.try_start(task.id, second.lease_token)
 
-    assert world.db.jobs.finish(first.job.id, first.lease_token, "failed", "gone")
+    assert world.db.jobs.finish(first.job.id, first.lease_token, JobState.FAILED, "gone")
     assert world.db.tasks.try_start(task.id, second.lease_token)
     assert world.task(second.job.id).state == "running"
 
@@ -68,8 +70,7 @@ def test_a_new_claim_resumes_the_running_task_and_shuts_out_the_old_one(world):
         lambda: world.db.tasks.try_start(task.id, old.lease_token),
         lambda: world.db.tasks.join(task.id, old.lease_token),
         lambda: world.db.tasks.fail(task.id, old.lease_token, "late"),
-        lambda: world.db.tasks.cancel(task.id, old.lease_token),
-        lambda: world.db.tasks.answer(task.id, old.lease_token, "certificate", "search"),
+        lambda: world.db.tasks.answer(task.id, old.lease_token, "certificate", AnsweredFrom.SEARCH),
         lambda: world.propose(old, task, "[1]"),
         lambda: world.db.trials.adopt(task.id, old.lease_token),
     ):
@@ -106,7 +107,7 @@ def test_a_finished_task_stays_as_it_is(world):
     with pytest.raises(InvalidTransition):
         world.db.tasks.try_start(task.id, claimed.lease_token)
     with pytest.raises(InvalidTransition):
-        world.db.tasks.cancel(task.id, claimed.lease_token)
+        world.db.tasks.fail(task.id, claimed.lease_token, "again")
     assert world.task(claimed.job.id).error == "does not compile"
 
 
@@ -122,9 +123,9 @@ def test_an_answer_carries_the_figures_of_its_certificate(world):
     claimed = world.claim()
     task = world.task(claimed.job.id)
     with pytest.raises(NotFound):
-        world.db.tasks.answer(task.id, claimed.lease_token, "nothing", "database")
+        world.db.tasks.answer(task.id, claimed.lease_token, "nothing", AnsweredFrom.DATABASE)
     assert world.task(claimed.job.id).state == "queued"
-    world.db.tasks.answer(task.id, claimed.lease_token, certificate_id, "database")
+    world.db.tasks.answer(task.id, claimed.lease_token, certificate_id, AnsweredFrom.DATABASE)
 
     task = world.task(claimed.job.id)
     assert (task.state, task.answered_from, task.record_id) == ("succeeded", "database", trials[2].id)
@@ -132,14 +133,7 @@ def test_an_answer_carries_the_figures_of_its_certificate(world):
     assert task.library == LibraryTime("NumPy", (0.5, 0.25, 0.75))
     assert (task.trials, task.failed) == (0, 0)
     event = world.db.events.after(claimed.job.id)[-1]
-    assert event.data == {
-        "workload_hash": "w0",
-        "state": "succeeded",
-        "baseline_us": 1e6,
-        "best_us": 0.25e6,
-        "speedup": 4.0,
-        "certified": True,
-    }
+    assert event.change == TaskChanged("w0", TaskState.SUCCEEDED, baseline_secs=1.0, best_secs=0.25)
 
 
 def test_progress_comes_from_the_ledger_until_there_is_a_certificate(world):
@@ -147,7 +141,7 @@ def test_progress_comes_from_the_ledger_until_there_is_a_certificate(world):
     token = claimed.lease_token
     candidates = [
         MeasureCandidate(None, Origin.BASELINE),
-        *(MeasureCandidate(f"[{n}]", Origin.SPACE) for n in range(5)),
+        *(MeasureCandidate(f"[{n}]", Origin.RANDOM) for n in range(5)),
     ]
     trials = world.db.trials.propose(task.id, token, candidates)
     outcomes = [

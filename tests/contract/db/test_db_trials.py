@@ -7,7 +7,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from db.views import ImportedRecord
+from db.inputs import ImportedRecord
+from db.states import JobState, TrialState
+from db.views import TrialFinished, TrialView
 from tuner.errors import LeaseLost
 from tuner.types import (
     DeviceClass,
@@ -74,9 +76,6 @@ def test_outcomes_come_back_as_they_were(world):
     claimed, task = world.started()
     measured, failed, _ = world.propose(claimed, task, "[1]", "[2]", "[3]")
     outcome = Measured((0.1 + 0.2, 1e-9, 3e-7), "worker")
-    assert world.db.trials.mark([measured.id, failed.id], claimed.lease_token, "leased") == 2
-    world.clock.forward(1)
-    assert world.db.trials.mark([measured.id], claimed.lease_token, "built") == 1
     assert world.db.trials.finish(measured.id, claimed.lease_token, outcome)
     assert world.db.trials.finish(failed.id, claimed.lease_token, CRASH)
     history = world.db.trials.history(task.id)
@@ -90,7 +89,6 @@ def test_a_finished_trial_never_changes(world):
     assert world.db.trials.finish(trial.id, claimed.lease_token, Measured((0.5,), "worker"))
     events = world.db.events.after(claimed.job.id)
     assert not world.db.trials.finish(trial.id, claimed.lease_token, CRASH)
-    assert world.db.trials.mark([trial.id], claimed.lease_token, "built") == 0
     assert world.db.trials.history(task.id)[0].outcome == Measured((0.5,), "worker")
     assert world.db.events.after(claimed.job.id) == events
 
@@ -115,7 +113,6 @@ def test_many_finish_one_trial_and_it_is_counted_once(world):
 def test_a_late_result_with_an_old_token_is_discarded(world):
     old, task = world.started()
     done, open_ = world.propose(old, task, "[1]", "[2]")
-    assert world.db.trials.mark([done.id, open_.id], old.lease_token, "leased") == 2
     assert world.db.trials.finish(done.id, old.lease_token, CRASH)
     world.clock.forward(31)
     new = world.claim()
@@ -123,7 +120,6 @@ def test_a_late_result_with_an_old_token_is_discarded(world):
     assert world.db.trials.adopt(task.id, new.lease_token) == 1
 
     assert not world.db.trials.finish(open_.id, old.lease_token, Measured((0.1,), "late"))
-    assert world.db.trials.mark([open_.id], old.lease_token, "built") == 0
     assert [trial.outcome for trial in world.db.trials.history(task.id)] == [CRASH, None]
     assert [line.state for line in world.db.trials.page(new.job.id).items] == ["failed", "proposed"]
     assert world.db.trials.finish(open_.id, new.lease_token, Measured((0.2,), "worker"))
@@ -137,31 +133,26 @@ def test_the_event_of_a_trial_is_its_line(world):
     span = Span(Lane.MEASURE, "worker", 1.0, 2.5)
     world.db.trials.finish(trial.id, claimed.lease_token, Measured((0.5,), "worker", (span,)))
     event = world.db.events.after(claimed.job.id)[-1]
-    now = world.clock().isoformat()
+    now = world.clock()
     assert event.type == "trial"
-    assert event.data == {
-        "id": trial.id,
-        "workload_hash": "w0",
-        "number": 1,
-        "state": "measured",
-        "origin": "random",
-        "predicted": 0.5,
-        "median_us": 0.5e6,
-        "failure_kind": None,
-        "failure_stage": None,
-        "failure_message": None,
-        "worker": "worker",
-        "created_at": now,
-        "finished_at": now,
-        "spans": [
-            {
-                "stage": "measure",
-                "worker": "worker",
-                "started_at": "1970-01-01T00:00:01+00:00",
-                "finished_at": "1970-01-01T00:00:02.500000+00:00",
-            }
-        ],
-    }
+    assert event.change == TrialFinished(
+        TrialView(
+            id=trial.id,
+            workload_hash="w0",
+            number=1,
+            state=TrialState.MEASURED,
+            origin=Origin.RANDOM,
+            predicted=0.5,
+            median=0.5,
+            failure_kind=None,
+            failure_stage=None,
+            failure_message=None,
+            worker="worker",
+            created_at=now,
+            finished_at=now,
+            spans=(Span(Lane.MEASURE, "worker", 1.0, 2.5),),
+        )
+    )
 
 
 def test_a_stream_misses_no_event_of_writers_at_once(world):
@@ -184,7 +175,7 @@ def test_a_stream_misses_no_event_of_writers_at_once(world):
         results = list(pool.map(lambda trial: world.db.trials.finish(trial.id, claimed.lease_token, CRASH), trials))
         done.set()
     assert all(results)
-    seen = [event.data["id"] for event in stream.result() if event.type == "trial"]
+    seen = [event.change.trial.id for event in stream.result() if event.type == "trial"]
     assert sorted(seen) == sorted(trial.id for trial in trials)
 
 
@@ -213,12 +204,12 @@ def test_any_message_of_a_crash_can_be_stored(world, messages):
         assert world.db.trials.finish(trial.id, claimed.lease_token, failure)
     stored = [trial.outcome.message for trial in world.db.trials.history(task.id)]
     events = world.db.events.after(claimed.job.id)
-    assert world.db.jobs.finish(claimed.job.id, claimed.lease_token, "failed", "".join(messages))
+    assert world.db.jobs.finish(claimed.job.id, claimed.lease_token, JobState.FAILED, "".join(messages))
 
     assert all("\x00" not in text and text.encode() for text in stored if text)
     printable = [message for message in messages if not set(message) & UNSTORABLE]
     assert [text for text, message in zip(stored, messages, strict=True) if message in printable] == printable
-    assert [event.data["failure_message"] for event in events if event.type == "trial"] == stored
+    assert [event.change.trial.failure_message for event in events if event.type == "trial"] == stored
 
 
 def test_what_is_known_of_a_workload_is_its_fastest_traces(world):

@@ -12,6 +12,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from db import Database, migrate
+from db.states import AnsweredFrom, JobState
 from db.views import Peaks
 from loopwright.codegen.serialization import module_from_json, trace_to_json
 from loopwright.codegen.target import canonical_target, target_from
@@ -77,8 +78,8 @@ class Api:
                 best.hash, "2 sets", 1e-3, 1e-3, 0.0, 0.0, (latency,) * 5, (1e-3,) * 5, contenders=2
             )
             stored = self.database.certificates.store(task.id, token, certificate, claimed.job.max_trials)
-            self.database.tasks.answer(task.id, token, stored.id, "search")
-        assert self.database.jobs.finish(job_id, token, "succeeded")
+            self.database.tasks.answer(task.id, token, stored.id, AnsweredFrom.SEARCH)
+        assert self.database.jobs.finish(job_id, token, JobState.SUCCEEDED)
 
     def _finish(
         self, task_id: str, token: str, batch: list[tuple[MeasureCandidate, float]], searched: Span | None

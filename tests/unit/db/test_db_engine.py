@@ -14,7 +14,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from db.columns import UtcDateTime, clean_text
 from db.devices import target_id
 from db.engine import Sessions, create_engine, normalise_url
-from db.views import space_hash
+from db.inputs import space_hash
 
 
 @pytest.mark.parametrize(

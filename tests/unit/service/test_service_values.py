@@ -11,13 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
-from db.views import JobView, TaskView, TrialView
+from db.states import AnsweredFrom, EventType, JobState, TaskState, TrialState
+from db.views import Change, EventView, JobChanged, JobView, TaskChanged, TaskView, TrialFinished, TrialView
 from service.access import links
 from service.cache import Cache
 from service.jobs import wire
 from service.jobs.chrome_trace import chrome_trace
 from service.workloads.ranks import spearman
-from tuner.types import Lane, LibraryTime, Span
+from tuner.types import Lane, LibraryTime, Origin, Span
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
@@ -91,7 +92,7 @@ def test_the_cache_is_shared_by_threads() -> None:
 JOB = JobView(
     id="j",
     name="job",
-    state="running",
+    state=JobState.RUNNING,
     target_json='{"kind": "llvm"}',
     device_class_id="d",
     space_hash="default",
@@ -116,7 +117,7 @@ TASK = TaskView(
     workload_hash="w",
     name="mm",
     weight=1,
-    state="running",
+    state=TaskState.RUNNING,
     key="k",
     answered_from=None,
     certificate_id=None,
@@ -144,15 +145,15 @@ def test_time_left_is_at_most_what_is_allowed() -> None:
 
 
 def test_time_left_counts_no_trials_of_answered_tasks() -> None:
-    answered = replace(TASK, trials=0, answered_from="database", state="succeeded")
+    answered = replace(TASK, trials=0, answered_from=AnsweredFrom.DATABASE, state=TaskState.SUCCEEDED)
     assert wire.time_left(JOB, [TASK, answered], LATER) == pytest.approx(10.0)
 
 
 @pytest.mark.parametrize(
     ("job", "task"),
     [
-        (replace(JOB, state="queued", started_at=None), TASK),
-        (replace(JOB, state="succeeded"), TASK),
+        (replace(JOB, state=JobState.QUEUED, started_at=None), TASK),
+        (replace(JOB, state=JobState.SUCCEEDED), TASK),
         (JOB, replace(TASK, trials=0)),
         (JOB, replace(TASK, trials=64)),
     ],
@@ -187,8 +188,8 @@ def trial(number: int, *spans: Span) -> TrialView:
         id=f"trial-{number}",
         workload_hash="w",
         number=number,
-        state="measured",
-        origin="random",
+        state=TrialState.MEASURED,
+        origin=Origin.RANDOM,
         predicted=None,
         median=1e-3,
         failure_kind=None,
@@ -199,6 +200,29 @@ def trial(number: int, *spans: Span) -> TrialView:
         finished_at=NOW,
         spans=spans,
     )
+
+
+def event(change: Change, type: EventType) -> EventView:
+    return EventView(7, "j", type, NOW, change)
+
+
+def test_a_jobs_event_on_the_wire() -> None:
+    sent = wire.event(event(JobChanged(JobState.FAILED, "why"), EventType.JOB))
+    assert sent.model_dump() == {"state": "failed", "error": "why", "at": NOW}
+
+
+def test_a_tasks_event_has_figures_once_it_is_certified() -> None:
+    sent = wire.event(event(TaskChanged("w", TaskState.RUNNING, None, None), EventType.TASK)).model_dump()
+    assert (sent["certified"], sent["baseline_us"], sent["best_us"], sent["speedup"]) == (False, None, None, None)
+    sent = wire.event(event(TaskChanged("w", TaskState.SUCCEEDED, 1.0, 0.25), EventType.TASK)).model_dump()
+    assert (sent["certified"], sent["baseline_us"], sent["best_us"], sent["speedup"]) == (True, 1e6, 0.25e6, 4.0)
+
+
+def test_a_trials_event_is_its_line_and_when_it_happened() -> None:
+    finished = trial(1, Span(Lane.BUILD, "b0", 1.0, 2.5))
+    sent = wire.event(event(TrialFinished(finished), EventType.TRIAL)).model_dump()
+    assert sent == {**wire.trial(finished).model_dump(), "at": NOW}
+    assert (sent["median_us"], sent["spans"][0]["stage"]) == (1e3, "build")
 
 
 def test_a_timeline_as_trace_events() -> None:

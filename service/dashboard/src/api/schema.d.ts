@@ -291,7 +291,7 @@ export interface paths {
         };
         /**
          * Follow Job
-         * @description Server-sent events from after Last-Event-ID on; the stream ends when the job has.
+         * @description Server-sent events from after Last-Event-ID on; the stream ends when the job has ended.
          */
         get: operations["follow_job_api_v1_jobs__job_id__events_get"];
         put?: never;
@@ -1098,6 +1098,24 @@ export interface components {
             tasks: components["schemas"]["Task"][];
         };
         /**
+         * JobChanged
+         * @description Data of the server-sent event ``job``: the job entered a state.
+         */
+        JobChanged: {
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "queued" | "running" | "succeeded" | "failed" | "cancelled";
+            /** Error */
+            error: string | null;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+        };
+        /**
          * Leaderboard
          * @description Rows from ``offset`` on, and how many there are in all.
          */
@@ -1754,6 +1772,32 @@ export interface components {
             library: components["schemas"]["Library"] | null;
         };
         /**
+         * TaskChanged
+         * @description Data of the server-sent event ``task``: a task entered a state. Only a certified one has figures.
+         */
+        TaskChanged: {
+            /** Workload Hash */
+            workload_hash: string;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "queued" | "running" | "joined" | "succeeded" | "failed" | "cancelled";
+            /** Baseline Us */
+            baseline_us: number | null;
+            /** Best Us */
+            best_us: number | null;
+            /** Speedup */
+            speedup: number | null;
+            /** Certified */
+            certified: boolean;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+        };
+        /**
          * Tensor
          * @description A buffer argument of a workload.
          */
@@ -1778,7 +1822,7 @@ export interface components {
              * State
              * @enum {string}
              */
-            state: "proposed" | "leased" | "built" | "measured" | "failed";
+            state: "proposed" | "measured" | "failed";
             /** Origin */
             origin: string;
             /** Predicted */
@@ -1788,7 +1832,7 @@ export interface components {
             /** Failure Kind */
             failure_kind: ("COMPILE" | "TIMEOUT" | "CRASH" | "WRONG_RESULT" | "DEVICE_LOST") | null;
             /** Failure Stage */
-            failure_stage: string | null;
+            failure_stage: ("build" | "run" | "certify") | null;
             /** Failure Message */
             failure_message: string | null;
             /** Worker */
@@ -1802,6 +1846,51 @@ export interface components {
             finished_at: string | null;
             /** Spans */
             spans: components["schemas"]["Span"][];
+        };
+        /**
+         * TrialFinished
+         * @description Data of the server-sent event ``trial``: a trial was measured or failed.
+         */
+        TrialFinished: {
+            /** Id */
+            id: string;
+            /** Workload Hash */
+            workload_hash: string;
+            /** Number */
+            number: number;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "proposed" | "measured" | "failed";
+            /** Origin */
+            origin: string;
+            /** Predicted */
+            predicted: number | null;
+            /** Median Us */
+            median_us: number | null;
+            /** Failure Kind */
+            failure_kind: ("COMPILE" | "TIMEOUT" | "CRASH" | "WRONG_RESULT" | "DEVICE_LOST") | null;
+            /** Failure Stage */
+            failure_stage: ("build" | "run" | "certify") | null;
+            /** Failure Message */
+            failure_message: string | null;
+            /** Worker */
+            worker: string | null;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Finished At */
+            finished_at: string | null;
+            /** Spans */
+            spans: components["schemas"]["Span"][];
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
         };
         /** Version */
         Version: {
@@ -3293,12 +3382,14 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Events named job, task or trial. The schema is that of each event's data. */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
-                content?: never;
+                content: {
+                    "text/event-stream": components["schemas"]["JobChanged"] | components["schemas"]["TaskChanged"] | components["schemas"]["TrialFinished"];
+                };
             };
             /** @description No token, or a wrong one. */
             401: {

@@ -52,7 +52,7 @@ describe("convergence", () => {
   });
 
   it("leaves out what is not measured yet", () => {
-    expect(convergence([trial(1, null, "proposed"), trial(2, null, "built")])).toEqual({
+    expect(convergence([trial(1, null, "proposed"), trial(2, null, "proposed")])).toEqual({
       measured: [],
       best: [],
       failed: [],
@@ -63,7 +63,7 @@ describe("convergence", () => {
 describe("mergeTrials", () => {
   it("takes news from the stream, and new trials", () => {
     const merged = mergeTrials(
-      [trial(1, null, "leased")],
+      [trial(1, null, "proposed")],
       new Map([trial(1, 5), trial(2, 6)].map((t) => [t.id, t])),
     );
     expect(merged.map((t) => [t.id, t.state, t.median_us])).toEqual([
@@ -73,7 +73,7 @@ describe("mergeTrials", () => {
   });
 
   it("does not let a replayed event set a trial back", () => {
-    const merged = mergeTrials([trial(1, 5)], new Map([["t1", trial(1, null, "leased")]]));
+    const merged = mergeTrials([trial(1, 5)], new Map([["t1", trial(1, null, "proposed")]]));
     expect(merged[0]?.median_us).toBe(5);
   });
 });

@@ -34,7 +34,7 @@ export function convergence(trials: readonly Trial[]): Convergence {
   return result;
 }
 
-const ORDER: Record<Trial["state"], number> = { proposed: 0, leased: 1, built: 2, measured: 3, failed: 3 };
+const ORDER: Record<Trial["state"], number> = { proposed: 0, measured: 1, failed: 1 };
 
 /** Listed trials brought up to date by streamed ones; a replayed event never sets a trial back. */
 export function mergeTrials(listed: readonly Trial[], streamed: ReadonlyMap<string, Trial>): Trial[] {

@@ -1,0 +1,48 @@
+"""What repositories are given to store."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from db.columns import digest
+from tuner.types import DeviceClass
+
+
+def space_hash(space_json: str | None) -> str:
+    """Return the name of a design space: the digest of its traces, or ``default`` for the built-in one."""
+    return "default" if space_json is None else digest(space_json)
+
+
+@dataclass(frozen=True, slots=True)
+class NewJob:
+    """What ``jobs.create`` stores.
+
+    ``space_json`` is the canonical JSON of the user's traces, or None for the built-in space; ``max_trials`` counts
+    over all tasks. ``shapes`` are bindings of symbolic extents if the module is tuned for several.
+    ``request_digest`` names the request that came under ``idempotency_key``.
+    """
+
+    name: str
+    module_json: str
+    device_class: DeviceClass
+    max_trials: int
+    max_seconds: float | None = None
+    seed: int = 0
+    priority: int = 0
+    space_json: str | None = None
+    shapes: tuple[dict[str, int], ...] | None = None
+    force: bool = False
+    notes: tuple[str, ...] = ()
+    idempotency_key: str | None = None
+    request_digest: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedRecord:
+    """A measurement made elsewhere; ``trace_json`` is TVM's ``[instructions, decisions]``, ``run_secs`` not empty."""
+
+    workload_hash: str
+    device_class_id: str
+    trace_json: str
+    run_secs: tuple[float, ...]
+    tvm_version: str

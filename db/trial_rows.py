@@ -1,0 +1,46 @@
+"""Rows of the ledger as values: as the search sees them, and as they are listed."""
+
+from __future__ import annotations
+
+from db.models import Trial as TrialRow
+from db.states import TrialState
+from db.views import TrialView
+from tuner.types import Failure, Lane, MeasureCandidate, Measured, Outcome, Span, Trial
+
+
+def trial_value(row: TrialRow) -> Trial:
+    """Return a trial as a search resumes from it."""
+    candidate = MeasureCandidate(row.trace_json, row.origin, row.predicted, row.parent)
+    return Trial(row.id, candidate, _outcome(row))
+
+
+def _outcome(row: TrialRow) -> Outcome | None:
+    match row.state:
+        case TrialState.PROPOSED:
+            return None
+        case TrialState.MEASURED:
+            return Measured(tuple(row.run_secs or ()), row.worker or "")
+        case TrialState.FAILED:
+            assert row.failure_stage is not None, "a failure is written whole"
+            assert row.failure_kind is not None, "a failure is written whole"
+            return Failure(row.failure_stage, row.failure_kind, row.failure_message or "", row.worker)
+
+
+def trial_view(row: TrialRow) -> TrialView:
+    """Return a trial as it is listed for its job."""
+    return TrialView(
+        id=row.id,
+        workload_hash=row.workload_hash,
+        number=row.number,
+        state=row.state,
+        origin=row.origin,
+        predicted=row.predicted,
+        median=row.median,
+        failure_kind=row.failure_kind,
+        failure_stage=row.failure_stage,
+        failure_message=row.failure_message,
+        worker=row.worker,
+        created_at=row.created_at,
+        finished_at=row.finished_at,
+        spans=tuple(Span(Lane(lane), worker, start, end) for lane, worker, start, end in row.spans or ()),
+    )

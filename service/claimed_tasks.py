@@ -1,0 +1,54 @@
+"""The tasks of a claimed job, read once: which are open, which the database answers, and how the job ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from db import Database
+from db.states import FINISHED, AnsweredFrom, FinalState, JobState, TaskState
+from db.views import ClaimedJob, TaskView
+from service.ledger import budget_per_task
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedTasks:
+    """``tasks`` are all tasks of the job, as they were when `read` was called."""
+
+    database: Database
+    claimed: ClaimedJob
+    tasks: tuple[TaskView, ...]
+
+    @staticmethod
+    def read(database: Database, claimed: ClaimedJob) -> ClaimedTasks:
+        return ClaimedTasks(database, claimed, tuple(database.tasks.of_job(claimed.job.id)))
+
+    @property
+    def open(self) -> list[TaskView]:
+        return [task for task in self.tasks if task.state not in FINISHED]
+
+    def answer(self, task: TaskView, source: AnsweredFrom) -> bool:
+        """End a task with a certificate from a search that was allowed at least as much; return False without one.
+
+        A job with ``force`` searches anew, and takes only the answer of a search that it joined.
+        """
+        job = self.claimed.job
+        if job.force and source is AnsweredFrom.DATABASE:
+            return False
+        budget = budget_per_task(job.max_trials, len(self.tasks))
+        known = self.database.certificates.known(task.workload_hash, job.device_class_id, job.space_hash, budget)
+        if known is None:
+            return False
+        self.database.tasks.answer(task.id, self.claimed.lease_token, known.id, source)
+        return True
+
+    def finish(self) -> None:
+        """End a job without open tasks: it fails if any of its tasks failed."""
+        failed = [task for task in self.tasks if task.state is TaskState.FAILED]
+        if failed:
+            reasons = "; ".join(f"{task.name}: {task.error}" for task in failed)
+            self._end(JobState.FAILED, f"{len(failed)} of {len(self.tasks)} tasks have no result. {reasons}")
+        else:
+            self._end(JobState.SUCCEEDED, None)
+
+    def _end(self, state: FinalState, error: str | None) -> None:
+        self.database.jobs.finish(self.claimed.job.id, self.claimed.lease_token, state, error)
