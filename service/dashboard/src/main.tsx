@@ -6,9 +6,9 @@ import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { BrowserRouter } from "react-router";
 import { createQueryClient } from "./api/query-client";
-import { App } from "./app";
+import { adoptTokenFromAddress } from "./api/token";
+import { App } from "./app/app";
 import { SessionProvider } from "./auth/session";
-import { adoptTokenFromAddress } from "./auth/token";
 import { theme } from "./theme";
 
 adoptTokenFromAddress();

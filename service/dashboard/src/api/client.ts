@@ -1,7 +1,7 @@
 import createClient, { type Middleware } from "openapi-fetch";
-import { readToken } from "../auth/token";
 import { problemToError, UnreachableError } from "./errors";
 import type { paths } from "./schema";
+import { readToken } from "./token";
 
 type Listener = () => void;
 const unauthorizedListeners = new Set<Listener>();

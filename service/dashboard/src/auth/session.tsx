@@ -1,7 +1,7 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { createContext, type ReactNode, use, useCallback, useEffect, useMemo, useState } from "react";
 import { onUnauthorized } from "../api/client";
-import { clearToken, readToken, writeToken } from "./token";
+import { clearToken, readToken, writeToken } from "../api/token";
 
 /** `rejected`: there was a token, and the service refused it. */
 type SessionState = "signed-out" | "rejected" | "signed-in";

@@ -10,8 +10,8 @@ import { useQueryState } from "../components/use-query-state";
 import { formatMilliseconds } from "../format/time";
 import { formatCount } from "../format/units";
 import { EventList } from "./event-list";
-import type { JobEvent } from "./event-words";
 import { FailureList } from "./failure-list";
+import type { JobEvent } from "./job-event";
 import { lanesOf, STAGES, timeByStage } from "./trial-spans";
 import { jobEventsQuery } from "./use-job-events";
 

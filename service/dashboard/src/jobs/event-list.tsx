@@ -5,7 +5,8 @@ import { RelativeTime } from "../components/relative-time";
 import { useFlag } from "../components/use-query-state";
 import { plural } from "../format/units";
 import classes from "./event-list.module.css";
-import { eventInWords, type JobEvent } from "./event-words";
+import { eventInWords } from "./event-words";
+import type { JobEvent } from "./job-event";
 
 const MOST = 500;
 
@@ -29,7 +30,7 @@ export function EventList({ job, events }: { job: Job; events: JobEvent[] }) {
           {wanted.slice(0, MOST).map((event) => (
             <li key={event.id} className={classes.event}>
               <span className={classes.time}>
-                {typeof event.data.at === "string" && <RelativeTime time={event.data.at} />}
+                <RelativeTime time={event.data.at} />
               </span>
               <span>{eventInWords(event, job)}</span>
             </li>

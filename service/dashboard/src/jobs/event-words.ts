@@ -1,25 +1,24 @@
-import type { Job } from "../api/types";
+import type { Job, TaskChanged, TrialFinished } from "../api/types";
 import { formatLatency, formatSpeedup } from "../format/units";
-
-/** One event of a job's stream. */
-export interface JobEvent {
-  id: string;
-  type: string;
-  data: Record<string, unknown>;
-}
+import type { JobEvent } from "./job-event";
 
 /** What happened, in a line. */
 export function eventInWords({ type, data }: JobEvent, job: Pick<Job, "tasks">): string {
-  const task = job.tasks.find(({ workload_hash }) => workload_hash === data.workload_hash);
-  const name = task?.name ?? String(data.workload_hash ?? "").slice(0, 12);
   if (type === "job") return `The job is ${data.state}${data.error ? `: ${data.error}` : "."}`;
-  if (type === "task") {
-    const speedup = data.speedup == null ? "" : `, ${formatSpeedup(data.speedup as number)}`;
-    const best = data.best_us == null ? "" : `; best ${formatLatency(data.best_us as number)}${speedup}`;
-    return `Task ${name} is ${data.state}${best}${data.certified ? ", certified" : ""}.`;
-  }
-  const trial = `Trial #${data.number} of ${name}`;
-  if (data.state === "measured") return `${trial} took ${formatLatency(data.median_us as number)}.`;
-  if (data.state === "failed") return `${trial} failed: ${data.failure_kind} at ${data.failure_stage}.`;
-  return `${trial} is ${data.state}.`;
+  const task = job.tasks.find(({ workload_hash }) => workload_hash === data.workload_hash);
+  const name = task?.name ?? data.workload_hash.slice(0, 12);
+  return type === "task" ? taskInWords(name, data) : trialInWords(name, data);
+}
+
+function taskInWords(name: string, { state, best_us, speedup, certified }: TaskChanged): string {
+  const ratio = speedup === null ? "" : `, ${formatSpeedup(speedup)}`;
+  const best = best_us === null ? "" : `; best ${formatLatency(best_us)}${ratio}`;
+  return `Task ${name} is ${state}${best}${certified ? ", certified" : ""}.`;
+}
+
+function trialInWords(name: string, trial: TrialFinished): string {
+  const subject = `Trial #${trial.number} of ${name}`;
+  return trial.median_us === null
+    ? `${subject} failed: ${trial.failure_kind} at ${trial.failure_stage}.`
+    : `${subject} took ${formatLatency(trial.median_us)}.`;
 }

@@ -7,8 +7,8 @@ import { PageHead } from "../components/page-head";
 import { Ready } from "../components/ready";
 import { useQueryState } from "../components/use-query-state";
 import { FleetLine } from "../fleet/fleet-line";
-import { FirstJob } from "../overview/first-job";
 import { jobColumns } from "./columns";
+import { FirstJob } from "./first-job";
 import { jobsQuery } from "./queries";
 
 const STATES: readonly JobState[] = ["queued", "running", "succeeded", "failed", "cancelled"];

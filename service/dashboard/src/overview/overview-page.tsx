@@ -10,7 +10,7 @@ import { Stat, Stats } from "../components/stat";
 import { FleetSummary } from "../fleet/fleet-summary";
 import { formatElapsed } from "../format/time";
 import { formatCount, formatLatency, plural } from "../format/units";
-import { FirstJob } from "./first-job";
+import { FirstJob } from "../jobs/first-job";
 import { overviewQuery } from "./queries";
 import { RecentBests } from "./recent-bests";
 import { RecentJobs } from "./recent-jobs";

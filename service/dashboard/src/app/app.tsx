@@ -1,20 +1,20 @@
 import { Route, Routes } from "react-router";
-import { useSession } from "./auth/session";
-import { SignIn } from "./auth/sign-in";
-import { lazyView } from "./components/lazy-view";
-import { NotFound } from "./components/not-found";
-import { Shell } from "./components/shell";
-import { OverviewPage } from "./overview/overview-page";
+import { useSession } from "../auth/session";
+import { SignIn } from "../auth/sign-in";
+import { lazyView } from "../components/lazy-view";
+import { NotFound } from "../components/not-found";
+import { OverviewPage } from "../overview/overview-page";
+import { Shell } from "./shell";
 
 // The first view comes at once; each other one with its own code when it is first opened.
-const JobsPage = lazyView("jobs", () => import("./jobs/jobs-page"));
-const JobPage = lazyView("job", () => import("./jobs/job-page"));
-const BestsPage = lazyView("bests", () => import("./bests/bests-page"));
-const WorkloadPage = lazyView("workload", () => import("./workloads/workload-page"));
-const RecordPage = lazyView("record", () => import("./records/record-page"));
-const ComparePage = lazyView("compare", () => import("./compare/compare-page"));
-const FleetPage = lazyView("fleet", () => import("./fleet/fleet-page"));
-const SubmitPage = lazyView("submit", () => import("./submit/submit-page"));
+const JobsPage = lazyView("jobs", () => import("../jobs/jobs-page"));
+const JobPage = lazyView("job", () => import("../jobs/job-page"));
+const BestsPage = lazyView("bests", () => import("../bests/bests-page"));
+const WorkloadPage = lazyView("workload", () => import("../workloads/workload-page"));
+const RecordPage = lazyView("record", () => import("../records/record-page"));
+const ComparePage = lazyView("compare", () => import("../compare/compare-page"));
+const FleetPage = lazyView("fleet", () => import("../fleet/fleet-page"));
+const SubmitPage = lazyView("submit", () => import("../submit/submit-page"));
 
 export function App() {
   const { state } = useSession();

@@ -12,11 +12,11 @@ import { NavLink, Outlet, useLocation } from "react-router";
 import { useMay } from "../auth/queries";
 import { useSession } from "../auth/session";
 import { ShareButton } from "../auth/share-button";
+import { Brand } from "../components/brand";
+import { ErrorBoundary } from "../components/error-boundary";
+import { FLOATING_ID } from "../components/floating";
+import { MoonIcon, SignOutIcon, SunIcon } from "../components/icons";
 import { versionQuery } from "../overview/queries";
-import { Brand } from "./brand";
-import { ErrorBoundary } from "./error-boundary";
-import { FLOATING_ID } from "./floating";
-import { MoonIcon, SignOutIcon, SunIcon } from "./icons";
 import classes from "./shell.module.css";
 
 const VIEWS = [
@@ -27,7 +27,7 @@ const VIEWS = [
   { to: "/submit", label: "Submit", within: /^\/submit/, needsSubmit: true },
 ];
 
-/** What every view stands in: skip link, navigation, the view, and which versions answer. */
+/** The frame of every view: skip link, navigation, the view, and the versions of the service. */
 export function Shell() {
   const { pathname } = useLocation();
   const main = useRef<HTMLElement>(null);
