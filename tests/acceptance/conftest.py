@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.harness import Service
-from tests.acceptance.programs import PERCEPTRON, product
+from tests.support.perceptron import PERCEPTRON
+from tests.support.programs import product
+from tests.support.service import Service
 
 
 @pytest.fixture(scope="session")

@@ -11,8 +11,8 @@ import httpx
 import pytest
 import tvm
 
-from tests.acceptance.harness import Service
-from tests.acceptance.programs import ATTACK, CALLS_OUT, MM_RELU, NO_BLOCK, SYMBOLIC, product
+from tests.support.programs import ATTACK, CALLS_OUT, MM_RELU, NO_BLOCK, SYMBOLIC, product
+from tests.support.service import Service
 
 
 def _other_version() -> str:

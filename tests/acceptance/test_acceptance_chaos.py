@@ -12,8 +12,10 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.acceptance.harness import ROOT, Service, check_ledger, wait_for
-from tests.acceptance.programs import product
+from tests.support.ledger import check_ledger
+from tests.support.programs import product
+from tests.support.service import ROOT, Service
+from tests.support.waiting import wait_for
 
 TRIALS = 48
 ROLES = {

@@ -10,8 +10,10 @@ import tvm
 from tvm import s_tir
 
 from loopwright.codegen.serialization import trace_to_list
-from tests.acceptance.harness import Service, check_ledger, wait_for
-from tests.acceptance.programs import product
+from tests.support.ledger import check_ledger
+from tests.support.programs import product
+from tests.support.service import Service
+from tests.support.waiting import wait_for
 
 
 def _time(job: dict[str, Any], name: str) -> datetime:

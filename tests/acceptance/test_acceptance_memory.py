@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import psutil
 import pytest
 
-from tests.acceptance.harness import FINISHED, Service
+from tests.support.service import FINISHED, Service
 
 GIB = 2**30
 

@@ -13,8 +13,10 @@ import pytest
 import tvm
 from tvm import relax
 
-from tests.acceptance.harness import Service, check_ledger
-from tests.acceptance.programs import product
+from tests.support.ledger import check_ledger
+from tests.support.perceptron import inputs, scores
+from tests.support.programs import product
+from tests.support.service import Service
 
 DRAW = np.random.default_rng(0)
 
@@ -135,10 +137,9 @@ def test_module_of_a_model_computes(service: Service, finished_model: dict[str, 
     assert len(answer["applied"]) == 2
     model = tvm.ir.load_json(answer["data"])
     machine = relax.VirtualMachine(tvm.compile(model, target=_target(finished_model)), tvm.cpu())
-    shapes = [(4, 64), (64, 32), (32,), (32, 10), (10,)]
-    x, w0, b0, w1, b1 = (DRAW.standard_normal(shape).astype("float32") for shape in shapes)
-    scores = machine["main"](*(tvm.runtime.tensor(value) for value in (x, w0, b0, w1, b1)))
-    np.testing.assert_allclose(scores.numpy(), np.maximum(x @ w0 + b0, 0) @ w1 + b1, rtol=1e-4, atol=1e-3)
+    values = inputs()
+    got = machine["main"](*(tvm.runtime.tensor(value) for value in values.values()))
+    np.testing.assert_allclose(got.numpy(), scores(**values), rtol=1e-3, atol=1e-3)
 
 
 def test_submitted_json_is_the_same_workload(service: Service, finished_job: dict[str, Any]) -> None:

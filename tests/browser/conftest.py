@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect
 
-from tests.acceptance.harness import ROOT, Service
-from tests.browser.chromium import chromium
-from tests.unit.client.programs import MM_RELU
+from tests.support.chromium import chromium
+from tests.support.programs import MM_RELU
+from tests.support.service import ROOT, Service
 
 WORKLOADS = 100_000
 TIMES = "\N{MULTIPLICATION SIGN}"

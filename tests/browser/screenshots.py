@@ -14,9 +14,10 @@ from PIL import Image
 from playwright.sync_api import Browser, Page, ViewportSize, expect
 
 from service.demo import MODEL, TRIALS
-from tests.acceptance.harness import Service, wait_for
-from tests.browser.chromium import chromium
 from tests.browser.conftest import token_of
+from tests.support.chromium import chromium
+from tests.support.service import Service
+from tests.support.waiting import wait_for
 
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 WIDE: ViewportSize = {"width": 1280, "height": 800}

@@ -7,8 +7,8 @@ from typing import Any
 
 from playwright.sync_api import Browser, Page, expect
 
-from tests.acceptance.harness import Service
 from tests.browser.conftest import Watched, row, sign_in, token_of
+from tests.support.service import Service
 
 
 def test_an_empty_service_says_how_to_begin(page: Page, service: Service) -> None:

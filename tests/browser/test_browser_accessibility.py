@@ -8,8 +8,8 @@ from typing import Any, Literal
 import pytest
 from playwright.sync_api import Page, ViewportSize, expect
 
-from tests.acceptance.harness import ROOT, Service
 from tests.browser.conftest import Watched, sign_in
+from tests.support.service import ROOT, Service
 
 AXE = ROOT / "service/dashboard/node_modules/axe-core/axe.min.js"
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")

@@ -7,8 +7,8 @@ from typing import Any
 
 from playwright.sync_api import Page, expect
 
-from tests.acceptance.harness import Service
 from tests.browser.conftest import program, row
+from tests.support.service import Service
 
 
 def test_the_fleet_at_rest_and_at_work(page: Page, service: Service, job: dict[str, Any]) -> None:

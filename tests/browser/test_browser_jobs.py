@@ -10,8 +10,9 @@ from typing import Any
 
 from playwright.sync_api import Page, expect
 
-from tests.acceptance.harness import Service, wait_for
 from tests.browser.conftest import TIMES, Watched, program, row
+from tests.support.service import Service
+from tests.support.waiting import wait_for
 
 
 def cancel(page: Page) -> None:

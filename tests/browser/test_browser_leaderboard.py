@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.acceptance.harness import Service
 from tests.browser.conftest import WORKLOADS, sign_in
+from tests.support.service import Service
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from typing import Any
 
 from playwright.sync_api import Page, expect
 
-from tests.acceptance.harness import Service
 from tests.browser.conftest import TIMES, row
+from tests.support.service import Service
 
 
 def test_a_task_leads_to_its_workload_and_its_schedule(page: Page, service: Service, job: dict[str, Any]) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 
 from playwright.sync_api import Page, expect
 
-from tests.acceptance.harness import Service
 from tests.browser.conftest import TIMES, Watched, program, row
-from tests.unit.client.programs import MM_RELU
+from tests.support.programs import MM_RELU
+from tests.support.service import Service
 
 
 def test_pasted_previewed_sent(page: Page, service: Service) -> None:

@@ -6,7 +6,7 @@ import json
 
 from service.app import create_app
 from service.settings import Settings
-from tests.acceptance.harness import ROOT
+from tests.support.service import ROOT
 
 
 def test_the_dashboards_schema_is_the_applications() -> None:

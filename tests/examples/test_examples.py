@@ -18,7 +18,7 @@ from examples import (
     transformer,
 )
 from loopwright import Client
-from tests.acceptance.harness import Service
+from tests.support.service import Service
 
 EXAMPLES: dict[str, Callable[[Client], None]] = {
     "deployment": lambda client: deployment.main(client, trials=8),

@@ -15,7 +15,7 @@ from db.views import WorkerView
 from service.controller import Controller
 from service.fleet.watch import Watch
 from service.settings import Settings
-from tests.unit.workers import programs
+from tests.support import workloads as programs
 from tuner.types import TaskSpec
 from workers.cluster import Cluster, Offer
 

@@ -20,7 +20,7 @@ import ray
 import workers.patience
 from loopwright.codegen.serialization import module_from_json, trace_to_json
 from loopwright.codegen.target import target_from
-from tests.unit.workers import programs
+from tests.support import workloads as programs
 from tuner.errors import NoDevice, RaceFailed
 from tuner.ports import MeasureRequest, RaceRequest
 from tuner.space.builtin import builtin_space
@@ -376,7 +376,7 @@ def test_a_contender_that_kills_the_race_is_found_out(fleet: RayFleet, offer: Of
 
 def test_a_job_on_a_simulated_gpu(start: Callable[..., str]) -> None:
     """Search, CUDA code generation, fleet and certificate for cuda; only the timing is not a GPU's."""
-    builder, measurer = start(Builder, True), start(Measurer, "cuda:0", 1, "tests.simulated_cuda")
+    builder, measurer = start(Builder, True), start(Measurer, "cuda:0", 1, "tests.support.simulated_cuda")
     fleet = RayFleet(programs.CUDA, [builder], {measurer: "gpu"})
     ledger = MemoryLedger(1)
     tune(TuneRequest([TaskSpec(programs.product(64), 1)], programs.CUDA, None, 8, None, 1), fleet, ledger)

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from loopwright import Client, Job
-from tests.acceptance.harness import JOB_SECONDS, Service
-from tests.integration.sdk.programs import PERCEPTRON
-from tests.unit.client.programs import MM_RELU
+from tests.support.perceptron import PERCEPTRON
+from tests.support.programs import MM_RELU
+from tests.support.service import JOB_SECONDS, Service
 
 
 @pytest.fixture(scope="session")

@@ -21,9 +21,10 @@ from loopwright import Job
 from loopwright.codegen.functions import has_relax, prim_funcs
 from loopwright.codegen.serialization import module_from_json
 from loopwright.frontends.tvmscript import module_from_script
-from tests.acceptance.harness import Service, free_port, wait_for
-from tests.integration.sdk.programs import PERCEPTRON
-from tests.unit.client.programs import MM_RELU
+from tests.support.perceptron import PERCEPTRON
+from tests.support.programs import MM_RELU
+from tests.support.service import Service, free_port
+from tests.support.waiting import wait_for
 
 LOOPWRIGHT = str(Path(sys.executable).parent / "loopwright")
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")

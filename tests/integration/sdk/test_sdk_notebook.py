@@ -8,8 +8,8 @@ from nbclient import NotebookClient
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook
 
-from tests.acceptance.harness import JOB_SECONDS, Service
-from tests.unit.client.programs import MM_RELU
+from tests.support.programs import MM_RELU
+from tests.support.service import JOB_SECONDS, Service
 
 CELLS = (
     """import loopwright

@@ -13,9 +13,10 @@ from rich.console import Console
 import loopwright
 from loopwright import Client, Job, frontends
 from loopwright.codegen.serialization import module_to_json
-from tests.acceptance.harness import JOB_SECONDS, Service, free_port, wait_for
 from tests.integration.sdk.conftest import tuned
-from tests.unit.client.programs import MM_RELU, RENAMED, schedule_mm_relu
+from tests.support.programs import MM_RELU, RENAMED, schedule_mm_relu
+from tests.support.service import JOB_SECONDS, Service, free_port
+from tests.support.waiting import wait_for
 
 # Blocks keep their names: traces address them by these.
 

@@ -18,8 +18,8 @@ from loopwright.codegen.digest import normal_form
 from loopwright.codegen.functions import prim_funcs
 from loopwright.codegen.target import target_from
 from loopwright.frontends.tvmscript import module_from_script
-from tests.integration.sdk.programs import PERCEPTRON, inputs, scores
-from tests.unit.client.programs import MM_RELU, RENAMED
+from tests.support.perceptron import PERCEPTRON, inputs, scores
+from tests.support.programs import MM_RELU, RENAMED
 
 
 def run_product(built: Any, name: str) -> None:

@@ -12,8 +12,7 @@ from tvm.s_tir import Schedule
 from examples.library_calls import MIXED
 from loopwright import Client, InvalidRequest
 from tests.integration.sdk.conftest import tuned
-from tests.unit.client.programs import MM_RELU
-from tests.unit.client.test_client_dialect import TUTORIAL
+from tests.support.programs import MM_RELU, TUTORIAL
 
 SYMBOLIC = """
 @I.ir_module

@@ -18,7 +18,7 @@ from loopwright.codegen.serialization import module_from_json, trace_to_json
 from loopwright.codegen.target import canonical_target, target_from
 from service.app import create_app
 from service.settings import Settings
-from tests.acceptance.programs import product
+from tests.support.programs import product
 from tuner.space.builtin import builtin_space
 from tuner.types import Certificate, DeviceClass, Lane, MeasureCandidate, Measured, Origin, Span
 

@@ -10,8 +10,8 @@ import pytest
 
 from loopwright import schemas
 from service.overview.endpoints import _csv
-from tests.acceptance.programs import product
 from tests.integration.service.conftest import MACHINE, ROUNDS, WORKER, Api
+from tests.support.programs import product
 
 
 def test_overview(api: Api, job: dict[str, Any]) -> None:

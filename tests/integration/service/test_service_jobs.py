@@ -7,8 +7,9 @@ import json
 import tarfile
 from typing import Any
 
-from tests.acceptance.programs import PERCEPTRON, product
 from tests.integration.service.conftest import MACHINE, ROUNDS, Api
+from tests.support.perceptron import PERCEPTRON
+from tests.support.programs import product
 
 SYMBOLIC = """\
 from tvm.script import ir as I

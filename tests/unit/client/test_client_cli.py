@@ -12,8 +12,8 @@ import pytest
 from loopwright import cli, config, frontends
 from loopwright.codegen.digest import function_digest
 from loopwright.codegen.serialization import module_from_json, trace_to_list
+from tests.support.programs import MM_RELU
 from tests.unit.client.fake_service import Answer, FakeService, best_json, job_json, page, problem
-from tests.unit.client.programs import MM_RELU
 from tests.unit.client.test_client_compile import scheduled, serve
 
 HASH = "a" * 32

@@ -18,8 +18,8 @@ from loopwright import frontends
 from loopwright.codegen.digest import function_digest, normal_form, workload_digest
 from loopwright.codegen.functions import prim_funcs
 from loopwright.codegen.serialization import module_to_json, trace_to_list
+from tests.support.programs import MM_RELU, OTHER_BLOCKS, RENAMED, schedule_mm_relu
 from tests.unit.client.fake_service import Answer, FakeService, best_json, page
-from tests.unit.client.programs import MM_RELU, OTHER_BLOCKS, RENAMED, schedule_mm_relu
 
 LLVM = {"kind": "llvm", "num-cores": 2}
 HASH = function_digest(frontends.to_program(MM_RELU).module["main"])

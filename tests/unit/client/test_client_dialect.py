@@ -7,37 +7,7 @@ from tvm_ffi import structural_equal
 
 from loopwright import frontends
 from loopwright.dialect import translate
-from tests.unit.client.programs import MM_RELU
-
-TUTORIAL = """
-import tvm
-from tvm.script import ir as I, relax as R, tir as T
-
-@tvm.script.ir_module
-class Module:
-    @T.prim_func
-    def mm_relu(A: T.Buffer((64, 64), "float32"), B: T.Buffer((64, 64), "float32"), C: T.Buffer((64, 64), "float32")):
-        T.func_attr({"global_symbol": "mm_relu", "tir.noalias": True})  # a comment stays
-        Y = T.alloc_buffer((64, 64), dtype="float32")
-        for i, j, k in T.grid(64, 64, 64):
-            with T.block("Y"):
-                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
-                with T.init():
-                    Y[vi, vj] = T.float32(0)
-                Y[vi, vj] = Y[vi, vj] + A[vi, vk] * B[vk, vj]
-        for i, j in T.grid(64, 64):
-            with T.block("C"):
-                vi, vj = T.axis.remap("SS", [i, j])
-                C[vi, vj] = T.max(Y[vi, vj], T.float32(0))
-
-    @R.function
-    def main(x: R.Tensor((64, 64), "float32"), w: R.Tensor((64, 64), "float32")):
-        cls = Module
-        with R.dataflow():
-            out = R.call_tir(cls.mm_relu, (x, w), out_sinfo=R.Tensor((64, 64), dtype="float32"))
-            R.output(out)
-        return out
-"""
+from tests.support.programs import MM_RELU, TUTORIAL
 
 
 def test_a_tutorial_of_an_earlier_version_parses() -> None:

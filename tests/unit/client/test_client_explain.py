@@ -12,7 +12,7 @@ from tvm.s_tir import Schedule
 
 import loopwright
 from loopwright.space_description import factorisations
-from tests.unit.client.programs import MM_RELU
+from tests.support.programs import MM_RELU
 
 
 def tiled(sch: Schedule) -> None:

@@ -19,7 +19,7 @@ from loopwright.codegen.target import target_from
 from loopwright.errors import TvmUnavailable
 from loopwright.extras import require_tvm
 from loopwright.frontends import stochastic
-from tests.unit.client.programs import MM_RELU, schedule_mm_relu
+from tests.support.programs import MM_RELU, schedule_mm_relu
 
 
 @pytest.fixture(scope="module")

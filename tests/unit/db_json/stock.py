@@ -16,23 +16,10 @@ from tvm.s_tir.schedule import Trace
 from db import tvm_json
 from loopwright.codegen.digest import normal_form
 from loopwright.codegen.target import target_from
+from tests.support.programs import product_relu
 from tuner.workload import tune_context
 
-MM_RELU = """
-@T.prim_func(s_tir=True)
-def main(A: T.Buffer((64, 64), "float32"), B: T.Buffer((64, 64), "float32"), C: T.Buffer((64, 64), "float32")):
-    Y = T.sblock_alloc_buffer((64, 64))
-    for i, j, k in T.grid(64, 64, 64):
-        with T.sblock("Y"):
-            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
-            with T.init():
-                Y[vi, vj] = T.float32(0)
-            Y[vi, vj] = Y[vi, vj] + A[vi, vk] * B[vk, vj]
-    for i, j in T.grid(64, 64):
-        with T.sblock("C"):
-            vi, vj = T.axis.remap("SS", [i, j])
-            C[vi, vj] = T.max(Y[vi, vj], T.float32(0))
-"""
+MM_RELU = product_relu(64)
 DOT = """
 @T.prim_func(s_tir=True)
 def main(A: T.Buffer((4,), "uint8"), B: T.Buffer((16, 4), "int8"), C: T.Buffer((16,), "int32")):
@@ -47,7 +34,8 @@ TARGET = target_from({"kind": "llvm", "mcpu": "skylake-avx512", "num-cores": 2})
 
 
 def module(source: str) -> tvm.IRModule:
-    return normal_form(tvm.script.from_source(source))
+    parsed = tvm.script.from_source(source)
+    return parsed if isinstance(parsed, tvm.IRModule) else normal_form(parsed)
 
 
 def schedules(mod: tvm.IRModule) -> list[Schedule]:

@@ -13,7 +13,7 @@ from tvm import te, topi
 
 from loopwright.codegen.serialization import module_from_json, trace_to_json
 from loopwright.codegen.target import target_from
-from tests.unit.workers import programs
+from tests.support import workloads as programs
 from tuner.space.builtin import builtin_space
 from tuner.types import Workload
 from tuner.workload import make_workload

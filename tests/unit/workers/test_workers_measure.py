@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.workers import programs
+from tests.support import workloads as programs
 from tuner.types import Workload
 from workers import build, host_lock, measure
 from workers.clock import Clock

@@ -10,7 +10,7 @@ import pytest
 import tvm
 
 from loopwright.codegen.target import target_from
-from tests.unit.workers import programs
+from tests.support import workloads as programs
 from workers import cuda, kernels, reference
 from workers.build import FUNCTION, load
 from workers.clock import Clock

@@ -11,28 +11,19 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import httpx
 import psutil
+
+from tests.support.waiting import wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 180.0
 JOB_SECONDS = 240.0
 FINISHED = ("succeeded", "failed", "cancelled")
-
-Found = TypeVar("Found")
-
-
-def wait_for(what: str, look: Callable[[], Found | None], seconds: float = 60.0) -> Found:
-    """The first true value of ``look``; fails after ``seconds``, which no passing test comes near."""
-    until = time.monotonic() + seconds
-    while not (found := look()):
-        assert time.monotonic() < until, f"waited {seconds:g} s in vain for {what}"
-        time.sleep(0.1)
-    return found
 
 
 def free_port() -> int:
@@ -231,24 +222,6 @@ def _server_sent(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
         elif fields:
             yield {"id": int(fields["id"]), "type": fields["event"], "data": json.loads(fields["data"])}
             fields = {}
-
-
-def check_ledger(service: Service, job: dict[str, Any]) -> list[dict[str, Any]]:
-    """The job's trials, each there once, finished, numbered without a gap, none lost and none on top of the budget."""
-    trials = service.items(f"/jobs/{job['id']}/trials", page_size=50)
-    assert len({trial["id"] for trial in trials}) == len(trials)
-    searched = [trial for trial in trials if trial["number"] > 0]
-    assert len(searched) == job["budget"]["max_trials"] == job["progress"]["trials"] == job["progress"]["total"]
-    for task in job["tasks"]:
-        numbers = [trial["number"] for trial in trials if trial["workload_hash"] == task["workload_hash"]]
-        assert numbers == list(range(task["trials"] + 1))
-    assert {trial["origin"] for trial in trials if trial["number"] == 0} == {"baseline"}
-    assert all(trial["state"] in ("measured", "failed") and trial["finished_at"] for trial in trials)
-    # What was lost with a process is tried again, not written off.
-    assert not [trial for trial in trials if trial["failure_kind"] == "DEVICE_LOST"]
-    told = [event["data"]["id"] for event in service.events(job["id"]) if event["type"] == "trial"]
-    assert sorted(told) == sorted(trial["id"] for trial in trials)
-    return trials
 
 
 def _environment(process: psutil.Process) -> dict[str, str]:

@@ -7,6 +7,7 @@ import json
 import numpy as np
 import tvm
 
+from tests.support.programs import product_relu
 from tuner.types import Workload
 from tuner.workload import make_workload
 
@@ -32,20 +33,6 @@ class Module:
 {body}
 """
 
-_PRODUCT = """
-Y = T.sblock_alloc_buffer(({n}, {n}), dtype="{dtype}")
-for i, j, k in T.grid({n}, {n}, {n}):
-    with T.sblock("Y"):
-        vi, vj, vk = T.axis.remap("SSR", [i, j, k])
-        with T.init():
-            Y[vi, vj] = T.{dtype}(0)
-        Y[vi, vj] = Y[vi, vj] + A[vi, vk] * B[vk, vj]
-for i, j in T.grid({n}, {n}):
-    with T.sblock("C"):
-        vi, vj = T.axis.remap("SS", [i, j])
-        C[vi, vj] = T.max(Y[vi, vj], T.{dtype}(0))
-"""
-
 _ELEMENTWISE = """
 for i, j in T.grid({rows}, {n}):
     with T.sblock("C"):
@@ -61,15 +48,15 @@ for i in range(1048576):
 """
 
 
-def _workload(name: str, body: str, size: int = SIZE, dtype: str = "float32") -> Workload:
-    args = ", ".join(f'{arg}: T.Buffer(({size}, {size}), "{dtype}")' for arg in "ABC")
+def _workload(name: str, body: str) -> Workload:
+    args = ", ".join(f'{arg}: T.Buffer(({SIZE}, {SIZE}), "float32")' for arg in "ABC")
     indented = "\n".join("        " + line for line in body.strip().splitlines())
     mod = tvm.script.from_source(_HEAD.format(args=args, body=indented))
     return make_workload(mod["main"], name)
 
 
 def product(size: int = SIZE, dtype: str = "float32") -> Workload:
-    return _workload("product", _PRODUCT.format(n=size, dtype=dtype), size, dtype)
+    return make_workload(tvm.script.from_source(product_relu(size, dtype))["main"], "product")
 
 
 def elementwise(statement: str = "C[vi, vj] = A[vi, vj] + B[vi, vj]", rows: int = SIZE) -> Workload:

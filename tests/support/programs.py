@@ -1,0 +1,144 @@
+"""Programs that tests submit, as TVMScript: nothing here imports TVM."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def product(n: int, m: int = 64, k: int = 64) -> str:
+    """Return an n x m x k product as TVMScript: a workload of its own for each shape."""
+    return f"""\
+@T.prim_func(s_tir=True)
+def main(A: T.Buffer(({n}, {k}), "float32"), B: T.Buffer(({k}, {m}), "float32"), C: T.Buffer(({n}, {m}), "float32")):
+    T.func_attr({{"tirx.noalias": True}})
+    for i, j, k in T.grid({n}, {m}, {k}):
+        with T.sblock("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = T.float32(0)
+            C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+"""
+
+
+def product_relu(n: int, dtype: str = "float32") -> str:
+    """Return an n x n x n product, then relu, as a module in TVMScript."""
+    matrix = f'T.Buffer(({n}, {n}), "{dtype}")'
+    return f"""\
+@I.ir_module
+class Module:
+    @T.prim_func(s_tir=True)
+    def main(A: {matrix}, B: {matrix}, C: {matrix}):
+        T.func_attr({{"tirx.noalias": True}})
+        Y = T.sblock_alloc_buffer(({n}, {n}), dtype="{dtype}")
+        for i, j, k in T.grid({n}, {n}, {n}):
+            with T.sblock("Y"):
+                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                with T.init():
+                    Y[vi, vj] = T.{dtype}(0)
+                Y[vi, vj] = Y[vi, vj] + A[vi, vk] * B[vk, vj]
+        for i, j in T.grid({n}, {n}):
+            with T.sblock("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = T.max(Y[vi, vj], T.{dtype}(0))
+"""
+
+
+def renamed(script: str) -> str:
+    """Return `product_relu` with other names for function and buffers, and without its promise of noalias."""
+    return (
+        script.replace("Y", "Accumulated")
+        .replace('sblock("Accumulated")', 'sblock("Y")')
+        .replace("def main", "def mm_relu")
+        .replace('T.func_attr({"tirx.noalias": True})', "")
+    )
+
+
+MM_RELU = "from tvm.script import ir as I\nfrom tvm.script import tirx as T\n\n\n" + product_relu(64)
+"""As it stands in a user's file."""
+RENAMED = renamed(MM_RELU)
+"""The same program."""
+OTHER_BLOCKS = RENAMED.replace('sblock("Y")', 'sblock("product")').replace('sblock("C")', 'sblock("relu")')
+"""The same computation, but another program: its blocks, to which traces refer, have other names."""
+
+
+def schedule_mm_relu(sch: Any) -> None:
+    """Tile and vectorise the product; the sizes of its row tiles are left open."""
+    block = sch.get_sblock("Y")
+    i, j, k = sch.get_loops(block)
+    outer, inner = sch.split(i, sch.sample_perfect_tile(i, 2))
+    sch.parallel(outer)
+    j_outer, j_inner = sch.split(j, [None, 16])
+    sch.reorder(outer, j_outer, inner, k, j_inner)
+    sch.vectorize(j_inner)
+
+
+SYMBOLIC = """\
+@T.prim_func(s_tir=True)
+def main(a: T.handle, b: T.handle):
+    n = T.int64()
+    A = T.match_buffer(a, (n, 64), "float32")
+    B = T.match_buffer(b, (n, 64), "float32")
+    for i, j in T.grid(n, 64):
+        with T.sblock("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] * T.float32(2)
+"""
+
+NO_BLOCK = """\
+@T.prim_func(s_tir=True)
+def main(A: T.Buffer((4,), "float32")):
+    for i in range(4):
+        A[i] = T.float32(0)
+"""
+
+ATTACK = """\
+from tvm.script import tirx as T
+
+@T.prim_func(s_tir=True)
+def main(A: T.Buffer((4,), "float32")):
+    for i in range(T.__loader__.get_data.__globals__["sys"].modules["os"].system("touch {marker}") + 4):
+        with T.sblock("A"):
+            vi = T.axis.spatial(4, i)
+            A[vi] = T.float32(0)
+"""
+"""Runs a command where it is parsed without a gate; ``{marker}`` is a file to touch."""
+
+CALLS_OUT = """\
+@T.prim_func(s_tir=True)
+def main(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):
+    for i in range(4):
+        with T.sblock("B"):
+            vi = T.axis.spatial(4, i)
+            B[vi] = T.call_extern("float32", "system", A[vi])
+"""
+
+TUTORIAL = """
+import tvm
+from tvm.script import ir as I, relax as R, tir as T
+
+@tvm.script.ir_module
+class Module:
+    @T.prim_func
+    def mm_relu(A: T.Buffer((64, 64), "float32"), B: T.Buffer((64, 64), "float32"), C: T.Buffer((64, 64), "float32")):
+        T.func_attr({"global_symbol": "mm_relu", "tir.noalias": True})  # a comment stays
+        Y = T.alloc_buffer((64, 64), dtype="float32")
+        for i, j, k in T.grid(64, 64, 64):
+            with T.block("Y"):
+                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                with T.init():
+                    Y[vi, vj] = T.float32(0)
+                Y[vi, vj] = Y[vi, vj] + A[vi, vk] * B[vk, vj]
+        for i, j in T.grid(64, 64):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = T.max(Y[vi, vj], T.float32(0))
+
+    @R.function
+    def main(x: R.Tensor((64, 64), "float32"), w: R.Tensor((64, 64), "float32")):
+        cls = Module
+        with R.dataflow():
+            out = R.call_tir(cls.mm_relu, (x, w), out_sinfo=R.Tensor((64, 64), dtype="float32"))
+            R.output(out)
+        return out
+"""
+"""How a tutorial of TVM 0.2x writes a product and relu, called from Relax."""
