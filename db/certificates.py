@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Collection
 from dataclasses import asdict
-from typing import Any
 
 from sqlalchemy import Select, case, func, select
 from sqlalchemy.orm import Session
@@ -14,14 +14,14 @@ from db.columns import new_id
 from db.engine import Sessions
 from db.errors import NotFound
 from db.leases import own_running_task
+from db.models import Best, DeviceClass, Target, Task, Trial
 from db.models import Certificate as CertificateRow
-from db.models import DeviceClass, Target, Task, Trial, Workload
 from db.paging import Keyset, Page
 from db.states import TrialState
 from db.views import BestView, CertificateView
 from tuner.types import Certificate, LibraryTime
 
-_NEWEST = Keyset("bests", CertificateRow.created_at, CertificateRow.id, descending=True)
+_NEWEST = Keyset("bests", Best.created_at, Best.workload_hash, Best.device_class_id, descending=True)
 
 
 def library_time(row: CertificateRow) -> LibraryTime | None:
@@ -63,13 +63,13 @@ def certificate_of_record(session: Session, trial_id: str) -> CertificateView | 
     return None if row is None else certificate_view(*row)
 
 
-def _with_context(certificates: Select[Any]) -> Select[Any]:
-    """What `_best` needs beside each certificate."""
+def _bests() -> Select[CertificateRow, str, str | None, str, str]:
+    """Select from the table of bests what `_best` needs of each."""
     return (
-        certificates.add_columns(Trial.candidate_hash, Trial.trace_json, Workload.name, Target.json)
+        select(CertificateRow, Trial.candidate_hash, Trial.trace_json, Best.name, Target.json)
+        .join(Best, Best.certificate_id == CertificateRow.id)
         .join(Trial, CertificateRow.trial_id == Trial.id)
-        .join(Workload, CertificateRow.workload_hash == Workload.hash)
-        .join(DeviceClass, CertificateRow.device_class_id == DeviceClass.id)
+        .join(DeviceClass, Best.device_class_id == DeviceClass.id)
         .join(Target, DeviceClass.target_id == Target.id)
     )
 
@@ -156,13 +156,15 @@ class Certificates:
         return None if row is None else certificate_view(*row)
 
     def best(self, workload_hash: str, device_class_id: str) -> BestView | None:
-        """The fastest certified schedule of a workload on a device class, from any space; of equals the newest."""
-        wanted = _with_context(select(CertificateRow)).where(
-            CertificateRow.workload_hash == workload_hash, CertificateRow.device_class_id == device_class_id
-        )
+        """Return the fastest certified schedule of a workload on a device class, from any design space."""
+        return self.lookup([workload_hash], device_class_id).get(workload_hash)
+
+    def lookup(self, workload_hashes: Collection[str], device_class_id: str) -> dict[str, BestView]:
+        """Return the best of each of these workloads that has one on a device class, by workload hash."""
+        known = _bests().where(Best.workload_hash.in_(workload_hashes), Best.device_class_id == device_class_id)
         with self._sessions.read() as session:
-            row = session.execute(wanted.order_by(*FASTEST_FIRST).limit(1)).one_or_none()
-        return None if row is None else _best(*row)
+            bests = [_best(*row) for row in session.execute(known)]
+        return {best.certificate.workload_hash: best for best in bests}
 
     def bests(
         self,
@@ -173,20 +175,16 @@ class Certificates:
         page_size: int = 50,
         page_token: str | None = None,
     ) -> Page[BestView]:
-        """The best of each workload and device class that the filters leave, newest first; raises `InvalidPage`."""
-        rank = func.row_number().over(
-            partition_by=(CertificateRow.workload_hash, CertificateRow.device_class_id), order_by=FASTEST_FIRST
-        )
-        ranked = select(CertificateRow.id, rank.label("rank"))
+        """Return the best of each workload and device class that the filters leave, newest first.
+
+        Raises `InvalidPage`.
+        """
+        bests = _bests()
         if workload_hash is not None:
-            ranked = ranked.where(CertificateRow.workload_hash == workload_hash)
+            bests = bests.where(Best.workload_hash == workload_hash)
         if device_class_id is not None:
-            ranked = ranked.where(CertificateRow.device_class_id == device_class_id)
-        fastest = ranked.subquery()
-        wanted = _with_context(
-            select(CertificateRow).join(fastest, CertificateRow.id == fastest.c.id).where(fastest.c.rank == 1)
-        )
+            bests = bests.where(Best.device_class_id == device_class_id)
         if target_id is not None:
-            wanted = wanted.where(Target.id == target_id)
+            bests = bests.where(Target.id == target_id)
         with self._sessions.read() as session:
-            return _NEWEST.page(session, wanted, _best, page_size, page_token)
+            return _NEWEST.page(session, bests, _best, page_size, page_token)

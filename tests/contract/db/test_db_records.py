@@ -123,6 +123,17 @@ def test_bests_are_one_a_workload_and_device_class(world):
     assert ids(device_class_id=CUDA.id) == [gpu]
 
 
+def test_bests_are_looked_up_for_many_workloads_at_once(world):
+    world.measured(0.5, hash="a")
+    _, a = world.measured(0.25, hash="a")
+    _, b = world.measured(0.5, hash="b")
+    _, gpu = world.measured(0.125, hash="a", device_class=CUDA)
+    found = world.db.certificates.lookup(["a", "b", "unknown"], world.device_class.id)
+    assert {key: best.certificate.id for key, best in found.items()} == {"a": a, "b": b}
+    assert {best.certificate.id for best in world.db.certificates.lookup(["a", "b"], CUDA.id).values()} == {gpu}
+    assert world.db.certificates.lookup([], world.device_class.id) == {}
+
+
 def test_a_certificate_needs_the_lease_and_a_measured_trial(world):
     claimed, task = world.started()
     [trial] = world.propose(claimed, task, "[1]")
