@@ -14,6 +14,7 @@ import json
 import math
 import struct
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from typing import Any, TypeVar
 
 import tvm
@@ -27,6 +28,7 @@ from loopwright.codegen.errors import InvalidModule, last_line
 from loopwright.codegen.intrinsics import load_intrinsics
 from loopwright.codegen.serialization import module_from_json, trace_to_json
 from loopwright.codegen.target import canonical_target, target_from
+from tuner.answers import RecordFiles, RecordLine, RecordsRead
 from tuner.errors import InvalidSpace
 from tuner.guard.module import check_callouts, load_module_json
 from tuner.space.user import check_trace
@@ -42,12 +44,11 @@ _T = TypeVar("_T")
 
 
 def export(workloads: list[dict[str, Any]], records: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield ``{"database_workload": text, "database_tuning_record": text, "skipped": int}``.
+    """Yield the fields of `RecordFiles`.
 
     Args:
         workloads: ``{"hash", "module_json"}`` each.
-        records: ``{"workload_hash", "trace_json", "run_secs", "target_json"}`` each, of those workloads. One whose
-            ``trace_json`` is None (nothing beats the unscheduled function) cannot be said in TVM's form: it is skipped.
+        records: the fields of a `RecordLine` each, of those workloads; one without a trace is skipped.
     """
     positions = {workload["hash"]: position for position, workload in enumerate(workloads)}
     modules = [module_from_json(workload["module_json"]) for workload in workloads]
@@ -58,29 +59,21 @@ def export(workloads: list[dict[str, Any]], records: list[dict[str, Any]]) -> It
         position = positions[record["workload_hash"]]
         trace, target = json.loads(record["trace_json"]), json.loads(record["target_json"])
         record_lines.append(_line([position, [trace, record["run_secs"], target, shapes[position]]]))
-    yield {
-        "database_workload": "".join(_line(list(ms.database.Workload(mod).as_json())) for mod in modules),
-        "database_tuning_record": "".join(record_lines),
-        "skipped": len(records) - len(scheduled),
-    }
+    workload_lines = [_line(list(ms.database.Workload(mod).as_json())) for mod in modules]
+    yield asdict(RecordFiles("".join(workload_lines), "".join(record_lines), len(records) - len(scheduled)))
 
 
 def read(workload_text: str, record_text: str) -> Iterator[dict[str, Any]]:
-    """Yield ``{"workloads": […], "records": […], "errors": […]}``: what can be taken, and why the rest cannot.
+    """Yield the JSON of `RecordsRead`: what can be taken, and why the rest cannot.
 
-    A workload is what `Workload.to_json` gives; equal ones stand once. A record is ``{"workload_hash", "trace_json",
-    "run_secs", "target_json"}``; its trace was replayed on its workload. An error is
-    ``"database_tuning_record.json line 7: …"``. Never raises on account of the texts.
+    Equal workloads are listed once; the trace of each record was replayed on its workload. An error is
+    ``"database_tuning_record.json line 7: …"``. No text makes it raise.
     """
     errors: list[str] = []
     known = dict(_take(WORKLOADS, workload_text, _workload, errors))
     records = dict(_take(RECORDS, record_text, lambda line: _record(line, known), errors))
     workloads = {workload.hash: workload for workload in reversed(known.values())}
-    yield {
-        "workloads": [workload.to_json() for workload in reversed(workloads.values())],
-        "records": list(records.values()),
-        "errors": errors,
-    }
+    yield RecordsRead(list(reversed(workloads.values())), list(records.values()), errors).to_json()
 
 
 def _line(value: Any) -> str:
@@ -117,7 +110,7 @@ def _workload(line: str) -> Workload:
     return make_workload(func, "main")
 
 
-def _record(line: str, known: dict[int, Workload]) -> dict[str, Any]:
+def _record(line: str, known: dict[int, Workload]) -> RecordLine:
     entry = json.loads(line)
     if not (isinstance(entry, list) and len(entry) == 2 and type(entry[0]) is int):
         raise ValueError("not a record: expected [workload, [trace, seconds, target, arguments]]")
@@ -131,12 +124,12 @@ def _record(line: str, known: dict[int, Workload]) -> dict[str, Any]:
     if not isinstance(target_fields, dict | str):
         raise ValueError("it does not say for which target it was measured")
     target = target_from(target_fields)
-    return {
-        "workload_hash": known[position].hash,
-        "trace_json": _replayed(module_from_json(known[position].module_json), trace, target),
-        "run_secs": samples,
-        "target_json": canonical_target(target),
-    }
+    return RecordLine(
+        workload_hash=known[position].hash,
+        trace_json=_replayed(module_from_json(known[position].module_json), trace, target),
+        run_secs=samples,
+        target_json=canonical_target(target),
+    )
 
 
 def _samples(run_secs: Any) -> list[float]:

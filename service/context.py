@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Depends, Query, Request
 
 from db import Database
-from loopwright.schemas import Assembly
 from service.cache import Cache
 from service.sandbox import Sandbox
 from service.settings import Settings
+from tuner.answers import Assembly, DecisionTable
 
 LIVE_SECONDS = 30.0
 """A worker that was not seen for so long offers nothing."""
@@ -19,8 +19,8 @@ _ASSEMBLY_CHARACTERS = 32 * 2**20
 _DECISION_CELLS = 2**20
 
 
-def _cells(table: dict[str, Any]) -> int:
-    return 1 + len(table["rows"]) * len(table["columns"])
+def _cells(table: DecisionTable) -> int:
+    return 1 + len(table.rows) * len(table.columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Context:
     sandbox: Sandbox
     token: str
     assembly: Cache[Assembly] = field(default_factory=lambda: Cache(_ASSEMBLY_CHARACTERS, lambda made: len(made.text)))
-    decisions: Cache[dict[str, Any]] = field(default_factory=lambda: Cache(_DECISION_CELLS, _cells))
+    decisions: Cache[DecisionTable] = field(default_factory=lambda: Cache(_DECISION_CELLS, _cells))
 
 
 def context(request: Request) -> Context:

@@ -1,30 +1,83 @@
-"""Where the service runs TVM on what users sent: a few kept-warm children, never its own process."""
+"""Runs TVM for the service in a few child processes that are kept warm, never in its own process.
+
+Each method knows whose input it is given. A failure on what a user submitted is the user's to mend (422); a failure on
+what the database stores is a fault of the service (500).
+"""
 
 from __future__ import annotations
 
+import logging
 import queue
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from service.problems import ProblemError
-from workers.warm_child import ChildCrashed, ChildRaised, ChildTimeout, WarmChild
+from tuner.answers import (
+    AppliedModule,
+    Assembly,
+    DecisionTable,
+    RecordFiles,
+    RecordLine,
+    RecordsRead,
+    Scripts,
+    Submission,
+    TargetMatch,
+)
+from workers.warm_child import ChildCrashed, ChildLost, ChildRaised, ChildTimeout, WarmChild
 
 SECONDS = 30.0
+"""Deadline of a call. Not tuned: the largest models in examples/ take about 3 s."""
 _MEMORY = 4 * 2**30
-_PRELOAD = ["service.intake", "tuner.rendering", "tuner.decisions", "workers.assembly", "workers.detect", "db.tvm_json"]
-_USER_ERRORS = {
+"""Bytes of data that a call may allocate. Not tuned."""
+
+PARSE = "service.intake:parse"
+MATCH = "workers.detect:match"
+READ = "db.tvm_json:read"
+SCRIPTS = "tuner.rendering:scripts"
+APPLY = "tuner.rendering:apply"
+ASSEMBLY = "workers.assembly:assembly"
+DECISIONS = "tuner.decisions:table"
+EXPORT = "db.tvm_json:export"
+PRELOAD = sorted({name.partition(":")[0] for name in (PARSE, MATCH, READ, SCRIPTS, ASSEMBLY, DECISIONS)})
+
+_REFUSALS = {
     "InvalidModule": "invalid-module",
     "InvalidTarget": "invalid-target",
     "InvalidSpace": "invalid-space",
     "UnsupportedVersion": "unsupported-version",
 }
+"""Exceptions by which our code refuses an input, with a message for the user."""
+_OUR_FAULTS = frozenset({"ImportError", "ModuleNotFoundError", "NameError", "UnboundLocalError", "NotImplementedError"})
+"""Exceptions that no input explains."""
+_TRACEBACK_LINES = ("Traceback", "  File", "    ", "  [bt]", "Stack trace")
+
+log = logging.getLogger("loopwright.sandbox")
+
+
+@dataclass(frozen=True, slots=True)
+class _Submitted:
+    """What a user sent, in the words of an answer that refuses it."""
+
+    noun: str
+    kind: str
+    """Of the problem, if TVM refuses it."""
+    smaller: str
+    """What to do if it is too large."""
+
+
+_MODULE = _Submitted("the module", "invalid-module", "submit fewer functions, or smaller ones, at once")
+_TARGET = _Submitted("the target", "invalid-target", "choose one of GET /api/v1/targets")
+_ARCHIVE = _Submitted("the records", "invalid-archive", "import them in parts")
 
 
 class Sandbox:
-    """Thread-safe: as many calls at a time as there are children; the others wait."""
+    """Thread-safe: as many calls at a time as there are children; others wait."""
 
     def __init__(self, children: int) -> None:
         self._idle: queue.SimpleQueue[WarmChild] = queue.SimpleQueue()
-        self._children = [WarmChild(_PRELOAD, {"TVM_NUM_THREADS": "1"}, _MEMORY) for _ in range(children)]
+        self._children = [WarmChild(PRELOAD, {"TVM_NUM_THREADS": "1"}, _MEMORY) for _ in range(children)]
         for child in self._children:
             self._idle.put(child)
 
@@ -37,28 +90,145 @@ class Sandbox:
         for child in self._children:
             child.close()
 
-    def call(self, function: str, **arguments: Any) -> Any:
-        """The value that ``module:function`` yields. Raises ProblemError where the user's input is at fault."""
+    def parse(
+        self,
+        *,
+        format: str,
+        data: str,
+        target_json: str,
+        shapes: dict[str, int] | list[dict[str, int]] | None,
+        space: list[Any] | None,
+    ) -> Submission:
+        """Take a submitted module apart. Raises ProblemError."""
+        fields = self._submitted(
+            PARSE, _MODULE, fmt=format, data=data, target_json=target_json, shapes=shapes, space=space
+        )
+        return Submission.from_json(fields)
+
+    def match(self, target: str, offers: Sequence[str]) -> TargetMatch:
+        """Find the offered target (JSON) that runs code for a user's. Raises ProblemError."""
+        return TargetMatch(**self._submitted(MATCH, _TARGET, target=target, offers=list(offers)))
+
+    def read(self, workload_text: str, record_text: str) -> RecordsRead:
+        """Read TVM's JSON pair as a user sent it. Raises ProblemError."""
+        fields = self._submitted(READ, _ARCHIVE, workload_text=workload_text, record_text=record_text)
+        return RecordsRead.from_json(fields)
+
+    def scripts(self, *, module_json: str, trace_json: str | None, target_json: str) -> Scripts:
+        """Render a stored program. Raises ProblemError."""
+        fields = self._stored(
+            SCRIPTS, "Rendering the program", module_json=module_json, trace_json=trace_json, target_json=target_json
+        )
+        return Scripts(**fields)
+
+    def assembly(self, *, module_json: str, trace_json: str | None, target_json: str) -> Assembly:
+        """Compile a stored program. Raises ProblemError."""
+        fields = self._stored(
+            ASSEMBLY, "Compiling the program", module_json=module_json, trace_json=trace_json, target_json=target_json
+        )
+        return Assembly(**fields)
+
+    def decisions(self, *, module_json: str, traces: Sequence[str], latencies: Sequence[float]) -> DecisionTable:
+        """Tabulate the decisions of stored traces; ``latencies`` are seconds. Raises ProblemError."""
+        fields = self._stored(
+            DECISIONS,
+            "Tabulating the decisions",
+            module_json=module_json,
+            traces=list(traces),
+            latencies=list(latencies),
+        )
+        return DecisionTable.from_json(fields)
+
+    def export(self, modules: Mapping[str, str], records: Sequence[RecordLine]) -> RecordFiles:
+        """Write stored records as TVM's JSON pair; ``modules`` are JSON by workload hash. Raises ProblemError."""
+        fields = self._stored(
+            EXPORT,
+            "Exporting the records",
+            workloads=[{"hash": key, "module_json": module_json} for key, module_json in modules.items()],
+            records=[asdict(record) for record in records],
+        )
+        return RecordFiles(**fields)
+
+    def apply(
+        self, *, module_json: str, target_json: str, traces: Mapping[str, str | None], shapes: dict[str, int] | None
+    ) -> AppliedModule:
+        """Apply schedules to a stored module. Raises ProblemError, a refusal if the user's ``shapes`` do not fit."""
+        fields = self._stored(
+            APPLY,
+            "Applying the schedules",
+            refusals=("InvalidModule",),
+            module_json=module_json,
+            target_json=target_json,
+            traces=dict(traces),
+            shapes=shapes,
+        )
+        return AppliedModule(**fields)
+
+    def _submitted(self, function: str, submitted: _Submitted, **arguments: Any) -> Any:
+        """Call a function on a user's input: what goes wrong is the input's fault, with few exceptions."""
+        noun = submitted.noun
+        try:
+            return self._call(function, arguments)
+        except ChildRaised as error:
+            if error.kind in _REFUSALS:
+                raise ProblemError(422, _REFUSALS[error.kind], str(error)) from error
+            if error.kind in _OUR_FAULTS:
+                raise _fault(f"Reading {noun}", function, f"{error.kind}: {error}") from error
+            if error.kind == "MemoryError":
+                raise _too_expensive(noun, f"needs over {_MEMORY // 2**30} GiB", submitted) from error
+            log.warning("%s: %s: %s", function, error.kind, error)
+            detail = f"TVM refused {noun} ({error.kind}): {_without_traceback(str(error))}"
+            raise ProblemError(422, submitted.kind, detail) from error
+        except ChildTimeout as error:
+            raise _too_expensive(noun, f"took over {SECONDS:.0f} s", submitted) from error
+        except ChildCrashed as error:
+            log.warning("%s: %s: %s", function, error, error.stderr)
+            detail = f"TVM crashed on {noun} ({error}); check that TVM on its own accepts it."
+            raise ProblemError(422, submitted.kind, detail) from error
+
+    def _stored(self, function: str, doing: str, refusals: Sequence[str] = (), **arguments: Any) -> Any:
+        """Call a function on stored data: what goes wrong is a fault of the service, except for ``refusals``."""
+        try:
+            return self._call(function, arguments)
+        except ChildRaised as error:
+            if error.kind in refusals:
+                raise ProblemError(422, _REFUSALS[error.kind], str(error)) from error
+            raise _fault(doing, function, f"{error.kind}: {error}") from error
+        except ChildTimeout as error:
+            log.warning("%s: no answer within %.0f s", function, SECONDS)
+            detail = f"{doing} took over {SECONDS:.0f} s and was stopped. Try again when the service is less busy."
+            raise ProblemError(503, "too-slow", detail, headers={"Retry-After": "30"}) from error
+        except ChildCrashed as error:
+            raise _fault(doing, function, f"{error}; {error.stderr}") from error
+
+    def _call(self, function: str, arguments: dict[str, Any]) -> Any:
         child = self._idle.get()
         try:
             return child.call(function, arguments, SECONDS)
-        except ChildRaised as error:
-            if error.kind in _USER_ERRORS:
-                raise ProblemError(422, _USER_ERRORS[error.kind], str(error)) from error
-            raise ProblemError(
-                422, "invalid-module", f"TVM refused the input ({error.kind}): {str(error)[-500:]}"
-            ) from error
-        except ChildTimeout as error:
-            raise ProblemError(
-                422,
-                "too-expensive",
-                f"Taking the input apart took over {SECONDS:.0f} s and was stopped; submit less at once.",
-            ) from error
-        except ChildCrashed as error:
-            raise ProblemError(
-                422,
-                "invalid-module",
-                f"TVM crashed on this input ({error}); check that the module compiles on its own.",
-            ) from error
+        except ChildLost as error:
+            log.warning("%s: %s", function, error)
+            detail = "The process that worked on this request was killed. Nothing was stored; send the request again."
+            raise ProblemError(503, "interrupted", detail, headers={"Retry-After": "1"}) from error
         finally:
             self._idle.put(child)
+
+
+def _too_expensive(noun: str, cost: str, submitted: _Submitted) -> ProblemError:
+    return ProblemError(422, "too-expensive", f"Reading {noun} {cost} and was stopped; {submitted.smaller}.")
+
+
+def _fault(doing: str, function: str, reason: str) -> ProblemError:
+    """Log the reason, and return an answer without it: it may contain native stacks and paths of this machine."""
+    reference = secrets.token_hex(4)
+    log.error("fault %s: %s failed: %s", reference, function, reason)
+    return ProblemError(
+        500,
+        "service-fault",
+        f"{doing} failed. This is a fault of the service and not of the request; "
+        f"the service's log has the reason under {reference}.",
+    )
+
+
+def _without_traceback(message: str) -> str:
+    lines = [line for line in message.splitlines() if line.strip() and not line.startswith(_TRACEBACK_LINES)]
+    return " ".join(" ".join(lines).split())[-500:]

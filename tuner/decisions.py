@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ import xgboost as xgb
 
 from loopwright.codegen.schedule import apply_trace_json, new_schedule
 from loopwright.codegen.serialization import module_from_json
+from tuner.answers import DecisionColumn, DecisionTable, Kind
 
 _VECTORIZED, _PARALLEL, _BOUND = 2, 1, 4
 """`tirx.ForKind`."""
@@ -35,15 +37,14 @@ _WORDS = {"unroll_explicit": "unroll steps", "unroll_implicit": "unroll steps"}
 _PARAMETERS = {"max_depth": 4, "eta": 0.2, "nthread": 1, "seed": 0, "tree_method": "exact", "verbosity": 0}
 _ROUNDS = 60
 
-Cell = tuple[str, str, float | str]
+Cell = tuple[str, Kind, float | str]
 """A column's name and kind (tile, categorical, location, parallel, vector), and the value in it."""
 
 
 def table(module_json: str, traces: list[str], latencies: list[float]) -> Iterator[dict[str, Any]]:
-    """Yield ``{"columns", "rows"}`` of traces of a workload, with their latencies in seconds.
+    """Yield the fields of a `DecisionTable` of traces of a workload, with their latencies in seconds.
 
-    A column is ``{"name", "kind", "log", "categories", "importance"}``; a row has a number or None for each, an index
-    into the categories where there are any. Columns in which all rows agree are left out.
+    Columns in which all rows agree are left out.
     """
     mod = module_from_json(module_json)
     loops = _loops(mod)
@@ -57,11 +58,14 @@ def table(module_json: str, traces: list[str], latencies: list[float]) -> Iterat
         kind = next(kind for kind, _ in cells if kind is not None)
         numbers, categories = _numbers([value for _, value in cells])
         is_size = kind != "categorical" and categories is None
-        columns.append({"name": name, "kind": kind, "log": is_size, "categories": categories, "importance": None})
+        columns.append(DecisionColumn(name, kind, is_size, categories, None))
         values.append(numbers)
-    for column, importance in zip(columns, _importances(values, latencies), strict=True):
-        column["importance"] = importance
-    yield {"columns": columns, "rows": [list(row) for row in zip(*values, strict=True)] or [[] for _ in traces]}
+    weighed = [
+        replace(column, importance=importance)
+        for column, importance in zip(columns, _importances(values, latencies), strict=True)
+    ]
+    rows = [list(row) for row in zip(*values, strict=True)] or [[] for _ in traces]
+    yield asdict(DecisionTable(weighed, rows))
 
 
 def _loops(mod: tvm.IRModule) -> dict[str, list[str]]:
@@ -151,7 +155,7 @@ def _scheduled(func: tvm.tirx.PrimFunc) -> Iterator[Cell]:
         names = [name.removesuffix("_update") for name in names]
         if not names:
             continue
-        kind = "vector" if int(loop.kind) == _VECTORIZED else "parallel"
+        kind: Kind = "vector" if int(loop.kind) == _VECTORIZED else "parallel"
         word = str(loop.thread_binding.thread_tag) if int(loop.kind) == _BOUND else kind
         name = f"{names[-1]}: {word}"
         if name not in told:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 from loopwright.codegen.digest import normal_form, workload_digest
@@ -13,27 +14,27 @@ from loopwright.codegen.lowering import bind_shapes, lower
 from loopwright.codegen.schedule import apply_trace_json, scheduled_function
 from loopwright.codegen.serialization import module_from_json, module_to_json
 from loopwright.codegen.target import target_from
+from tuner.answers import AppliedModule, Scripts
 from tuner.task import require_static
 
 
-def scripts(module_json: str, trace_json: str | None, target_json: str) -> Iterator[dict[str, str | None]]:
-    """Yield ``{"before", "after", "trace"}``: a workload's TVMScript, unscheduled and with the trace applied, and the
-    trace as Python (None for the baseline)."""
+def scripts(module_json: str, trace_json: str | None, target_json: str) -> Iterator[dict[str, Any]]:
+    """Yield the fields of a `Scripts`: a workload and one of its traces, None for the baseline."""
     mod = module_from_json(module_json)
     before = str(mod.script())
     if trace_json is None:
-        yield {"before": before, "after": before, "trace": None}
+        yield asdict(Scripts(before, before, None))
         return
     load_intrinsics(target_from(target_json))
     schedule = apply_trace_json(mod, trace_json)
     trace = "\n".join(map(str, schedule.trace.as_python()))
-    yield {"before": before, "after": str(schedule.mod.script()), "trace": trace}
+    yield asdict(Scripts(before, str(schedule.mod.script()), trace))
 
 
 def apply(
     module_json: str, target_json: str, traces: dict[str, str | None], shapes: dict[str, int] | None = None
 ) -> Iterator[dict[str, Any]]:
-    """Yield ``{"module_json", "applied", "missed"}``: the module with the best traces applied, by workload digest.
+    """Yield the fields of an `AppliedModule`: the module with the best traces applied.
 
     A Relax module comes back legalised and fused, as it was tuned. ``traces`` maps digest to trace JSON, None where
     the unscheduled function is the best; ``shapes`` are bound first. Raises InvalidModule where they do not fit, and
@@ -53,4 +54,4 @@ def apply(
         trace = traces[key]
         if trace is not None:
             mod[var] = scheduled_function(func, workload, json.loads(trace), target)
-    yield {"module_json": module_to_json(mod), "applied": applied, "missed": missed}
+    yield asdict(AppliedModule(module_to_json(mod), applied, missed))

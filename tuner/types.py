@@ -142,6 +142,11 @@ class DeviceClass:
     threads: int
     runtime: str
 
+    @staticmethod
+    def imported(target_json: str, runtime: str) -> DeviceClass:
+        """Return the class of measurements that were imported: no machine is known, so nothing compares with them."""
+        return DeviceClass(target_json, "imported: machine unknown", (), 0, 0, runtime)
+
     @property
     def id(self) -> str:
         """Digest of all fields: equal ids mean comparable timings."""

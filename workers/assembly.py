@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
 
 from loopwright.codegen.build import compile_module
 from loopwright.codegen.schedule import scheduled_module
 from loopwright.codegen.serialization import module_from_json
 from loopwright.codegen.target import target_from
+from tuner.answers import Assembly
 from workers import cuda
 
 
-def assembly(module_json: str, trace_json: str | None, target_json: str) -> Iterator[dict[str, str]]:
-    """Yield ``{"language": "asm" | "cuda", "text"}`` of a workload with a trace applied (None: the baseline).
+def assembly(module_json: str, trace_json: str | None, target_json: str) -> Iterator[dict[str, Any]]:
+    """Yield the fields of an `Assembly`: a workload with a trace applied, None for the baseline.
 
     For cuda it is the source of the kernels: a machine without the CUDA toolkit cannot go further.
     """
@@ -21,6 +24,7 @@ def assembly(module_json: str, trace_json: str | None, target_json: str) -> Iter
     trace = None if trace_json is None else json.loads(trace_json)
     mod = scheduled_module(module_from_json(module_json), trace, target)
     if target.kind.name == "cuda":
-        yield {"language": "cuda", "text": cuda.source(mod, target)}
+        yield asdict(Assembly("cuda", cuda.source(mod, target)))
     else:
-        yield {"language": "asm", "text": str(compile_module(mod, target, argument_checks=False).inspect_source("asm"))}
+        text = str(compile_module(mod, target, argument_checks=False).inspect_source("asm"))
+        yield asdict(Assembly("asm", text))

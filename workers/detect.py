@@ -10,6 +10,7 @@ import json
 import os
 import platform
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from tvm.target import Target, codegen
 
 from loopwright.codegen.target import canonical_target, target_from, triple
 from loopwright.codegen.versions import TVM_VERSION
+from tuner.answers import TargetMatch
 
 # LLVM's names for processor generations, newest first, each with the CPU flags that prove it. LLVM's own detection
 # goes by model numbers, which virtual machines report wrongly; flags are what the code will run into.
@@ -143,9 +145,9 @@ def _gpus() -> list[dict[str, Any]]:
 
 
 def match(target: str, offers: list[str]) -> Iterator[dict[str, Any]]:
-    """Yield ``{"target", "offer"}``: a user's target as canonical JSON, and which of the offered devices runs it.
+    """Yield the fields of a `TargetMatch`: a user's target, and which of the offered devices runs it.
 
-    ``offer`` is an index, or None. What rules need and the user left out (the number of cores, a GPU's limits) is taken
+    What rules need and the user left out (the number of cores, a GPU's limits) is taken
     from the offer. Raises InvalidTarget.
     """
     wanted = target_from(target)
@@ -154,9 +156,9 @@ def match(target: str, offers: list[str]) -> Iterator[dict[str, Any]]:
         if runs_on(text, offer):
             offered, own = json.loads(offer), json.loads(text)
             filled = {name: value for name, value in offered.items() if name in _MACHINE} | own
-            yield {"target": canonical_target(target_from(filled)), "offer": index}
+            yield asdict(TargetMatch(canonical_target(target_from(filled)), index))
             return
-    yield {"target": text, "offer": None}
+    yield asdict(TargetMatch(text, None))
 
 
 def runs_on(target_json: str, offer_json: str) -> bool:

@@ -47,6 +47,13 @@ class ChildCrashed(Exception):
         return f"died by signal {self.signal}" if self.signal else "exited without an answer"
 
 
+class ChildLost(ChildCrashed):
+    """The warm child itself was killed from outside, which says nothing about the function."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(9, message)
+
+
 class ChildRaised(Exception):
     """The function raised; ``kind`` is the exception's class name."""
 
@@ -91,7 +98,7 @@ class WarmChild:
     def stream(self, function: str, arguments: dict[str, Any], deadline: float) -> Iterator[Any]:
         """Run ``module:function`` in a fresh fork and hand on what it yields.
 
-        ``deadline`` (seconds) holds for each value. Raises ChildTimeout, ChildCrashed, ChildRaised.
+        ``deadline`` (seconds) holds for each value. Raises ChildTimeout, ChildCrashed, ChildLost, ChildRaised.
         """
         # Made here, because the child may be killed at any moment.
         scratch = tempfile.TemporaryDirectory(prefix="loopwright-", ignore_cleanup_errors=True)
@@ -125,7 +132,7 @@ class WarmChild:
                         finished = True
                         break
             except (Closed, BrokenPipeError) as error:
-                raise ChildCrashed(9, "the warm child itself was killed") from error
+                raise ChildLost("the warm child itself was killed") from error
             finally:
                 if not finished:
                     self._kill()

@@ -39,14 +39,12 @@ def resolve(ctx: Context, target: str | dict[str, Any]) -> DeviceClass:
     if isinstance(target, str) and target.strip() == "auto":
         return offers[0].device_class
     given = json.dumps(target) if isinstance(target, dict) else target
-    found = ctx.sandbox.call(
-        "workers.detect:match", target=given, offers=[offer.device_class.target_json for offer in offers]
-    )
-    if found["offer"] is None:
+    match = ctx.sandbox.match(given, [offer.device_class.target_json for offer in offers])
+    if match.offer is None:
         listed = "; ".join(offer.device_class.target_json for offer in offers)
         raise ProblemError(
             422,
             "target-not-offered",
-            f"No live worker can run code for {found['target']}. Use 'auto' or one of: {listed}",
+            f"No live worker can run code for {match.target_json}. Use 'auto' or one of: {listed}",
         )
-    return replace(offers[found["offer"]].device_class, target_json=found["target"])
+    return replace(offers[match.offer].device_class, target_json=match.target_json)

@@ -135,21 +135,12 @@ def get_module(ctx: Ctx, job_id: str, shapes: Shapes) -> dict[str, Any]:
     A job for several shapes keeps its module symbolic: say with ``shapes={"n": 128}`` which of them is wanted.
     """
     view = ctx.database.jobs.get(job_id)
-    traces = {}
-    for task in ctx.database.tasks.of_job(job_id):
-        best = ctx.database.certificates.best(task.workload_hash, view.device_class_id)
-        if best is not None:
-            traces[task.workload_hash] = best.trace_json
-    found = ctx.sandbox.call(
-        "tuner.rendering:apply",
+    hashes = [task.workload_hash for task in ctx.database.tasks.of_job(job_id)]
+    bests = ctx.database.certificates.lookup(hashes, view.device_class_id)
+    module = ctx.sandbox.apply(
         module_json=ctx.database.jobs.inputs(job_id).module_json,
         target_json=view.target_json,
-        traces=traces,
+        traces={workload_hash: best.trace_json for workload_hash, best in bests.items()},
         shapes=shapes,
     )
-    return {
-        "format": "tvm-json",
-        "data": found["module_json"],
-        "applied": found["applied"],
-        "missed": found["missed"],
-    }
+    return {"format": "tvm-json", "data": module.module_json, "applied": module.applied, "missed": module.missed}

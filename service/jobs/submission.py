@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from db.inputs import NewJob, space_hash
-from db.views import JobView
+from db.views import BestView, JobView
 from loopwright import schemas
 from service.context import Context
 from service.fleet.offers import resolve
 from service.ledger import budget_per_task
 from service.records import wire
-from tuner.types import DeviceClass, TaskSpec, Workload
+from tuner.answers import Submission
+from tuner.types import DeviceClass, TaskSpec
 
 
 def submit(ctx: Context, request: schemas.SubmitJob, idempotency_key: str | None, tvm_version: str) -> JobView:
@@ -22,11 +23,11 @@ def submit(ctx: Context, request: schemas.SubmitJob, idempotency_key: str | None
     earlier = ctx.database.jobs.earlier(idempotency_key, digest)
     if earlier is not None:
         return earlier
-    parsed = _parse(ctx, request)
+    device_class, parsed = _parse(ctx, request)
     job = NewJob(
         name=request.name or _name(parsed.tasks),
         module_json=parsed.module_json,
-        device_class=parsed.device_class,
+        device_class=device_class,
         max_trials=request.budget.max_trials,
         max_seconds=request.budget.max_seconds,
         seed=request.seed,
@@ -62,28 +63,30 @@ def resubmit(
 
 def preview(ctx: Context, request: schemas.SubmitJob) -> schemas.Preview:
     """What `submit` would store. Raises ProblemError as it does."""
-    parsed = _parse(ctx, request)
-    device_class = parsed.device_class
+    device_class, parsed = _parse(ctx, request)
+    bests = ctx.database.certificates.lookup([task.workload.hash for task in parsed.tasks], device_class.id)
+    budget = budget_per_task(request.budget.max_trials, len(parsed.tasks))
+
+    def is_known(workload_hash: str) -> bool:
+        space = space_hash(parsed.space_json)
+        return ctx.database.certificates.known(workload_hash, device_class.id, space, budget) is not None
+
     return schemas.Preview(
         name=request.name or _name(parsed.tasks),
         target=json.loads(device_class.target_json),
         device_class=device_class.id,
         device_model=device_class.model,
-        tasks=[_preview(ctx, request, parsed, task) for task in parsed.tasks],
-        left_alone=parsed.left_alone,
-        notes=parsed.translated,
+        tasks=[
+            _preview(task, bests.get(task.workload.hash), not request.force and is_known(task.workload.hash))
+            for task in parsed.tasks
+        ],
+        left_alone=list(parsed.left_alone),
+        notes=list(parsed.translated),
     )
 
 
-def _preview(ctx: Context, request: schemas.SubmitJob, parsed: _Parsed, task: TaskSpec) -> schemas.PreviewTask:
+def _preview(task: TaskSpec, best: BestView | None, answered: bool) -> schemas.PreviewTask:
     workload = task.workload
-    best = ctx.database.certificates.best(workload.hash, parsed.device_class.id)
-    known = ctx.database.certificates.known(
-        workload.hash,
-        parsed.device_class.id,
-        space_hash(parsed.space_json),
-        budget_per_task(request.budget.max_trials, len(parsed.tasks)),
-    )
     return schemas.PreviewTask(
         name=workload.name,
         workload_hash=workload.hash,
@@ -92,36 +95,22 @@ def _preview(ctx: Context, request: schemas.SubmitJob, parsed: _Parsed, task: Ta
         weight=task.weight,
         flop=workload.operation.flop,
         best=None if best is None else wire.best(best),
-        answered=known is not None and not request.force,
+        answered=answered,
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Parsed:
-    """A submission taken apart: ``translated`` and ``left_alone`` are words for the user."""
-
-    device_class: DeviceClass
-    module_json: str
-    space_json: str | None
-    tasks: list[TaskSpec]
-    translated: list[str]
-    left_alone: list[str]
-
-
-def _parse(ctx: Context, request: schemas.SubmitJob) -> _Parsed:
+def _parse(ctx: Context, request: schemas.SubmitJob) -> tuple[DeviceClass, Submission]:
     device_class = resolve(ctx, request.target)
-    found = ctx.sandbox.call(
-        "service.intake:parse",
-        fmt=request.module.format,
+    parsed = ctx.sandbox.parse(
+        format=request.module.format,
         data=request.module.data,
         target_json=device_class.target_json,
         shapes=request.shapes,
         space=request.space,
     )
-    tasks = [TaskSpec(Workload.from_json(task), task["weight"]) for task in found["tasks"]]
-    return _Parsed(device_class, found["module_json"], found["space_json"], tasks, found["translated"], found["notes"])
+    return device_class, parsed
 
 
-def _name(tasks: list[TaskSpec]) -> str:
+def _name(tasks: Sequence[TaskSpec]) -> str:
     names = [task.workload.name for task in tasks]
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"

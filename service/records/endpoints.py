@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Query, Request, Response
@@ -12,7 +10,7 @@ from loopwright import schemas
 from service.context import Context, Ctx, Paging
 from service.fleet.offers import resolve
 from service.records import exchange, wire
-from service.records.reproduce import reproduce
+from tuner.answers import Assembly
 
 router = APIRouter(tags=["records"])
 
@@ -53,8 +51,7 @@ def list_records(
         page_size=paging.size,
         page_token=paging.token,
     )
-    items = [schemas.Record.model_validate(wire.summary(view)) for view in page.items]
-    return schemas.Page(items=items, next_page_token=page.next_page_token)
+    return schemas.Page(items=[wire.record(view) for view in page.items], next_page_token=page.next_page_token)
 
 
 @router.get("/records/export", response_class=Response)
@@ -79,32 +76,10 @@ def get_record(ctx: Ctx, record_id: str) -> schemas.RecordDetail:
     found = ctx.database.records.get(record_id)
     record = found.record
     job = None if record.job_id is None else ctx.database.jobs.get(record.job_id)
-    scripts = ctx.sandbox.call(
-        "tuner.rendering:scripts",
-        module_json=found.workload.module_json,
-        trace_json=record.trace_json,
-        target_json=record.target_json,
+    scripts = ctx.sandbox.scripts(
+        module_json=found.workload.module_json, trace_json=record.trace_json, target_json=record.target_json
     )
-    return schemas.RecordDetail.model_validate(
-        wire.summary(record)
-        | {
-            "trace": None if record.trace_json is None else json.loads(record.trace_json),
-            "run_secs": list(record.run_secs),
-            "device": asdict(found.device_class) | {"target": json.loads(record.target_json)},
-            "origin": record.origin,
-            "predicted": record.predicted,
-            "parent": record.parent,
-            "worker": record.worker,
-            "seed": record.seed,
-            "tvm_version": record.tvm_version,
-            "certificate": None if found.certificate is None else wire.certificate(found.certificate),
-            "script_before": scripts["before"],
-            "script_after": scripts["after"],
-            "trace_python": scripts["trace"],
-            "job_name": None if job is None else job.name,
-            "reproduce": None if job is None else reproduce(record, job),
-        }
-    )
+    return wire.detail(found, scripts, job)
 
 
 @router.get("/records/{record_id}/assembly")
@@ -112,14 +87,12 @@ def get_assembly(ctx: Ctx, record_id: str) -> schemas.Assembly:
     """The machine code of a record's program: for llvm its assembly, for cuda the source that its compiler gets."""
     found = ctx.database.records.get(record_id)
 
-    def build() -> schemas.Assembly:
-        return schemas.Assembly.model_validate(
-            ctx.sandbox.call(
-                "workers.assembly:assembly",
-                module_json=found.workload.module_json,
-                trace_json=found.record.trace_json,
-                target_json=found.record.target_json,
-            )
+    def build() -> Assembly:
+        return ctx.sandbox.assembly(
+            module_json=found.workload.module_json,
+            trace_json=found.record.trace_json,
+            target_json=found.record.target_json,
         )
 
-    return ctx.assembly.get(record_id, build)
+    made = ctx.assembly.get(record_id, build)
+    return schemas.Assembly(language=made.language, text=made.text)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from fastapi import Response
 
@@ -13,36 +12,32 @@ from db.views import BestView
 from loopwright import schemas
 from loopwright.codegen.versions import TVM_VERSION
 from service.context import Context
-from tuner.types import DeviceClass, Workload
+from tuner.answers import RecordLine
+from tuner.types import DeviceClass
 
 
 def export(ctx: Context, device_class_id: str | None) -> bytes:
-    """The certified bests as a tar of the pair; those where the baseline won have no trace, and so no line."""
+    """Return the certified bests as a tar of the pair, without those where the baseline won: they have no trace."""
     return _pack(
         ctx,
         [
-            {
-                "workload_hash": best.certificate.workload_hash,
-                "trace_json": best.trace_json,
-                "run_secs": list(best.certificate.value.best_run_secs),
-                "target_json": best.target_json,
-            }
+            RecordLine(
+                workload_hash=best.certificate.workload_hash,
+                trace_json=best.trace_json,
+                run_secs=list(best.certificate.value.best_run_secs),
+                target_json=best.target_json,
+            )
             for best in _bests(ctx, device_class_id)
         ],
     )
 
 
 def export_job(ctx: Context, job_id: str) -> bytes:
-    """All that a job measured, as a tar of the pair; baselines have no trace, and so no line."""
+    """Return all that a job measured as a tar of the pair, without baselines: they have no trace."""
     return _pack(
         ctx,
         [
-            {
-                "workload_hash": record.workload_hash,
-                "trace_json": record.trace_json,
-                "run_secs": list(record.run_secs),
-                "target_json": record.target_json,
-            }
+            RecordLine(record.workload_hash, record.trace_json, list(record.run_secs), record.target_json)
             for record in ctx.database.records.of_job(job_id)
         ],
     )
@@ -54,14 +49,16 @@ def tar(content: bytes, name: str) -> Response:
     return Response(content, media_type="application/x-tar", headers=headers)
 
 
-def _pack(ctx: Context, records: list[dict[str, Any]]) -> bytes:
-    hashes = sorted({record["workload_hash"] for record in records})
-    pair = ctx.sandbox.call(
-        "db.tvm_json:export",
-        workloads=[{"hash": key, "module_json": ctx.database.workloads.get(key).module_json} for key in hashes],
-        records=records,
+def _pack(ctx: Context, records: list[RecordLine]) -> bytes:
+    hashes = sorted({record.workload_hash for record in records})
+    modules = {workload_hash: ctx.database.workloads.get(workload_hash).module_json for workload_hash in hashes}
+    files = ctx.sandbox.export(modules, records)
+    return json_pair.pack(
+        {
+            "database_workload": files.database_workload,
+            "database_tuning_record": files.database_tuning_record,
+        }
     )
-    return json_pair.pack(pair)
 
 
 def _bests(ctx: Context, device_class_id: str | None) -> Iterator[BestView]:
@@ -77,28 +74,23 @@ def _bests(ctx: Context, device_class_id: str | None) -> Iterator[BestView]:
 def import_tar(ctx: Context, body: bytes) -> schemas.ImportReport:
     """Keep what can be kept. Raises InvalidArchive for a body that is not such a tar."""
     workload_text, record_text = json_pair.unpack(body)
-    found = ctx.sandbox.call("db.tvm_json:read", workload_text=workload_text, record_text=record_text)
-    workloads = [Workload.from_json(item) for item in found["workloads"]]
-    ctx.database.workloads.put(workloads, TVM_VERSION)
+    read = ctx.sandbox.read(workload_text, record_text)
+    ctx.database.workloads.put(read.workloads, TVM_VERSION)
     classes = {
-        target: ctx.database.devices.put(unknown_machine(target))
-        for target in sorted({record["target_json"] for record in found["records"]})
+        target_json: ctx.database.devices.put(DeviceClass.imported(target_json, f"tvm {TVM_VERSION}"))
+        for target_json in sorted({record.target_json for record in read.records})
     }
     count = ctx.database.records.import_(
         ImportedRecord(
-            workload_hash=record["workload_hash"],
-            device_class_id=classes[record["target_json"]],
-            trace_json=record["trace_json"],
-            run_secs=tuple(record["run_secs"]),
+            workload_hash=record.workload_hash,
+            device_class_id=classes[record.target_json],
+            trace_json=record.trace_json,
+            run_secs=tuple(record.run_secs),
             tvm_version=TVM_VERSION,
         )
-        for record in found["records"]
+        for record in read.records
+        if record.trace_json is not None
     )
     return schemas.ImportReport(
-        workloads=len(workloads), imported=count.imported, duplicates=count.duplicates, errors=found["errors"]
+        workloads=len(read.workloads), imported=count.imported, duplicates=count.duplicates, errors=read.errors
     )
-
-
-def unknown_machine(target_json: str) -> DeviceClass:
-    """The device class of imported measurements: the files name no machine, so no timing compares with theirs."""
-    return DeviceClass(target_json, "imported: machine unknown", (), 0, 0, f"tvm {TVM_VERSION}")

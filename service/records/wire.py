@@ -6,10 +6,12 @@ import json
 import statistics
 from typing import Any
 
-from db.views import BestView, CertificateView, RecordView
+from db.views import BestView, CertificateView, JobView, RecordDetail, RecordView
 from loopwright import schemas
+from service.records.reproduce import reproduce
 from service.units import micros
-from tuner.types import LibraryTime
+from tuner.answers import Scripts
+from tuner.types import DeviceClass, LibraryTime
 
 
 def library(time: LibraryTime | None) -> schemas.Library | None:
@@ -56,17 +58,50 @@ def best(view: BestView) -> schemas.Best:
     )
 
 
-def summary(view: RecordView) -> dict[str, Any]:
-    """The fields of `schemas.Record`."""
+def record(view: RecordView) -> schemas.Record:
+    return schemas.Record(
+        id=view.id,
+        workload_hash=view.workload_hash,
+        name=view.name,
+        target=json.loads(view.target_json),
+        device_class=view.device_class_id,
+        median_us=micros(view.median),
+        certified=view.certified,
+        is_baseline=view.trace_json is None,
+        job_id=view.job_id,
+        created_at=view.created_at,
+    )
+
+
+def detail(found: RecordDetail, scripts: Scripts, job: JobView | None) -> schemas.RecordDetail:
+    """``job`` is the one that measured the record, None for an imported record."""
+    view = found.record
+    return schemas.RecordDetail(
+        **dict(record(view)),
+        trace=None if view.trace_json is None else json.loads(view.trace_json),
+        run_secs=list(view.run_secs),
+        device=device(found.device_class),
+        origin=view.origin,
+        predicted=view.predicted,
+        parent=view.parent,
+        worker=view.worker,
+        seed=view.seed,
+        tvm_version=view.tvm_version,
+        certificate=None if found.certificate is None else certificate(found.certificate),
+        script_before=scripts.before,
+        script_after=scripts.after,
+        trace_python=scripts.trace,
+        job_name=None if job is None else job.name,
+        reproduce=None if job is None else reproduce(view, job),
+    )
+
+
+def device(device_class: DeviceClass) -> dict[str, Any]:
     return {
-        "id": view.id,
-        "workload_hash": view.workload_hash,
-        "name": view.name,
-        "target": json.loads(view.target_json),
-        "device_class": view.device_class_id,
-        "median_us": micros(view.median),
-        "certified": view.certified,
-        "is_baseline": view.trace_json is None,
-        "job_id": view.job_id,
-        "created_at": view.created_at,
+        "target": json.loads(device_class.target_json),
+        "model": device_class.model,
+        "features": list(device_class.features),
+        "cores": device_class.cores,
+        "threads": device_class.threads,
+        "runtime": device_class.runtime,
     }

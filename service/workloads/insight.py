@@ -75,10 +75,9 @@ def get_decisions(
     trials = [] if chosen is None else ctx.database.insight.fastest(workload_hash, chosen, limit)
     if not trials:
         return schemas.Decisions(device_class=chosen, columns=[], rows=[])
-    found = ctx.decisions.get(
+    table = ctx.decisions.get(
         (workload_hash, *(trial.trial_id for trial in trials)),
-        lambda: ctx.sandbox.call(
-            "tuner.decisions:table",
+        lambda: ctx.sandbox.decisions(
             module_json=ctx.database.workloads.get(workload_hash).module_json,
             traces=[trial.trace_json for trial in trials],
             latencies=[trial.median for trial in trials],
@@ -92,9 +91,18 @@ def get_decisions(
             certified=trial.certified,
             values=values,
         )
-        for trial, values in zip(trials, found["rows"], strict=True)
+        for trial, values in zip(trials, table.rows, strict=True)
     ]
-    columns = [schemas.DecisionColumn.model_validate(column) for column in found["columns"]]
+    columns = [
+        schemas.DecisionColumn(
+            name=column.name,
+            kind=column.kind,
+            log=column.log,
+            categories=column.categories,
+            importance=column.importance,
+        )
+        for column in table.columns
+    ]
     return schemas.Decisions(device_class=chosen, columns=columns, rows=rows)
 
 

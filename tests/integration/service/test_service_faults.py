@@ -1,0 +1,30 @@
+"""A view of stored data that fails is answered as a fault of the service."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from service import sandbox
+from tests.integration.service.conftest import Api
+from tests.unit.service import faults
+
+
+@pytest.mark.parametrize(
+    ("function", "path"),
+    [("SCRIPTS", "/records/{record}"), ("ASSEMBLY", "/records/{record}/assembly"), ("APPLY", "/jobs/{job}/module")],
+)
+def test_a_crash_in_a_view_is_no_fault_of_the_request(
+    api: Api, job: dict[str, Any], monkeypatch: pytest.MonkeyPatch, function: str, path: str
+) -> None:
+    address = "/api/v1" + path.format(record=job["tasks"][0]["record_id"], job=job["id"])
+    monkeypatch.setattr(sandbox, function, f"{faults.__name__}:crash")
+    answer = api.http.get(address, headers=api.headers)
+    assert answer.status_code == 500
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.json()["type"] == "urn:loopwright:service-fault"
+    assert "fault of the service" in answer.json()["detail"]
+    assert faults.SECRET not in answer.text
+    monkeypatch.undo()
+    assert api.http.get(address, headers=api.headers).status_code == 200

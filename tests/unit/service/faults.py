@@ -1,0 +1,51 @@
+"""What may go wrong in a child: generators that a sandbox runs in place of its own functions."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from tuner.errors import InvalidModule
+
+SECRET = "/srv/loopwright/src/relax/op.cc:42"
+"""Part of a native stack, which must not leave the service."""
+
+
+def raise_value_error(**_: Any) -> Iterator[None]:
+    raise ValueError(f"Traceback (most recent call last):\n  File {SECRET}, in apply\nthe loop is not affine")
+    yield
+
+
+def raise_import_error(**_: Any) -> Iterator[None]:
+    raise ImportError(f"no module named tvm ({SECRET})")
+    yield
+
+
+def refuse(**_: Any) -> Iterator[None]:
+    raise InvalidModule('symbolic shape; say shapes={"n": 128}')
+    yield
+
+
+def run_out_of_memory(**_: Any) -> Iterator[None]:
+    raise MemoryError
+    yield
+
+
+def crash(**_: Any) -> Iterator[None]:
+    os.write(2, SECRET.encode())
+    os.kill(os.getpid(), signal.SIGSEGV)
+    yield
+
+
+def hang(**_: Any) -> Iterator[None]:
+    time.sleep(60)
+    yield
+
+
+def kill_the_warm_child(**_: Any) -> Iterator[None]:
+    os.kill(os.getppid(), signal.SIGKILL)
+    time.sleep(60)
+    yield

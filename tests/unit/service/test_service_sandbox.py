@@ -1,0 +1,131 @@
+"""A failure in a child is the user's (422) on what was submitted, and the service's (5xx) on what is stored."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from service import sandbox
+from service.problems import ProblemError
+from service.sandbox import Sandbox
+from tests.unit.service import faults
+from tests.unit.service.faults import SECRET
+from tuner.answers import RecordLine
+
+Call = Callable[[Sandbox], Any]
+
+SUBMITTED: dict[str, Call] = {
+    "PARSE": lambda box: box.parse(format="tvmscript", data="x", target_json="{}", shapes=None, space=None),
+    "MATCH": lambda box: box.match("llvm", ["{}"]),
+    "READ": lambda box: box.read("", ""),
+}
+STORED: dict[str, Call] = {
+    "SCRIPTS": lambda box: box.scripts(module_json="{}", trace_json=None, target_json="{}"),
+    "ASSEMBLY": lambda box: box.assembly(module_json="{}", trace_json=None, target_json="{}"),
+    "DECISIONS": lambda box: box.decisions(module_json="{}", traces=[], latencies=[]),
+    "EXPORT": lambda box: box.export({"w": "{}"}, [RecordLine("w", None, [1.0], "{}")]),
+    "APPLY": lambda box: box.apply(module_json="{}", target_json="{}", traces={}, shapes=None),
+}
+KINDS = {"PARSE": "invalid-module", "MATCH": "invalid-target", "READ": "invalid-archive"}
+
+
+@pytest.fixture(scope="module")
+def box() -> Iterator[Sandbox]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sandbox, "PRELOAD", ["tests.unit.service.faults"])
+        made = Sandbox(1)
+    made.start()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def problem_of(box: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Callable[..., ProblemError]:
+    """The problem that a call answers with if its function in the child fails in a certain way."""
+
+    def problem(name: str, fault: Callable[..., object]) -> ProblemError:
+        call = (SUBMITTED | STORED)[name]
+        monkeypatch.setattr(sandbox, name, f"{faults.__name__}:{fault.__name__}")
+        with pytest.raises(ProblemError) as raised:
+            call(box)
+        assert SECRET not in raised.value.detail
+        assert "Traceback" not in raised.value.detail
+        return raised.value
+
+    return problem
+
+
+@pytest.mark.parametrize("name", SUBMITTED)
+def test_a_refusal_is_handed_on_in_its_own_words(problem_of: Any, name: str) -> None:
+    problem = problem_of(name, faults.refuse)
+    assert (problem.status, problem.kind) == (422, "invalid-module")
+    assert problem.detail == 'symbolic shape; say shapes={"n": 128}'
+
+
+@pytest.mark.parametrize("name", SUBMITTED)
+@pytest.mark.parametrize("fault", [faults.raise_value_error, faults.crash])
+def test_what_tvm_cannot_take_is_the_users(problem_of: Any, name: str, fault: Callable[..., object]) -> None:
+    problem = problem_of(name, fault)
+    assert (problem.status, problem.kind) == (422, KINDS[name])
+    assert "signal 11" in problem.detail or "ValueError" in problem.detail
+
+
+def test_tvms_reason_is_in_the_answer(problem_of: Any) -> None:
+    assert problem_of("PARSE", faults.raise_value_error).detail.endswith("the loop is not affine")
+
+
+@pytest.mark.parametrize("name", SUBMITTED)
+def test_what_needs_too_much_memory_is_the_users(problem_of: Any, name: str) -> None:
+    problem = problem_of(name, faults.run_out_of_memory)
+    assert (problem.status, problem.kind) == (422, "too-expensive")
+    assert "4 GiB" in problem.detail
+
+
+def test_a_submission_that_takes_too_long_is_to_be_smaller(problem_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox, "SECONDS", 0.2)
+    problem = problem_of("PARSE", faults.hang)
+    assert (problem.status, problem.kind) == (422, "too-expensive")
+    assert "submit fewer functions" in problem.detail
+
+
+@pytest.mark.parametrize("name", SUBMITTED)
+def test_an_exception_that_no_input_explains_is_the_services(problem_of: Any, name: str) -> None:
+    assert problem_of(name, faults.raise_import_error).status == 500
+
+
+@pytest.mark.parametrize("name", STORED)
+@pytest.mark.parametrize("fault", [faults.raise_value_error, faults.crash, faults.run_out_of_memory])
+def test_a_failure_on_stored_data_is_the_services(
+    problem_of: Any, caplog: pytest.LogCaptureFixture, name: str, fault: Callable[..., object]
+) -> None:
+    with caplog.at_level(logging.ERROR):
+        problem = problem_of(name, fault)
+    assert (problem.status, problem.kind) == (500, "service-fault")
+    assert "fault of the service" in problem.detail
+    (record,) = caplog.records
+    reference = problem.detail.rstrip(".").rpartition(" ")[2]
+    assert reference in record.getMessage()
+    if fault is not faults.run_out_of_memory:
+        assert SECRET in record.getMessage()
+
+
+def test_a_view_that_takes_too_long_says_which(problem_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox, "SECONDS", 0.2)
+    problem = problem_of("ASSEMBLY", faults.hang)
+    assert (problem.status, problem.kind) == (503, "too-slow")
+    assert problem.detail.startswith("Compiling the program took over")
+
+
+def test_shapes_that_do_not_fit_a_stored_module_are_the_users(problem_of: Any) -> None:
+    assert problem_of("APPLY", faults.refuse).status == 422
+    assert problem_of("SCRIPTS", faults.refuse).status == 500
+
+
+@pytest.mark.parametrize("name", ["PARSE", "SCRIPTS"])
+def test_a_killed_child_is_nobodys_and_the_next_call_has_a_new_one(problem_of: Any, name: str) -> None:
+    problem = problem_of(name, faults.kill_the_warm_child)
+    assert (problem.status, problem.kind) == (503, "interrupted")
+    assert problem_of(name, faults.raise_import_error).status == 500

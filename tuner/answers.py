@@ -1,0 +1,139 @@
+"""What the service asks of TVM: frozen values that a sandboxed child makes and the service, without TVM, receives.
+
+They cross the process boundary as JSON: `dataclasses.asdict` in the child, ``from_json`` or the constructor in the
+service.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from tuner.types import TaskSpec, Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """A submission taken apart.
+
+    ``translated`` are notes on what was rewritten from an earlier TVM's dialect, ``left_alone`` are the functions that
+    are not tuned, each with the reason. ``space_json`` is None for the built-in design space.
+    """
+
+    module_json: str
+    space_json: str | None
+    tasks: tuple[TaskSpec, ...]
+    translated: tuple[str, ...]
+    left_alone: tuple[str, ...]
+
+    @staticmethod
+    def from_json(fields: dict[str, Any]) -> Submission:
+        """Read what `service.intake.parse` yields."""
+        return Submission(
+            module_json=fields["module_json"],
+            space_json=fields["space_json"],
+            tasks=tuple(TaskSpec(Workload.from_json(task), task["weight"]) for task in fields["tasks"]),
+            translated=tuple(fields["translated"]),
+            left_alone=tuple(fields["notes"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TargetMatch:
+    """A user's target as canonical JSON; ``offer`` is the index of the offered device that runs it, or None."""
+
+    target_json: str
+    offer: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Scripts:
+    """A workload as TVMScript, unscheduled and scheduled; ``trace`` is Python, None for the baseline."""
+
+    before: str
+    after: str
+    trace: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Assembly:
+    """What a scheduled program is compiled to; for cuda the source of its kernels."""
+
+    language: Literal["asm", "cuda"]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedModule:
+    """A module with schedules applied; ``applied`` and ``missed`` are names of its functions."""
+
+    module_json: str
+    applied: list[str]
+    missed: list[str]
+
+
+Kind = Literal["tile", "categorical", "location", "parallel", "vector"]
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionColumn:
+    """A choice of the design space, over all trials that made it; see `loopwright.schemas.DecisionColumn`."""
+
+    name: str
+    kind: Kind
+    log: bool
+    categories: list[str] | None
+    importance: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionTable:
+    """One row a trace, one value a column: a number or None, an index into the categories if there are any."""
+
+    columns: list[DecisionColumn]
+    rows: list[list[float | None]]
+
+    @staticmethod
+    def from_json(fields: dict[str, Any]) -> DecisionTable:
+        return DecisionTable([DecisionColumn(**column) for column in fields["columns"]], fields["rows"])
+
+
+@dataclass(frozen=True, slots=True)
+class RecordLine:
+    """A record as TVM's JSON pair has it; ``run_secs`` are seconds per call.
+
+    ``trace_json`` is None where nothing beats the unscheduled function. TVM's form cannot express that: such a record
+    is not exported.
+    """
+
+    workload_hash: str
+    trace_json: str | None
+    run_secs: list[float]
+    target_json: str
+
+
+@dataclass(frozen=True, slots=True)
+class RecordFiles:
+    """The texts of TVM's JSON pair."""
+
+    database_workload: str
+    database_tuning_record: str
+    skipped: int = 0
+    """Records that were not exported."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordsRead:
+    """What can be taken of TVM's JSON pair; each error names the line that cannot, with the reason."""
+
+    workloads: list[Workload]
+    records: list[RecordLine]
+    errors: list[str]
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self) | {"workloads": [workload.to_json() for workload in self.workloads]}
+
+    @staticmethod
+    def from_json(fields: dict[str, Any]) -> RecordsRead:
+        workloads = [Workload.from_json(workload) for workload in fields["workloads"]]
+        return RecordsRead(workloads, [RecordLine(**record) for record in fields["records"]], fields["errors"])
