@@ -14,32 +14,31 @@ from service.records import wire
 router = APIRouter(prefix="/workloads", tags=["workloads"])
 
 
-def _summary(view: WorkloadView) -> dict[str, object]:
-    return {
-        "hash": view.hash,
-        "name": view.name,
-        "op": view.operation.op,
-        "flop": view.operation.flop,
-        "args": [schemas.Tensor(shape=list(info.shape), dtype=info.dtype) for info in view.args],
-        "tvm_version": view.tvm_version,
-        "created_at": view.created_at,
-        "records": view.records,
-    }
+def _workload(view: WorkloadView) -> schemas.Workload:
+    return schemas.Workload(
+        hash=view.hash,
+        name=view.name,
+        op=view.operation.op,
+        flop=view.operation.flop,
+        args=[schemas.Tensor(shape=list(info.shape), dtype=info.dtype) for info in view.args],
+        tvm_version=view.tvm_version,
+        created_at=view.created_at,
+        records=view.records,
+    )
 
 
 @router.get("")
 def list_workloads(ctx: Ctx, paging: Paging) -> schemas.Page[schemas.Workload]:
     page = ctx.database.workloads.page(paging.size, paging.token)
-    items = [schemas.Workload.model_validate(_summary(view)) for view in page.items]
-    return schemas.Page(items=items, next_page_token=page.next_page_token)
+    return schemas.Page(items=[_workload(view) for view in page.items], next_page_token=page.next_page_token)
 
 
 @router.get("/{workload_hash}")
 def get_workload(ctx: Ctx, workload_hash: str) -> schemas.WorkloadDetail:
     found = ctx.database.workloads.get(workload_hash)
     bests = ctx.database.certificates.bests(workload_hash=workload_hash)
-    return schemas.WorkloadDetail.model_validate(
-        _summary(found.summary) | {"script": found.script, "bests": [wire.best(view) for view in bests.items]}
+    return schemas.WorkloadDetail(
+        **dict(_workload(found.summary)), script=found.script, bests=[wire.best(view) for view in bests.items]
     )
 
 
