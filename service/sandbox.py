@@ -197,7 +197,8 @@ class Sandbox:
         except ChildTimeout as error:
             log.warning("%s: no answer within %.0f s", function, SECONDS)
             detail = f"{doing} took over {SECONDS:.0f} s and was stopped. Try again when the service is less busy."
-            raise ProblemError(503, "too-slow", detail, headers={"Retry-After": "30"}) from error
+            # Not 503, which clients repeat by themselves: the next 30 s would most likely end in the same way.
+            raise ProblemError(500, "too-slow", detail) from error
         except ChildCrashed as error:
             raise _fault(doing, function, f"{error}; {error.stderr}") from error
 

@@ -115,7 +115,7 @@ def test_a_failure_on_stored_data_is_the_services(
 def test_a_view_that_takes_too_long_says_which(problem_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandbox, "SECONDS", 0.2)
     problem = problem_of("ASSEMBLY", faults.hang)
-    assert (problem.status, problem.kind) == (503, "too-slow")
+    assert (problem.status, problem.kind) == (500, "too-slow")
     assert problem.detail.startswith("Compiling the program took over")
 
 

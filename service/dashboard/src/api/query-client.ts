@@ -4,13 +4,20 @@ import { ApiError } from "./errors";
 /** How often a list that changes by itself is read again. */
 export const REFRESH_MS = 3_000;
 
+const TEMPORARY: readonly number[] = [429, 502, 503, 504];
+
+/** No answer at all, or one that says to come back later. */
+export function isTemporary(error: unknown): boolean {
+  return !(error instanceof ApiError) || TEMPORARY.includes(error.status);
+}
+
 export function createQueryClient(): QueryClient {
   return new QueryClient({
     defaultOptions: {
       queries: {
         staleTime: 1_000,
-        // What the service refused once it will refuse again; only its silence and its own failures pass.
-        retry: (failures, error) => failures < 2 && !(error instanceof ApiError && error.status < 500),
+        // What the service refused, or failed at, once it will refuse or fail at again.
+        retry: (failures, error) => failures < 2 && isTemporary(error),
       },
     },
   });
