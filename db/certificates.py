@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Collection
-from dataclasses import asdict
+from typing import Any
 
 from sqlalchemy import Select, case, func, select
 from sqlalchemy.orm import Session
@@ -19,13 +19,26 @@ from db.models import Certificate as CertificateRow
 from db.paging import Keyset, Page
 from db.states import TrialState
 from db.views import BestView, CertificateView
-from tuner.types import Certificate, LibraryTime
+from tuner.types import Certificate, Failure, FailureKind, LibraryTime, Stage
 
 _NEWEST = Keyset("bests", Best.created_at, Best.workload_hash, Best.device_class_id, descending=True)
 
 
 def library_time(row: CertificateRow) -> LibraryTime | None:
-    return None if row.library is None else LibraryTime(row.library["name"], tuple(row.library["run_secs"]))
+    return None if row.library is None else LibraryTime.from_json(row.library)
+
+
+def _rejection(stored: dict[str, Any] | str) -> Failure:
+    """Return a contender's failure. Rows written before failures had kinds contain the message only."""
+    if isinstance(stored, str):
+        kind = FailureKind.WRONG_RESULT if stored.startswith("argument ") else FailureKind.CRASH
+        return Failure(Stage.CERTIFY, kind, stored)
+    return Failure.from_json(stored)
+
+
+def _rejected_trials(row: CertificateRow) -> dict[str, str]:
+    stored = {key: value for key, value in row.rejected.items() if isinstance(value, dict)}
+    return {key: value["trial_id"] for key, value in stored.items() if value["trial_id"] is not None}
 
 
 def certificate_view(row: CertificateRow, candidate_hash: str) -> CertificateView:
@@ -39,7 +52,7 @@ def certificate_view(row: CertificateRow, candidate_hash: str) -> CertificateVie
         best_run_secs=tuple(row.best_run_secs),
         baseline_run_secs=tuple(row.baseline_run_secs),
         contenders=row.contenders,
-        rejected=row.rejected,
+        rejected={key: _rejection(stored) for key, stored in row.rejected.items()},
         library=library_time(row),
     )
     return CertificateView(
@@ -53,6 +66,7 @@ def certificate_view(row: CertificateRow, candidate_hash: str) -> CertificateVie
         best_median=row.best_median,
         created_at=row.created_at,
         value=value,
+        rejected_trials=_rejected_trials(row),
     )
 
 
@@ -114,16 +128,27 @@ class Certificates:
                 baseline_median=statistics.median(certificate.baseline_run_secs),
                 best_median=statistics.median(certificate.best_run_secs),
                 contenders=certificate.contenders,
-                rejected=dict(certificate.rejected),
+                rejected=self._rejected(session, task_id, certificate),
                 budget_trials=budget_trials,
                 search_secs=self._search_secs(session, task),
-                library=None if certificate.library is None else asdict(certificate.library),
+                library=None if certificate.library is None else certificate.library.to_json(),
                 created_at=self._sessions.now(),
             )
             session.add(row)
             session.flush()
             renew_best(session, task.workload_hash, job.device_class_id)
             return certificate_view(row, certificate.candidate_hash)
+
+    def _rejected(self, session: Session, task_id: str, certificate: Certificate) -> dict[str, Any]:
+        """Return the column's value: failures by candidate hash, each with the id of its trial if the task has it."""
+        trials = select(Trial.candidate_hash, Trial.id).where(
+            Trial.task_id == task_id, Trial.candidate_hash.in_(certificate.rejected)
+        )
+        trial_ids = dict(session.execute(trials).tuples().all())
+        return {
+            candidate_hash: failure.to_json() | {"trial_id": trial_ids.get(candidate_hash)}
+            for candidate_hash, failure in certificate.rejected.items()
+        }
 
     def _search_secs(self, session: Session, task: Task) -> float:
         """The task's share, by trials, of the time since its job began to tune it."""

@@ -297,6 +297,7 @@ class Certificate(Base):
     best_median: Mapped[float]
     contenders: Mapped[int]
     rejected: Mapped[dict[str, Any]]
+    """Candidate hash -> `tuner.types.Failure` as JSON with ``trial_id``; in older rows, only the message."""
     budget_trials: Mapped[int]
     search_secs: Mapped[float] = mapped_column(server_default="0")
     library: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))

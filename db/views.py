@@ -146,7 +146,10 @@ class WorkloadDetail:
 
 @dataclass(frozen=True, slots=True)
 class CertificateView:
-    """A stored certificate: ``value`` is the evidence, the rest says where it stands."""
+    """A stored certificate with its place in the database.
+
+    ``value`` is the evidence; ``rejected_trials`` are the trial ids of the rejected contenders, by candidate hash.
+    """
 
     id: str
     workload_hash: str
@@ -158,6 +161,7 @@ class CertificateView:
     best_median: float
     created_at: datetime
     value: Certificate
+    rejected_trials: dict[str, str]
 
     @property
     def speedup(self) -> float:

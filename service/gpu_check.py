@@ -26,7 +26,8 @@ from tvm import te, topi
 from loopwright import Client
 from service.settings import Settings, ensure_token
 from service.supervisor import Supervisor
-from workers.warm_child import WarmChild
+from workers.child_calls import detect_devices
+from workers.messages import DetectedDevice
 
 RESULTS = Path(__file__).resolve().parent.parent / "benchmarks" / "results" / "gpu.json"
 _ROUNDS = 21
@@ -76,7 +77,7 @@ def parser() -> argparse.ArgumentParser:
 def main() -> None:
     options = parser().parse_args()
     console = Console()
-    gpus = [device for device in detect() if device["device"].startswith("cuda")]
+    gpus = [device for device in detect_devices() if device.name != "cpu"]
     if not gpus:
         console.print("No NVIDIA GPU that TVM can use was found on this machine: nothing to check.")
         sys.exit(_NO_GPU)
@@ -85,21 +86,12 @@ def main() -> None:
         supervisor = Supervisor(settings)
         supervisor.handle_signals()
         with supervisor.running(), Client(supervisor.url, ensure_token(settings)) as client:
-            results = [check(client, case, gpus[0]["target_json"], options.trials, console) for case in CASES]
+            target_json = gpus[0].device_class.target_json
+            results = [check(client, case, target_json, options.trials, console) for case in CASES]
     options.output.parent.mkdir(parents=True, exist_ok=True)
     options.output.write_text(json.dumps(report(gpus[0], options.trials, results), indent=2) + "\n")
     console.print(f"Written: {options.output}")
     sys.exit(0 if all(result["certified"] for result in results) else 1)
-
-
-def detect() -> list[dict[str, Any]]:
-    """The devices of this machine, asked in a child that may initialise CUDA and die."""
-    child = WarmChild(["workers.detect"])
-    try:
-        found: list[dict[str, Any]] = child.call("workers.detect:detect", {}, 60)
-    finally:
-        child.close()
-    return found
 
 
 def check(client: Client, case: Case, target: str, trials: int, console: Console) -> dict[str, Any]:
@@ -164,10 +156,10 @@ def beside_pytorch(module: Any, case: Case) -> dict[str, Any] | None:
     }
 
 
-def report(gpu: dict[str, Any], trials: int, results: list[dict[str, Any]]) -> dict[str, Any]:
+def report(gpu: DetectedDevice, trials: int, results: list[dict[str, Any]]) -> dict[str, Any]:
     return {
-        "gpu": gpu["model"],
-        "target": json.loads(gpu["target_json"]),
+        "gpu": gpu.device_class.model,
+        "target": json.loads(gpu.device_class.target_json),
         "tvm": importlib.metadata.version("apache-tvm"),
         "date": datetime.now(UTC).date().isoformat(),
         "trials_per_workload": trials,

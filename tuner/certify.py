@@ -7,8 +7,8 @@ import statistics
 from collections.abc import Sequence
 
 from tuner.arrays import DRAWS, tolerance
-from tuner.ports import Fleet, RaceEntry, RaceRequest, RaceResult
-from tuner.types import BASELINE, Certificate, Measured, TensorInfo, Trial, Workload
+from tuner.ports import Fleet, Raced, RaceRequest, RaceResult
+from tuner.types import BASELINE, Certificate, Failure, Measured, TensorInfo, Trial, Workload
 
 
 def certify(
@@ -16,10 +16,11 @@ def certify(
 ) -> Certificate:
     """Race the best ``contenders`` measured trials with the baseline and return the evidence for the winner.
 
-    A contender that is wrong or fails is thrown out, and the next best ones are raced until one stands or none is
-    left. Raises RaceFailed where the unscheduled program itself cannot be run.
+    A contender with a wrong result or a failure is rejected. If all contenders of a race are rejected, the next best
+    trials are raced, until one contender is accepted or no trial is left. Raises RaceFailed if the unscheduled program
+    itself cannot be run.
     """
-    rejected: dict[str, str] = {}
+    rejected: dict[str, Failure] = {}
     ranked = _ranking(trials, 8 * contenders)
     while True:
         chosen = [trial for trial in ranked if trial.candidate.hash not in rejected][:contenders]
@@ -32,8 +33,8 @@ def certify(
                 seed=seed,
             )
         )
-        rejected |= {key: entry.error for key, entry in result.contenders.items() if entry.error is not None}
-        if not chosen or any(entry.error is None for entry in result.contenders.values()):
+        rejected |= {key: entry for key, entry in result.contenders.items() if isinstance(entry, Failure)}
+        if not chosen or _accepted(result):
             return _certificate(result, workload.args, outputs, rejected)
 
 
@@ -42,34 +43,38 @@ def _ranking(trials: Sequence[Trial], count: int) -> list[Trial]:
     return heapq.nsmallest(count, measured, key=lambda trial: trial.outcome.least)  # type: ignore[union-attr]
 
 
-def winner(result: RaceResult) -> str | None:
-    """Hash of the contender with the lowest median, if it beats the baseline round by round; None if none does.
+def _accepted(result: RaceResult) -> dict[str, Raced]:
+    return {key: entry for key, entry in result.contenders.items() if isinstance(entry, Raced)}
 
-    Only one that ran in all rounds can win.
+
+def winner(result: RaceResult) -> str | None:
+    """Return the hash of the contender with the lowest median, or None if it does not beat the baseline.
+
+    Contenders that did not run in all rounds cannot win.
     """
-    standing = {key: entry for key, entry in result.contenders.items() if entry.error is None}
-    rounds = max(len(entry.run_secs) for entry in [result.baseline, *standing.values()])
-    finished = {key: entry for key, entry in standing.items() if len(entry.run_secs) == rounds}
+    accepted = _accepted(result)
+    rounds = max(len(entry.run_secs) for entry in [result.baseline, *accepted.values()])
+    finished = {key: entry for key, entry in accepted.items() if len(entry.run_secs) == rounds}
     if not finished:
         return None
     best = min(finished, key=lambda key: statistics.median(finished[key].run_secs))
     return best if _beats(finished[best], result.baseline) else None
 
 
-def _beats(contender: RaceEntry, baseline: RaceEntry) -> bool:
-    """Faster in the median of the paired ratios: drift of the machine between rounds cancels.
+def _beats(contender: Raced, baseline: Raced) -> bool:
+    """Compare the median of the ratios of paired rounds with 1: drift of the machine between rounds cancels.
 
-    A baseline that is far slower is not in all rounds.
+    A baseline that is far slower runs in the first rounds only.
     """
     ratios = [ours / theirs for ours, theirs in zip(contender.run_secs, baseline.run_secs, strict=False)]
     return statistics.median(ratios) < 1.0
 
 
 def _certificate(
-    result: RaceResult, args: Sequence[TensorInfo], outputs: Sequence[bool], rejected: dict[str, str]
+    result: RaceResult, args: Sequence[TensorInfo], outputs: Sequence[bool], rejected: dict[str, Failure]
 ) -> Certificate:
     best = winner(result)
-    entry = result.contenders[best] if best is not None else result.baseline
+    entry = _accepted(result)[best] if best is not None else result.baseline
     written = [info.dtype for info, output in zip(args, outputs, strict=True) if output] or [args[-1].dtype]
     rtol = max(tolerance(dtype) for dtype in written)
     return Certificate(

@@ -5,9 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
-from tuner.types import Certificate, LibraryTime, MeasureCandidate, Outcome, Span, StopReason, TensorInfo, Trial
+from tuner.types import (
+    Certificate,
+    Failure,
+    LibraryTime,
+    MeasureCandidate,
+    Outcome,
+    Span,
+    StopReason,
+    TensorInfo,
+    Trial,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,24 +48,40 @@ class RaceRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class RaceEntry:
-    """One contender's result: ``error`` says why it may not be published, or ``run_secs`` holds a sample a round.
+class Raced:
+    """A program whose results agree with the unscheduled program's.
 
-    There are fewer samples than the baseline's where it was dropped as too slow.
+    ``run_secs`` are seconds per call, one sample a round; a program that was dropped as too slow has fewer than the
+    others. The errors are the largest differences from the unscheduled program's results, in absolute terms and as a
+    share of the largest reference value.
     """
 
     run_secs: tuple[float, ...]
     max_abs_error: float
     max_rel_error: float
-    error: str | None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "run_secs": list(self.run_secs),
+            "max_abs_error": self.max_abs_error,
+            "max_rel_error": self.max_rel_error,
+        }
+
+    @staticmethod
+    def from_json(fields: dict[str, Any]) -> Raced:
+        return Raced(tuple(fields["run_secs"]), fields["max_abs_error"], fields["max_rel_error"])
 
 
 @dataclass(frozen=True, slots=True)
 class RaceResult:
-    """``library`` is what a vendor's library took for the same, where there is one that computes it."""
+    """Results of the baseline and of every contender, by candidate hash.
 
-    baseline: RaceEntry
-    contenders: dict[str, RaceEntry]
+    A contender that may not be published is a `Failure`; a wrong result is ``Failure(CERTIFY, WRONG_RESULT, …)``.
+    ``library`` is the time of a vendor's library, if one computes the same.
+    """
+
+    baseline: Raced
+    contenders: dict[str, Raced | Failure]
     library: LibraryTime | None = None
 
 

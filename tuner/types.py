@@ -70,6 +70,14 @@ class TensorInfo:
         bits = re.search(r"\d+", self.dtype)
         return math.prod(self.shape) * (-(-int(bits.group()) // 8) if bits else 1)
 
+    def to_json(self) -> list[Any]:
+        return [list(self.shape), self.dtype]
+
+    @staticmethod
+    def from_json(fields: Sequence[Any]) -> TensorInfo:
+        shape, dtype = fields
+        return TensorInfo(tuple(shape), dtype)
+
 
 @dataclass(frozen=True, slots=True)
 class Operation:
@@ -103,12 +111,12 @@ class Workload:
 
     def to_json(self) -> dict[str, Any]:
         """As it crosses a process: JSON values only."""
-        return asdict(self) | {"args": [[list(info.shape), info.dtype] for info in self.args]}
+        return asdict(self) | {"args": [info.to_json() for info in self.args]}
 
     @staticmethod
     def from_json(fields: dict[str, Any]) -> Workload:
         """What `to_json` made; fields beside those of a workload are passed over."""
-        args = tuple(TensorInfo(tuple(shape), dtype) for shape, dtype in fields["args"])
+        args = tuple(TensorInfo.from_json(info) for info in fields["args"])
         texts = {name: fields[name] for name in ("hash", "family", "name", "module_json", "script")}
         return Workload(**texts, args=args, operation=Operation(**fields["operation"]))
 
@@ -241,6 +249,20 @@ class Failure:
     worker: str | None = None
     spans: tuple[Span, ...] = field(default=(), compare=False)
 
+    def to_json(self) -> dict[str, Any]:
+        """Return JSON values for another process or for the database; without the spans."""
+        return {
+            "stage": self.stage.value,
+            "kind": self.kind.value,
+            "message": self.message,
+            "worker": self.worker,
+        }
+
+    @staticmethod
+    def from_json(fields: dict[str, Any]) -> Failure:
+        """Return the failure that `to_json` wrote; other fields are ignored."""
+        return Failure(Stage(fields["stage"]), FailureKind(fields["kind"]), fields["message"], fields["worker"])
+
 
 Outcome = Measured | Failure
 
@@ -261,6 +283,13 @@ class LibraryTime:
     name: str
     run_secs: tuple[float, ...]
 
+    def to_json(self) -> dict[str, Any]:
+        return {"name": self.name, "run_secs": list(self.run_secs)}
+
+    @staticmethod
+    def from_json(fields: dict[str, Any]) -> LibraryTime:
+        return LibraryTime(fields["name"], tuple(fields["run_secs"]))
+
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
@@ -279,8 +308,8 @@ class Certificate:
     best_run_secs: tuple[float, ...]
     baseline_run_secs: tuple[float, ...]
     contenders: int
-    rejected: dict[str, str] = field(default_factory=dict)
-    """Candidate hash -> why it may not be published (a wrong result, a crash)."""
+    rejected: dict[str, Failure] = field(default_factory=dict)
+    """Why contenders may not be published (a wrong result, a crash, a build that failed), by candidate hash."""
     library: LibraryTime | None = None
 
     @property

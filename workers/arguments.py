@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 # NumPy would load both in every fork, when they are first used: here by `draw`, and by TVM's time evaluator while the
 # machine stands still for a timing.
@@ -13,15 +12,11 @@ from numpy.random import default_rng
 
 from tuner.arrays import Array, index_bound, poison, random_array
 from tuner.types import TensorInfo
-
-
-def infos(args: Sequence[Sequence[Any]]) -> list[TensorInfo]:
-    """Wire form ``[[shape, dtype], …]`` as values."""
-    return [TensorInfo(tuple(shape), dtype) for shape, dtype in args]
+from workers.messages import Device
 
 
 def draw(args: Sequence[TensorInfo], outputs: Sequence[bool], kind: str, seed: int) -> list[Array]:
-    """Host arrays: random inputs of a kind (see `tuner.arrays.DRAWS`), poison where ``outputs`` says write-only."""
+    """Return host arrays: random inputs of a kind (see `tuner.arrays.DRAWS`), poison for write-only arguments."""
     rng = default_rng(seed)
     bound = index_bound(args)
     return [
@@ -34,5 +29,5 @@ def to_device(arrays: Sequence[Array], device: tvm.runtime.Device) -> list[tvm.r
     return [tvm.runtime.tensor(array, device=device) for array in arrays]
 
 
-def device_of(kind: str, index: int) -> tvm.runtime.Device:
-    return tvm.runtime.device("cuda", index) if kind == "cuda" else tvm.runtime.cpu(0)
+def tvm_device(device: Device) -> tvm.runtime.Device:
+    return tvm.runtime.device("cuda", device.index) if device.kind == "cuda" else tvm.runtime.cpu(0)

@@ -1,8 +1,8 @@
-"""Building a candidate: replay its trace, generate code, and hand the code on as text.
+"""Building a candidate: replay its trace, generate code, and return the code as text.
 
-Runs in a fork of a warm child. The artifact is a shared library: machine code is generated here, where several build at
-a time, and not by the one who measures. For llvm a linker will do; where there is none, the artifact is LLVM IR, which
-TVM's own JIT loads.
+Runs in a fork of a warm child. The artifact is a shared library: machine code is generated here, where several builders
+work at a time, and not by the measurer. For llvm a linker suffices; without one, the artifact is LLVM IR, which TVM's
+own JIT loads.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import tvm
 from tvm.target import Target
@@ -25,6 +24,7 @@ from loopwright.codegen.schedule import scheduled_module
 from loopwright.codegen.serialization import module_from_json
 from loopwright.codegen.target import target_from
 from workers import cuda
+from workers.messages import Artifact, ArtifactFormat, BuildRequest, Json
 
 FUNCTION = "main"
 
@@ -32,36 +32,41 @@ FUNCTION = "main"
 load_intrinsics(Target("llvm"))
 
 
-def build(module_json: str, trace_json: str | None, target_json: str) -> Iterator[dict[str, Any]]:
-    """Yield the artifact ``{"format": "so" | "ll" | "cu", "code": text}`` of one candidate (None: the baseline)."""
-    target = target_from(target_json)
-    trace = None if trace_json is None else json.loads(trace_json)
-    yield artifact(scheduled_module(module_from_json(module_json), trace, target), target)
+def build(request: Json) -> Iterator[Json]:
+    """Yield the `Artifact` of a `BuildRequest`; the entry point in a child."""
+    yield artifact_of(BuildRequest.from_json(request)).to_json()
 
 
-def artifact(mod: tvm.IRModule, target: Target) -> dict[str, Any]:
-    """The code of a scheduled module, in the format that `load` takes."""
+def artifact_of(request: BuildRequest) -> Artifact:
+    target = target_from(request.target_json)
+    trace = None if request.trace_json is None else json.loads(request.trace_json)
+    return artifact(scheduled_module(module_from_json(request.module_json), trace, target), target)
+
+
+def artifact(mod: tvm.IRModule, target: Target) -> Artifact:
+    """Return the code of a scheduled module, in a format that `load` takes."""
     if target.kind.name == "cuda":
         return cuda.build(mod, target)
     module = compile_module(mod, target, argument_checks=False)
     linker = shutil.which("ld")
     if linker is None:
-        return {"format": "ll", "code": module.inspect_source("ll")}
+        return Artifact(ArtifactFormat.LLVM_IR, module.inspect_source("ll"))
     module.write_to_file("code.o", "obj")
     subprocess.run([linker, "-shared", "-o", "code.so", "code.o"], check=True, stdin=subprocess.DEVNULL)
-    return {"format": "so", "code": base64.b64encode(Path("code.so").read_bytes()).decode()}
+    return Artifact(ArtifactFormat.SHARED_LIBRARY, base64.b64encode(Path("code.so").read_bytes()).decode())
 
 
-def load(artifact: dict[str, Any]) -> tvm.runtime.Module:
-    """The artifact as a module that runs, in this process.
+def load(artifact: Artifact) -> tvm.runtime.Module:
+    """Load an artifact into this process as a module that runs.
 
-    Raises RuntimeError for CUDA source ("cu"): it was built on a machine that cannot compile it.
+    Raises RuntimeError for CUDA source: the artifact was built on a machine that cannot compile it.
     """
-    if artifact["format"] == "cu":
+    if artifact.format is ArtifactFormat.CUDA_SOURCE:
         raise RuntimeError(f"the builder found no CUDA runtime: {cuda.NEEDS}")
-    code = artifact["code"].encode() if artifact["format"] == "ll" else base64.b64decode(artifact["code"])
-    # A file of its own for each: a library that is loaded must not change.
-    with tempfile.NamedTemporaryFile(suffix=f".{artifact['format']}") as file:
+    is_text = artifact.format is ArtifactFormat.LLVM_IR
+    code = artifact.code.encode() if is_text else base64.b64decode(artifact.code)
+    # Each artifact has its own file: a library that is loaded must not change.
+    with tempfile.NamedTemporaryFile(suffix=f".{artifact.format}") as file:
         file.write(code)
         file.flush()
         return tvm.runtime.load_module(file.name)

@@ -3,7 +3,7 @@
 Run as ``python -m workers.child REQUESTS REPLIES MODULE…``; it speaks frames (see `workers.frames`) on the two
 descriptors. A request names a generator function (``module:function``) and its keyword arguments; every value the
 function yields goes back as a frame and starts the deadline anew (see `workers.clock`). A crash, a hang or a kill
-costs the fork, not this program. It ends with its parent, and takes along its fork.
+ends the fork, not this program. When the parent exits, this program kills its fork and exits, too.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _LIBC = ctypes.CDLL(None)
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _STDERR_TAIL = 2000
-_LOOK_SECONDS = 0.004
-"""How often is looked whether a timing waits: a timing takes tens of milliseconds, a look takes microseconds."""
+_LOCK_POLL_SECONDS = 0.004
+"""Between two looks whether a timing waits: a timing takes tens of milliseconds, a look microseconds."""
 
 
 def main() -> None:
@@ -45,7 +45,7 @@ def main() -> None:
         check_versions()
         for name in sys.argv[3:]:
             importlib.import_module(name)
-        # What a fork started and left behind becomes ours to end.
+        # Processes that a fork started and left behind become children of this program, which kills them.
         _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1)
         write_frame(replies, {"ready": os.getpid()})
         reader = FrameReader(requests)
@@ -54,16 +54,16 @@ def main() -> None:
                 reader.feed()
             _serve(request, requests, replies)
     except (Closed, BrokenPipeError):
-        return  # the parent has gone
+        return  # the parent has exited
     except UnsupportedVersion as error:
         sys.exit(str(error))
 
 
 def _serve(request: dict[str, Any], requests: int, replies: int) -> None:
-    """Fork, relay what the fork yields, and say how it ended."""
+    """Fork, forward what the fork yields, and report how it ended."""
     scratch = request["scratch"]
     out, into = os.pipe()
-    held = _busy(replies) if request["busy"] else None
+    hold = _share_host_lock(replies) if request["busy"] else None
     pid = os.fork()
     if pid == 0:
         os.close(out)
@@ -72,52 +72,58 @@ def _serve(request: dict[str, Any], requests: int, replies: int) -> None:
         _run(request, into, scratch)
     os.close(into)
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.setpgid(pid, pid)  # as the fork does itself: whoever comes first, the group is there to be stopped
+        os.setpgid(pid, pid)  # the fork does it, too: whoever is first, the group exists before it is stopped
     fork = FrameReader(out)
     try:
-        ending = _relay(fork, out, requests, replies, request["deadline"], pid, held)
+        ending = _forward(fork, out, requests, replies, request["deadline"], pid, hold)
     finally:
-        status = _end(pid)
-        if held is not None:
-            held.close()  # not before: to free what a fork held takes milliseconds of a core
+        status = _kill(pid)
+        if hold is not None:
+            hold.close()  # not before: to free a fork's memory takes milliseconds of a core
         os.close(out)
         tail = _tail(os.path.join(scratch, "stderr"))
-        shutil.rmtree(scratch, ignore_errors=True)  # the parent does, too, but it may have gone
+        shutil.rmtree(scratch, ignore_errors=True)  # the parent does, too, unless it has exited
     if ending == "closed":
         code = os.waitstatus_to_exitcode(status)
-        write_frame(replies, {"end": "crash", "signal": -code if code < 0 else 0, "exit": code, "stderr": tail})
+        write_frame(replies, {"end": "crash", "signal": -code if code < 0 else None, "stderr": tail})
     else:
         write_frame(replies, {"end": ending, "stderr": tail})
 
 
-def _busy(replies: int) -> host_lock.Busy:
+def _share_host_lock(replies: int) -> host_lock.SharedHold:
     write_frame(replies, {"clock": Clock.STOP})
-    held = host_lock.Busy()
+    hold = host_lock.SharedHold()
     write_frame(replies, {"clock": Clock.START})
-    return held
+    return hold
 
 
-def _relay(
-    fork: FrameReader, out: int, requests: int, replies: int, deadline: float, pid: int, held: host_lock.Busy | None
+def _forward(
+    fork: FrameReader,
+    out: int,
+    requests: int,
+    replies: int,
+    deadline: float,
+    pid: int,
+    hold: host_lock.SharedHold | None,
 ) -> str:
-    """Pass frames on until the fork ends: "done", "timeout" or "closed". Raises Closed if the parent goes.
+    """Forward the fork's frames; return how it ended: "done", "timeout" or "closed".
 
-    A fork for which the host's lock is held stands still while a timing is taken.
+    A fork that shares the host's lock is stopped while a timing is taken. Raises Closed if the parent has exited.
     """
     until = time.monotonic() + deadline
     while True:
-        patience = max(0.0, until - time.monotonic())
-        if held is not None:
-            patience = min(patience, _LOOK_SECONDS)
-        readable, _, _ = select.select([out, requests], [], [], patience)
+        seconds = max(0.0, until - time.monotonic())
+        if hold is not None:
+            seconds = min(seconds, _LOCK_POLL_SECONDS)
+        readable, _, _ = select.select([out, requests], [], [], seconds)
         if requests in readable:
-            # The parent sends nothing while a request runs: readable means that it has gone.
+            # The parent sends nothing while a request runs: readable means that the parent has exited.
             raise Closed
         if not readable:
             if time.monotonic() >= until:
                 return "timeout"
-            if held is not None and held.wanted():
-                until += _stand_still(pid, held, replies)
+            if hold is not None and hold.timing_waits():
+                until += _stop_for_timing(pid, hold, replies)
             continue
         try:
             fork.feed()
@@ -130,23 +136,23 @@ def _relay(
             until = time.monotonic() + (WAIT_SECONDS if frame.get("clock") == Clock.STOP else deadline)
 
 
-def _stand_still(pid: int, held: host_lock.Busy, replies: int) -> float:
-    """Stop the fork's group until the timings that wait are taken; returns the seconds that it took."""
+def _stop_for_timing(pid: int, hold: host_lock.SharedHold, replies: int) -> float:
+    """Stop the fork's process group until the waiting timings are taken; return how many seconds that took."""
     started = time.monotonic()
     os.killpg(pid, signal.SIGSTOP)
     write_frame(replies, {"clock": Clock.STOP})
-    held.pause()
+    hold.pause()
     write_frame(replies, {"clock": Clock.START})
     os.killpg(pid, signal.SIGCONT)
     return time.monotonic() - started
 
 
-def _end(pid: int) -> int:
-    """Kill the fork and all that it started, in whatever group or session, and reap them. Returns its wait status."""
+def _kill(pid: int) -> int:
+    """Kill and reap the fork and all that it started, in any group or session; return the fork's wait status."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(pid, signal.SIGKILL)
     with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)  # it may not have got as far as making its group
+        os.kill(pid, signal.SIGKILL)  # the fork may not have created its group yet
     _, status = os.waitpid(pid, 0)
     with contextlib.suppress(ChildProcessError):
         while True:
@@ -160,7 +166,7 @@ def _end(pid: int) -> int:
 
 
 def _run(request: dict[str, Any], into: int, scratch: str) -> None:
-    """In the fork: limits, then the function. Never returns."""
+    """Set the fork's limits and run the function. Never returns."""
     try:
         os.setpgid(0, 0)
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -203,4 +209,4 @@ if __name__ == "__main__":
     # Ctrl-C in a terminal reaches the whole foreground group; the parent decides when this process ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     main()
-    os._exit(0)  # nothing is left to tear down, and the parent may be waiting
+    os._exit(0)  # skip the interpreter's shutdown, because the parent may be waiting

@@ -1,7 +1,7 @@
 """The Ray cluster: starting or joining it, and keeping a measurer a device and some builders on every node.
 
-Actors are named and detached, so that any controller finds those that another one made, and they outlive it in a
-cluster. Ray restarts them where they die.
+Actors are named and detached: any controller finds those that another controller made, and they outlive the controller
+in a cluster. Ray restarts actors that die.
 """
 
 from __future__ import annotations
@@ -11,22 +11,27 @@ import logging
 import os
 import secrets
 import time
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from tuner.types import Activity, DeviceClass
+from workers import actor_calls, child_calls
+from workers.actor_calls import Pending
 from workers.actors import CONTROL, Builder, Measurer
-from workers.warm_child import WarmChild
+from workers.messages import DetectedDevice, Json
 
 NAMESPACE = "loopwright"
 _OBJECT_STORE_BYTES = 256 * 2**20
-_DETECT_SECONDS = 60.0
+"""Of the embedded cluster; artifacts in flight take a few megabytes. Not tuned."""
 
+
+T = TypeVar("T")
 
 log = logging.getLogger("loopwright.cluster")
 
@@ -44,9 +49,9 @@ class Offer:
 
 
 def connect(address: str | None, data_dir: Path) -> None:
-    """Join the cluster at ``address``, or start one on this machine where it is None.
+    """Join the cluster at ``address``, or start one on this machine if it is None.
 
-    Raises ConnectionError where no cluster answers.
+    Raises ConnectionError if no cluster answers.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     # Metrics and log forwarding would cost cores that are timed.
@@ -60,7 +65,7 @@ def connect(address: str | None, data_dir: Path) -> None:
     try:
         _start_local()
     except RuntimeError as error:
-        # Ray gives its own processes half a minute, which a machine that is busy enough outlasts.
+        # Ray waits half a minute for its own processes, which is not enough on a busy machine.
         log.warning("Ray did not start (%s); trying once more", error)
         ray.shutdown()
         _start_local()
@@ -92,11 +97,12 @@ class Cluster:
     def __init__(self) -> None:
         self._offers: dict[str, list[Offer]] = {}
         self._used: dict[str, tuple[float, float]] = {}
+        """Per offer, when its slot's use was last read, and the use in seconds."""
 
     def reconcile(self) -> list[Offer]:
-        """Offers of all live nodes that have CPUs to give; a node that is new gets its actors first.
+        """Return the offers of all live nodes with CPUs; start the actors of new nodes first.
 
-        A node that is lost on the way is left out, and tried again the next time if it is back.
+        A node that is lost meanwhile is left out, and tried again the next time if it is back.
         """
         alive = {node["NodeID"]: node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU")}
         for gone in set(self._offers) - set(alive):
@@ -105,94 +111,98 @@ class Cluster:
         detecting = {node_id: _detect.options(**_on(node_id)).remote() for node_id in fresh}
         for node_id, node in fresh.items():
             try:
-                self._offers[node_id] = _equip(node, ray.get(detecting[node_id]))
+                devices = [DetectedDevice.from_json(fields) for fields in ray.get(detecting[node_id])]
+                self._offers[node_id] = _equip(node, devices)
             except ray.exceptions.RayError as error:
                 log.warning("node %s could not be equipped: %s", node["NodeManagerHostname"], error)
         return [offer for offers in self._offers.values() for offer in offers]
 
     def activity(self, timeout: float) -> dict[str, Activity]:
-        """What each offer's actors are at, by offer id; without those that do not answer within `timeout` seconds."""
+        """Return what each offer's actors do now, by offer id; without actors that do not answer within ``timeout``."""
         now = time.time()
-        asked: dict[str, Any] = {}
-        for offer in (offer for offers in self._offers.values() for offer in offers):
-            for name in (offer.measurer, *offer.builders):
-                # A node that has just gone takes its actors' names along.
-                with contextlib.suppress(ValueError):
-                    asked[name] = ray.get_actor(name, NAMESPACE).ping.remote()
-        if not asked:
+        offers = [offer for offers in self._offers.values() for offer in offers]
+        builders = _call_all((name for offer in offers for name in offer.builders), actor_calls.builder_status)
+        measurers = _call_all((offer.measurer for offer in offers), actor_calls.measurer_status)
+        references = [call.reference for call in builders.values()] + [call.reference for call in measurers.values()]
+        if not references:
             return {}
-        answered, _ = ray.wait(list(asked.values()), num_returns=len(asked), timeout=timeout)
-        said: dict[str, dict[str, Any]] = {}
-        for name, reference in asked.items():
-            with contextlib.suppress(ray.exceptions.RayError):
-                if reference in answered:
-                    said[name] = ray.get(reference)
-        found = {}
-        for offer in (offer for offers in self._offers.values() for offer in offers):
-            if (slot := said.get(offer.measurer)) is not None:
-                busy = sum(said[name]["busy"] for name in offer.builders if name in said)
-                found[offer.id] = Activity(
-                    builders_busy=busy,
-                    slot_since=None if slot["since"] is None else datetime.fromtimestamp(slot["since"], UTC),
-                    slot_trial_id=slot["trial"],
-                    slot_use=self._use(offer.id, now, slot["used"]),
-                )
-        return found
+        ready, _ = ray.wait(references, num_returns=len(references), timeout=timeout)
+        busy = {name for name, status in _answers(builders, ready).items() if status.busy}
+        slots = _answers(measurers, ready)
+        return {
+            offer.id: Activity(
+                builders_busy=len(busy & set(offer.builders)),
+                slot_since=None if slot.since is None else datetime.fromtimestamp(slot.since, UTC),
+                slot_trial_id=slot.trial,
+                slot_use=self._use(offer.id, now, slot.used),
+            )
+            for offer in offers
+            if (slot := slots.get(offer.measurer)) is not None
+        }
 
     def _use(self, offer_id: str, now: float, used: float) -> float | None:
-        """Share of the time since it was last asked; None the first time, and after the actor was restarted."""
+        """Return the slot's use as a share of the time since the last call.
+
+        None for the first call, and after the actor was restarted.
+        """
         before = self._used.get(offer_id)
         self._used[offer_id] = (now, used)
         if before is None or used < before[1] or now <= before[0]:
             return None
         return min(1.0, (used - before[1]) / (now - before[0]))
 
-    def ping(self, offer: Offer, timeout: float) -> bool:
-        """Whether the offer's measurer answers."""
-        try:
-            ray.get(ray.get_actor(offer.measurer, NAMESPACE).ping.remote(), timeout=timeout)
-        except (ray.exceptions.RayError, ValueError):
-            return False
-        return True
+
+def _call_all(names: Iterable[str], call: Callable[[Any], Pending[T]]) -> dict[str, Pending[T]]:
+    """Call the actors of these names; an actor whose node has just left has no name any more."""
+    calls = {}
+    for name in names:
+        with contextlib.suppress(ValueError):
+            calls[name] = call(ray.get_actor(name, NAMESPACE))
+    return calls
+
+
+def _answers(calls: dict[str, Pending[T]], ready: Sequence[Any]) -> dict[str, T]:
+    """Return the answers of calls that are ready, without actors that were lost."""
+    answers = {}
+    for name, call in calls.items():
+        if call.reference in ready:
+            with contextlib.suppress(ray.exceptions.RayError):
+                answers[name] = call.result()
+    return answers
 
 
 def _on(node_id: str) -> dict[str, Any]:
-    """Options that pin a task or an actor to a node. It takes no logical CPU: the host lock governs the real ones."""
+    """Return options that pin a task or an actor to a node, without a logical CPU: the host lock governs the cores."""
     return {"num_cpus": 0, "scheduling_strategy": NodeAffinitySchedulingStrategy(node_id, soft=False)}
 
 
 @ray.remote(max_retries=2)
-def _detect() -> list[dict[str, Any]]:
-    child = WarmChild(["workers.detect"])
-    try:
-        devices: list[dict[str, Any]] = child.call("workers.detect:detect", {}, _DETECT_SECONDS)
-    finally:
-        child.close()
-    return devices
+def _detect() -> list[Json]:
+    return [device.to_json() for device in child_calls.detect_devices()]
 
 
-def _equip(node: dict[str, Any], devices: list[dict[str, Any]]) -> list[Offer]:
+def _equip(node: dict[str, Any], devices: list[DetectedDevice]) -> list[Offer]:
     node_id, host = node["NodeID"], node["NodeManagerHostname"]
-    cores = next(device["cores"] for device in devices if device["device"] == "cpu")
+    cores = next(device.device_class.cores for device in devices if device.name == "cpu")
     builders = tuple(f"builder-{node_id[:12]}-{i}" for i in range(cores))
-    cuda = any(device["device"].startswith("cuda") for device in devices)
+    cuda = any(device.name != "cpu" for device in devices)
     for number, name in enumerate(builders):
         _actor(node_id, name, Builder).remote(cuda, label=f"{host}/builder {number}")
     offers = []
-    for fields in devices:
-        device = fields.pop("device")
-        fields["features"] = tuple(fields["features"])
-        device_class = DeviceClass(**fields)
-        name = f"measurer-{node_id[:12]}-{device}"
-        _actor(node_id, name, Measurer).remote(device, device_class.threads)
-        offers.append(Offer(f"{host}/{device}", host, device, device_class, name, builders))
-    # An offer is made when its actors are up, so that nobody waits for imports in the middle of a job.
-    ray.get([ray.get_actor(name, NAMESPACE).ping.remote() for name in (*builders, *(o.measurer for o in offers))])
+    for device in devices:
+        measurer = f"measurer-{node_id[:12]}-{device.name}"
+        _actor(node_id, measurer, Measurer).remote(device.name, device.device_class.threads)
+        offers.append(Offer(f"{host}/{device.name}", host, device.name, device.device_class, measurer, builders))
+    # Wait until the actors are up, so that no job waits for their imports.
+    for building in _call_all(builders, actor_calls.builder_status).values():
+        building.result()
+    for measuring in _call_all((offer.measurer for offer in offers), actor_calls.measurer_status).values():
+        measuring.result()
     return offers
 
 
 def actor_class(cls: type) -> Any:
-    """A class of `workers.actors` as Ray's."""
+    """Return a class of `workers.actors` as an actor class of Ray."""
     return ray.remote(concurrency_groups={CONTROL: 1})(cls)
 
 
@@ -203,7 +213,7 @@ def _actor(node_id: str, name: str, cls: type) -> Any:
         namespace=NAMESPACE,
         lifetime="detached",
         get_if_exists=True,
-        # A build or a timing that was lost with its actor can be done again; Ray sends it to the restarted one.
+        # A build or a timing that was lost with its actor can be repeated; Ray sends it to the restarted actor.
         max_restarts=-1,
         max_task_retries=-1,
     )

@@ -7,13 +7,13 @@ import importlib.util
 import os
 import shutil
 from pathlib import Path
-from typing import Any
 
 import tvm
 from tvm.support import cc
 from tvm.target import Target
 
 from loopwright.codegen.build import compile_module
+from workers.messages import Artifact, ArtifactFormat
 
 NEEDS = (
     "a GPU host needs the NVIDIA driver, libcudart.so.13 where the loader finds it (LD_LIBRARY_PATH), "
@@ -21,21 +21,21 @@ NEEDS = (
 )
 
 
-def build(mod: tvm.IRModule, target: Target) -> dict[str, Any]:
-    """The artifact of a scheduled module: a shared library as base64, ``{"format": "so"}``.
+def build(mod: tvm.IRModule, target: Target) -> Artifact:
+    """Return the artifact of a scheduled module: a shared library.
 
-    On a machine whose TVM has no CUDA runtime nothing can be compiled further than to CUDA source:
-    ``{"format": "cu"}``, which no real device loads. Raises RuntimeError where a GPU host lacks a compiler.
+    On a machine whose TVM has no CUDA runtime the artifact is CUDA source, because nothing can be compiled further.
+    Raises RuntimeError if a GPU host lacks a compiler.
     """
     on_gpu_host = runtime_loads()
     if on_gpu_host:
         _choose_compiler()
     module = compile_module(mod, target, argument_checks=False)
     if not on_gpu_host:
-        return {"format": "cu", "code": _source(module)}
+        return Artifact(ArtifactFormat.CUDA_SOURCE, _source(module))
     path = Path("code.so").resolve()
     module.export_library(str(path))
-    return {"format": "so", "code": base64.b64encode(path.read_bytes()).decode()}
+    return Artifact(ArtifactFormat.SHARED_LIBRARY, base64.b64encode(path.read_bytes()).decode())
 
 
 def source(mod: tvm.IRModule, target: Target) -> str:

@@ -1,4 +1,4 @@
-"""What this machine offers: one device class for its CPU, one for each of its NVIDIA GPUs.
+"""The devices of this machine: one device class for its CPU, one for each of its NVIDIA GPUs.
 
 Runs in a fork of a warm child, because asking for a GPU initialises CUDA.
 """
@@ -21,6 +21,8 @@ from tvm.target import Target, codegen
 from loopwright.codegen.target import canonical_target, target_from, triple
 from loopwright.codegen.versions import TVM_VERSION
 from tuner.answers import TargetMatch
+from tuner.types import DeviceClass
+from workers.messages import DetectedDevice, Json
 
 # LLVM's names for processor generations, newest first, each with the CPU flags that prove it. LLVM's own detection
 # goes by model numbers, which virtual machines report wrongly; flags are what the code will run into.
@@ -57,9 +59,9 @@ _MACHINE = {
 }  # fmt: skip
 
 
-def detect() -> Iterator[list[dict[str, Any]]]:
-    """Yield the fields of a `tuner.types.DeviceClass` for each device, with ``device`` ("cpu" or "cuda:0")."""
-    yield [_cpu(), *_gpus()]
+def detect() -> Iterator[list[Json]]:
+    """Yield the `DetectedDevice` of every device in one list; the entry point in a child."""
+    yield [device.to_json() for device in (_cpu(), *_gpus())]
 
 
 def runtime_version() -> str:
@@ -75,7 +77,7 @@ def usable_cores() -> int:
     return allowed
 
 
-def _cpu() -> dict[str, Any]:
+def _cpu() -> DetectedDevice:
     vendor, flags = _cpuinfo()
     cores = usable_cores()
     target: dict[str, Any] = {"kind": "llvm", "num-cores": cores}
@@ -89,15 +91,15 @@ def _cpu() -> dict[str, Any]:
         target["mcpu"] = codegen.llvm_get_system_cpu()
     features = sorted(flags)
     digest = hashlib.sha256(" ".join(features).encode()).hexdigest()[:8]
-    return {
-        "device": "cpu",
-        "target_json": canonical_target(Target(target)),
-        "model": f"{vendor} {target['mcpu']} {digest}",
-        "features": features,
-        "cores": cores,
-        "threads": cores,
-        "runtime": runtime_version(),
-    }
+    device_class = DeviceClass(
+        target_json=canonical_target(Target(target)),
+        model=f"{vendor} {target['mcpu']} {digest}",
+        features=tuple(features),
+        cores=cores,
+        threads=cores,
+        runtime=runtime_version(),
+    )
+    return DetectedDevice("cpu", device_class)
 
 
 def x86_generation(vendor: str, flags: set[str]) -> str:
@@ -115,8 +117,8 @@ def _cpuinfo() -> tuple[str, set[str]]:
     return vendor, set((fields.get("flags") or fields.get("Features") or "").split())
 
 
-def _gpus() -> list[dict[str, Any]]:
-    found = []
+def _gpus() -> list[DetectedDevice]:
+    devices: list[DetectedDevice] = []
     index = 0
     while (device := tvm.runtime.device("cuda", index)).exist:
         target = Target(
@@ -129,19 +131,17 @@ def _gpus() -> list[dict[str, Any]]:
                 "registers_per_block": 65536,
             }
         )
-        found.append(
-            {
-                "device": f"cuda:{index}",
-                "target_json": canonical_target(target),
-                "model": str(device.device_name),
-                "features": [f"compute {device.compute_version}"],
-                "cores": int(device.multi_processor_count),
-                "threads": 1,
-                "runtime": runtime_version(),
-            }
+        device_class = DeviceClass(
+            target_json=canonical_target(target),
+            model=str(device.device_name),
+            features=(f"compute {device.compute_version}",),
+            cores=int(device.multi_processor_count),
+            threads=1,
+            runtime=runtime_version(),
         )
+        devices.append(DetectedDevice(f"cuda:{index}", device_class))
         index += 1
-    return found
+    return devices
 
 
 def match(target: str, offers: list[str]) -> Iterator[dict[str, Any]]:

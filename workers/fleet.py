@@ -1,4 +1,4 @@
-"""The tuner's `Fleet` on Ray: candidates go to builders, what they build goes on to measurers, outcomes come back."""
+"""The tuner's `Fleet` on Ray: builders build candidates, measurers time what was built, outcomes come back."""
 
 from __future__ import annotations
 
@@ -6,299 +6,222 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import ray
-from ray.exceptions import ActorDiedError, ActorUnschedulableError, RayError
+from ray.exceptions import RayError
 
-from tuner.errors import NoDevice, RaceFailed
-from tuner.ports import MeasureRequest, RaceEntry, RaceRequest, RaceResult
-from tuner.types import Failure, FailureKind, Lane, LibraryTime, Measured, Outcome, Span, Stage, TensorInfo
-from workers import host_lock
+from tuner.ports import MeasureRequest, RaceRequest, RaceResult
+from tuner.types import Failure, FailureKind, Lane, Measured, Outcome, Span, Stage
+from workers import actor_calls, host_lock
+from workers.actor_calls import Pending
+from workers.actor_pool import ActorPool
+from workers.closing_race import ATTEMPTS, ClosingRace
 from workers.cluster import NAMESPACE
+from workers.kept_artifacts import KeptArtifacts
+from workers.messages import Artifact, BuildAnswer, BuildRequest, BuiltCandidate, MeasureAnswer, MeasureBatch, Samples
 from workers.patience import Patience
 
-ATTEMPTS = 3
-"""How often a candidate is tried where the device or a process, not the candidate, was lost."""
 _BUILDS_PER_BUILDER = 2
-"""One that builds and one that waits, so that a builder never idles for a round trip."""
+"""One that is built and one that waits, so that a builder is never idle for a round trip."""
 _MEASURE_BATCH = 4
-_KEPT = 32
-"""Of each module: a race's contenders are among them."""
-_LOOK_SECONDS = 0.02
-"""How often a loop that computes looks for what has ended meanwhile; a look takes a millisecond."""
-_HOST_TARGET = '{"kind": "llvm"}'
+"""Candidates that one process measures: its start costs tens of milliseconds. Not tuned."""
+_LEAST_SLOTS = 8
+"""Not tuned."""
+_POLL_SECONDS = 0.02
+"""Between two looks for answers while the loop computes; a look takes a millisecond."""
 
 
 @dataclass(slots=True)
-class _Job:
+class _Candidate:
+    """A submitted request on its way; ``losses`` counts the processes that were lost with it."""
+
     request: MeasureRequest
-    attempts: int = 0
-    artifact: dict[str, Any] | None = None
+    losses: int = 0
     spans: tuple[Span, ...] = ()
 
 
-class _Pool:
-    """Actors of one kind with the number of calls each has in flight; those that died for good leave."""
-
-    def __init__(self, names: Sequence[str]) -> None:
-        self._names = names
-        self.load: dict[Any, int] = {ray.get_actor(name, NAMESPACE): 0 for name in names}
-
-    def idlest(self, limit: int) -> Any | None:
-        """The actor with the least in flight, if it has fewer than ``limit``. Raises NoDevice where none is left."""
-        if not self.load:
-            raise NoDevice(f"all of {', '.join(self._names)} died; the job goes on when a machine joins")
-        actor = min(self.load, key=self.load.__getitem__)
-        return actor if self.load[actor] < limit else None
-
-    def done(self, actor: Any, error: Exception | None) -> None:
-        if actor in self.load:
-            self.load[actor] -= 1
-            if isinstance(error, ActorDiedError | ActorUnschedulableError):
-                del self.load[actor]
+@dataclass(frozen=True, slots=True)
+class _Built:
+    candidate: _Candidate
+    artifact: Artifact
 
 
-class _Kept:
-    """Artifacts of the fastest programs measured: a race need not build them again."""
+@dataclass(frozen=True, slots=True)
+class _Build:
+    """A call of a builder."""
 
-    def __init__(self) -> None:
-        self._found: dict[str, dict[str, tuple[float, dict[str, Any]]]] = {}
-
-    def add(self, module_json: str, trace_json: str, seconds: float, artifact: dict[str, Any]) -> None:
-        """Keep it, and let go of the slowest where there are too many."""
-        found = self._found.setdefault(module_json, {})
-        found[trace_json] = (seconds, artifact)
-        if len(found) > _KEPT:
-            del found[max(found, key=lambda trace: found[trace][0])]
-
-    def take(self, module_json: str) -> dict[str, dict[str, Any]]:
-        """All of a module, by trace, and let go of them."""
-        return {trace: artifact for trace, (_, artifact) in self._found.pop(module_json, {}).items()}
+    builder: Any
+    answer: Pending[BuildAnswer]
+    candidate: _Candidate
 
 
-class _Busy:
-    """See `tuner.ports.Busy`. ``hand_on`` is called now and then: no actor is to wait for a loop that computes."""
+@dataclass(frozen=True, slots=True)
+class _Measurement:
+    """A call of a measurer."""
 
-    def __init__(self, held: host_lock.Busy, hand_on: Callable[[], None]) -> None:
-        self._held = held
-        self._hand_on = hand_on
-        self._looked = time.monotonic()
+    measurer: Any
+    answer: Pending[list[MeasureAnswer]]
+    batch: list[_Built]
+
+
+class _ComputingLoop:
+    """See `tuner.ports.Busy`. ``forward`` is called now and then, so that no actor waits for a loop that computes."""
+
+    def __init__(self, hold: host_lock.SharedHold, forward: Callable[[], None]) -> None:
+        self._hold = hold
+        self._forward = forward
+        self._forwarded_at = time.monotonic()
 
     def pause(self) -> None:
-        self._held.pause()
-        if time.monotonic() - self._looked > _LOOK_SECONDS:
-            self._hand_on()
-            self._looked = time.monotonic()
+        self._hold.pause()
+        if time.monotonic() - self._forwarded_at > _POLL_SECONDS:
+            self._forward()
+            self._forwarded_at = time.monotonic()
 
 
 class RayFleet:
-    """See `tuner.ports.Fleet`. ``measurers`` are actor names with the worker's name for the ledger."""
+    """See `tuner.ports.Fleet`. ``measurers`` maps the names of actors to the workers' names in the ledger."""
 
     def __init__(self, target_json: str, builders: Sequence[str], measurers: dict[str, str]) -> None:
         self._target_json = target_json
-        self._workers = measurers
-        self._builders = _Pool(builders)
-        self._measurers = _Pool(list(measurers))
-        self._names = {ray.get_actor(name, NAMESPACE): worker for name, worker in measurers.items()}
-        self._to_build: deque[_Job] = deque()
-        self._to_measure: deque[_Job] = deque()
-        self._calls: dict[Any, tuple[Any, list[_Job]]] = {}
+        self._builders = ActorPool(builders)
+        self._measurers = ActorPool(list(measurers))
+        self._workers = {ray.get_actor(name, NAMESPACE): worker for name, worker in measurers.items()}
+        self._to_build: deque[_Candidate] = deque()
+        self._to_measure: deque[_Built] = deque()
+        self._builds: dict[Any, _Build] = {}
+        self._measurements: dict[Any, _Measurement] = {}
         self._finished: list[tuple[str, Outcome]] = []
-        self._kept = _Kept()
+        self._kept = KeptArtifacts()
         self._patience = Patience()
+        self._closing_race = ClosingRace(target_json, self._builders, self._measurers, self._kept)
 
     @property
     def slots(self) -> int:
-        return max(8, _BUILDS_PER_BUILDER * len(self._builders.load) + _MEASURE_BATCH * len(self._measurers.load))
+        return max(_LEAST_SLOTS, _BUILDS_PER_BUILDER * len(self._builders) + _MEASURE_BATCH * len(self._measurers))
 
     def submit(self, request: MeasureRequest) -> None:
-        self._to_build.append(_Job(request))
+        self._to_build.append(_Candidate(request))
         self._dispatch()
 
     def collect(self, timeout: float) -> list[tuple[str, Outcome]]:
         until = time.monotonic() + timeout
-        while not self._finished and self._calls:
-            ready, _ = ray.wait(list(self._calls), num_returns=1, timeout=max(0.0, until - time.monotonic()))
+        while not self._finished and (calls := self._calls()):
+            ready, _ = ray.wait(calls, num_returns=1, timeout=max(0.0, until - time.monotonic()))
             if not ready:
                 break
-            self._absorb(ready[0])
+            self._receive(ready[0])
             self._dispatch()
         finished, self._finished = self._finished, []
         return finished
 
     @contextmanager
-    def busy(self) -> Iterator[_Busy]:
-        with host_lock.busy() as held:
-            yield _Busy(held, self._hand_on)
+    def busy(self) -> Iterator[_ComputingLoop]:
+        with host_lock.busy() as hold:
+            yield _ComputingLoop(hold, self._forward)
 
     def race(self, request: RaceRequest) -> RaceResult:
-        reference, baseline, *built = self._build_all(request)
-        for artifact in (reference, baseline):
-            if "failure" in artifact:
-                raise RaceFailed(artifact["failure"]["message"])
-        keys = list(request.contenders)
-        errors = {k: b["failure"]["message"] for k, b in zip(keys, built, strict=True) if "failure" in b}
-        standing = [(k, b["artifact"]) for k, b in zip(keys, built, strict=True) if "artifact" in b]
-        fixed = (request, reference["artifact"], baseline["artifact"])
-        answer = self._run_race(*fixed, [artifact for _, artifact in standing])
-        if "failure" in answer:
-            # Some contender takes the whole process down: race each alone to find out which.
-            alone = {key: self._run_race(*fixed, [artifact]) for key, artifact in standing}
-            errors |= {key: found["failure"]["message"] for key, found in alone.items() if "failure" in found}
-            standing = [(key, artifact) for key, artifact in standing if "failure" not in alone[key]]
-            answer = self._run_race(*fixed, [artifact for _, artifact in standing])
-            if "failure" in answer:
-                raise RaceFailed(answer["failure"]["message"])
-        entries = [_entry(value) for value in answer["contenders"]]
-        if entries[0].error is not None:
-            raise RaceFailed(entries[0].error)
-        contenders = {k: entry for (k, _), entry in zip(standing, entries[1:], strict=True)}
-        contenders |= {k: RaceEntry((), 0.0, 0.0, error) for k, error in errors.items()}
-        library = answer["library"]
-        told = None if library is None else LibraryTime(library["name"], tuple(library["run_secs"]))
-        return RaceResult(entries[0], contenders, told)
+        return self._closing_race.run(request)
 
-    def _build_all(self, request: RaceRequest) -> list[dict[str, Any]]:
-        """Reference (the unscheduled program for the host), baseline, contenders: artifacts or failures, in order."""
-        wanted: list[tuple[str | None, str]] = [(None, self._target_json)]
-        wanted += [(trace, self._target_json) for trace in request.contenders.values()]
-        if '"kind": "llvm"' not in self._target_json:
-            wanted.insert(0, (None, _HOST_TARGET))
-        kept = self._kept.take(request.module_json)
-        calls = [(request.module_json, trace, target) for trace, target in wanted if trace not in kept]
-        answers = iter(self._retry(self._builders, "build", calls))
-        built = [{"artifact": kept[trace]} if trace in kept else next(answers) for trace, _ in wanted]
-        # On llvm the baseline is the unscheduled program, and so the reference as well.
-        return built if len(built) == len(request.contenders) + 2 else [built[0], *built]
+    def _calls(self) -> list[Any]:
+        return [*self._builds, *self._measurements]
 
-    def _run_race(
-        self, request: RaceRequest, reference: dict[str, Any], baseline: dict[str, Any], artifacts: list[dict[str, Any]]
-    ) -> dict[str, Any]:
-        """``{"contenders": …}``, the baseline's first, or the failure that ended the racing process."""
-        contenders = [baseline, *artifacts]
-        arguments = (_wire(request.args), list(request.outputs), reference, contenders, request.seed)
-        return self._retry(self._measurers, "race", [arguments])[0]
-
-    def _retry(self, pool: _Pool, method: str, calls: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
-        """Answers to calls of the pool's actors, in order; again where an actor or its child was lost from outside.
-
-        Raises NoDevice when attempts are spent.
-        """
-        answers: dict[int, dict[str, Any]] = {}
-        for _ in range(ATTEMPTS):
-            waiting: dict[int, tuple[Any, Any]] = {}
-            for number, arguments in enumerate(calls):
-                if number not in answers:
-                    actor = pool.idlest(1_000_000)
-                    pool.load[actor] += 1
-                    waiting[number] = actor, getattr(actor, method).remote(*arguments)
-            for number, (actor, reference) in waiting.items():
-                try:
-                    answer: dict[str, Any] = ray.get(reference)
-                except RayError as error:
-                    pool.done(actor, error)
-                    continue
-                pool.done(actor, None)
-                if answer.get("failure", {}).get("kind") != FailureKind.DEVICE_LOST:
-                    answers[number] = answer
-            if len(answers) == len(calls):
-                return [answers[number] for number in range(len(calls))]
-        raise NoDevice(f"{method} was lost {ATTEMPTS} times in a row")
-
-    def _dispatch(self) -> None:
-        while self._to_measure and (actor := self._measurers.idlest(1)) is not None:
-            batch = self._batch()
-            candidates = [
-                {"key": job.request.key, "artifact": job.artifact, "cutoff": job.request.cutoff} for job in batch
-            ]
-            self._measurers.load[actor] += 1
-            self._calls[actor.measure.remote(_wire(batch[0].request.args), candidates)] = (actor, batch)
-        while self._to_build and (actor := self._builders.idlest(_BUILDS_PER_BUILDER)) is not None:
-            job = self._to_build.popleft()
-            self._builders.load[actor] += 1
-            request = job.request
-            patience = self._patience.seconds(request.module_json, request.trace_json)
-            reference = actor.build.remote(request.module_json, request.trace_json, self._target_json, patience)
-            self._calls[reference] = (actor, [job])
-
-    def _hand_on(self) -> None:
-        """Take up what has ended, without waiting."""
-        if self._calls:
-            ready, _ = ray.wait(list(self._calls), num_returns=len(self._calls), timeout=0)
+    def _forward(self) -> None:
+        """Receive the answers that are there, without waiting, and dispatch what they make possible."""
+        if calls := self._calls():
+            ready, _ = ray.wait(calls, num_returns=len(calls), timeout=0)
             for reference in ready:
-                self._absorb(reference)
+                self._receive(reference)
             self._dispatch()
 
-    def _batch(self) -> list[_Job]:
-        """The next few jobs whose arguments are alike: one fork measures them with the same buffers."""
+    def _dispatch(self) -> None:
+        while self._to_measure and (measurer := self._measurers.take_if_below(1)) is not None:
+            batch = self._next_batch()
+            measurement = actor_calls.measure(measurer, _message(batch))
+            self._measurements[measurement.reference] = _Measurement(measurer, measurement, batch)
+        while self._to_build and (builder := self._builders.take_if_below(_BUILDS_PER_BUILDER)) is not None:
+            candidate = self._to_build.popleft()
+            request = candidate.request
+            build = actor_calls.build(
+                builder,
+                BuildRequest(request.module_json, request.trace_json, self._target_json),
+                seconds=self._patience.seconds(request.module_json, request.trace_json),
+            )
+            self._builds[build.reference] = _Build(builder, build, candidate)
+
+    def _next_batch(self) -> list[_Built]:
+        """Take the next few candidates with the same arguments: one process measures them with the same buffers."""
         batch = [self._to_measure.popleft()]
-        args = batch[0].request.args
-        while self._to_measure and len(batch) < _MEASURE_BATCH and self._to_measure[0].request.args == args:
+        args = batch[0].candidate.request.args
+        while self._to_measure and len(batch) < _MEASURE_BATCH and self._to_measure[0].candidate.request.args == args:
             batch.append(self._to_measure.popleft())
         return batch
 
-    def _absorb(self, reference: Any) -> None:
-        actor, jobs = self._calls.pop(reference)
-        measuring = actor in self._names
-        pool = self._measurers if measuring else self._builders
-        stage = Stage.RUN if measuring else Stage.BUILD
+    def _receive(self, reference: Any) -> None:
+        if reference in self._builds:
+            self._receive_build(self._builds.pop(reference))
+        else:
+            self._receive_measurement(self._measurements.pop(reference))
+
+    def _receive_build(self, build: _Build) -> None:
+        candidate = build.candidate
+        result: Artifact | Failure
         try:
-            answer = ray.get(reference)
+            answer = build.answer.result()
         except RayError as error:
-            pool.done(actor, error)
-            for job in jobs:
-                self._lost(job, stage, f"the {stage} process died", self._names.get(actor))
-            return
-        pool.done(actor, None)
-        if not measuring:
-            self._built(jobs[0], answer)
-            return
-        worker = self._names[actor]
-        for job, result in zip(jobs, answer, strict=True):
-            job.spans = (*job.spans[:1], Span(Lane.MEASURE, worker, *result["span"]))
-            if "failure" in result:
-                self._failed(job, result["failure"], worker)
-            else:
-                measured = Measured(tuple(result["run_secs"]), worker, job.spans)
-                if job.request.trace_json is not None and job.artifact is not None:
-                    self._kept.add(job.request.module_json, job.request.trace_json, measured.least, job.artifact)
-                self._finished.append((job.request.key, measured))
-
-    def _built(self, job: _Job, answer: dict[str, Any]) -> None:
-        job.spans = (Span(Lane.BUILD, *answer["span"]),)
-        if "failure" in answer:
-            self._failed(job, answer["failure"], None)
+            self._builders.give_back(build.builder, error)
+            result = Failure(Stage.BUILD, FailureKind.DEVICE_LOST, "the builder's process died")
         else:
-            job.artifact = answer["artifact"]
-            self._patience.observe(job.request.module_json, job.spans[0].end - job.spans[0].start)
-            self._to_measure.append(job)
+            self._builders.give_back(build.builder)
+            result = answer.result
+            candidate.spans = (Span(Lane.BUILD, answer.builder, answer.start, answer.end),)
+        if isinstance(result, Artifact):
+            self._patience.observe(candidate.request.module_json, candidate.spans[0].end - candidate.spans[0].start)
+            self._to_measure.append(_Built(candidate, result))
+        elif self._tried_again(candidate, result):
+            self._to_build.append(candidate)
 
-    def _failed(self, job: _Job, found: dict[str, Any], worker: str | None) -> None:
-        if found["kind"] == FailureKind.DEVICE_LOST:
-            self._lost(job, Stage(found["stage"]), found["message"], worker)
+    def _receive_measurement(self, measurement: _Measurement) -> None:
+        worker = self._workers[measurement.measurer]
+        try:
+            answers = measurement.answer.result()
+        except RayError as error:
+            self._measurers.give_back(measurement.measurer, error)
+            failure = Failure(Stage.RUN, FailureKind.DEVICE_LOST, "the measurer's process died", worker)
+            self._to_measure.extend(built for built in measurement.batch if self._tried_again(built.candidate, failure))
             return
-        outcome = Failure(Stage(found["stage"]), FailureKind(found["kind"]), found["message"], worker, job.spans)
-        self._finished.append((job.request.key, outcome))
+        self._measurers.give_back(measurement.measurer)
+        for built, answer in zip(measurement.batch, answers, strict=True):
+            candidate = built.candidate
+            candidate.spans = (*candidate.spans[:1], Span(Lane.MEASURE, worker, answer.start, answer.end))
+            if isinstance(answer.result, Samples):
+                self._measured(built, Measured(answer.result.run_secs, worker, candidate.spans))
+            elif self._tried_again(candidate, replace(answer.result, worker=worker)):
+                self._to_measure.append(built)
 
-    def _lost(self, job: _Job, stage: Stage, message: str, worker: str | None) -> None:
-        job.attempts += 1
-        if job.attempts < ATTEMPTS:
-            (self._to_measure if stage is Stage.RUN else self._to_build).append(job)
-        else:
-            lost = Failure(stage, FailureKind.DEVICE_LOST, message, worker, job.spans)
-            self._finished.append((job.request.key, lost))
+    def _measured(self, built: _Built, outcome: Measured) -> None:
+        request = built.candidate.request
+        if request.trace_json is not None:
+            self._kept.add(request.module_json, request.trace_json, outcome.least, built.artifact)
+        self._finished.append((request.key, outcome))
+
+    def _tried_again(self, candidate: _Candidate, failure: Failure) -> bool:
+        """Return whether the candidate is to be tried again, because its process was lost; else finish it."""
+        candidate.losses += failure.kind is FailureKind.DEVICE_LOST
+        if failure.kind is FailureKind.DEVICE_LOST and candidate.losses < ATTEMPTS:
+            return True
+        self._finished.append((candidate.request.key, replace(failure, spans=candidate.spans)))
+        return False
 
 
-def _wire(args: Sequence[TensorInfo]) -> list[Any]:
-    return [[list(info.shape), info.dtype] for info in args]
-
-
-def _entry(value: dict[str, Any]) -> RaceEntry:
-    return RaceEntry(
-        tuple(value.get("run_secs", ())),
-        value["max_abs_error"],
-        value["max_rel_error"],
-        value.get("error") or value.get("wrong"),
+def _message(batch: Sequence[_Built]) -> MeasureBatch:
+    requests = [built.candidate.request for built in batch]
+    return MeasureBatch(
+        requests[0].args,
+        tuple(
+            BuiltCandidate(request.key, built.artifact, request.cutoff)
+            for request, built in zip(requests, batch, strict=True)
+        ),
     )

@@ -1,7 +1,7 @@
-"""Who may use this host's cores now: one timing alone, or any number of builds and searches together.
+"""A readers-writer lock for the host's cores: one timing alone, or any number of builds and searches together.
 
-Two flock'ed files a host, so that the kernel frees them when a holder dies. A timing that waits holds the
-turnstile, and so no newcomer starts while it waits: a stream of builds cannot starve it.
+The lock is two files that processes lock with flock, so that the kernel releases them when a process dies. A waiting
+timing holds the turnstile, and no build or search starts while it waits: a stream of builds cannot starve a timing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 DIRECTORY = Path("/tmp")
-"""Not `tempfile.gettempdir()`: each fork of a warm child has a temporary directory of its own."""
+"""Not `tempfile.gettempdir()`: each fork of a warm child has its own temporary directory."""
 
 
 def _open(name: str) -> int:
@@ -21,15 +21,15 @@ def _open(name: str) -> int:
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
 
-class Busy:
-    """The cores in use, without a timing."""
+class SharedHold:
+    """The shared side of the lock: cores in use by a build or a search, which takes no timing."""
 
     def __init__(self) -> None:
         self._turnstile, self._host = _open("turnstile"), _open("host")
         self._enter()
 
-    def wanted(self) -> bool:
-        """Whether a timing waits. Costs microseconds."""
+    def timing_waits(self) -> bool:
+        """Return whether a timing waits for the lock. Takes microseconds."""
         try:
             fcntl.flock(self._turnstile, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -38,8 +38,8 @@ class Busy:
         return False
 
     def pause(self) -> None:
-        """Let a timing that waits go first."""
-        if self.wanted():
+        """Release the lock to a timing that waits, and return when the lock is shared again."""
+        if self.timing_waits():
             fcntl.flock(self._host, fcntl.LOCK_UN)
             self._enter()
 
@@ -54,15 +54,15 @@ class Busy:
 
 
 @contextlib.contextmanager
-def busy() -> Iterator[Busy]:
-    """Hold while this process uses the cores without taking a timing; where it takes long, pause now and then."""
-    with contextlib.closing(Busy()) as held:
-        yield held
+def busy() -> Iterator[SharedHold]:
+    """Share the lock while this process computes without taking a timing. Long computations call `SharedHold.pause`."""
+    with contextlib.closing(SharedHold()) as hold:
+        yield hold
 
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Hold while taking a timing: nothing else that uses this lock runs."""
+    """Hold the lock alone while a timing is taken: no other holder of this lock runs."""
     turnstile, host = _open("turnstile"), _open("host")
     try:
         fcntl.flock(turnstile, fcntl.LOCK_EX)

@@ -1,4 +1,4 @@
-"""Taking the time of candidates. Runs in a fork of a warm child, one fork for a batch."""
+"""Timing of candidates. Runs in a fork of a warm child, one fork for a batch."""
 
 from __future__ import annotations
 
@@ -8,72 +8,77 @@ from typing import Any
 
 import tvm
 
+from tuner.types import Failure, FailureKind, Stage
 from workers import host_lock, threads
-from workers.arguments import device_of, draw, infos, to_device
+from workers.arguments import draw, to_device, tvm_device
 from workers.build import FUNCTION, load
 from workers.clock import Clock
+from workers.messages import Device, Json, MeasureBatch, MeasureFinished, MeasureStarted, Samples
 
 SAMPLES = 5
 SAMPLE_SECONDS = 0.002
-"""A sample, but for the first, is the mean of as many calls as fill this: long against the clock's and the pool's
-jitter. A call alone is not: of a convolution's programs of some tens of microseconds on two threads, one call in ten
-took over 2.5 times the usual."""
+"""A sample, except for the first, is the mean of as many calls as take so long: long against the jitter of the clock
+and of the thread pool. A single call is not: of a convolution's programs of some tens of microseconds on two threads,
+one call in ten took over 2.5 times the usual."""
 
 SLOW_SECONDS = 0.02
-"""Of calls that take this long the first already tells, cold as caches and threads are; and three samples will do."""
+"""If a call takes so long, the first one counts in spite of cold caches and threads, and three samples are enough."""
 _SLOW_SAMPLES = 3
 
 LONG_SECONDS = 0.5
-"""A call that takes this long is its own sample: jitter is small beside it, and the deadline is near."""
+"""A single call that takes so long is a sample: jitter is small against it, and the deadline is near."""
 
 _AGREE = 1.1
-"""Samples no farther apart say the same. Those of a disturbed moment hardly ever are as near."""
+"""Two samples agree if their ratio is no larger. Samples of a disturbed moment hardly ever agree."""
 
 
-def measure(
-    target_kind: str, device_index: int, args: list[Any], candidates: list[dict[str, Any]]
-) -> Iterator[dict[str, Any] | Clock]:
-    """For each candidate yield ``{"candidate": position, "run_secs": […]}`` or ``{"candidate": position, "error"}``.
+def measure(device: Json, batch: Json) -> Iterator[Json | Clock]:
+    """Yield `MeasureStarted` and `MeasureFinished` of a `MeasureBatch`; the entry point in a child."""
+    for progress in measured(Device.from_json(device), MeasureBatch.from_json(batch)):
+        yield progress if isinstance(progress, Clock) else progress.to_json()
 
-    A candidate is ``{"artifact", "cutoff"}``. One that proves slower than ``cutoff`` (seconds, or None) is not sampled
-    further: its place is known well enough. On cuda an error ends the batch, for the context may be dead.
-    ``{"candidate": position}`` alone says whom a crash would come from.
+
+def measured(device: Device, batch: MeasureBatch) -> Iterator[MeasureStarted | MeasureFinished | Clock]:
+    """Load all candidates of a batch, then time them, and yield the progress.
+
+    A candidate that is slower than its cutoff gets fewer samples: its rank is known well enough. On cuda an error ends
+    the batch, because the context may be dead.
     """
-    device = device_of(target_kind, device_index)
-    information = infos(args)
-    arguments = to_device(draw(information, [False] * len(information), "normal", 0), device)
+    on_device = tvm_device(device)
+    arguments = to_device(draw(batch.args, [False] * len(batch.args), "normal", 0), on_device)
     modules: dict[int, tvm.runtime.Module] = {}
-    for position, candidate in enumerate(candidates):
-        yield {"candidate": position}
+    for position, candidate in enumerate(batch.candidates):
+        yield MeasureStarted(position)
         try:
-            modules[position] = load(candidate["artifact"])
-            modules[position][FUNCTION]  # what is still to be done for the first call is not to disturb any timing
+            modules[position] = load(candidate.artifact)
+            modules[position][FUNCTION]  # resolves the function now, so that this does not disturb a timing
         except Exception as error:
             modules.pop(position, None)
-            yield _failed(position, error)
-            if target_kind == "cuda":
+            yield MeasureFinished(position, failure_of(error, Stage.RUN))
+            if device.kind == "cuda":
                 return
     yield Clock.STOP
-    # Once for all: the builds that must end before a timing starts are waited for once.
+    # One lock for all candidates: running builds are waited for once.
     with host_lock.quiet():
         for position, module in modules.items():
-            yield {"candidate": position}
-            calls = Calls(module, device, arguments)
+            yield MeasureStarted(position)
+            calls = Calls(module, on_device, arguments)
             try:
-                run_secs = sample(calls.cold, calls.mean, candidates[position]["cutoff"])
-                yield {"candidate": position, "run_secs": run_secs}
+                run_secs = sample(calls.cold, calls.mean, batch.candidates[position].cutoff)
+                yield MeasureFinished(position, Samples(tuple(run_secs)))
             except Exception as error:
-                yield _failed(position, error)
-                if target_kind == "cuda":
+                yield MeasureFinished(position, failure_of(error, Stage.RUN))
+                if device.kind == "cuda":
                     return
 
 
-def _failed(position: int, error: Exception) -> dict[str, Any]:
-    return {"candidate": position, "error": f"{type(error).__name__}: {error}"[-2000:]}
+def failure_of(error: Exception, stage: Stage) -> Failure:
+    """Return the failure of a program that raised an exception."""
+    return Failure(stage, FailureKind.CRASH, f"{type(error).__name__}: {error}"[-2000:])
 
 
 class Calls:
-    """Calls of a loaded program whose time is taken, in seconds."""
+    """Timed calls of a loaded program, in seconds."""
 
     def __init__(self, module: tvm.runtime.Module, device: tvm.runtime.Device, arguments: Sequence[Any]) -> None:
         self._module = module
@@ -81,7 +86,7 @@ class Calls:
         self._arguments = arguments
 
     def cold(self) -> float:
-        """One call, as it comes."""
+        """Time one call, with cold caches and threads."""
         function = self._module[FUNCTION]
         self._device.sync()
         started = time.perf_counter()
@@ -92,16 +97,17 @@ class Calls:
         return seconds
 
     def mean(self, number: int) -> float:
-        """The mean of ``number`` calls after one call that is not counted."""
+        """Return the mean of ``number`` calls after one call that does not count."""
         timer = self._module.time_evaluator(FUNCTION, self._device, number=number, repeat=1)
         return float(timer(*self._arguments).results[0])
 
 
 def sample(cold: Callable[[], float], mean: Callable[[int], float], cutoff: float | None) -> list[float]:
-    """Seconds per call: 1 sample of a long program, 3 of a slow one, otherwise `SAMPLES`.
+    """Return seconds per call: 1 sample of a long program, 3 of a slow one, otherwise `SAMPLES`.
 
-    There are fewer where the best two agree that the program is beyond the cutoff: one alone may be a hundred times too
-    slow, when the machine was elsewhere. ``cold`` and ``mean`` are as those of `Calls`.
+    Sampling ends early if the best two samples agree that the program is slower than the cutoff. One sample is not
+    enough: it may be a hundred times too slow if the machine was disturbed. ``cold`` and ``mean`` are like those of
+    `Calls`.
     """
     samples = [cold()]
     if samples[0] > LONG_SECONDS:

@@ -1,4 +1,4 @@
-"""The closing race of a task: outputs compared with the unscheduled program's, then interleaved timings.
+"""The closing race of a task: results are compared with the unscheduled program's, then timings are interleaved.
 
 Runs in one fresh fork of a warm child: all contenders share the process, the inputs and the moment.
 """
@@ -9,134 +9,108 @@ import heapq
 import statistics
 import time
 from collections.abc import Callable, Generator, Iterator
-from typing import Any
 
 import numpy as np
-import tvm
 
-from tuner.arrays import DRAWS, Comparison, compare, tolerance
-from tuner.types import TensorInfo
+from tuner.arrays import DRAWS
+from tuner.ports import Raced
+from tuner.types import Failure, LibraryTime, Stage
 from workers import host_lock, threads
-from workers.arguments import device_of, draw, infos, to_device
-from workers.build import FUNCTION, load
+from workers.arguments import draw, to_device, tvm_device
+from workers.build import load
+from workers.check import Agreement, check, expected
 from workers.clock import Clock
 from workers.library import find, library_name
-from workers.measure import LONG_SECONDS, Calls
+from workers.measure import LONG_SECONDS, Calls, failure_of
+from workers.messages import BuiltRace, Device, Json, RaceAnswer
 
 SAMPLE_SECONDS = 0.01
+"""Of one sample: the mean of as many calls as take so long. Not tuned."""
 ROUNDS = 15
+"""Not tuned."""
 MIN_ROUNDS = 5
+"""Not tuned."""
 RACE_SECONDS = 15.0
-"""Slow programs are raced in fewer rounds, but never fewer than `MIN_ROUNDS`."""
+"""Of all rounds together. Slow programs are raced in fewer rounds, but never fewer than `MIN_ROUNDS`. Not tuned."""
 HEATS = 3
-"""Rounds in which all contenders run; then the best go on."""
+"""Rounds in which all contenders run; the best of them run in the other rounds. Not tuned."""
 FINALISTS = 8
+"""Not tuned."""
 FAR_SLOWER = 2.0
-"""A baseline so many times as slow as the fastest ends with the heats, too, where all rounds of it alone would take
-longer than the race may."""
+"""A baseline that is so many times slower than the fastest contender does not run after the heats, if its rounds alone
+would take longer than `RACE_SECONDS`. Not tuned."""
 REST_SECONDS = 0.12
-"""Before and after the library: its threads and those of TVM's runtime spin for a tenth of a second when their work is
-done, and would hold each other's cores."""
+"""Before and after the library: its threads and those of TVM's runtime spin for 0.1 s after their work, and would
+occupy each other's cores."""
 BEAT_SECONDS = 1.0
-"""Only where a round takes longer is it worth a frame, which costs whatever is being timed a little."""
+"""A round that takes longer restarts the deadline; in a shorter one the frame would disturb the timings. Not tuned."""
 
 
-def race(
-    target_kind: str,
-    device_index: int,
-    args: list[Any],
-    outputs: list[bool],
-    reference: dict[str, Any],
-    contenders: list[dict[str, Any]],
-    seed: int,
-) -> Iterator[dict[str, Any] | Clock]:
-    """Yield ``{"contenders": […], "library": …}``, one entry an artifact, the baseline first.
+def race(device: Json, race: Json) -> Iterator[Json | Clock]:
+    """Yield the `RaceAnswer` of a `BuiltRace`; the entry point in a child."""
+    answer = yield from run_race(Device.from_json(device), BuiltRace.from_json(race))
+    yield answer.to_json()
 
-    An entry is ``{"error": message}`` for a contender that raised, ``{"wrong": message}`` for a wrong result, otherwise
-    ``{"run_secs": […], "max_abs_error", "max_rel_error"}``; ``run_secs[i]`` of all entries come from round i, the
-    library's from every few rounds. Those of a contender that was not among the best `FINALISTS` in the first `HEATS`
-    rounds end there, and so do the baseline's where it is slow (`FAR_SLOWER`). On cuda an error is raised, not noted.
-    ``reference`` is the unscheduled program built for the host. ``library`` is ``{"name", "run_secs"}`` where the
-    host's library computes the same (`workers.library`), else None.
+
+def run_race(device: Device, race: BuiltRace) -> Generator[Clock, None, RaceAnswer]:
+    """Check all contenders, time those with right results together, and return both.
+
+    ``run_secs[i]`` of all contenders come from round i, the library's from every few rounds. Contenders that are not
+    among the best `FINALISTS` in the first `HEATS` rounds end there, and so does the baseline if it is slow
+    (`FAR_SLOWER`). On cuda an error of a contender is raised.
     """
-    device = device_of(target_kind, device_index)
-    information = infos(args)
-    expected = load(reference)
-    modules = [load(artifact) for artifact in contenders]
+    on_device = tvm_device(device)
+    reference = load(race.reference)
+    modules = [load(artifact) for artifact in race.contenders]
     library = None
-    entries: list[dict[str, Any]] = [{"max_abs_error": 0.0, "max_rel_error": 0.0} for _ in contenders]
+    checks: list[Agreement | Failure] = [Agreement() for _ in modules]
     for number, kind in enumerate(DRAWS):
-        inputs = draw(information, outputs, kind, seed + number)
-        wanted = _outcome(expected, inputs, tvm.runtime.cpu(0))
+        results = expected(reference, race.args, race.outputs, kind, race.seed + number)
         yield Clock.START
-        if target_kind == "llvm" and kind == DRAWS[0]:
-            library = find(inputs, outputs, wanted)
+        if device.kind == "llvm" and number == 0:
+            library = find(results.inputs, race.outputs, results.results)
             yield Clock.START
-        for module, entry in zip(modules, entries, strict=True):
-            if "error" not in entry and "wrong" not in entry:
+        for position, module in enumerate(modules):
+            before = checks[position]
+            if isinstance(before, Agreement):
                 try:
-                    _check(module, inputs, wanted, information, device, kind, entry)
+                    checks[position] = check(module, results, on_device, before)
                 except Exception as error:
-                    if target_kind == "cuda":
-                        raise  # the context may be dead: nothing that follows in this process would count
-                    entry["error"] = f"{type(error).__name__}: {error}"[-2000:]
+                    if device.kind == "cuda":
+                        raise  # the context may be dead: no later result of this process would count
+                    checks[position] = failure_of(error, Stage.CERTIFY)
             yield Clock.START
-    racing = [i for i, entry in enumerate(entries) if "error" not in entry and "wrong" not in entry]
-    arguments = to_device(draw(information, [False] * len(information), "normal", seed), device)
+    arguments = to_device(draw(race.args, [False] * len(race.args), "normal", race.seed), on_device)
     threads.settle()
     yield Clock.STOP
     with host_lock.quiet():
         yield Clock.START
-        runs = {i: _evaluated(Calls(modules[i], device, arguments)) for i in racing}
-        resting = None if library is None else len(modules)
+        runs = {
+            position: _evaluated(Calls(modules[position], on_device, arguments))
+            for position, checked in enumerate(checks)
+            if isinstance(checked, Agreement)
+        }
         if library is not None:
             runs[len(modules)] = _called(library)
-        samples = yield from _interleaved(runs, resting, seed)
-    for i in racing:
-        entries[i]["run_secs"] = samples[i]
-    told = None if library is None else {"name": library_name(), "run_secs": samples[len(modules)]}
-    yield {"contenders": entries, "library": told}
-
-
-def _outcome(
-    module: tvm.runtime.Module, inputs: list[np.ndarray[Any, Any]], device: tvm.runtime.Device
-) -> list[np.ndarray[Any, Any]]:
-    """All arguments after one call, inputs included: a program that spoils its inputs is wrong, too."""
-    arguments = to_device(inputs, device)
-    module[FUNCTION](*arguments)
-    device.sync()
-    return [argument.numpy() for argument in arguments]
-
-
-def _check(
-    module: tvm.runtime.Module,
-    inputs: list[np.ndarray[Any, Any]],
-    wanted: list[np.ndarray[Any, Any]],
-    information: list[TensorInfo],
-    device: tvm.runtime.Device,
-    kind: str,
-    entry: dict[str, Any],
-) -> None:
-    got = _outcome(module, inputs, device)
-    for position, (result, reference, info) in enumerate(zip(got, wanted, information, strict=True)):
-        found: Comparison = compare(result, reference, tolerance(info.dtype))
-        entry["max_abs_error"] = max(entry["max_abs_error"], found.max_abs_error)
-        entry["max_rel_error"] = max(entry["max_rel_error"], found.max_rel_error)
-        if not found.close:
-            entry["wrong"] = (
-                f"argument {position} differs from the unscheduled program's by up to {found.max_abs_error:.3g} "
-                f"({found.max_rel_error:.3g} of its largest value) on {kind} inputs"
-            )
-            return
+        samples = yield from _interleaved(runs, None if library is None else len(modules), race.seed)
+    return RaceAnswer(
+        tuple(
+            checked
+            if isinstance(checked, Failure)
+            else Raced(tuple(samples[position]), checked.max_abs_error, checked.max_rel_error)
+            for position, checked in enumerate(checks)
+        ),
+        None if library is None else LibraryTime(library_name(), tuple(samples[len(modules)])),
+    )
 
 
 def _evaluated(calls: Calls) -> Callable[[int], float]:
-    """Seconds of a call: the mean of a number of them behind one that is not counted, or, of 0, one as it comes."""
+    """Return a function of the number of calls: their mean after one call that does not count; for 0, one cold call."""
     return lambda number: calls.mean(number) if number else calls.cold()
 
 
 def _called(call: Callable[[], object]) -> Callable[[int], float]:
-    """The same of a Python function."""
+    """Return the same for a Python function."""
 
     def run(number: int) -> float:
         if number:
@@ -152,10 +126,10 @@ def _called(call: Callable[[], object]) -> Callable[[int], float]:
 def _interleaved(
     runs: dict[int, Callable[[int], float]], resting: int | None, seed: int
 ) -> Generator[Clock, None, dict[int, list[float]]]:
-    """Return seconds per call of each, one sample a round, in a fresh random order each round.
+    """Return seconds per call of each run, one sample a round, in a new random order each round.
 
-    A call that takes longer than `LONG_SECONDS` is a sample for itself. Run 0 is the baseline. The one that is
-    ``resting`` before and after takes part in `MIN_ROUNDS` of the rounds, or a few more.
+    A single call that takes longer than `LONG_SECONDS` is a sample. Run 0 is the baseline. The run ``resting``, with
+    rests before and after it, takes part in `MIN_ROUNDS` of the rounds, or a few more.
     """
     first = {i: _first(run) for i, run in runs.items()}
     numbers = {
@@ -166,7 +140,7 @@ def _interleaved(
     seconds = {i: (numbers[i] + 1) * first[i] for i in runs}
 
     def lasting(figures: dict[int, float]) -> list[int]:
-        """Who runs after the heats, of those whose seconds per call are given."""
+        """Return the runs that go on after the heats, by their seconds per call."""
         fastest = heapq.nsmallest(FINALISTS, (i for i in figures if i not in (0, resting)), key=figures.__getitem__)
         slow = ROUNDS * seconds[0] > RACE_SECONDS and any(figures[0] > FAR_SLOWER * figures[i] for i in fastest)
         return [i for i in figures if i in fastest or i == resting or (i == 0 and not slow)]
@@ -192,6 +166,6 @@ def _interleaved(
 
 
 def _first(run: Callable[[int], float]) -> float:
-    """Seconds per call, about: of one that is not the first, unless that takes long."""
+    """Estimate the seconds per call: by the second call, unless the first one takes long."""
     seconds = run(0)
     return seconds if seconds > LONG_SECONDS else run(1)

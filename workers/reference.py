@@ -1,4 +1,4 @@
-"""What a device reaches at its best, and whether it is as fast as it was: kernels of known work, built by TVM.
+"""A device's peak speed, and whether the device is still as fast as it was: kernels of known work, built by TVM.
 
 Runs in forks of a measurer's warm child: `build` once, then `peaks` and `check`. One kernel keeps independent chains of
 multiply-adds in registers on all threads; one copies arrays larger than most caches.
@@ -16,9 +16,10 @@ from tvm.target import codegen
 
 from loopwright.codegen.target import target_from
 from workers import host_lock, kernels
-from workers.arguments import device_of
+from workers.arguments import tvm_device
 from workers.build import FUNCTION, artifact, load
 from workers.clock import Clock
+from workers.messages import Artifact, Device, DeviceSpeed, Json, ReferenceKernels, ReferenceRequest
 
 DTYPE = "float32"
 SAMPLES = 20
@@ -26,18 +27,20 @@ _COPIES = 2
 _BURSTS = 8
 _REST_SECONDS = 0.01
 _ROUNDS = 100_000
-"""Half a millisecond: short against a scheduler's slice, so that the best sample is one that nobody disturbed."""
+"""Half a millisecond: short against a scheduler's time slice, so that the best sample is an undisturbed one."""
 _COPIED = 2**24
 """Elements of four bytes."""
 _GPU_BLOCKS, _GPU_THREADS, _GPU_ROUNDS = 4096, 256, 4096
 
 
-def build(target_json: str, threads: int) -> Iterator[dict[str, Any]]:
-    """Yield ``{"chains", "copy", "shape", "flop"}``: two artifacts, and the first one's arguments and operations.
+def build(request: Json) -> Iterator[Json]:
+    """Yield the `ReferenceKernels` of a `ReferenceRequest`; an entry point in a child."""
+    yield reference_kernels(ReferenceRequest.from_json(request)).to_json()
 
-    ``threads`` is what TVM's runtime was told to use.
-    """
-    target = target_from(target_json)
+
+def reference_kernels(request: ReferenceRequest) -> ReferenceKernels:
+    target, threads = target_from(request.target_json), request.threads
+    shape: tuple[int, ...]
     if target.kind.name == "cuda":
         shape = (_GPU_BLOCKS, _GPU_THREADS)
         multiply = kernels.gpu_chains(*shape, _GPU_ROUNDS)
@@ -50,49 +53,50 @@ def build(target_json: str, threads: int) -> Iterator[dict[str, Any]]:
         copy = kernels.cpu_copy(_COPIED, width)
         flop = 2.0 * threads * kernels.CHAINS * width * _ROUNDS
     modules = [tvm.IRModule({FUNCTION: func.with_attr("global_symbol", FUNCTION)}) for func in (multiply, copy)]
-    built = [artifact(mod, target) for mod in modules]
-    yield {"chains": built[0], "copy": built[1], "shape": list(shape), "flop": flop}
+    chains, copy = (artifact(mod, target) for mod in modules)
+    return ReferenceKernels(chains, copy, shape, flop)
 
 
-def check(target_kind: str, device_index: int, built: dict[str, Any]) -> Iterator[dict[str, Any] | Clock]:
-    """Yield ``{"secs", "dtype", "flops"}``: seconds of the multiply-adds, the best of many calls, and speed."""
-    device = device_of(target_kind, device_index)
-    run = chains(built, device)
+def check(device: Json, kernels: Json) -> Iterator[Json | Clock]:
+    """Yield the `DeviceSpeed` by the multiply-adds alone, the best of many calls; an entry point in a child."""
+    built = ReferenceKernels.from_json(kernels)
+    run = timed_chains(built, tvm_device(Device.from_json(device)))
     yield Clock.STOP
     with host_lock.quiet():
         yield Clock.START
         secs = _best(run, SAMPLES)
-    yield {"secs": secs, "dtype": DTYPE, "flops": built["flop"] / secs}
+    yield DeviceSpeed(secs, DTYPE, built.flop / secs, None).to_json()
 
 
-def peaks(target_kind: str, device_index: int, built: dict[str, Any]) -> Iterator[dict[str, Any] | Clock]:
-    """Yield what `check` does, and ``bytes_per_s`` of copying, the best of some calls."""
-    device = device_of(target_kind, device_index)
-    run = chains(built, device)
-    copy = _timed(built["copy"], np.ones(_COPIED, dtype=np.float32), device)
+def peaks(device: Json, kernels: Json) -> Iterator[Json | Clock]:
+    """Yield the `DeviceSpeed` with the copy's rate, the best of some calls; an entry point in a child."""
+    built = ReferenceKernels.from_json(kernels)
+    on_device = tvm_device(Device.from_json(device))
+    run = timed_chains(built, on_device)
+    copy = _timed(built.copy, np.ones(_COPIED, dtype=np.float32), on_device)
     yield Clock.STOP
     with host_lock.quiet():
         yield Clock.START
         secs = _best(run, SAMPLES)
         bytes_per_s = 2.0 * 4 * _COPIED / _best(copy, _COPIES)
-    yield {"secs": secs, "dtype": DTYPE, "flops": built["flop"] / secs, "bytes_per_s": bytes_per_s}
+    yield DeviceSpeed(secs, DTYPE, built.flop / secs, bytes_per_s).to_json()
 
 
-def chains(built: dict[str, Any], device: tvm.runtime.Device) -> Callable[[], float]:
-    """One call of the multiply-adds on all threads, in seconds."""
-    start = np.random.default_rng(0).random(built["shape"], dtype=np.float32)
-    return _timed(built["chains"], start, device)
+def timed_chains(kernels: ReferenceKernels, device: tvm.runtime.Device) -> Callable[[], float]:
+    """Return a function that calls the multiply-adds once, on all threads, and returns the seconds."""
+    start = np.random.default_rng(0).random(kernels.shape, dtype=np.float32)
+    return _timed(kernels.chains, start, device)
 
 
-def _timed(code: dict[str, Any], source: np.ndarray[Any, Any], device: tvm.runtime.Device) -> Callable[[], float]:
-    """One call of a kernel that reads one array and writes another, in seconds."""
+def _timed(code: Artifact, source: np.ndarray[Any, Any], device: tvm.runtime.Device) -> Callable[[], float]:
+    """Return a function that calls a kernel once, from one array to another, and returns the seconds."""
     arguments = [tvm.runtime.tensor(array, device=device) for array in (source, np.zeros_like(source))]
     timer = load(code).time_evaluator(FUNCTION, device, number=1, repeat=1)
     return lambda: float(timer(*arguments).results[0])
 
 
 def _best(run: Callable[[], float], calls: int) -> float:
-    """The fastest of the calls, made in bursts with rests between them.
+    """Return the fastest of the calls, which are made in bursts with rests between them.
 
     On a busy machine the scheduler may leave both ends of a parallel loop on one core; after a rest it chooses anew.
     """

@@ -23,38 +23,39 @@ _CHECKOUT = str(Path(__file__).resolve().parent.parent)
 _IMPORTS = {"PYTHONPATH": str(Path(_CHECKOUT) / "client")}
 """`loopwright.codegen` comes from the same checkout as the child's other modules, installed or not."""
 _START_SECONDS = 120.0
-"""For the imports, on a machine that is busy."""
+"""For the imports: seconds on an idle machine, more on a busy one. Not tuned."""
 _GRACE_SECONDS = 10.0
-"""The child enforces a request's deadline itself; this much later it is itself held to be stuck."""
+"""The child enforces deadlines itself. After so much more time the child itself counts as stuck. Not tuned."""
 _LEAVE_SECONDS = 2.0
-"""A child that is told to go ends its fork and tidies up first."""
+"""A child whose pipes were closed kills its fork and removes its files before it exits. Not tuned."""
 _INHERITED = ("PATH", "HOME", "LD_LIBRARY_PATH", "CUDA_PATH")
 
 
-class ChildTimeout(Exception):
+class ChildError(Exception):
+    """Base of the errors of `WarmChild`: the function has no further value."""
+
+
+class ChildTimeout(ChildError):
     """The function yielded nothing within its deadline and was killed."""
 
 
-class ChildCrashed(Exception):
-    """The function's process died. ``signal`` is 0 where it exited by itself."""
+class ChildCrashed(ChildError):
+    """The function's process died by ``signal``, or exited without an answer (None)."""
 
-    def __init__(self, signal: int, stderr: str) -> None:
+    def __init__(self, signal: int | None, stderr: str) -> None:
         super().__init__(signal, stderr)
         self.signal = signal
         self.stderr = stderr
 
     def __str__(self) -> str:
-        return f"died by signal {self.signal}" if self.signal else "exited without an answer"
+        return "exited without an answer" if self.signal is None else f"died by signal {self.signal}"
 
 
-class ChildLost(ChildCrashed):
+class ChildLost(ChildError):
     """The warm child itself was killed from outside, which says nothing about the function."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(9, message)
 
-
-class ChildRaised(Exception):
+class ChildRaised(ChildError):
     """The function raised; ``kind`` is the exception's class name."""
 
     def __init__(self, kind: str, message: str) -> None:
@@ -63,14 +64,14 @@ class ChildRaised(Exception):
 
 
 class WarmChild:
-    """A kept-warm child that runs functions in forks. Thread-safe: one request at a time.
+    """A child process that is kept warm and runs functions in forks. Thread-safe: one request at a time.
 
     Args:
         preload: modules that the child imports before it takes requests.
         env: environment variables set on top of a minimal environment (thread counts, say).
         memory_bytes: limit on the data segment of each fork; 0 for none.
-        busy: the forks only compute. They hold the host's lock (`workers.host_lock`) and stand still, without their
-            deadline, while a timing is taken on the host.
+        busy: the forks compute without taking timings. They share the host's lock (`workers.host_lock`) and are stopped
+            while a timing is taken on the host; their deadline does not count meanwhile.
     """
 
     def __init__(
@@ -84,26 +85,26 @@ class WarmChild:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start it now, so that the first request does not wait for the imports."""
+        """Start the child now, so that the first request does not wait for the imports."""
         with self._lock:
-            self._ensure()
+            self._ensure_started()
 
     def call(self, function: str, arguments: dict[str, Any], deadline: float) -> Any:
-        """The only value that ``function`` yields; see `stream` for errors."""
+        """Return the only value that ``function`` yields; see `stream` for errors."""
         values = list(self.stream(function, arguments, deadline))
         if len(values) != 1:
-            raise ChildCrashed(0, f"{function} yielded {len(values)} values instead of one")
+            raise ChildCrashed(None, f"{function} yielded {len(values)} values instead of one")
         return values[0]
 
     def stream(self, function: str, arguments: dict[str, Any], deadline: float) -> Iterator[Any]:
         """Run ``module:function`` in a fresh fork and hand on what it yields.
 
-        ``deadline`` (seconds) holds for each value. Raises ChildTimeout, ChildCrashed, ChildLost, ChildRaised.
+        ``deadline`` (seconds) applies to each value. Raises ChildTimeout, ChildCrashed, ChildLost, ChildRaised.
         """
-        # Made here, because the child may be killed at any moment.
+        # The parent creates the directory, because the child may be killed at any moment.
         scratch = tempfile.TemporaryDirectory(prefix="loopwright-", ignore_cleanup_errors=True)
         with self._lock, scratch:
-            self._ensure()
+            self._ensure_started()
             request = {
                 "scratch": scratch.name,
                 "function": function,
@@ -113,12 +114,12 @@ class WarmChild:
                 "busy": self._busy,
             }
             finished = False
-            patience = deadline
+            seconds = deadline
             try:
                 write_frame(self._requests, request)
                 while True:
-                    frame = self._next(patience + _GRACE_SECONDS)
-                    patience = WAIT_SECONDS if frame.get("clock") == Clock.STOP else deadline
+                    frame = self._next(seconds + _GRACE_SECONDS)
+                    seconds = WAIT_SECONDS if frame.get("clock") == Clock.STOP else deadline
                     if "clock" in frame:
                         continue
                     if "value" in frame:
@@ -145,7 +146,7 @@ class WarmChild:
         with self._lock:
             self._kill()
 
-    def _ensure(self) -> None:
+    def _ensure_started(self) -> None:
         if self._process is not None and self._process.poll() is None:
             return
         self._kill()
@@ -168,7 +169,7 @@ class WarmChild:
             self._next(_START_SECONDS)
         except Closed as error:
             self._kill()
-            raise ChildCrashed(0, "the warm child did not start; its message is in the log above") from error
+            raise ChildCrashed(None, "the warm child did not start; its message is in the log above") from error
 
     def _next(self, seconds: float) -> Any:
         until = time.monotonic() + seconds

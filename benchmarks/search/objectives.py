@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import xgboost as xgb
 
-from benchmarks.search.race import detect_devices
+from benchmarks.search.race import host_target
 from benchmarks.search.run_record import RUNS
 from benchmarks.search.teachers import Lesson, lessons
 from tuner.cost_model.model import PARAMETERS, CostModel, Sample, pack, throughput
@@ -134,7 +134,7 @@ def _labels(lessons: Sequence[Lesson]) -> Scores:
 
 
 def main() -> None:
-    target_json = next(device["target_json"] for device in detect_devices() if device["device"] == "cpu")
+    target_json = host_target()
     usable = [members for members in lessons(target_json).values() if len(members) >= _LEAST]
     results = {
         name: {str(count): _judged(objective, usable, count) for count in SEEN}

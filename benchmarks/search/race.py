@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -24,16 +24,20 @@ from benchmarks.search.full_speed import FullSpeed
 from benchmarks.search.run_record import PYTORCH, RUNS, Run, name_of
 from benchmarks.search.workloads import WORKLOADS
 from loopwright.codegen.serialization import module_from_json
+from tuner.types import Failure, TensorInfo
 from tuner.workload import make_workload, write_only
-from workers import host_lock, reference
-from workers.arguments import device_of, draw, infos, to_device
+from workers import child_calls, host_lock, reference
+from workers.arguments import draw, to_device, tvm_device
 from workers.build import FUNCTION
 from workers.build import load as load_artifact
 from workers.clock import Clock
+from workers.messages import Artifact, BuildRequest, Device, ReferenceKernels, ReferenceRequest
 from workers.warm_child import WarmChild
 
 if TYPE_CHECKING:  # the child that takes times is not to load all that the arms need
     from benchmarks.search.arms import Cell
+
+T = TypeVar("T")
 
 RACES = RUNS.parent / "races"
 PROCESSES = 7
@@ -70,31 +74,32 @@ def race(workload: str, programs: dict[str, str]) -> dict[str, Any]:
     """``{"seconds": {name: median}, "samples": {name: [[…], …]}}``: seconds a call, PyTorch among the names; samples by
     process and round of the programs that were not far slower than the fastest."""
     found = make_workload(WORKLOADS[workload](), workload)
-    target_json = next(device["target_json"] for device in detect_devices() if device["device"] == "cpu")
+    target_json = host_target()
     threads = json.loads(target_json)["num-cores"]
     environment = {"TVM_NUM_THREADS": "1"}
-    builders = [WarmChild(["workers.build"], environment) for _ in range(threads)]
+    builders = [WarmChild([child_calls.BUILD], environment) for _ in range(threads)]
     with ThreadPoolExecutor(threads) as pool:
 
         def build(position: int, trace_json: str) -> dict[str, Any]:
-            arguments = {"module_json": found.module_json, "trace_json": trace_json, "target_json": target_json}
-            return dict(builders[position % threads].call("workers.build:build", arguments, 60.0))
+            request = BuildRequest(found.module_json, trace_json, target_json)
+            built = child_calls.build(builders[position % threads], request, seconds=60.0)
+            return succeeded(built).to_json()
 
         artifacts = dict(zip(programs, pool.map(build, range(len(programs)), programs.values()), strict=True))
     for builder in builders:
         builder.close()
-    args = [[list(info.shape), info.dtype] for info in found.args]
+    args = [info.to_json() for info in found.args]
     outputs = list(write_only(module_from_json(found.module_json)["main"]))
     runner = WarmChild(
-        ["benchmarks.search.race", "workers.reference"],
+        ["benchmarks.search.race", child_calls.REFERENCE],
         {"TVM_NUM_THREADS": str(threads), "OMP_NUM_THREADS": str(threads)},
     )
     try:
-        kernel = runner.call("workers.reference:build", {"target_json": target_json, "threads": threads}, 60.0)
-        on = {"target_kind": "llvm", "device_index": 0, "built": kernel}
-        best = runner.call("workers.reference:check", on, 60.0)["secs"]
+        request = ReferenceRequest(target_json, threads)
+        kernels = succeeded(child_calls.build_reference(runner, request, seconds=60.0))
+        best = succeeded(child_calls.check(runner, Device("llvm", 0), kernels, seconds=60.0)).secs
         fixed = {"workload": workload, "args": args, "outputs": outputs, "threads": threads}
-        fixed |= {"kernel": kernel, "best": best}
+        fixed |= {"kernel": kernels.to_json(), "best": best}
 
         def session(chosen: dict[str, Any], rounds: int, seed: int) -> dict[str, list[float]]:
             arguments = fixed | {"artifacts": chosen, "rounds": rounds, "seed": seed}
@@ -111,12 +116,16 @@ def race(workload: str, programs: dict[str, str]) -> dict[str, Any]:
     return {"seconds": seconds, "samples": samples}
 
 
-def detect_devices() -> list[dict[str, Any]]:
-    child = WarmChild(["workers.detect"])
-    try:
-        return list(child.call("workers.detect:detect", {}, 60.0))
-    finally:
-        child.close()
+def host_target() -> str:
+    """Return the target of this machine's CPU, as JSON."""
+    return next(device.device_class.target_json for device in child_calls.detect_devices() if device.name == "cpu")
+
+
+def succeeded(result: T | Failure) -> T:
+    """Return a child's answer. Raises RuntimeError for a failure."""
+    if isinstance(result, Failure):
+        raise RuntimeError(result.message)
+    return result
 
 
 def timed(
@@ -132,13 +141,13 @@ def timed(
 ) -> Iterator[dict[str, list[float]] | Clock]:
     """In the child: yield seconds a call by name, one sample a round, PyTorch among the names.
 
-    ``kernel`` is what `workers.reference.build` yields, ``best`` its seconds at full speed.
+    ``kernel`` are the `ReferenceKernels` as JSON, ``best`` the seconds of their multiply-adds at full speed.
     """
-    device = device_of("llvm", 0)
-    information = infos(args)
+    device = tvm_device(Device("llvm", 0))
+    information = [TensorInfo.from_json(info) for info in args]
     inputs = draw(information, outputs, "normal", 0)
     arguments = to_device(inputs, device)
-    modules = {name: load_artifact(artifact) for name, artifact in artifacts.items()}
+    modules = {name: load_artifact(Artifact.from_json(artifact)) for name, artifact in artifacts.items()}
 
     def runner(name: str) -> Any:
         function = modules[name].time_evaluator
@@ -151,7 +160,7 @@ def timed(
     yield Clock.STOP
     with host_lock.quiet():
         yield Clock.START
-        speed = FullSpeed(reference.chains(kernel, device), best)
+        speed = FullSpeed(reference.timed_chains(ReferenceKernels.from_json(kernel), device), best)
         numbers = {name: max(1, round(_SAMPLE_SECONDS / run(1))) for name, run in calls.items()}
         yield Clock.START
 

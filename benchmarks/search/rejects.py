@@ -15,17 +15,20 @@ import statistics
 from collections.abc import Iterator
 from typing import Any
 
-from benchmarks.search.race import detect_devices
+import tvm
+
+from benchmarks.search.race import host_target, succeeded
 from benchmarks.search.run_record import RUNS
 from benchmarks.search.teachers import TEACHERS, histories
 from tuner.search.config import SearchConfig
-from tuner.types import Measured
+from tuner.types import Measured, TensorInfo
 from tuner.workload import make_workload
-from workers import host_lock
-from workers.arguments import device_of, draw, infos, to_device
+from workers import child_calls, host_lock
+from workers.arguments import draw, to_device
 from workers.build import FUNCTION, load
 from workers.clock import Clock
 from workers.measure import Calls, sample
+from workers.messages import Artifact, BuildRequest
 from workers.warm_child import WarmChild
 
 RESULTS = RUNS.parent / "rejects.json"
@@ -36,19 +39,19 @@ _SECONDS = 60.0
 def main() -> None:
     taught = histories()
     each = -(-CANDIDATES // len(taught))
-    target_json = next(device["target_json"] for device in detect_devices() if device["device"] == "cpu")
+    target_json = host_target()
     threads = str(json.loads(target_json)["num-cores"])
-    builder = WarmChild(["workers.build"], {"TVM_NUM_THREADS": "1"})
+    builder = WarmChild([child_calls.BUILD], {"TVM_NUM_THREADS": "1"})
     runner = WarmChild(["benchmarks.search.rejects"], {"TVM_NUM_THREADS": threads, "OMP_NUM_THREADS": threads})
     records: list[dict[str, Any]] = []
     for name, trials in taught.items():
         workload = make_workload(TEACHERS[name](), name)
-        args = [[list(info.shape), info.dtype] for info in workload.args]
+        args = [info.to_json() for info in workload.args]
         measured = [trial for trial in trials if isinstance(trial.outcome, Measured)]
         # Every few: the race is as hard late in a search, among good programs, as it is early.
         for trial in measured[:: max(1, len(measured) // each)][:each]:
-            request = {"module_json": workload.module_json, "trace_json": trial.candidate.trace_json}
-            artifact = builder.call("workers.build:build", {**request, "target_json": target_json}, _SECONDS)
+            request = BuildRequest(workload.module_json, trial.candidate.trace_json, target_json)
+            artifact = succeeded(child_calls.build(builder, request, seconds=_SECONDS)).to_json()
             calls = runner.call("benchmarks.search.rejects:calls", {"args": args, "artifact": artifact}, _SECONDS)
             records.append({"workload": name, "calls": calls})
         print(f"{name}: {len(records)} candidates", flush=True)
@@ -60,10 +63,10 @@ def main() -> None:
 
 def calls(args: list[Any], artifact: dict[str, Any]) -> Iterator[list[list[float]] | Clock]:
     """In the child: yield ``[number of calls, mean seconds]`` of every sample that is taken without a cutoff."""
-    information = infos(args)
-    device = device_of("llvm", 0)
+    information = [TensorInfo.from_json(info) for info in args]
+    device = tvm.runtime.cpu(0)
     arguments = to_device(draw(information, [False] * len(information), "normal", 0), device)
-    module = load(artifact)
+    module = load(Artifact.from_json(artifact))
     module[FUNCTION]
     taken: list[list[float]] = []
 

@@ -12,10 +12,12 @@ from tvm.ir.utils import derived_object
 from tvm.s_tir import meta_schedule as ms
 
 from loopwright.codegen.serialization import module_to_json
-from workers.warm_child import ChildCrashed, ChildRaised, ChildTimeout, WarmChild
+from tuner.types import Failure
+from workers import child_calls
+from workers.messages import BuildRequest
+from workers.warm_child import ChildError, WarmChild
 
 _SECONDS = 30.0
-_FAILURES = (ChildCrashed, ChildRaised, ChildTimeout)
 
 
 @derived_object
@@ -26,7 +28,7 @@ class WarmBuilder(ms.builder.PyBuilder):
         super().__init__()
         self._target = target_json
         cores = json.loads(target_json)["num-cores"]
-        self._children = [WarmChild(["workers.build"], {"TVM_NUM_THREADS": "1"}) for _ in range(cores)]
+        self._children = [WarmChild([child_calls.BUILD], {"TVM_NUM_THREADS": "1"}) for _ in range(cores)]
         self._pool = ThreadPoolExecutor(cores)
         self._folder = tempfile.mkdtemp(prefix="loopwright-bench-")
         self._count = 0
@@ -35,18 +37,14 @@ class WarmBuilder(ms.builder.PyBuilder):
         return list(self._pool.map(self._build, range(len(build_inputs)), build_inputs))
 
     def _build(self, position: int, build_input: Any) -> Any:
-        arguments = {
-            "module_json": module_to_json(build_input.mod),
-            "trace_json": None,
-            "target_json": self._target,
-        }
-        try:
-            artifact = self._children[position % len(self._children)].call("workers.build:build", arguments, _SECONDS)
-        except _FAILURES as error:
-            return ms.builder.BuilderResult(None, str(error))
+        request = BuildRequest(module_to_json(build_input.mod), None, self._target)
+        child = self._children[position % len(self._children)]
+        artifact = child_calls.build(child, request, seconds=_SECONDS)
+        if isinstance(artifact, Failure):
+            return ms.builder.BuilderResult(None, artifact.message)
         self._count += 1
         path = Path(self._folder) / f"{self._count}.json"
-        path.write_text(json.dumps(artifact))
+        path.write_text(json.dumps(artifact.to_json()))
         return ms.builder.BuilderResult(str(path), None)
 
 
@@ -71,6 +69,6 @@ class WarmRunner(ms.runner.PyRunner):
                 "benchmarks.search.stock_timing:run", {"args": args, "artifact": artifact}, _SECONDS
             )
             result = ms.runner.RunnerResult(samples, None)
-        except _FAILURES as error:
+        except ChildError as error:
             result = ms.runner.RunnerResult(None, str(error))
         return ms.runner.RunnerFuture(f_done=lambda: True, f_result=lambda: result)

@@ -5,14 +5,17 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 import ray
 
 from db import Database
 from db.views import Peaks, WorkerView
 from service.fleet.health import LOST_WITHIN_SECONDS, complaint
+from tuner.types import Failure
+from workers import actor_calls
+from workers.actor_calls import Pending
 from workers.cluster import NAMESPACE, Cluster, Offer
+from workers.messages import DeviceSpeed
 
 CHECK_SECONDS = 60.0
 """Between two timings of a worker's reference kernel, where its slot is free."""
@@ -30,7 +33,8 @@ class Watch:
         self._db = database
         self._cluster = cluster
         self._measured: set[str] = set()
-        self._asked: dict[Any, Offer] = {}
+        self._timings: dict[str, tuple[Offer, Pending[DeviceSpeed | Failure]]] = {}
+        """Reference kernels that are being timed, by offer id."""
 
     def beat(self, offers: Sequence[Offer]) -> set[str]:
         """Register the offers as seen now, look after their health; returns the ids of those that may not measure."""
@@ -52,37 +56,42 @@ class Watch:
 
     def _ask(self, offer: Offer, view: WorkerView) -> None:
         """Have the reference kernels timed, if it is time; the answer comes at a later heartbeat."""
-        if offer.id in {asked.id for asked in self._asked.values()}:
+        if offer.id in self._timings:
             return
         try:
             actor = ray.get_actor(offer.measurer, NAMESPACE)
         except ValueError:
-            return  # it has just gone, with its node
+            return  # its node has just left
         if offer.id not in self._measured:
             self._measured.add(offer.id)
-            self._asked[actor.peaks.remote(offer.device_class.target_json)] = offer
+            self._timings[offer.id] = offer, actor_calls.peaks(actor, offer.device_class.target_json)
             return
         age = (datetime.now(UTC) - view.checks[-1].created_at).total_seconds() if view.checks else float("inf")
         if age > CHECK_SECONDS * (1 if view.activity.slot_since is None else _OVERDUE):
-            self._asked[actor.check.remote(offer.device_class.target_json)] = offer
+            self._timings[offer.id] = offer, actor_calls.check(actor, offer.device_class.target_json)
 
     def _collect(self) -> None:
-        if not self._asked:
+        if not self._timings:
             return
-        ready, _ = ray.wait(list(self._asked), num_returns=len(self._asked), timeout=0)
-        for reference in ready:
-            offer = self._asked.pop(reference)
-            try:
-                answer = ray.get(reference)
-            except ray.exceptions.RayError as error:
-                answer = {"failure": {"message": str(error)}}
-            if "failure" in answer:
-                log.warning("the reference kernel of %s failed: %s", offer.id, answer["failure"]["message"])
-                continue
-            self._db.workers.add_check(offer.id, answer["secs"])
-            now = datetime.now(UTC)
-            peaks = Peaks(answer["dtype"], answer["flops"], answer.get("bytes_per_s", 0.0), now)
-            self._db.devices.put_peaks(offer.device_class, peaks)
+        references = [timing.reference for _, timing in self._timings.values()]
+        ready, _ = ray.wait(references, num_returns=len(references), timeout=0)
+        for offer, timing in list(self._timings.values()):
+            if timing.reference in ready:
+                del self._timings[offer.id]
+                self._record(offer, timing)
+
+    def _record(self, offer: Offer, timing: Pending[DeviceSpeed | Failure]) -> None:
+        try:
+            speed = timing.result()
+        except ray.exceptions.RayError as error:
+            log.warning("the reference kernel of %s failed: %s", offer.id, error)
+            return
+        if isinstance(speed, Failure):
+            log.warning("the reference kernel of %s failed: %s", offer.id, speed.message)
+            return
+        self._db.workers.add_check(offer.id, speed.secs)
+        peaks = Peaks(speed.dtype, speed.flops, speed.bytes_per_s or 0.0, datetime.now(UTC))
+        self._db.devices.put_peaks(offer.device_class, peaks)
 
     def _judge(self, view: WorkerView) -> bool:
         """Whether the worker is held out; the database is told when that changes."""

@@ -9,8 +9,7 @@ import signal
 import socket
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import psutil
@@ -21,16 +20,19 @@ import workers.patience
 from loopwright.codegen.serialization import module_from_json, trace_to_json
 from loopwright.codegen.target import target_from
 from tests.support import workloads as programs
+from tests.support.builders import MiscompilingBuilder, RecordingBuilder
 from tuner.errors import NoDevice, RaceFailed
-from tuner.ports import MeasureRequest, RaceRequest
+from tuner.ports import MeasureRequest, Raced, RaceRequest
 from tuner.space.builtin import builtin_space
 from tuner.testing.fleet_contract import FleetContract
 from tuner.testing.memory_ledger import MemoryLedger
 from tuner.tune import TuneRequest, tune
 from tuner.types import Failure, FailureKind, Lane, Measured, Outcome, Stage, TaskSpec, Workload
+from workers import actor_calls
 from workers.actors import Builder, Measurer
 from workers.cluster import NAMESPACE, Cluster, Offer, actor_class
-from workers.fleet import _KEPT, RayFleet
+from workers.fleet import RayFleet
+from workers.messages import DeviceSpeed, MeasurerStatus
 
 _numbers = itertools.count()
 UNCHANGED = "[[],[]]"
@@ -55,7 +57,7 @@ def start(cluster: Cluster) -> Iterator[Callable[..., str]]:
         name = f"test-{next(_numbers)}"
         made = actor_class(cls).options(name=name, namespace=NAMESPACE, num_cpus=0)
         started.append(made.remote(*arguments, **options))
-        ray.get(started[-1].ping.remote())
+        ray.get(started[-1].status.remote())
         return name
 
     yield actor
@@ -83,7 +85,11 @@ def gather(fleet: RayFleet, count: int, seconds: float = 100) -> dict[str, Outco
 
 
 def pid_of(name: str) -> int:
-    return int(ray.get(ray.get_actor(name, NAMESPACE).ping.remote())["pid"])
+    return int(ray.get(ray.get_actor(name, NAMESPACE).status.remote())["pid"])
+
+
+def status_of(measurer: str) -> MeasurerStatus:
+    return actor_calls.measurer_status(ray.get_actor(measurer, NAMESPACE)).result()
 
 
 def warm_child_of(name: str) -> psutil.Process:
@@ -100,7 +106,7 @@ def fork_of(child: psutil.Process) -> psutil.Process:
 
 def test_an_offer_has_living_actors(cluster: Cluster, offer: Offer) -> None:
     assert len(offer.builders) == offer.device_class.cores
-    assert cluster.ping(offer, 30)
+    assert all(pid_of(name) for name in (offer.measurer, *offer.builders))
     assert cluster.reconcile() == cluster.reconcile()
     assert offer in cluster.reconcile()
 
@@ -124,16 +130,20 @@ def test_an_outcome_tells_who_built_and_measured_it_and_when(fleet: RayFleet, of
 
 def test_a_measurer_times_its_reference_kernels(offer: Offer) -> None:
     actor = ray.get_actor(offer.measurer, NAMESPACE)
-    peaks = ray.get(actor.peaks.remote(offer.device_class.target_json))
-    check = ray.get(actor.check.remote(offer.device_class.target_json))
-    assert peaks["dtype"] == check["dtype"] == "float32"
+    peaks = actor_calls.peaks(actor, offer.device_class.target_json).result()
+    check = actor_calls.check(actor, offer.device_class.target_json).result()
+    assert isinstance(peaks, DeviceSpeed)
+    assert isinstance(check, DeviceSpeed)
+    assert peaks.dtype == check.dtype == "float32"
     # The same kernel, minutes apart at most; a busy machine makes it slower, never ten times as fast.
-    assert 0.1 < check["flops"] / peaks["flops"] < 10
+    assert 0.1 < check.flops / peaks.flops < 10
     # A core that runs the program at all does more than a billion operations, and copies more than 100 MB, a second.
-    assert min(check["flops"], peaks["flops"]) > 1e9
-    assert peaks["bytes_per_s"] > 1e8
-    refused = ray.get(actor.check.remote('{"kind": "nonsense"}'))
-    assert refused["failure"]["kind"] == FailureKind.COMPILE
+    assert min(check.flops, peaks.flops) > 1e9
+    assert peaks.bytes_per_s is not None
+    assert peaks.bytes_per_s > 1e8
+    refused = actor_calls.check(actor, '{"kind": "nonsense"}').result()
+    assert isinstance(refused, Failure)
+    assert refused.kind == FailureKind.COMPILE
 
 
 def test_a_cluster_tells_what_its_workers_are_at(cluster: Cluster, offer: Offer) -> None:
@@ -142,7 +152,9 @@ def test_a_cluster_tells_what_its_workers_are_at(cluster: Cluster, offer: Offer)
     for number in range(24):
         fleet.submit(request(f"trial-{number}", programs.product()))
     seen = []
-    while fleet.collect(0.02) or fleet._calls:
+    finished = 0
+    while finished < 24:
+        finished += len(fleet.collect(0.02))
         seen.append(cluster.activity(30)[offer.id])
     at_work = [each for each in seen if each.slot_since is not None]
     assert at_work
@@ -169,16 +181,18 @@ def test_nothing_submitted_nothing_collected(fleet: RayFleet) -> None:
     assert fleet.slots >= 1
 
 
-def test_what_is_built_while_the_loop_computes_is_measured_meanwhile(fleet: RayFleet) -> None:
-    keys = {str(number) for number in range(8)}
-    for key in keys:
-        fleet.submit(request(key, programs.product()))
+def test_what_is_built_while_the_loop_computes_is_measured_meanwhile(fleet: RayFleet, offer: Offer) -> None:
+    used = status_of(offer.measurer).used
+    fleet.submit(request("one", programs.product()))
     until = time.monotonic() + 100
     with fleet.busy() as computing:
-        while len(fleet._finished) < len(keys) and time.monotonic() < until:
+        while (status := status_of(offer.measurer)).used == used or status.since is not None:
+            assert time.monotonic() < until, "it was not measured while the loop computed"
             time.sleep(0.002)
             computing.pause()
-    assert {key for key, _ in fleet.collect(0.0)} == keys
+    [(key, outcome)] = fleet.collect(30.0)
+    assert key == "one"
+    assert isinstance(outcome, Measured)
 
 
 @pytest.mark.parametrize("victim", ["builder", "builder's child", "measurer", "measurer's child", "measuring fork"])
@@ -274,14 +288,14 @@ def test_with_all_actors_lost_there_is_no_device(offer: Offer, start: Callable[.
         _submit_and_gather(fleet)
 
 
-def test_a_measurer_at_work_answers_pings(cluster: Cluster, offer: Offer, start: Callable[..., str]) -> None:
+def test_a_measurer_at_work_tells_its_status(offer: Offer, start: Callable[..., str]) -> None:
     measurer = start(Measurer, "cpu", 1, seconds=4.0)
     fleet = RayFleet(offer.device_class.target_json, offer.builders, {measurer: "here"})
     child = warm_child_of(measurer)
     fleet.submit(request("long", programs.hang()))
     while not child.children():
         assert fleet.collect(0.05) == []
-    assert cluster.ping(replace(offer, measurer=measurer), 3)
+    assert status_of(measurer).since is not None
     assert child.children()  # it was at work meanwhile
     gather(fleet, 1)
 
@@ -312,43 +326,28 @@ def test_a_race_of_real_candidates(fleet: RayFleet, offer: Offer) -> None:
     assert set(result.contenders) == {"a", "b", "broken"}
     for key in ("a", "b"):
         entry = result.contenders[key]
-        assert entry.error is None
+        assert isinstance(entry, Raced)
         assert len(entry.run_secs) == rounds
         assert entry.max_rel_error < 1e-4
-    assert result.contenders["broken"].error is not None
-    assert "GetNothing" in result.contenders["broken"].error
+    rejected = result.contenders["broken"]
+    assert isinstance(rejected, Failure)
+    assert (rejected.stage, rejected.kind) == (Stage.BUILD, FailureKind.COMPILE)
+    assert "GetNothing" in rejected.message
 
 
-def test_a_race_does_not_build_again_what_was_measured(fleet: RayFleet, offer: Offer) -> None:
+def test_a_race_does_not_build_again_what_was_measured(offer: Offer, start: Callable[..., str]) -> None:
+    recording = start(RecordingBuilder)
+    builder = ray.get_actor(recording, NAMESPACE)
+    fleet = RayFleet(offer.device_class.target_json, [recording], {offer.measurer: "here"})
     workload = programs.product()
     first, second = some_traces(workload, offer.device_class.target_json, 2)
     fleet.submit(request("first", workload, first))
     gather(fleet, 1)
-    built: list[str | None] = []
-    honest = fleet._retry
-
-    def noted(pool: Any, method: str, calls: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
-        if method == "build":
-            built.extend(trace for _, trace, _ in calls)
-        return honest(pool, method, calls)
-
-    fleet._retry = noted  # type: ignore[method-assign]
+    assert ray.get(builder.take_traces.remote()) == [first]
     for expected in ([None, second], [None, first, second]):  # it is kept for one race
-        built.clear()
         result = fleet.race(race_of(workload, {"a": first, "b": second}))
-        assert built == expected
-        assert [entry.error for entry in result.contenders.values()] == [None, None]
-
-
-def test_the_artifacts_of_the_fastest_are_kept(fleet: RayFleet) -> None:
-    for number in range(2 * _KEPT):
-        fleet._kept.add("module", str(number), float(number * 37 % (2 * _KEPT)), {"code": str(number)})
-    fleet._kept.add("other", "0", 0.0, {"code": "another"})
-    kept = fleet._kept.take("module")
-    assert sorted(int(trace) * 37 % (2 * _KEPT) for trace in kept) == list(range(_KEPT))
-    assert all(artifact == {"code": trace} for trace, artifact in kept.items())
-    assert fleet._kept.take("module") == {}
-    assert fleet._kept.take("other") == {"0": {"code": "another"}}
+        assert ray.get(builder.take_traces.remote()) == expected
+        assert all(isinstance(entry, Raced) for entry in result.contenders.values())
 
 
 def test_a_race_whose_baseline_crashes_proves_nothing(fleet: RayFleet) -> None:
@@ -356,22 +355,30 @@ def test_a_race_whose_baseline_crashes_proves_nothing(fleet: RayFleet) -> None:
         fleet.race(race_of(programs.crash(), {}))
 
 
-def test_a_contender_that_kills_the_race_is_found_out(fleet: RayFleet, offer: Offer) -> None:
-    """The traces are real; the second's artifact is exchanged for one that crashes, as a miscompiled one would."""
+def test_a_contender_that_kills_the_race_is_found_out(offer: Offer, start: Callable[..., str]) -> None:
+    """The traces are real; in place of the second's program the builder builds one that crashes."""
     workload = programs.product()
     first, second = some_traces(workload, offer.device_class.target_json, 2)
-    builder = ray.get_actor(offer.builders[0], NAMESPACE)
-    crash = ray.get(builder.build.remote(programs.crash().module_json, None, offer.device_class.target_json))
-    honest = fleet._build_all
-
-    def miscompiled(request: RaceRequest) -> list[dict[str, Any]]:
-        built = honest(request)
-        return [*built[:-1], crash]
-
-    fleet._build_all = miscompiled  # type: ignore[method-assign]
+    builder = start(MiscompilingBuilder, second, programs.crash().module_json)
+    fleet = RayFleet(offer.device_class.target_json, [builder], {offer.measurer: "here"})
     result = fleet.race(race_of(workload, {"good": first, "bad": second}))
-    assert result.contenders["good"].error is None
-    assert "signal 11" in (result.contenders["bad"].error or "")
+    assert isinstance(result.contenders["good"], Raced)
+    rejected = result.contenders["bad"]
+    assert isinstance(rejected, Failure)
+    assert (rejected.stage, rejected.kind) == (Stage.CERTIFY, FailureKind.CRASH)
+    assert "signal 11" in rejected.message
+
+
+def test_a_miscompiled_contender_is_rejected_for_its_wrong_result(offer: Offer, start: Callable[..., str]) -> None:
+    workload = programs.product()
+    first, second = some_traces(workload, offer.device_class.target_json, 2)
+    builder = start(MiscompilingBuilder, second, programs.elementwise().module_json)
+    fleet = RayFleet(offer.device_class.target_json, [builder], {offer.measurer: "here"})
+    result = fleet.race(race_of(workload, {"good": first, "bad": second}))
+    assert isinstance(result.contenders["good"], Raced)
+    rejected = result.contenders["bad"]
+    assert isinstance(rejected, Failure)
+    assert (rejected.stage, rejected.kind) == (Stage.CERTIFY, FailureKind.WRONG_RESULT)
 
 
 def test_a_job_on_a_simulated_gpu(start: Callable[..., str]) -> None:

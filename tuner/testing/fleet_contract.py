@@ -12,10 +12,22 @@ from tvm import te
 from loopwright.codegen.schedule import new_schedule
 from loopwright.codegen.serialization import module_from_json, trace_to_json
 from loopwright.codegen.target import target_from
+from tuner.certify import certify
 from tuner.errors import RaceFailed
-from tuner.ports import Fleet, MeasureRequest, RaceEntry, RaceRequest
+from tuner.ports import Fleet, MeasureRequest, Raced, RaceRequest
 from tuner.space.builtin import builtin_space
-from tuner.types import BASELINE, Failure, FailureKind, Measured, Outcome, Stage, Workload
+from tuner.types import (
+    BASELINE,
+    Failure,
+    FailureKind,
+    MeasureCandidate,
+    Measured,
+    Origin,
+    Outcome,
+    Stage,
+    Trial,
+    Workload,
+)
 from tuner.workload import make_workload
 
 _PATIENCE = 120.0
@@ -55,6 +67,17 @@ def measure_request(key: str, trace_json: str | None, cutoff: float | None = Non
 
 def race_request(contenders: dict[str, str], module_json: str | None = None) -> RaceRequest:
     return RaceRequest(module_json or workload().module_json, workload().args, (False, True), contenders, seed=1)
+
+
+def raced(entry: Raced | Failure) -> Raced:
+    """Return the timings of a contender; fails if it was rejected."""
+    assert isinstance(entry, Raced), entry
+    return entry
+
+
+def measured_trial(trace_json: str, seconds: float) -> Trial:
+    """Return a trial as the ledger keeps it after a measurement of ``seconds`` per call."""
+    return Trial(trace_json, MeasureCandidate(trace_json, Origin.RANDOM), Measured((seconds,), "worker"))
 
 
 def run_all(fleet: Fleet, requests: Sequence[MeasureRequest]) -> dict[str, Outcome]:
@@ -125,8 +148,7 @@ class FleetContract:
         contenders = {f"c{i}": trace for i, trace in enumerate(traces(3))}
         result = fleet.race(race_request(contenders))
         assert set(result.contenders) == set(contenders)
-        entries = [result.baseline, *result.contenders.values()]
-        assert [entry.error for entry in entries] == [None] * 4
+        entries = [result.baseline, *(raced(entry) for entry in result.contenders.values())]
         assert len({len(entry.run_secs) for entry in entries}) == 1
         assert all(seconds > 0 for entry in entries for seconds in entry.run_secs)
         assert all(entry.max_abs_error < 1e-3 for entry in entries)
@@ -138,13 +160,24 @@ class FleetContract:
 
     def test_a_wrong_result_is_rejected_and_the_others_race_on(self, fleet: Fleet) -> None:
         result = fleet.race(race_request({"wrong": wrong_trace(), "right": traces(1)[0]}))
-        self._rejected(result.contenders["wrong"])
-        assert result.contenders["right"].error is None
-        assert len(result.contenders["right"].run_secs) == len(result.baseline.run_secs)
+        wrong = result.contenders["wrong"]
+        assert isinstance(wrong, Failure)
+        assert (wrong.stage, wrong.kind) == (Stage.CERTIFY, FailureKind.WRONG_RESULT)
+        assert "differs" in wrong.message
+        assert len(raced(result.contenders["right"]).run_secs) == len(result.baseline.run_secs)
+
+    def test_the_certificate_names_the_contender_with_a_wrong_result(self, fleet: Fleet) -> None:
+        trials = [measured_trial(wrong_trace(), 1e-6), measured_trial(traces(1)[0], 1e-5)]
+        certificate = certify(fleet, workload(), (False, True), trials, contenders=8, seed=1)
+        [(rejected, failure)] = certificate.rejected.items()
+        assert rejected == trials[0].candidate.hash != certificate.candidate_hash
+        assert (failure.stage, failure.kind) == (Stage.CERTIFY, FailureKind.WRONG_RESULT)
 
     def test_a_contender_that_does_not_build_is_rejected(self, fleet: Fleet) -> None:
         result = fleet.race(race_request({"broken": _UNKNOWN_BLOCK}))
-        self._rejected(result.contenders["broken"])
+        broken = result.contenders["broken"]
+        assert isinstance(broken, Failure)
+        assert (broken.stage, broken.kind) == (Stage.BUILD, FailureKind.COMPILE)
         assert result.baseline.run_secs
 
     def test_a_baseline_that_does_not_build_cannot_be_raced(self, fleet: Fleet) -> None:
@@ -154,7 +187,3 @@ class FleetContract:
     def test_a_race_leaves_the_fleet_as_it_was(self, fleet: Fleet) -> None:
         fleet.race(race_request({"right": traces(1)[0]}))
         assert isinstance(run_all(fleet, [measure_request("after", None)])["after"], Measured)
-
-    @staticmethod
-    def _rejected(entry: RaceEntry) -> None:
-        assert entry.error

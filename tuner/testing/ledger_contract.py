@@ -41,7 +41,7 @@ def certificate(candidate_hash: str) -> Certificate:
         best_run_secs=(1e-3, 2e-3, 1.5e-3),
         baseline_run_secs=(1e-2, 2e-2, 1.5e-2),
         contenders=2,
-        rejected={"f" * 32: "wrong result"},
+        rejected={"f" * 32: Failure(Stage.CERTIFY, FailureKind.WRONG_RESULT, "argument 1 differs")},
     )
 
 

@@ -16,7 +16,7 @@ from loopwright.codegen.serialization import module_from_json
 from loopwright.codegen.target import target_from
 from tuner.cost_model.features import FEATURES, Features, extract
 from tuner.errors import RaceFailed
-from tuner.ports import MeasureRequest, RaceEntry, RaceRequest, RaceResult
+from tuner.ports import MeasureRequest, Raced, RaceRequest, RaceResult
 from tuner.types import Failure, FailureKind, Measured, Outcome, Stage
 from tuner.workload import tune_context
 
@@ -76,11 +76,12 @@ class SimulatedFleet:
 
     def race(self, request: RaceRequest) -> RaceResult:
         self.races.append(request)
-        entries = {key: self._entry(request, key, trace) for key, trace in request.contenders.items()}
-        baseline = self._entry(request, "baseline", None)
-        if baseline.error is not None:
-            raise RaceFailed(baseline.error)
-        return RaceResult(baseline, entries)
+        baseline = self._raced(request, "baseline", None)
+        if isinstance(baseline, Failure):
+            raise RaceFailed(baseline.message)
+        return RaceResult(
+            baseline, {key: self._raced(request, key, trace) for key, trace in request.contenders.items()}
+        )
 
     @contextmanager
     def busy(self) -> Iterator[SimulatedFleet]:
@@ -112,11 +113,11 @@ class SimulatedFleet:
         dropped = request.cutoff is not None and latency > request.cutoff
         return Measured((latency,) if dropped else (latency, latency * 1.01, latency * 0.99), WORKER)
 
-    def _entry(self, request: RaceRequest, key: str, trace_json: str | None) -> RaceEntry:
+    def _raced(self, request: RaceRequest, key: str, trace_json: str | None) -> Raced | Failure:
         outcome = self._outcome(MeasureRequest(key, request.module_json, request.args, trace_json, None))
         if isinstance(outcome, Failure):
-            return RaceEntry((), 0.0, 0.0, outcome.message)
+            return outcome
         if trace_json is not None and _WRONG in {instruction[0] for instruction in json.loads(trace_json)[0]}:
-            return RaceEntry((), 1.0, 1.0, "wrong result: the largest error is 1.0")
-        drift = 1.0 + 0.1 * np.arange(ROUNDS)  # of the machine: the same for all entries
-        return RaceEntry(tuple(float(s) for s in outcome.median * drift), 0.0, 0.0, None)
+            return Failure(Stage.CERTIFY, FailureKind.WRONG_RESULT, "argument 1 differs by up to 1 on normal inputs")
+        drift = 1.0 + 0.1 * np.arange(ROUNDS)  # of the machine: the same for all programs
+        return Raced(tuple(float(s) for s in outcome.median * drift), 0.0, 0.0)

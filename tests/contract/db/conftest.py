@@ -21,10 +21,13 @@ from db.views import ClaimedJob, JobView, TaskView
 from tuner.types import (
     Certificate,
     DeviceClass,
+    Failure,
+    FailureKind,
     LibraryTime,
     MeasureCandidate,
     Measured,
     Origin,
+    Stage,
     TaskSpec,
     TensorInfo,
     Trial,
@@ -120,7 +123,7 @@ class World:
             rounds,
             (1.0, 1.0, 1.0),
             3,
-            {"bad": "wrong"},
+            {"bad": Failure(Stage.CERTIFY, FailureKind.WRONG_RESULT, "wrong", "worker")},
             LibraryTime("NumPy", (0.5, 0.25, 0.75)),
         )
 

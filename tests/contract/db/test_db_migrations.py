@@ -11,7 +11,7 @@ from db.engine import create_engine
 from db.leaderboard import LeaderboardQuery
 from db.states import JobState, TaskState, TrialState
 from db.views import JobChanged, TaskChanged, TrialFinished
-from tuner.types import DeviceClass
+from tuner.types import DeviceClass, Failure, FailureKind, Stage
 
 
 def tables(url):
@@ -94,7 +94,8 @@ def test_what_was_certified_before_the_leaderboard_is_in_it(empty_url):
     certificate = {
         **{"workload_hash": "w", "device_class_id": "d", "space_hash": "default", "trial_id": "x", "inputs": ""},
         **{"rtol": 0.0, "atol": 0.0, "max_abs_error": 0.0, "max_rel_error": 0.0, "baseline_run_secs": "[1.0]"},
-        **{"baseline_median": 1.0, "contenders": 2, "rejected": "{}", "budget_trials": 8},
+        **{"baseline_median": 1.0, "contenders": 2, "budget_trials": 8},
+        "rejected": '{"p": "argument 2 differs", "q": "died by signal 11"}',
         "created_at": "2030-01-01 00:00:00+00:00",
     }
     with engine.begin() as connection:
@@ -110,6 +111,10 @@ def test_what_was_certified_before_the_leaderboard_is_in_it(empty_url):
     assert (total, best.certificate_id, best.name, best.op, best.job_id) == (1, "c2", "Mm", "", "j")
     assert (best.best_median, best.speedup, best.spread) == (0.3, 1.0 / 0.3, pytest.approx(2 / 3))
     assert db.totals(60).saved_secs == pytest.approx(3 * 0.7)
+    assert db.certificates.best("w", "d").certificate.value.rejected == {
+        "p": Failure(Stage.CERTIFY, FailureKind.WRONG_RESULT, "argument 2 differs"),
+        "q": Failure(Stage.CERTIFY, FailureKind.CRASH, "died by signal 11"),
+    }
     db.close()
     migrate.downgrade(empty_url, "0002")
     assert "bests" not in tables(empty_url)

@@ -11,7 +11,7 @@ from db.devices import target_id
 from db.inputs import ImportedRecord
 from db.views import ImportCount
 from tuner.errors import LeaseLost
-from tuner.types import DeviceClass, Failure, FailureKind, Stage
+from tuner.types import DeviceClass, Failure, FailureKind, Measured, Stage
 
 CUDA = DeviceClass('{"kind":{"name":"cuda"}}', "gpu-1", (), 1, 1, "runtime 1")
 
@@ -47,6 +47,22 @@ def test_a_record_tells_all_that_it_stands_on(world):
     assert detail.certificate.value == world.certificate(trials[2], 0.25)
     uncertified = world.db.records.get(trials[1].id)
     assert (uncertified.record.certified, uncertified.certificate) == (False, None)
+
+
+def test_a_certificate_keeps_why_contenders_were_rejected_and_their_trials(world):
+    claimed, task = world.started()
+    best, wrong = world.propose(claimed, task, "[1]", "[2]")
+    for trial in (best, wrong):
+        assert world.db.trials.finish(trial.id, claimed.lease_token, Measured((0.5,), "worker"))
+    rejected = {
+        wrong.candidate.hash: Failure(Stage.CERTIFY, FailureKind.WRONG_RESULT, "argument 2 differs"),
+        "f" * 32: Failure(Stage.BUILD, FailureKind.TIMEOUT, "no answer within 60 s", "worker"),
+    }
+    certificate = replace(world.certificate(best, 0.5), rejected=rejected)
+    world.db.certificates.store(task.id, claimed.lease_token, certificate, 64)
+    stored = world.db.records.get(best.id).certificate
+    assert stored.value.rejected == rejected
+    assert stored.rejected_trials == {wrong.candidate.hash: wrong.id}
 
 
 def test_records_are_filtered_sorted_and_paged(world):

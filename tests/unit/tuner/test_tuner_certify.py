@@ -9,7 +9,7 @@ import pytest
 from tests.unit.tuner.programs import elementwise
 from tuner.certify import certify, winner
 from tuner.errors import RaceFailed
-from tuner.ports import RaceEntry, RaceRequest, RaceResult
+from tuner.ports import Raced, RaceRequest, RaceResult
 from tuner.testing.simulated_fleet import SimulatedFleet
 from tuner.types import (
     BASELINE,
@@ -27,17 +27,17 @@ from tuner.types import (
 CONTENDERS = 4
 OUTPUTS = (False, True)
 BASELINE_SECS = (1.0, 1.2, 1.1)
-WRONG = RaceEntry((), 3.0, 0.5, "wrong result")
+WRONG = Failure(Stage.CERTIFY, FailureKind.WRONG_RESULT, "argument 1 differs")
 
 
-def _entry(*run_secs: float, error: str | None = None) -> RaceEntry:
-    return RaceEntry(run_secs, 1e-6, 1e-7, error)
+def _entry(*run_secs: float) -> Raced:
+    return Raced(run_secs, 1e-6, 1e-7)
 
 
 class _ScriptedRaces(SimulatedFleet):
     """Races end as ``entries`` say, by trace."""
 
-    def __init__(self, entries: dict[str, RaceEntry]) -> None:
+    def __init__(self, entries: dict[str, Raced | Failure]) -> None:
         super().__init__()
         self._entries = entries
 
@@ -75,10 +75,10 @@ def test_the_fastest_of_the_race_wins_not_of_the_search() -> None:
 
 
 def test_a_wrong_result_never_wins() -> None:
-    fleet = _ScriptedRaces({"a": RaceEntry((0.1, 0.1, 0.1), 3.0, 0.5, "wrong result"), "b": _entry(0.5, 0.5, 0.5)})
+    fleet = _ScriptedRaces({"a": WRONG, "b": _entry(0.5, 0.5, 0.5)})
     found = _certify(fleet, [_trial("a", 0.1), _trial("b", 0.2)])
     assert found.candidate_hash == _hash("b")
-    assert found.rejected == {_hash("a"): "wrong result"}
+    assert found.rejected == {_hash("a"): WRONG}
 
 
 def test_the_baseline_wins_where_nothing_beats_it() -> None:
@@ -138,7 +138,7 @@ def test_where_all_are_rejected_the_next_are_raced() -> None:
     found = _certify(fleet, [_trial(trace, i / 100) for i, trace in enumerate([*first, *next_ones], start=1)])
     assert [list(race.contenders.values()) for race in fleet.races] == [first, next_ones]
     assert found.candidate_hash == _hash("f")
-    assert found.rejected == {_hash(trace): "wrong result" for trace in (*first, "e", "g")}
+    assert found.rejected == dict.fromkeys(map(_hash, (*first, "e", "g")), WRONG)
 
 
 def test_where_none_is_left_the_baseline_is_raced_alone_and_wins() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,10 +14,20 @@ from loopwright.codegen.serialization import module_from_json, trace_to_json
 from loopwright.codegen.target import target_from
 from tests.support import workloads as programs
 from tuner.space.builtin import builtin_space
-from tuner.types import Workload
+from tuner.types import Failure, FailureKind, Stage, Workload
 from tuner.workload import make_workload
-from workers import build, cuda, host_lock
-from workers.warm_child import ChildRaised, WarmChild
+from workers import build, child_calls, cuda, host_lock
+from workers.messages import (
+    Artifact,
+    ArtifactFormat,
+    BuildRequest,
+    BuiltCandidate,
+    Device,
+    MeasureBatch,
+    MeasureFinished,
+    Samples,
+)
+from workers.warm_child import WarmChild
 
 
 @pytest.fixture(autouse=True)
@@ -28,9 +37,9 @@ def _apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host_lock, "DIRECTORY", tmp_path)
 
 
-def built(workload: Workload, trace_json: str | None = None, target: str = programs.LLVM) -> dict[str, Any]:
-    (artifact,) = build.build(workload.module_json, trace_json, target)
-    return json.loads(json.dumps(artifact))
+def built(workload: Workload, trace_json: str | None = None, target: str = programs.LLVM) -> Artifact:
+    (artifact,) = build.build(BuildRequest(workload.module_json, trace_json, target).to_json())
+    return Artifact.from_json(json.loads(json.dumps(artifact)))
 
 
 def traces(workload: Workload, target: str, count: int = 3) -> list[str]:
@@ -51,7 +60,7 @@ def softmax() -> Workload:
     return make_workload(te.create_prim_func([x, topi.nn.softmax(x)]), "softmax")
 
 
-def run(artifact: dict[str, Any], workload: Workload) -> tuple[np.ndarray, np.ndarray]:
+def run(artifact: Artifact, workload: Workload) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
     arrays = [rng.standard_normal(info.shape).astype(info.dtype) for info in workload.args]
     arguments = [tvm.runtime.tensor(array) for array in arrays]
@@ -63,7 +72,7 @@ def test_llvm_baseline_and_candidates_compute_right() -> None:
     workload = programs.product()
     for trace in [None, *traces(workload, programs.LLVM)]:
         artifact = built(workload, trace)
-        assert artifact["format"] == "so"
+        assert artifact.format is ArtifactFormat.SHARED_LIBRARY
         got, wanted = run(artifact, workload)
         np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-4)
 
@@ -72,20 +81,19 @@ def test_llvm_needs_neither_compiler_nor_linker() -> None:
     workload = programs.product()
     child = WarmChild(["workers.build", "workers.timing"], {"PATH": "/nonexistent", "TVM_NUM_THREADS": "1"})
     try:
-        arguments = {"module_json": workload.module_json, "trace_json": None, "target_json": programs.LLVM}
-        artifact = child.call("workers.build:build", arguments, 60)
-        assert artifact["format"] == "ll"
-        measured = {
-            "target_kind": "llvm",
-            "device_index": 0,
-            "args": programs.wire(workload),
-            "candidates": [{"artifact": artifact, "cutoff": None}],
-        }
-        assert list(child.stream("workers.timing:measure", measured, 60))[-1]["run_secs"]
+        artifact = child_calls.build(child, BuildRequest(workload.module_json, None, programs.LLVM), seconds=60)
+        assert isinstance(artifact, Artifact)
+        assert artifact.format is ArtifactFormat.LLVM_IR
+        batch = MeasureBatch(workload.args, (BuiltCandidate("key", artifact, None),))
+        *_, last = child_calls.measure(child, child_calls.TIMING, Device("llvm", 0), batch, seconds=60)
+        assert isinstance(last, MeasureFinished)
+        assert isinstance(last.result, Samples)
         broken = traces(workload, programs.LLVM, 1)[0].replace('"GetSBlock"', '"GetNothing"')
-        with pytest.raises(ChildRaised, match="GetNothing") as caught:
-            child.call("workers.build:build", arguments | {"trace_json": broken}, 60)
-        assert len(str(caught.value)) < 4001
+        failure = child_calls.build(child, BuildRequest(workload.module_json, broken, programs.LLVM), seconds=60)
+        assert isinstance(failure, Failure)
+        assert (failure.stage, failure.kind) == (Stage.BUILD, FailureKind.COMPILE)
+        assert "GetNothing" in failure.message
+        assert len(failure.message) < 4100
     finally:
         child.close()
 
@@ -99,7 +107,7 @@ def test_a_trace_of_another_workload_is_refused_in_words() -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_cuda_candidates_of_a_product_become_source(dtype: str) -> None:
     workload = programs.product(128, dtype)
-    sources = {built(workload, trace, programs.CUDA)["code"] for trace in traces(workload, programs.CUDA, 2)}
+    sources = {built(workload, trace, programs.CUDA).code for trace in traces(workload, programs.CUDA, 2)}
     assert len(sources) == 2
     for source in sources:
         assert "__global__ void" in source
@@ -110,14 +118,14 @@ def test_cuda_candidates_of_a_product_become_source(dtype: str) -> None:
 def test_cuda_candidates_of_a_softmax_become_source() -> None:
     workload = softmax()
     for trace in traces(workload, programs.CUDA, 2):
-        assert "__global__ void" in built(workload, trace, programs.CUDA)["code"]
+        assert "__global__ void" in built(workload, trace, programs.CUDA).code
 
 
 @pytest.mark.parametrize("workload", [programs.product(64), softmax(), programs.elementwise()], ids=lambda w: w.name)
 def test_the_cuda_baseline_is_a_bound_schedule(workload: Workload) -> None:
     artifact = built(workload, None, programs.CUDA)
-    assert artifact["format"] == "cu"
-    assert "threadIdx.x" in artifact["code"]
+    assert artifact.format is ArtifactFormat.CUDA_SOURCE
+    assert "threadIdx.x" in artifact.code
 
 
 def test_cuda_source_is_not_loaded_and_the_reason_names_the_remedy() -> None:

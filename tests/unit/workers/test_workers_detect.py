@@ -8,8 +8,8 @@ import psutil
 import pytest
 
 from loopwright.codegen.target import canonical_target, target_from
-from tuner.types import DeviceClass
 from workers import detect
+from workers.messages import DetectedDevice
 
 HASWELL = {
     "fpu",
@@ -100,11 +100,8 @@ def test_another_machine_does_not_serve() -> None:
 
 def test_this_machine_is_a_device_class_that_serves_its_own_target() -> None:
     (found,) = detect.detect()
-    cpu = next(device for device in found if device["device"] == "cpu")
-    fields = {name: value for name, value in cpu.items() if name != "device"}
-    device_class = DeviceClass(**fields | {"features": tuple(fields["features"])})
-    assert device_class.id == DeviceClass(**fields | {"features": tuple(fields["features"])}).id
+    devices = [DetectedDevice.from_json(fields) for fields in json.loads(json.dumps(found))]
+    device_class = next(device.device_class for device in devices if device.name == "cpu")
     assert detect.runs_on(device_class.target_json, device_class.target_json)
     assert canonical_target(target_from(device_class.target_json)) == device_class.target_json
     assert 1 <= device_class.cores <= (psutil.cpu_count() or 1)
-    json.dumps(found)

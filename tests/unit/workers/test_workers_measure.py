@@ -4,26 +4,39 @@ from __future__ import annotations
 
 import base64
 import functools
-import math
 import statistics
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.support import workloads as programs
-from tuner.types import Workload
+from tuner.ports import Raced
+from tuner.types import Failure, FailureKind, Stage, Workload
 from workers import build, host_lock, measure
 from workers.clock import Clock
 from workers.library import library_name
+from workers.messages import (
+    Artifact,
+    ArtifactFormat,
+    BuildRequest,
+    BuiltCandidate,
+    BuiltRace,
+    Device,
+    MeasureBatch,
+    RaceAnswer,
+    Samples,
+    measure_progress_from_json,
+)
+from workers.messages import MeasureFinished as Finished
 from workers.race import HEATS, MIN_ROUNDS, ROUNDS, race
 
-ARGS = programs.wire(programs.elementwise())
+ARGS = programs.elementwise().args
+HOST = Device("llvm", 0)
 RAISES = programs.elementwise('assert vi < 0, "never"\n        C[vi, vj] = A[vi, vj] + B[vi, vj]')
 """A program's own assertions are kept."""
 SLOW = programs.elementwise("C[vi, vj] = T.min(A[vi, vj] + B[vi, vj], T.sin(A[vi, vj]) + T.float32(1e30))")
 """A sine an element, for nothing that a compiler could know: dozens of times as slow as the addition."""
-OUTPUTS = [False, False, True]
+OUTPUTS = (False, False, True)
 
 
 @pytest.fixture(autouse=True)
@@ -33,44 +46,52 @@ def _apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @functools.cache
-def artifact(workload: Workload) -> dict[str, Any]:
-    (built,) = build.build(workload.module_json, None, programs.LLVM)
-    return built
+def artifact(workload: Workload) -> Artifact:
+    return build.artifact_of(BuildRequest(workload.module_json, None, programs.LLVM))
 
 
-def measured(*candidates: tuple[dict[str, Any], float | None]) -> list[dict[str, Any]]:
-    wire = [{"artifact": built, "cutoff": cutoff} for built, cutoff in candidates]
-    values = [value for value in measure.measure("llvm", 0, ARGS, wire) if not isinstance(value, Clock)]
-    results = {value["candidate"]: value for value in values if "run_secs" in value or "error" in value}
+def measured(*candidates: tuple[Artifact, float | None]) -> list[Samples | Failure]:
+    batch = MeasureBatch(ARGS, tuple(BuiltCandidate("key", built, cutoff) for built, cutoff in candidates))
+    values = [value for value in measure.measure(HOST.to_json(), batch.to_json()) if not isinstance(value, Clock)]
+    progress = [step for value in values if isinstance(step := measure_progress_from_json(value), Finished)]
+    results = {step.position: step.result for step in progress}
     return [results[position] for position in range(len(candidates))]
 
 
-def raced_with_library(workload: Workload, outputs: list[bool]) -> dict[str, Any]:
-    baseline = artifact(workload)
-    values = race("llvm", 0, programs.wire(workload), outputs, baseline, [baseline], 7)
-    (found,) = [value for value in values if not isinstance(value, Clock)]
-    return found
+def run_secs(result: Samples | Raced | Failure) -> tuple[float, ...]:
+    assert not isinstance(result, Failure), result
+    return result.run_secs
 
 
-def raced(*contenders: Workload, baseline: Workload | None = None) -> list[dict[str, Any]]:
-    reference = artifact(baseline or programs.elementwise())
-    values = race("llvm", 0, ARGS, OUTPUTS, reference, [reference, *map(artifact, contenders)], 7)
-    (found,) = [value for value in values if not isinstance(value, Clock)]
-    return found["contenders"]
+def failure(result: Samples | Raced | Failure) -> Failure:
+    assert isinstance(result, Failure), result
+    return result
+
+
+def answer(baseline: Workload, contenders: tuple[Workload, ...], outputs: tuple[bool, ...] = OUTPUTS) -> RaceAnswer:
+    reference = artifact(baseline)
+    built = BuiltRace(baseline.args, outputs, reference, (reference, *map(artifact, contenders)), seed=7)
+    values = race(HOST.to_json(), built.to_json())
+    [found] = [value for value in values if not isinstance(value, Clock)]
+    return RaceAnswer.from_json(found)
+
+
+def raced(*contenders: Workload, baseline: Workload | None = None) -> tuple[Raced | Failure, ...]:
+    return answer(baseline or programs.elementwise(), contenders).contenders
 
 
 def test_samples_are_seconds_and_a_larger_program_takes_longer() -> None:
     little, much = artifact(programs.elementwise()), artifact(programs.product())
     results = measured((little, None), (much, None))
-    assert [len(result["run_secs"]) for result in results] == [measure.SAMPLES] * 2
-    fast, slow = (statistics.median(result["run_secs"]) for result in results)
+    assert [len(run_secs(result)) for result in results] == [measure.SAMPLES] * 2
+    fast, slow = (statistics.median(run_secs(result)) for result in results)
     assert 0 < fast < slow < 1  # 1,024 additions against 32,768 multiplications and more
 
 
 def test_beyond_the_cutoff_fewer_samples_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measure, "_AGREE", 1e9)
     (result,) = measured((artifact(programs.product()), 1e-9))
-    assert len(result["run_secs"]) == 2
+    assert len(run_secs(result)) == 2
 
 
 @pytest.mark.parametrize(
@@ -113,51 +134,56 @@ def test_how_often_a_program_is_called(
 def test_a_candidate_that_fails_does_not_spoil_the_next() -> None:
     good = artifact(programs.elementwise())
     raising = artifact(RAISES)
-    no_library = {"format": "so", "code": base64.b64encode(b"this is no library").decode()}
-    no_code = {"format": "ll", "code": "this is no IR"}
-    results = measured((good, None), (raising, None), (no_library, None), (no_code, None), (good, None))
-    assert ["error" in result for result in results] == [False, True, True, True, False]
-    assert "never" in results[1]["error"]
-    assert results[2]["error"]
+    no_library = Artifact(ArtifactFormat.SHARED_LIBRARY, base64.b64encode(b"this is no library").decode())
+    no_code = Artifact(ArtifactFormat.LLVM_IR, "this is no IR")
+    first, *failed, last = measured((good, None), (raising, None), (no_library, None), (no_code, None), (good, None))
+    assert run_secs(first)
+    assert run_secs(last)
+    assert {(failure(each).stage, failure(each).kind) for each in failed} == {(Stage.RUN, FailureKind.CRASH)}
+    assert "never" in failure(failed[0]).message
+    assert all(failure(each).message for each in failed)
 
 
 def test_the_race_takes_the_same_rounds_of_all() -> None:
     baseline, same = raced(programs.elementwise("C[vi, vj] = B[vi, vj] + A[vi, vj]"))
-    assert len(baseline["run_secs"]) == len(same["run_secs"])
-    assert MIN_ROUNDS <= len(same["run_secs"]) <= ROUNDS
-    assert same["max_abs_error"] == 0.0
+    assert len(run_secs(baseline)) == len(run_secs(same))
+    assert MIN_ROUNDS <= len(run_secs(same)) <= ROUNDS
+    assert isinstance(same, Raced)
+    assert (same.max_abs_error, same.max_rel_error) == (0.0, 0.0)
 
 
 def test_the_slower_ones_drop_out_after_the_heats(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("workers.race.FINALISTS", 1)
     baseline, dropped, fast = raced(SLOW, programs.elementwise("C[vi, vj] = B[vi, vj] + A[vi, vj]"))
-    assert len(dropped["run_secs"]) == HEATS
-    assert len(baseline["run_secs"]) == len(fast["run_secs"]) >= MIN_ROUNDS
-    assert dropped["max_abs_error"] == 0.0
+    assert len(run_secs(dropped)) == HEATS
+    assert len(run_secs(baseline)) == len(run_secs(fast)) >= MIN_ROUNDS
+    assert isinstance(dropped, Raced)
+    assert dropped.max_abs_error == 0.0
 
 
 def test_a_slow_baseline_does_not_hold_up_the_race(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("workers.race.RACE_SECONDS", 0.0)
     baseline, fast = raced(programs.elementwise(), baseline=SLOW)
-    assert len(baseline["run_secs"]) == HEATS
-    assert len(fast["run_secs"]) == MIN_ROUNDS
+    assert len(run_secs(baseline)) == HEATS
+    assert len(run_secs(fast)) == MIN_ROUNDS
     baseline, slow = raced(SLOW)
-    assert len(baseline["run_secs"]) == len(slow["run_secs"]) == MIN_ROUNDS
+    assert len(run_secs(baseline)) == len(run_secs(slow)) == MIN_ROUNDS
 
 
 def test_a_call_that_takes_long_is_a_sample_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("workers.race.LONG_SECONDS", 0.0)
     monkeypatch.setattr(measure.Calls, "mean", lambda calls, number: pytest.fail("called more often than it need be"))
     baseline, same = raced(programs.elementwise("C[vi, vj] = B[vi, vj] + A[vi, vj]"))
-    assert all(seconds > 0 for entry in (baseline, same) for seconds in entry["run_secs"])
+    assert all(seconds > 0 for entry in (baseline, same) for seconds in run_secs(entry))
 
 
 def test_the_library_runs_in_some_of_the_rounds_where_it_computes_the_same() -> None:
-    found = raced_with_library(programs.product(), OUTPUTS)
-    assert found["library"]["name"] == library_name()
-    assert MIN_ROUNDS <= len(found["library"]["run_secs"]) <= len(found["contenders"][0]["run_secs"])
-    assert all(0 < seconds < 1 for seconds in found["library"]["run_secs"])
-    assert raced_with_library(programs.elementwise(), OUTPUTS)["library"] is None
+    found = answer(programs.product(), ())
+    assert found.library is not None
+    assert found.library.name == library_name()
+    assert MIN_ROUNDS <= len(found.library.run_secs) <= len(run_secs(found.contenders[0]))
+    assert all(0 < seconds < 1 for seconds in found.library.run_secs)
+    assert answer(programs.elementwise(), ()).library is None
 
 
 @pytest.mark.parametrize(
@@ -172,18 +198,19 @@ def test_the_library_runs_in_some_of_the_rounds_where_it_computes_the_same() -> 
 )
 def test_the_race_rejects_what_computes_something_else(wrong: Workload, position: int) -> None:
     baseline, rejected, fine = raced(wrong, programs.elementwise())
-    assert rejected["wrong"].startswith(f"argument {position} differs")
-    assert "run_secs" not in rejected
-    assert baseline["run_secs"]
-    assert fine["run_secs"]
+    assert (failure(rejected).stage, failure(rejected).kind) == (Stage.CERTIFY, FailureKind.WRONG_RESULT)
+    assert failure(rejected).message.startswith(f"argument {position} differs")
+    assert run_secs(baseline)
+    assert run_secs(fine)
 
 
 def test_an_unwritten_element_is_infinitely_wrong() -> None:
     _, rejected = raced(programs.elementwise(rows=programs.SIZE - 1))
-    assert math.isinf(rejected["max_abs_error"])
+    assert "by up to inf" in failure(rejected).message
 
 
-def test_a_contender_that_raises_is_noted_and_the_others_race() -> None:
+def test_a_contender_that_raises_is_rejected_as_a_crash_and_the_others_race() -> None:
     _, failed, fine = raced(RAISES, programs.elementwise())
-    assert "never" in failed["error"]
-    assert fine["run_secs"]
+    assert (failure(failed).stage, failure(failed).kind) == (Stage.CERTIFY, FailureKind.CRASH)
+    assert "never" in failure(failed).message
+    assert run_secs(fine)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +13,7 @@ from tests.support import workloads as programs
 from workers import cuda, kernels, reference
 from workers.build import FUNCTION, load
 from workers.clock import Clock
+from workers.messages import Device, DeviceSpeed, ReferenceKernels, ReferenceRequest
 
 TARGET = '{"kind": "llvm"}'
 
@@ -24,14 +24,14 @@ def _scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def built() -> dict[str, Any]:
-    (made,) = reference.build(TARGET, 2)
-    return made
+def built() -> ReferenceKernels:
+    (kernels,) = reference.build(ReferenceRequest(TARGET, 2).to_json())
+    return ReferenceKernels.from_json(kernels)
 
 
-def test_the_chains_do_the_work_that_is_counted(built: dict[str, Any]) -> None:
-    threads, lanes = built["shape"]
-    assert built["flop"] == 2.0 * threads * lanes * reference._ROUNDS
+def test_the_chains_do_the_work_that_is_counted(built: ReferenceKernels) -> None:
+    threads, lanes = built.shape
+    assert built.flop == 2.0 * threads * lanes * reference._ROUNDS
     start = np.random.default_rng(1).random((threads, lanes), dtype=np.float32)
     x, y = tvm.runtime.tensor(start), tvm.runtime.tensor(np.zeros_like(start))
     rounds = 50
@@ -43,21 +43,27 @@ def test_the_chains_do_the_work_that_is_counted(built: dict[str, Any]) -> None:
     np.testing.assert_allclose(y.numpy(), wanted, rtol=1e-4)
 
 
-def test_the_copy_copies_all(built: dict[str, Any]) -> None:
+def test_the_copy_copies_all(built: ReferenceKernels) -> None:
     source = np.arange(reference._COPIED, dtype=np.float32)
     x, y = tvm.runtime.tensor(source), tvm.runtime.tensor(np.zeros_like(source))
-    load(built["copy"])[FUNCTION](x, y)
+    load(built.copy)[FUNCTION](x, y)
     np.testing.assert_array_equal(y.numpy(), source)
 
 
-def test_peaks_and_a_check_of_this_machine(built: dict[str, Any]) -> None:
-    *waits, peaks = reference.peaks("llvm", 0, built)
+def test_peaks_and_a_check_of_this_machine(built: ReferenceKernels) -> None:
+    host = Device("llvm", 0).to_json()
+    *waits, answer = reference.peaks(host, built.to_json())
     assert waits == [Clock.STOP, Clock.START]
-    assert peaks["flops"] == built["flop"] / peaks["secs"]
-    assert peaks["bytes_per_s"] > 0
-    *_, check = reference.check("llvm", 0, built)
-    assert set(check) == {"secs", "dtype", "flops"}
-    assert check["secs"] > 0
+    assert not isinstance(answer, Clock)
+    peaks = DeviceSpeed.from_json(answer)
+    assert peaks.flops == built.flop / peaks.secs
+    assert peaks.bytes_per_s is not None
+    assert peaks.bytes_per_s > 0
+    *_, answer = reference.check(host, built.to_json())
+    assert not isinstance(answer, Clock)
+    check = DeviceSpeed.from_json(answer)
+    assert check.secs > 0
+    assert check.bytes_per_s is None
 
 
 def test_the_kernels_of_a_gpu_become_cuda_source() -> None:

@@ -1,0 +1,23 @@
+"""Which artifacts are kept for a closing race."""
+
+from __future__ import annotations
+
+from workers.kept_artifacts import LIMIT, KeptArtifacts
+from workers.messages import Artifact, ArtifactFormat
+
+
+def artifact(code: str) -> Artifact:
+    return Artifact(ArtifactFormat.LLVM_IR, code)
+
+
+def test_the_artifacts_of_the_fastest_are_kept_until_they_are_taken() -> None:
+    kept = KeptArtifacts()
+    latencies = {str(number): float(number * 37 % (2 * LIMIT)) for number in range(2 * LIMIT)}
+    for trace, latency in latencies.items():
+        kept.add("module", trace, latency, artifact(trace))
+    kept.add("other", "0", 0.0, artifact("another"))
+    taken = kept.take("module")
+    assert sorted(latencies[trace] for trace in taken) == list(range(LIMIT))
+    assert all(built == artifact(trace) for trace, built in taken.items())
+    assert kept.take("module") == {}
+    assert kept.take("other") == {"0": artifact("another")}

@@ -1,0 +1,130 @@
+"""Every message crosses a process boundary as JSON and comes back equal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tuner.ports import Raced
+from tuner.types import DeviceClass, Failure, FailureKind, LibraryTime, Stage, TensorInfo
+from workers import messages
+from workers.messages import (
+    Artifact,
+    ArtifactFormat,
+    BuildAnswer,
+    BuilderStatus,
+    BuildRequest,
+    BuiltCandidate,
+    BuiltRace,
+    DetectedDevice,
+    Device,
+    DeviceSpeed,
+    MeasureAnswer,
+    MeasureBatch,
+    MeasureFinished,
+    MeasurerStatus,
+    MeasureStarted,
+    RaceAnswer,
+    ReferenceKernels,
+    ReferenceRequest,
+    Samples,
+)
+
+texts = st.text(max_size=20)
+numbers = st.floats(allow_nan=False)
+counts = st.integers(0, 2**40)
+
+
+def tuples(values: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[Any, ...]]:
+    return st.lists(values, max_size=3).map(tuple)
+
+
+failures = st.builds(Failure, st.sampled_from(Stage), st.sampled_from(FailureKind), texts, st.none() | texts)
+artifacts = st.builds(Artifact, st.sampled_from(ArtifactFormat), texts)
+infos = st.builds(TensorInfo, tuples(counts), texts)
+samples = st.builds(Samples, tuples(numbers))
+raced = st.builds(Raced, tuples(numbers), numbers, numbers)
+libraries = st.builds(LibraryTime, texts, tuples(numbers))
+candidates = st.builds(BuiltCandidate, texts, artifacts, st.none() | numbers)
+device_classes = st.builds(DeviceClass, texts, texts, tuples(texts), counts, counts, texts)
+
+
+def is_json(value: Any) -> bool:
+    """Whether a value has JSON's own types only, and not, say, an enum or a tuple."""
+    if type(value) is dict:
+        return all(type(key) is str and is_json(item) for key, item in value.items())
+    if type(value) is list:
+        return all(map(is_json, value))
+    return value is None or type(value) in (str, int, float, bool)
+
+
+MESSAGES: dict[str, tuple[st.SearchStrategy[Any], Callable[[Any], Any]]] = {
+    "TensorInfo": (infos, TensorInfo.from_json),
+    "Failure": (failures, Failure.from_json),
+    "Raced": (raced, Raced.from_json),
+    "LibraryTime": (libraries, LibraryTime.from_json),
+    "Artifact": (artifacts, Artifact.from_json),
+    "BuildRequest": (st.builds(BuildRequest, texts, st.none() | texts, texts), BuildRequest.from_json),
+    "BuildAnswer": (
+        st.builds(BuildAnswer, artifacts | failures, texts, numbers, numbers),
+        BuildAnswer.from_json,
+    ),
+    "Device": (st.builds(Device, st.sampled_from(["llvm", "cuda"]), counts), Device.from_json),
+    "BuiltCandidate": (candidates, BuiltCandidate.from_json),
+    "MeasureBatch": (st.builds(MeasureBatch, tuples(infos), tuples(candidates)), MeasureBatch.from_json),
+    "Samples": (samples, Samples.from_json),
+    "MeasureStarted": (st.builds(MeasureStarted, counts), messages.measure_progress_from_json),
+    "MeasureFinished": (
+        st.builds(MeasureFinished, counts, samples | failures),
+        messages.measure_progress_from_json,
+    ),
+    "MeasureAnswer": (st.builds(MeasureAnswer, samples | failures, numbers, numbers), MeasureAnswer.from_json),
+    "BuiltRace": (
+        st.builds(BuiltRace, tuples(infos), tuples(st.booleans()), artifacts, tuples(artifacts), counts),
+        BuiltRace.from_json,
+    ),
+    "RaceAnswer": (st.builds(RaceAnswer, tuples(raced | failures), st.none() | libraries), RaceAnswer.from_json),
+    "ReferenceRequest": (st.builds(ReferenceRequest, texts, counts), ReferenceRequest.from_json),
+    "ReferenceKernels": (
+        st.builds(ReferenceKernels, artifacts, artifacts, tuples(counts), numbers),
+        ReferenceKernels.from_json,
+    ),
+    "DeviceSpeed": (st.builds(DeviceSpeed, numbers, texts, numbers, st.none() | numbers), DeviceSpeed.from_json),
+    "BuilderStatus": (st.builds(BuilderStatus, counts, st.booleans()), BuilderStatus.from_json),
+    "MeasurerStatus": (
+        st.builds(MeasurerStatus, counts, st.none() | numbers, st.none() | texts, numbers),
+        MeasurerStatus.from_json,
+    ),
+    "DetectedDevice": (st.builds(DetectedDevice, texts, device_classes), DetectedDevice.from_json),
+}
+
+
+@pytest.mark.parametrize("name", MESSAGES)
+@given(data=st.data())
+def test_a_message_comes_back_equal_through_json(name: str, data: st.DataObject) -> None:
+    values, from_json = MESSAGES[name]
+    message = data.draw(values)
+    wire = message.to_json()
+    assert is_json(wire)
+    assert from_json(json.loads(json.dumps(wire))) == message
+
+
+def test_every_message_class_is_tested() -> None:
+    classes = {name for name, value in vars(messages).items() if hasattr(value, "to_json")}
+    assert classes - {"Message", "DeviceClass"} == set(MESSAGES)
+
+
+@given(result=artifacts | failures)
+def test_a_value_or_a_failure_comes_back_as_it_was(result: Artifact | Failure) -> None:
+    fields = json.loads(json.dumps(messages.result_to_json(result)))
+    assert messages.result_from_json(fields, Artifact.from_json) == result
+
+
+@pytest.mark.parametrize(("name", "device"), [("cpu", Device("llvm", 0)), ("cuda:3", Device("cuda", 3))])
+def test_a_device_is_found_by_its_name(name: str, device: Device) -> None:
+    assert Device.named(name) == device

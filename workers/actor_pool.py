@@ -1,0 +1,48 @@
+"""Actors of one kind, and the number of calls that each of them works on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import ray
+from ray.exceptions import ActorDiedError, ActorUnschedulableError, RayError
+
+from tuner.errors import NoDevice
+from workers.cluster import NAMESPACE
+
+
+class ActorPool:
+    """Lends the actor with the fewest calls; actors that died for good leave the pool.
+
+    An actor here is a Ray handle. Whoever takes one for a call gives it back when the call has ended.
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = names
+        self._calls: dict[Any, int] = {ray.get_actor(name, NAMESPACE): 0 for name in names}
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
+    def take(self) -> Any:
+        """Return the actor with the fewest calls, and count one more. Raises NoDevice if no actor is left."""
+        actor = self._least_busy()
+        self._calls[actor] += 1
+        return actor
+
+    def take_if_below(self, limit: int) -> Any | None:
+        """Take an actor with fewer than ``limit`` calls, if there is one. Raises NoDevice if no actor is left."""
+        return self.take() if self._calls[self._least_busy()] < limit else None
+
+    def give_back(self, actor: Any, error: RayError | None = None) -> None:
+        """Count one call less; ``error`` is what the call raised."""
+        if actor in self._calls:
+            self._calls[actor] -= 1
+            if isinstance(error, ActorDiedError | ActorUnschedulableError):
+                del self._calls[actor]
+
+    def _least_busy(self) -> Any:
+        if not self._calls:
+            raise NoDevice(f"all of {', '.join(self._names)} died; the job goes on when a machine joins")
+        return min(self._calls, key=self._calls.__getitem__)

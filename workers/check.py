@@ -1,0 +1,73 @@
+"""Correctness of the contenders of a closing race: their results against those of the unscheduled program."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import tvm
+
+from tuner.arrays import Array, compare, tolerance
+from tuner.types import Failure, FailureKind, Stage, TensorInfo
+from workers.arguments import draw, to_device
+from workers.build import FUNCTION
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Largest differences from the reference, absolute and as a share of the largest reference value."""
+
+    max_abs_error: float = 0.0
+    max_rel_error: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """One set of inputs, and the values of all arguments after a call of the unscheduled program.
+
+    Arguments that the function only reads are compared, too: a program that overwrites its inputs is wrong.
+    """
+
+    kind: str
+    args: Sequence[TensorInfo]
+    inputs: Sequence[Array]
+    results: Sequence[Array]
+
+
+def expected(
+    reference: tvm.runtime.Module, args: Sequence[TensorInfo], outputs: Sequence[bool], kind: str, seed: int
+) -> Expected:
+    """Draw inputs of a kind (`tuner.arrays.DRAWS`) and run the unscheduled program on the host."""
+    inputs = draw(args, outputs, kind, seed)
+    return Expected(kind, args, inputs, _results(reference, inputs, tvm.runtime.cpu(0)))
+
+
+def check(
+    module: tvm.runtime.Module, expected: Expected, device: tvm.runtime.Device, before: Agreement
+) -> Agreement | Failure:
+    """Run a program on the inputs and compare its results; ``before`` are the differences on other inputs.
+
+    Raises what the program raises.
+    """
+    agreement = before
+    results = _results(module, expected.inputs, device)
+    for position, (result, reference, info) in enumerate(zip(results, expected.results, expected.args, strict=True)):
+        comparison = compare(result, reference, tolerance(info.dtype))
+        if not comparison.close:
+            message = (
+                f"argument {position} differs from the unscheduled program's by up to {comparison.max_abs_error:.3g} "
+                f"({comparison.max_rel_error:.3g} of its largest value) on {expected.kind} inputs"
+            )
+            return Failure(Stage.CERTIFY, FailureKind.WRONG_RESULT, message)
+        agreement = Agreement(
+            max(agreement.max_abs_error, comparison.max_abs_error),
+            max(agreement.max_rel_error, comparison.max_rel_error),
+        )
+    return agreement
+
+
+def _results(module: tvm.runtime.Module, inputs: Sequence[Array], device: tvm.runtime.Device) -> list[Array]:
+    arguments = to_device(inputs, device)
+    module[FUNCTION](*arguments)
+    device.sync()
+    return [argument.numpy() for argument in arguments]

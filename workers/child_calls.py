@@ -1,0 +1,124 @@
+"""Calls of functions in warm children, typed: the only file of the workers that names a child's function.
+
+A function that fails answers with a `Failure`; `measure` raises ChildError, because it may have yielded results before.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+from tuner.types import Failure, FailureKind, Stage
+from workers.messages import (
+    Artifact,
+    BuildRequest,
+    BuiltRace,
+    DetectedDevice,
+    Device,
+    DeviceSpeed,
+    Json,
+    MeasureBatch,
+    MeasureFinished,
+    MeasureStarted,
+    Message,
+    RaceAnswer,
+    ReferenceKernels,
+    ReferenceRequest,
+    measure_progress_from_json,
+)
+from workers.warm_child import ChildCrashed, ChildError, ChildRaised, ChildTimeout, WarmChild
+
+BUILD = "workers.build"
+BUILD_CUDA = "workers.build_cuda"
+"""`BUILD` and the intrinsics of cuda."""
+FIRST_BUILD = "workers.first_build"
+REFERENCE = "workers.reference"
+TIMING = "workers.timing"
+"""The backend of real devices: a module with the functions ``measure`` and ``race``."""
+DETECT = "workers.detect"
+
+DETECT_SECONDS = 60.0
+"""Not tuned: CUDA's initialisation takes some seconds on a host with several GPUs."""
+_STDERR_CHARACTERS = 600
+"""Of a crashed child's stderr, from the end: enough for the last few lines. Not tuned."""
+
+T = TypeVar("T")
+
+
+def build(child: WarmChild, request: BuildRequest, *, seconds: float) -> Artifact | Failure:
+    return _call(child, f"{BUILD}:build", {"request": request}, Stage.BUILD, seconds, Artifact.from_json)
+
+
+def measure(
+    child: WarmChild, backend: str, device: Device, batch: MeasureBatch, *, seconds: float
+) -> Iterator[MeasureStarted | MeasureFinished]:
+    """Yield the progress of a batch. ``seconds`` is the deadline of each step. Raises ChildError."""
+    arguments = {"device": device.to_json(), "batch": batch.to_json()}
+    return map(measure_progress_from_json, child.stream(f"{backend}:measure", arguments, seconds))
+
+
+def race(child: WarmChild, backend: str, device: Device, race: BuiltRace, *, seconds: float) -> RaceAnswer | Failure:
+    arguments: dict[str, Message] = {"device": device, "race": race}
+    return _call(child, f"{backend}:race", arguments, Stage.CERTIFY, seconds, RaceAnswer.from_json)
+
+
+def build_reference(child: WarmChild, request: ReferenceRequest, *, seconds: float) -> ReferenceKernels | Failure:
+    return _call(child, f"{REFERENCE}:build", {"request": request}, Stage.BUILD, seconds, ReferenceKernels.from_json)
+
+
+def check(child: WarmChild, device: Device, kernels: ReferenceKernels, *, seconds: float) -> DeviceSpeed | Failure:
+    """Time the multiply-adds only."""
+    return _timed_reference(child, f"{REFERENCE}:check", device, kernels, seconds)
+
+
+def peaks(child: WarmChild, device: Device, kernels: ReferenceKernels, *, seconds: float) -> DeviceSpeed | Failure:
+    """Time the multiply-adds and the copy."""
+    return _timed_reference(child, f"{REFERENCE}:peaks", device, kernels, seconds)
+
+
+def _timed_reference(
+    child: WarmChild, function: str, device: Device, kernels: ReferenceKernels, seconds: float
+) -> DeviceSpeed | Failure:
+    arguments: dict[str, Message] = {"device": device, "kernels": kernels}
+    return _call(child, function, arguments, Stage.RUN, seconds, DeviceSpeed.from_json)
+
+
+def detect_devices() -> list[DetectedDevice]:
+    """Return this machine's devices, from a child that may initialise CUDA and die. Raises ChildError."""
+    child = WarmChild([DETECT])
+    try:
+        return [DetectedDevice.from_json(fields) for fields in child.call(f"{DETECT}:detect", {}, DETECT_SECONDS)]
+    finally:
+        child.close()
+
+
+def _call(
+    child: WarmChild,
+    function: str,
+    arguments: dict[str, Message],
+    stage: Stage,
+    seconds: float,
+    read: Callable[[Json], T],
+) -> T | Failure:
+    try:
+        answer = child.call(function, {name: value.to_json() for name, value in arguments.items()}, seconds)
+    except ChildError as error:
+        return failure_of(error, stage)
+    return read(answer)
+
+
+def failure_of(error: ChildError, stage: Stage) -> Failure:
+    """Return the failure of the program that a child worked on.
+
+    Programs crash by SIGSEGV, SIGFPE and the like. SIGKILL comes from outside (an operator, the kernel short of
+    memory) and says nothing about the program.
+    """
+    if isinstance(error, ChildTimeout):
+        return Failure(stage, FailureKind.TIMEOUT, str(error))
+    if isinstance(error, ChildRaised):
+        kind = FailureKind.COMPILE if stage is Stage.BUILD else FailureKind.CRASH
+        return Failure(stage, kind, f"{error.kind}: {error}")
+    if isinstance(error, ChildCrashed) and error.signal != signal.SIGKILL:
+        return Failure(stage, FailureKind.CRASH, f"{error} {error.stderr[-_STDERR_CHARACTERS:]}".strip())
+    return Failure(stage, FailureKind.DEVICE_LOST, str(error))

@@ -1,0 +1,136 @@
+"""The closing race on the fleet: build what is not kept, race, and find the contender that ends the process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+
+from ray.exceptions import RayError
+
+from tuner.errors import NoDevice, RaceFailed
+from tuner.ports import Raced, RaceRequest, RaceResult
+from tuner.types import Failure, FailureKind
+from workers import actor_calls
+from workers.actor_calls import Pending
+from workers.actor_pool import ActorPool
+from workers.kept_artifacts import KeptArtifacts
+from workers.messages import Artifact, BuildRequest, BuiltRace, RaceAnswer
+
+ATTEMPTS = 3
+"""Calls until a lost process counts as a lost device. Not tuned."""
+_HOST_TARGET = '{"kind": "llvm"}'
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class _Programs:
+    """``reference`` is the unscheduled program for the host; on llvm it is the baseline as well."""
+
+    reference: Artifact
+    baseline: Artifact
+    contenders: dict[str, Artifact | Failure]
+
+
+class ClosingRace:
+    """Runs races on the actors of a fleet; ``kept`` contains artifacts that need not be built again."""
+
+    def __init__(self, target_json: str, builders: ActorPool, measurers: ActorPool, kept: KeptArtifacts) -> None:
+        self._target_json = target_json
+        self._builders = builders
+        self._measurers = measurers
+        self._kept = kept
+
+    def run(self, request: RaceRequest) -> RaceResult:
+        """Race all contenders in one process, or without those that end it.
+
+        Raises RaceFailed if the reference or the baseline cannot be built or run, NoDevice if processes were lost
+        several times in a row.
+        """
+        programs = self._build(request)
+        results: dict[str, Raced | Failure] = {
+            key: built for key, built in programs.contenders.items() if isinstance(built, Failure)
+        }
+        racing = {key: built for key, built in programs.contenders.items() if isinstance(built, Artifact)}
+        answer = self._race(request, programs, racing)
+        if isinstance(answer, Failure):
+            # Some contender ends the whole process: race each of them alone to find out which.
+            alone = {key: self._race(request, programs, {key: artifact}) for key, artifact in racing.items()}
+            results |= {key: outcome for key, outcome in alone.items() if isinstance(outcome, Failure)}
+            racing = {key: artifact for key, artifact in racing.items() if key not in results}
+            answer = self._race(request, programs, racing)
+            if isinstance(answer, Failure):
+                raise RaceFailed(answer.message)
+        baseline, *contenders = answer.contenders
+        if isinstance(baseline, Failure):
+            raise RaceFailed(baseline.message)
+        results |= dict(zip(racing, contenders, strict=True))
+        return RaceResult(baseline, {key: results[key] for key in request.contenders}, answer.library)
+
+    def _build(self, request: RaceRequest) -> _Programs:
+        kept = self._kept.take(request.module_json)
+        on_host = json.loads(self._target_json)["kind"] == "llvm"
+        reference = BuildRequest(request.module_json, None, self._target_json if on_host else _HOST_TARGET)
+        baseline = BuildRequest(request.module_json, None, self._target_json)
+        contenders = {
+            key: BuildRequest(request.module_json, trace, self._target_json)
+            for key, trace in request.contenders.items()
+        }
+        built: dict[BuildRequest, Artifact | Failure] = {
+            each: kept[trace] for each in contenders.values() if (trace := each.trace_json) in kept
+        }
+        missing = [each for each in dict.fromkeys([reference, baseline, *contenders.values()]) if each not in built]
+        calls = [partial(actor_calls.build_artifact, request=each) for each in missing]
+        built |= dict(zip(missing, self._answers(self._builders, calls), strict=True))
+        return _Programs(
+            reference=_unscheduled(built[reference]),
+            baseline=_unscheduled(built[baseline]),
+            contenders={key: built[each] for key, each in contenders.items()},
+        )
+
+    def _race(self, request: RaceRequest, programs: _Programs, racing: dict[str, Artifact]) -> RaceAnswer | Failure:
+        """Return the results, the baseline's first, or the failure that ended the racing process."""
+        race = BuiltRace(
+            args=request.args,
+            outputs=request.outputs,
+            reference=programs.reference,
+            contenders=(programs.baseline, *racing.values()),
+            seed=request.seed,
+        )
+        [answer] = self._answers(self._measurers, [partial(actor_calls.race, race=race)])
+        return answer
+
+    @staticmethod
+    def _answers(pool: ActorPool, calls: Sequence[Callable[[Any], Pending[T | Failure]]]) -> list[T | Failure]:
+        """Make all calls at once and return the answers in order; repeat those whose process was lost.
+
+        Raises NoDevice if a call was lost `ATTEMPTS` times.
+        """
+        answers: dict[int, T | Failure] = {}
+        for _ in range(ATTEMPTS):
+            pending: dict[int, tuple[Any, Pending[T | Failure]]] = {}
+            for number, call in enumerate(calls):
+                if number not in answers:
+                    actor = pool.take()
+                    pending[number] = actor, call(actor)
+            for number, (actor, answer) in pending.items():
+                try:
+                    result = answer.result()
+                except RayError as error:
+                    pool.give_back(actor, error)
+                    continue
+                pool.give_back(actor)
+                if not (isinstance(result, Failure) and result.kind is FailureKind.DEVICE_LOST):
+                    answers[number] = result
+            if len(answers) == len(calls):
+                return [answers[number] for number in range(len(calls))]
+        raise NoDevice(f"a process of the closing race was lost {ATTEMPTS} times in a row")
+
+
+def _unscheduled(built: Artifact | Failure) -> Artifact:
+    if isinstance(built, Failure):
+        raise RaceFailed(built.message)
+    return built

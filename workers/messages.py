@@ -1,0 +1,379 @@
+"""Requests to the workers' processes and their answers, as values and as JSON.
+
+``to_json`` returns dictionaries, lists, strings, numbers and None only, so that no pickled object crosses a process
+boundary; ``from_json`` returns an equal value. An answer that may be missing is ``value | Failure``.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol, TypeVar
+
+from tuner.ports import Raced
+from tuner.types import DeviceClass, Failure, LibraryTime, TensorInfo
+
+Json = dict[str, Any]
+T = TypeVar("T")
+
+
+class Message(Protocol):
+    def to_json(self) -> Json: ...
+
+
+def result_to_json(result: Message | Failure) -> Json:
+    return {"failure": result.to_json()} if isinstance(result, Failure) else {"value": result.to_json()}
+
+
+def result_from_json(fields: Json, read: Callable[[Json], T]) -> T | Failure:
+    """Return the failure in ``fields``, or ``read`` of the value."""
+    return Failure.from_json(fields["failure"]) if "failure" in fields else read(fields["value"])
+
+
+class ArtifactFormat(enum.StrEnum):
+    SHARED_LIBRARY = "so"
+    LLVM_IR = "ll"
+    CUDA_SOURCE = "cu"
+    """Only from a builder without a CUDA runtime; no device loads it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """Generated code: LLVM IR or CUDA source as it is, a shared library in base64."""
+
+    format: ArtifactFormat
+    code: str
+
+    def to_json(self) -> Json:
+        return {"format": self.format.value, "code": self.code}
+
+    @staticmethod
+    def from_json(fields: Json) -> Artifact:
+        return Artifact(ArtifactFormat(fields["format"]), fields["code"])
+
+
+@dataclass(frozen=True, slots=True)
+class BuildRequest:
+    """A program to build: a module with a trace applied (None: the baseline)."""
+
+    module_json: str
+    trace_json: str | None
+    target_json: str
+
+    def to_json(self) -> Json:
+        return asdict(self)
+
+    @staticmethod
+    def from_json(fields: Json) -> BuildRequest:
+        return BuildRequest(**fields)
+
+
+@dataclass(frozen=True, slots=True)
+class BuildAnswer:
+    """What a builder made of a request; ``start`` and ``end`` are seconds since 1970, ``builder`` its name."""
+
+    result: Artifact | Failure
+    builder: str
+    start: float
+    end: float
+
+    def to_json(self) -> Json:
+        return {
+            "result": result_to_json(self.result),
+            "builder": self.builder,
+            "start": self.start,
+            "end": self.end,
+        }
+
+    @staticmethod
+    def from_json(fields: Json) -> BuildAnswer:
+        result = result_from_json(fields["result"], Artifact.from_json)
+        return BuildAnswer(result, fields["builder"], fields["start"], fields["end"])
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """The device on which a child runs programs: ``kind`` is "llvm" or "cuda", ``index`` the GPU's number."""
+
+    kind: str
+    index: int
+
+    @staticmethod
+    def named(name: str) -> Device:
+        """Return the device that is called "cpu" or "cuda:N"."""
+        kind, _, index = name.partition(":")
+        return Device("cuda", int(index)) if kind == "cuda" else Device("llvm", 0)
+
+    def to_json(self) -> Json:
+        return asdict(self)
+
+    @staticmethod
+    def from_json(fields: Json) -> Device:
+        return Device(**fields)
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltCandidate:
+    """A candidate to measure. One that is slower than ``cutoff`` (seconds per call) need not be sampled to the end."""
+
+    key: str
+    artifact: Artifact
+    cutoff: float | None
+
+    def to_json(self) -> Json:
+        return {"key": self.key, "artifact": self.artifact.to_json(), "cutoff": self.cutoff}
+
+    @staticmethod
+    def from_json(fields: Json) -> BuiltCandidate:
+        return BuiltCandidate(fields["key"], Artifact.from_json(fields["artifact"]), fields["cutoff"])
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureBatch:
+    """Candidates with the same arguments, which one process measures."""
+
+    args: tuple[TensorInfo, ...]
+    candidates: tuple[BuiltCandidate, ...]
+
+    def to_json(self) -> Json:
+        return {
+            "args": [info.to_json() for info in self.args],
+            "candidates": [candidate.to_json() for candidate in self.candidates],
+        }
+
+    @staticmethod
+    def from_json(fields: Json) -> MeasureBatch:
+        return MeasureBatch(
+            tuple(map(TensorInfo.from_json, fields["args"])),
+            tuple(map(BuiltCandidate.from_json, fields["candidates"])),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """Seconds per call of one candidate."""
+
+    run_secs: tuple[float, ...]
+
+    def to_json(self) -> Json:
+        return {"run_secs": list(self.run_secs)}
+
+    @staticmethod
+    def from_json(fields: Json) -> Samples:
+        return Samples(tuple(fields["run_secs"]))
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureStarted:
+    """The child works on the candidate at ``position`` of its batch from now on: a crash comes from this candidate."""
+
+    position: int
+
+    def to_json(self) -> Json:
+        return {"started": self.position}
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureFinished:
+    """The result of the candidate at ``position`` of its batch."""
+
+    position: int
+    result: Samples | Failure
+
+    def to_json(self) -> Json:
+        return {"finished": self.position, "result": result_to_json(self.result)}
+
+
+def measure_progress_from_json(fields: Json) -> MeasureStarted | MeasureFinished:
+    if "started" in fields:
+        return MeasureStarted(fields["started"])
+    return MeasureFinished(fields["finished"], result_from_json(fields["result"], Samples.from_json))
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureAnswer:
+    """The result of one candidate of a batch; ``start`` and ``end`` are seconds since 1970."""
+
+    result: Samples | Failure
+    start: float
+    end: float
+
+    def to_json(self) -> Json:
+        return {"result": result_to_json(self.result), "start": self.start, "end": self.end}
+
+    @staticmethod
+    def from_json(fields: Json) -> MeasureAnswer:
+        result = result_from_json(fields["result"], Samples.from_json)
+        return MeasureAnswer(result, fields["start"], fields["end"])
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltRace:
+    """A closing race whose programs are built.
+
+    ``outputs`` says for each argument whether the function only writes it, ``reference`` is the unscheduled program
+    for the host, and the first of ``contenders`` is the baseline.
+    """
+
+    args: tuple[TensorInfo, ...]
+    outputs: tuple[bool, ...]
+    reference: Artifact
+    contenders: tuple[Artifact, ...]
+    seed: int
+
+    def to_json(self) -> Json:
+        return {
+            "args": [info.to_json() for info in self.args],
+            "outputs": list(self.outputs),
+            "reference": self.reference.to_json(),
+            "contenders": [artifact.to_json() for artifact in self.contenders],
+            "seed": self.seed,
+        }
+
+    @staticmethod
+    def from_json(fields: Json) -> BuiltRace:
+        return BuiltRace(
+            args=tuple(map(TensorInfo.from_json, fields["args"])),
+            outputs=tuple(fields["outputs"]),
+            reference=Artifact.from_json(fields["reference"]),
+            contenders=tuple(map(Artifact.from_json, fields["contenders"])),
+            seed=fields["seed"],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RaceAnswer:
+    """Results of a `BuiltRace`, in the order of its contenders."""
+
+    contenders: tuple[Raced | Failure, ...]
+    library: LibraryTime | None
+
+    def to_json(self) -> Json:
+        return {
+            "contenders": [result_to_json(contender) for contender in self.contenders],
+            "library": None if self.library is None else self.library.to_json(),
+        }
+
+    @staticmethod
+    def from_json(fields: Json) -> RaceAnswer:
+        return RaceAnswer(
+            tuple(result_from_json(contender, Raced.from_json) for contender in fields["contenders"]),
+            None if fields["library"] is None else LibraryTime.from_json(fields["library"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceRequest:
+    """Reference kernels to build for a target; ``threads`` is the number of threads of TVM's runtime."""
+
+    target_json: str
+    threads: int
+
+    def to_json(self) -> Json:
+        return asdict(self)
+
+    @staticmethod
+    def from_json(fields: Json) -> ReferenceRequest:
+        return ReferenceRequest(**fields)
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceKernels:
+    """Kernels of known work: ``chains`` computes ``flop`` operations on arrays of ``shape``; ``copy`` copies."""
+
+    chains: Artifact
+    copy: Artifact
+    shape: tuple[int, ...]
+    flop: float
+
+    def to_json(self) -> Json:
+        return {
+            "chains": self.chains.to_json(),
+            "copy": self.copy.to_json(),
+            "shape": list(self.shape),
+            "flop": self.flop,
+        }
+
+    @staticmethod
+    def from_json(fields: Json) -> ReferenceKernels:
+        return ReferenceKernels(
+            chains=Artifact.from_json(fields["chains"]),
+            copy=Artifact.from_json(fields["copy"]),
+            shape=tuple(fields["shape"]),
+            flop=fields["flop"],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceSpeed:
+    """Speed of a device with the reference kernels.
+
+    ``secs`` is the time of the multiply-adds, ``flops`` operations per second in ``dtype``, ``bytes_per_s`` the copy's
+    rate (None: not timed).
+    """
+
+    secs: float
+    dtype: str
+    flops: float
+    bytes_per_s: float | None
+
+    def to_json(self) -> Json:
+        return asdict(self)
+
+    @staticmethod
+    def from_json(fields: Json) -> DeviceSpeed:
+        return DeviceSpeed(**fields)
+
+
+@dataclass(frozen=True, slots=True)
+class BuilderStatus:
+    """The process of a builder, and whether it builds."""
+
+    pid: int
+    busy: bool
+
+    def to_json(self) -> Json:
+        return asdict(self)
+
+    @staticmethod
+    def from_json(fields: Json) -> BuilderStatus:
+        return BuilderStatus(**fields)
+
+
+@dataclass(frozen=True, slots=True)
+class MeasurerStatus:
+    """The process of a measurer, and the use of its slot.
+
+    ``since`` is when the slot's work began, in seconds since 1970 (None: idle), ``trial`` the trial that it measures,
+    ``used`` the seconds that it was in use since the process started.
+    """
+
+    pid: int
+    since: float | None
+    trial: str | None
+    used: float
+
+    def to_json(self) -> Json:
+        return asdict(self)
+
+    @staticmethod
+    def from_json(fields: Json) -> MeasurerStatus:
+        return MeasurerStatus(**fields)
+
+
+@dataclass(frozen=True, slots=True)
+class DetectedDevice:
+    """A device of this machine: ``name`` is "cpu" or "cuda:N"."""
+
+    name: str
+    device_class: DeviceClass
+
+    def to_json(self) -> Json:
+        fields = asdict(self.device_class)
+        return fields | {"device": self.name, "features": list(self.device_class.features)}
+
+    @staticmethod
+    def from_json(fields: Json) -> DetectedDevice:
+        values = {name: value for name, value in fields.items() if name != "device"}
+        return DetectedDevice(fields["device"], DeviceClass(**values | {"features": tuple(fields["features"])}))
