@@ -37,6 +37,16 @@ def certificate(view: CertificateView) -> schemas.Certificate:
         best_us=micros(view.best_median),
         speedup=view.speedup,
         contenders=evidence.contenders,
+        rejected=[
+            schemas.RejectedContender(
+                candidate=candidate_hash,
+                record_id=view.rejected_trials.get(candidate_hash),
+                stage=failure.stage,
+                kind=failure.kind.value,
+                message=failure.message,
+            )
+            for candidate_hash, failure in evidence.rejected.items()
+        ],
         library=library(evidence.library),
     )
 

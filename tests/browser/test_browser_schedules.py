@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.browser.conftest import TIMES, row
 from tests.support.service import Service
@@ -59,6 +59,27 @@ def test_what_is_proven_and_how_to_find_it_again(page: Page, service: Service, j
         f'client.job("{job["id"]}")',
     ):
         expect(main).to_contain_text(text)
+
+
+def test_rejected_contenders_are_listed_with_their_reasons(page: Page, service: Service, job: dict[str, Any]) -> None:
+    [task] = job["tasks"]
+    record_id = task["record_id"]
+    wrong = {"candidate": "c" * 32, "record_id": record_id, "stage": "certify", "kind": "WRONG_RESULT"}
+    broken = {"candidate": "d" * 32, "record_id": None, "stage": "build", "kind": "COMPILE"}
+    rejected = [wrong | {"message": "argument 2 differs by up to 0.5"}, broken | {"message": "no such block"}]
+
+    def with_rejected_contenders(route: Route) -> None:
+        record = route.fetch().json()
+        record["certificate"]["rejected"] = rejected
+        route.fulfill(json=record)
+
+    page.route(f"**/api/v1/records/{record_id}", with_rejected_contenders)
+    page.goto(f"{service.url}/records/{record_id}")
+    listed = page.get_by_role("region", name="Rejected contenders: 2")
+    for text in ("wrong result", "argument 2 differs by up to 0.5", "did not compile", "no such block"):
+        expect(listed).to_contain_text(text)
+    expect(listed.get_by_role("link")).to_have_count(1)
+    expect(listed.get_by_role("link", name="c" * 12)).to_have_attribute("href", f"/records/{record_id}")
 
 
 def test_machine_code_on_demand(page: Page, service: Service, job: dict[str, Any]) -> None:

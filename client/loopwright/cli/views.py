@@ -69,6 +69,7 @@ def show_best(best: schemas.Best) -> None:
         ("baseline", latency(best.baseline_us)),
         ("best", f"{latency(best.best_us)}, {ratio(best.speedup)} ({kind})"),
         ("certified", certificate_words(best.certificate)),
+        *_rejected(best.certificate),
     ]
     print_facts(facts)
 
@@ -77,6 +78,14 @@ def certificate_words(certificate: schemas.Certificate) -> str:
     error = f"largest error {certificate.max_abs_error:.3g} absolute, {certificate.max_rel_error:.3g} relative"
     race = f"race of {certificate.rounds} rounds"
     return f"{certificate.created_at:%Y-%m-%d %H:%M} UTC; {race}; {error}; inputs: {certificate.inputs}"
+
+
+def _rejected(certificate: schemas.Certificate) -> list[tuple[str, str]]:
+    """Return one fact for each contender that the certificate rejects."""
+    return [
+        ("rejected", f"{contender.record_id or contender.candidate}: {contender.kind} ({contender.message})")
+        for contender in certificate.rejected
+    ]
 
 
 def show_records(records: Sequence[schemas.Record]) -> None:
@@ -94,6 +103,7 @@ def show_record(record: schemas.RecordDetail) -> None:
         ("median", f"{latency(record.median_us)} of {samples}"),
         ("found by", record.origin + (f", job {record.job_id}" if record.job_id else "")),
         ("certified", "no" if record.certificate is None else certificate_words(record.certificate)),
+        *([] if record.certificate is None else _rejected(record.certificate)),
     ]
     print_facts(facts)
     print_line(f"\n{record.script_after}")

@@ -59,7 +59,15 @@ from loopwright.schemas.overview import (
     Overview,
 )
 from loopwright.schemas.records import Assembly, ImportReport, Record, RecordDetail, Reproduce
-from loopwright.schemas.workloads import Best, Certificate, Library, Tensor, Workload, WorkloadDetail
+from loopwright.schemas.workloads import (
+    Best,
+    Certificate,
+    Library,
+    RejectedContender,
+    Tensor,
+    Workload,
+    WorkloadDetail,
+)
 
 __all__ = [
     "FINISHED",
@@ -107,6 +115,7 @@ __all__ = [
     "Quarantine",
     "Record",
     "RecordDetail",
+    "RejectedContender",
     "Reproduce",
     "Resubmit",
     "Right",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from loopwright.schemas.base import Wire
+from loopwright.schemas.base import FailureKind, Wire
 
 
 class Library(Wire):
@@ -39,6 +39,19 @@ class Workload(Wire):
     """Measured trials the database holds of it."""
 
 
+class RejectedContender(Wire):
+    """A candidate that took part in a closing race and may not be published."""
+
+    candidate: str
+    """Digest of its trace."""
+    record_id: str | None
+    """Its record; None if the record is not known."""
+    stage: str
+    """Where it failed: ``build``, ``run`` or ``certify``."""
+    kind: FailureKind
+    message: str
+
+
 class Certificate(Wire):
     """The evidence that a best schedule computes what the unscheduled program computes, and how much faster it is."""
 
@@ -61,6 +74,8 @@ class Certificate(Wire):
     best_us: float
     speedup: float
     contenders: int
+    rejected: list[RejectedContender]
+    """Contenders of the closing race that failed or computed a wrong result."""
     library: Library | None
     """A yardstick, timed between the contenders' rounds, where a library computes the same."""
 

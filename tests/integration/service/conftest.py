@@ -20,7 +20,18 @@ from service.app import create_app
 from service.settings import Settings
 from tests.support.programs import product
 from tuner.space.builtin import builtin_space
-from tuner.types import Certificate, DeviceClass, Lane, MeasureCandidate, Measured, Origin, Span
+from tuner.types import (
+    Certificate,
+    DeviceClass,
+    Failure,
+    FailureKind,
+    Lane,
+    MeasureCandidate,
+    Measured,
+    Origin,
+    Span,
+    Stage,
+)
 
 OWNER = "owner's token"
 TARGET = canonical_target(target_from({"kind": "llvm", "mcpu": "haswell", "num-cores": 2}))
@@ -74,8 +85,18 @@ class Api:
                 self._finish(task.id, token, batch, Span(Lane.PROPOSE, "search", number, number + 0.5))
                 found += batch
             best, latency = min(found, key=lambda each: each[1])
+            wrong = Failure(Stage.CERTIFY, FailureKind.WRONG_RESULT, "argument 2 differs by up to 0.5")
             certificate = Certificate(
-                best.hash, "2 sets", 1e-3, 1e-3, 0.0, 0.0, (latency,) * 5, (1e-3,) * 5, contenders=2
+                best.hash,
+                "2 sets",
+                1e-3,
+                1e-3,
+                0.0,
+                0.0,
+                (latency,) * 5,
+                (1e-3,) * 5,
+                contenders=3,
+                rejected={found[-1][0].hash: wrong},
             )
             stored = self.database.certificates.store(task.id, token, certificate, claimed.job.max_trials)
             self.database.tasks.answer(task.id, token, stored.id, AnsweredFrom.SEARCH)

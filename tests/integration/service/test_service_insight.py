@@ -156,6 +156,14 @@ def test_a_record_as_code_and_how_to_find_it_again(api: Api, job: dict[str, Any]
     compile("\n".join(record["reproduce"]["sdk"]), "sdk", "exec")
 
 
+def test_a_certificate_names_its_rejected_contenders(api: Api, job: dict[str, Any]) -> None:
+    certificate = api.get(f"/records/{job['tasks'][0]['record_id']}")["certificate"]
+    [rejected] = certificate["rejected"]
+    assert (rejected["stage"], rejected["kind"]) == ("certify", "WRONG_RESULT")
+    assert rejected["message"] == "argument 2 differs by up to 0.5"
+    assert api.get(f"/records/{rejected['record_id']}")["certified"] is False
+
+
 def test_assembly_of_a_record_and_of_the_baseline(api: Api, job: dict[str, Any]) -> None:
     found = api.get(f"/records/{job['tasks'][0]['record_id']}/assembly")
     assert found["language"] == "asm"

@@ -161,6 +161,7 @@ def best_json(workload_hash: str, trace: list[Any] | None, **changes: Any) -> di
             "best_us": best_us,
             "speedup": 100.0 / best_us,
             "contenders": 2,
+            "rejected": [],
             "library": None,
         },
         "created_at": "2026-01-01T00:00:00Z",

@@ -213,6 +213,21 @@ def test_best_is_shown(service: FakeService, run: Command) -> None:
     assert run("schedule", "best", "b" * 32, "--json")[:2] == (1, "null\n")
 
 
+def test_a_rejected_contender_is_shown_with_its_reason(service: FakeService, run: Command) -> None:
+    rejected = {
+        "candidate": "c" * 32,
+        "record_id": "record-2",
+        "stage": "certify",
+        "kind": "WRONG_RESULT",
+        "message": "argument 2 differs by up to 0.5",
+    }
+    certificate = best_json(HASH, [])["certificate"] | {"rejected": [rejected, rejected | {"record_id": None}]}
+    service.on("GET", f"/api/v1/workloads/{HASH}/best", best_json(HASH, [], certificate=certificate))
+    shown = run("schedule", "best", HASH).out
+    assert "record-2: WRONG_RESULT (argument 2 differs by up to 0.5)" in " ".join(shown.split())
+    assert f"{'c' * 32}: WRONG_RESULT" in " ".join(shown.split())
+
+
 def test_records_and_workers(service: FakeService, run: Command, tmp_path: Path) -> None:
     record = {
         "id": "record-1",

@@ -878,6 +878,8 @@ export interface components {
             speedup: number;
             /** Contenders */
             contenders: number;
+            /** Rejected */
+            rejected: components["schemas"]["RejectedContender"][];
             library: components["schemas"]["Library"] | null;
         };
         /**
@@ -1560,6 +1562,25 @@ export interface components {
             /** Job Name */
             job_name: string | null;
             reproduce: components["schemas"]["Reproduce"] | null;
+        };
+        /**
+         * RejectedContender
+         * @description A candidate that took part in a closing race and may not be published.
+         */
+        RejectedContender: {
+            /** Candidate */
+            candidate: string;
+            /** Record Id */
+            record_id: string | null;
+            /** Stage */
+            stage: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "COMPILE" | "TIMEOUT" | "CRASH" | "WRONG_RESULT" | "DEVICE_LOST";
+            /** Message */
+            message: string;
         };
         /**
          * Reproduce

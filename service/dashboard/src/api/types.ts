@@ -27,6 +27,7 @@ export type Preview = Schemas["Preview"];
 export type PreviewTask = Schemas["PreviewTask"];
 export type RecordDetail = Schemas["RecordDetail"];
 export type RecordRow = Schemas["Record"];
+export type RejectedContender = Schemas["RejectedContender"];
 export type Resubmit = Schemas["Resubmit"];
 export type Right = Schemas["Session"]["rights"][number];
 export type Roofline = Schemas["Roofline"];

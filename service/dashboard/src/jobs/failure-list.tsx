@@ -1,9 +1,8 @@
-import { Group, Stack, Text } from "@mantine/core";
+import { Stack } from "@mantine/core";
 import type { Job, Trial } from "../api/types";
 import { Empty } from "../components/empty";
-import { Tag } from "../components/tag";
+import { FailureNote } from "../components/failure-note";
 import { plural } from "../format/units";
-import classes from "./failure-list.module.css";
 import { failureGroups, namesInWords } from "./failures";
 import { failuresInWords } from "./summary";
 
@@ -14,18 +13,13 @@ export function FailureList({ job, trials }: { job: Job; trials: Trial[] }) {
   return (
     <Stack gap="md" px="md" pb="md">
       {groups.map((group) => (
-        <div key={`${group.kind} ${group.stage} ${group.message}`}>
-          <Group gap="xs">
-            <Tag tone="bad">{failuresInWords({ [group.kind]: group.trials.length })}</Tag>
-            <Text size="sm" c="var(--muted)">
-              {`${group.kind} at ${group.stage}, ${plural(group.trials.length, "trial")}: ${namesInWords(group.trials)}`}
-            </Text>
-          </Group>
-          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard */}
-          <pre className={classes.message} tabIndex={0}>
-            {group.message}
-          </pre>
-        </div>
+        <FailureNote
+          key={`${group.kind} ${group.stage} ${group.message}`}
+          label={failuresInWords({ [group.kind]: group.trials.length })}
+          message={group.message}
+        >
+          {`${group.kind} at ${group.stage}, ${plural(group.trials.length, "trial")}: ${namesInWords(group.trials)}`}
+        </FailureNote>
       ))}
     </Stack>
   );

@@ -1,4 +1,5 @@
 import type { Job, Task, Trial } from "../api/types";
+import { formatFailureKind } from "../format/failure";
 import { formatElapsed } from "../format/time";
 import { plural } from "../format/units";
 
@@ -20,20 +21,12 @@ export function budgetInWords({ max_trials: trials, max_seconds: seconds }: Job[
   return seconds == null ? trialsInWords : `${trialsInWords} or ${formatElapsed(seconds * 1_000)}`;
 }
 
-const FAILURE_WORDS: Record<string, string> = {
-  COMPILE: "did not compile",
-  TIMEOUT: "timed out",
-  CRASH: "crashed",
-  WRONG_RESULT: "wrong result",
-  DEVICE_LOST: "device lost",
-};
-
 /** Failures by kind, in words, the most frequent first: "2 did not compile, 1 timed out". */
 export function failuresInWords(failures: Record<string, number>): string {
   return Object.entries(failures)
     .filter(([, count]) => count > 0)
     .sort(([, a], [, b]) => b - a)
-    .map(([kind, count]) => `${count} ${FAILURE_WORDS[kind] ?? kind}`)
+    .map(([kind, count]) => `${count} ${formatFailureKind(kind)}`)
     .join(", ");
 }
 

@@ -15,6 +15,7 @@ import { CompareButton } from "./compare-button";
 import { ProgramPanel } from "./program-panel";
 import { Provenance } from "./provenance";
 import { recordQuery } from "./queries";
+import { RejectedContenders } from "./rejected-contenders";
 import { ReproducePanel } from "./reproduce-panel";
 import { SampleStrips } from "./sample-strips";
 import { sampleSets } from "./samples";
@@ -58,7 +59,10 @@ function RecordView({ record }: { record: RecordDetail }) {
       <Panel title="Certificate">
         <div style={{ padding: "0 1rem 1rem" }}>
           {record.certificate ? (
-            <CertificateWords certificate={record.certificate} />
+            <>
+              <CertificateWords certificate={record.certificate} />
+              <RejectedContenders contenders={record.certificate.rejected} />
+            </>
           ) : (
             <Text size="sm" c="var(--muted)">
               This trial was measured but not certified: only the best of a task goes through the closing race
