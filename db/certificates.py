@@ -77,10 +77,10 @@ def certificate_of_record(session: Session, trial_id: str) -> CertificateView | 
     return None if row is None else certificate_view(*row)
 
 
-def _bests() -> Select[CertificateRow, str, str | None, str, str]:
-    """Select from the table of bests what `_best` needs of each."""
+def _bests() -> Select[CertificateRow, str, str | None, int, str, str]:
+    """Select from the table of bests what `best_view` needs of each."""
     return (
-        select(CertificateRow, Trial.candidate_hash, Trial.trace_json, Best.name, Target.json)
+        select(CertificateRow, Trial.candidate_hash, Trial.trace_json, Trial.codegen_version, Best.name, Target.json)
         .join(Best, Best.certificate_id == CertificateRow.id)
         .join(Trial, CertificateRow.trial_id == Trial.id)
         .join(DeviceClass, Best.device_class_id == DeviceClass.id)
@@ -88,8 +88,10 @@ def _bests() -> Select[CertificateRow, str, str | None, str, str]:
     )
 
 
-def _best(row: CertificateRow, candidate_hash: str, trace_json: str | None, name: str, target_json: str) -> BestView:
-    return BestView(certificate_view(row, candidate_hash), name, target_json, trace_json)
+def best_view(
+    row: CertificateRow, candidate_hash: str, trace_json: str | None, codegen_version: int, name: str, target_json: str
+) -> BestView:
+    return BestView(certificate_view(row, candidate_hash), name, target_json, trace_json, codegen_version)
 
 
 class Certificates:
@@ -188,7 +190,7 @@ class Certificates:
         """Return the best of each of these workloads that has one on a device class, by workload hash."""
         known = _bests().where(Best.workload_hash.in_(workload_hashes), Best.device_class_id == device_class_id)
         with self._sessions.read() as session:
-            bests = [_best(*row) for row in session.execute(known)]
+            bests = [best_view(*row) for row in session.execute(known)]
         return {best.certificate.workload_hash: best for best in bests}
 
     def bests(
@@ -212,4 +214,4 @@ class Certificates:
         if target_id is not None:
             bests = bests.where(Target.id == target_id)
         with self._sessions.read() as session:
-            return _NEWEST.page(session, bests, _best, page_size, page_token)
+            return _NEWEST.page(session, bests, best_view, page_size, page_token)

@@ -239,6 +239,8 @@ class Trial(Base):
     features: Mapped[bytes | None] = mapped_column(deferred=True)
     """What the cost model sees of it; none for baselines and imported records."""
     tvm_version: Mapped[str]
+    codegen_version: Mapped[int] = mapped_column(server_default="1")
+    """The version of `loopwright.codegen` that the trace needs."""
     created_at: Mapped[datetime]
     finished_at: Mapped[datetime | None]
     spans: Mapped[list[Any] | None] = mapped_column(JSON(none_as_null=True))

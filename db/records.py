@@ -20,6 +20,7 @@ from db.states import TrialState
 from db.upsert import insert_new
 from db.views import ImportCount, RecordDetail, RecordView
 from db.workloads import get_workload
+from loopwright.codegen.versions import CODEGEN_VERSION
 from tuner.types import MeasureCandidate, Origin
 
 _ORDERS = {
@@ -58,6 +59,7 @@ def _view(trial: Trial, name: str, target_json: str, job_id: str | None, certifi
         worker=trial.worker,
         seed=trial.seed,
         tvm_version=trial.tvm_version,
+        codegen_version=trial.codegen_version,
         job_id=job_id,
         certified=certified,
         created_at=trial.created_at,
@@ -144,6 +146,7 @@ class Records:
             "run_secs": list(record.run_secs),
             "median": statistics.median(record.run_secs),
             "tvm_version": record.tvm_version,
+            "codegen_version": CODEGEN_VERSION,
             "created_at": now,
             "finished_at": now,
         }

@@ -20,6 +20,7 @@ from db.paging import Keyset, Page
 from db.states import TrialState
 from db.trial_rows import trial_value, trial_view
 from db.views import TrialView
+from loopwright.codegen.versions import CODEGEN_VERSION
 from tuner.types import Failure, MeasureCandidate, Measured, Outcome, Span, Trial
 
 _PER_RELATIVE = 16
@@ -80,6 +81,7 @@ class Trials:
                         features=candidate.features,
                         seed=seed,
                         tvm_version=tvm_version,
+                        codegen_version=CODEGEN_VERSION,
                         created_at=now,
                         spans=None if searched is None else [list(astuple(searched))],
                     )
@@ -145,6 +147,7 @@ class Trials:
             .where(
                 Workload.hash == workload_hash,
                 Workload.tvm_version == TrialRow.tvm_version,
+                TrialRow.codegen_version <= CODEGEN_VERSION,
                 Target.kind == kind,
                 TrialRow.median.is_not(None),
                 TrialRow.trace_json.is_not(None),
@@ -175,6 +178,7 @@ class Trials:
                 own.family != "",
                 Workload.hash != workload_hash,
                 TrialRow.device_class_id == device_class_id,
+                TrialRow.codegen_version <= CODEGEN_VERSION,
                 TrialRow.median.is_not(None),
                 TrialRow.trace_json.is_not(None),
             )

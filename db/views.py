@@ -176,6 +176,7 @@ class BestView:
     name: str
     target_json: str
     trace_json: str | None
+    codegen_version: int
 
     @property
     def is_baseline(self) -> bool:
@@ -200,6 +201,7 @@ class RecordView:
     worker: str | None
     seed: int | None
     tvm_version: str
+    codegen_version: int
     job_id: str | None
     certified: bool
     created_at: datetime

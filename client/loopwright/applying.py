@@ -13,6 +13,7 @@ import tvm
 from loopwright.codegen import lowering, schedule
 from loopwright.codegen.build import compile_module, executable_passes
 from loopwright.codegen.functions import has_relax, prim_funcs
+from loopwright.codegen.versions import check_codegen_version
 from loopwright.codegen.weights import attach
 from loopwright.database import Knowledge
 from loopwright.program import Program
@@ -40,6 +41,9 @@ def apply(mod: tvm.IRModule, knowledge: Knowledge) -> tuple[tvm.IRModule, ApplyR
     """Return a copy of a lowered module with each known function's best in it, and the report.
 
     Functions that are not known stay unscheduled.
+
+    Raises:
+        UnsupportedVersion: a best needs a newer version of this package.
     """
     functions, report = {}, []
     for var, func in prim_funcs(mod):
@@ -47,6 +51,7 @@ def apply(mod: tvm.IRModule, knowledge: Knowledge) -> tuple[tvm.IRModule, ApplyR
         if known is None:
             outcome: Outcome = "missed"
         else:
+            check_codegen_version(known.best.codegen_version)
             outcome = "baseline" if known.best.trace is None else "tuned"
             # The service's own copy is scheduled: it is the program that was certified.
             functions[var] = schedule.scheduled_function(func, known.module, known.best.trace, knowledge.target)

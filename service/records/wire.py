@@ -63,6 +63,7 @@ def best(view: BestView) -> schemas.Best:
         speedup=view.certificate.speedup,
         is_baseline=view.is_baseline,
         trace=None if view.trace_json is None else json.loads(view.trace_json),
+        codegen_version=view.codegen_version,
         certificate=certificate(view.certificate),
         created_at=view.certificate.created_at,
     )
@@ -97,6 +98,7 @@ def detail(found: RecordDetail, scripts: Scripts, job: JobView | None) -> schema
         worker=view.worker,
         seed=view.seed,
         tvm_version=view.tvm_version,
+        codegen_version=view.codegen_version,
         certificate=None if found.certificate is None else certificate(found.certificate),
         script_before=scripts.before,
         script_after=scripts.after,

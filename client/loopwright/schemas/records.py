@@ -42,6 +42,8 @@ class RecordDetail(Record):
     worker: str | None
     seed: int | None
     tvm_version: str
+    codegen_version: int = 1
+    """The version of ``loopwright.codegen`` that applying the trace needs."""
     certificate: Certificate | None
     script_before: str
     script_after: str

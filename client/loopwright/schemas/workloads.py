@@ -95,6 +95,8 @@ class Best(Wire):
     """True where nothing beat the baseline: the unscheduled program is the best."""
     trace: list[Any] | None
     """TVM's ``[instructions, decisions]``; None for the baseline."""
+    codegen_version: int = 1
+    """The version of ``loopwright.codegen`` that applying it needs."""
     certificate: Certificate
     created_at: datetime
 

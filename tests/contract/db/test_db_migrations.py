@@ -115,6 +115,7 @@ def test_what_was_certified_before_the_leaderboard_is_in_it(empty_url):
         "p": Failure(Stage.CERTIFY, FailureKind.WRONG_RESULT, "argument 2 differs"),
         "q": Failure(Stage.CERTIFY, FailureKind.CRASH, "died by signal 11"),
     }
+    assert db.certificates.best("w", "d").codegen_version == 1
     db.close()
     migrate.downgrade(empty_url, "0002")
     assert "bests" not in tables(empty_url)

@@ -10,6 +10,7 @@ from db import NotFound
 from db.devices import target_id
 from db.inputs import ImportedRecord
 from db.views import ImportCount
+from loopwright.codegen.versions import CODEGEN_VERSION
 from tuner.errors import LeaseLost
 from tuner.types import DeviceClass, Failure, FailureKind, Measured, Stage
 
@@ -189,3 +190,19 @@ def test_an_import_for_an_unknown_workload_keeps_nothing(world):
     with pytest.raises(IntegrityError):
         world.db.records.import_([good, replace(good, workload_hash="x")])
     assert world.db.records.page() == before
+
+
+def test_a_record_says_which_codegen_it_needs(world):
+    (_, trial), _ = world.measured(0.5)
+    assert world.db.records.get(trial.id).record.codegen_version == CODEGEN_VERSION
+    best = world.db.certificates.best("w0", world.device_class.id)
+    assert best.codegen_version == CODEGEN_VERSION
+
+
+def test_a_trace_that_needs_a_newer_codegen_starts_no_search(world, monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr("db.trials.CODEGEN_VERSION", CODEGEN_VERSION + 1)
+        world.measured(0.5, hash="family-1")
+    assert world.db.trials.known("family-1", world.device_class.id) == []
+    world.job("family-2")
+    assert world.db.trials.relatives("family-2", world.device_class.id) == []

@@ -261,6 +261,14 @@ def test_asking_leaves_nothing_behind(client: loopwright.Client, tuned: Schedule
     assert len(database) == 1
 
 
+def test_a_best_that_needs_a_newer_codegen_is_refused(
+    service: FakeService, client: loopwright.Client, mod: tvm.IRModule, tuned: Schedule
+) -> None:
+    serve(service, {HASH: mod}, [best_json(HASH, trace_to_list(tuned.trace), codegen_version=99)])
+    with pytest.raises(loopwright.UnsupportedVersion, match=r"needs version 99 .* pip install -U 'loopwright\[tvm\]'"):
+        client.apply(mod, LLVM)
+
+
 def test_on_a_gpu_what_is_not_known_gets_tvms_default(service: FakeService, client: loopwright.Client) -> None:
     serve(service, {}, [])
     mod = frontends.to_program(MM_RELU).module
