@@ -2,9 +2,10 @@
 
     .venv/bin/python -m benchmarks.search [--minutes 60] [--workloads GMM-128 …]
 
-When a cell's arms have run, all that they found is measured anew, interleaved (`benchmarks.search.race`). Stops after
-the run in which the time is up; started again, it goes on, but a cell that was begun on another machine, before this
-one was started, or with other code, begins anew. Where no cell is missing, those that other code ran begin anew, too.
+When a cell's arms have run, every program that was the best of a run at some time is timed again, interleaved with the
+others (`benchmarks.search.race`). Stops after the run in which the time is up. Started again, it continues; a cell that
+was begun on another machine, before a reboot or with other code begins again. If no cell is missing, those that other
+code ran begin again, too.
 `python -m benchmarks.search.report --pack` packs the results and draws the report.
 """
 
@@ -19,6 +20,7 @@ import ray
 
 from benchmarks.search import race
 from benchmarks.search.arms import TRIALS, Cell, plan
+from benchmarks.search.cells import load_all, run_missing
 from benchmarks.search.ours import Request
 from benchmarks.search.processes import run_module, run_request
 from benchmarks.search.run_record import RUNS, Run, load, this_code, this_machine
@@ -55,29 +57,22 @@ def main() -> None:
 
 
 def is_complete(cell: Cell) -> bool:
-    """Whether all of a cell was run with the code as it is."""
+    """Return whether all of a cell was run with the present code."""
     runs = [RUNS / Run(arm, cell.workload, cell.seed, "").file_name for arm in cell.arms]
     return race.path_of(cell).exists() and all(path.exists() and load(path).code == this_code() for path in runs)
 
 
 def fill(cell: Cell, offer: Offer, machine: str, until: float) -> bool:
-    """Run what is missing of a cell, and race it if all is there; says whether there was time."""
+    """Run what is missing of a cell, and race it if all has run. Returns False if the time was up before."""
     if time.monotonic() > until:
         return False
     runs = [Run(arm, cell.workload, cell.seed, machine) for arm in cell.arms]
     race.path_of(cell).unlink(missing_ok=True)
-    for run in runs:
-        path = RUNS / run.file_name
-        if path.exists() and (load(path).machine, load(path).code) != (machine, run.code):
-            path.unlink()
-    for run in runs:
-        if not (RUNS / run.file_name).exists():
-            if time.monotonic() > until:
-                return False
-            execute(run, offer)
-    if all((RUNS / run.file_name).exists() for run in runs):
+    if not run_missing(runs, RUNS, lambda run: execute(run, offer), until):
+        return False
+    if (records := load_all(runs, RUNS)) is not None:
         started = time.monotonic()
-        programs = race.close(cell, [load(RUNS / run.file_name) for run in runs])
+        programs = race.close(cell, records)
         print(f"{cell.name}: {programs} programs raced, {time.monotonic() - started:.0f} s", flush=True)
     return True
 

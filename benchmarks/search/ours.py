@@ -63,10 +63,6 @@ VARIANTS = {
 """The arms of the comparison. `benchmarks.search.arms` describes them."""
 
 ABLATIONS = {
-    "evolution": Variant(
-        "the pool grows by random programs only, and no local search",
-        lambda c: replace(c, newcomers=c.newcomers + c.offspring + c.screened, offspring=0, screened=0, local_share=0),
-    ),
     "screening": Variant(
         "mutation and crossover of programs replace screening in the population",
         lambda c: replace(c, offspring=c.offspring + c.screened, screened=0),
@@ -97,7 +93,7 @@ ABLATIONS = {
 
 WARM_ABLATIONS = {
     "relatives": Variant("no traces of related workloads", base_model=True),
-    "base model": Variant("no base model of the device class", relatives=True),
+    "base-model": Variant("no base model of the device class", relatives=True),
 }
 """Mechanism -> a warm search without it."""
 

@@ -63,16 +63,24 @@ def path_of(cell: Cell) -> Path:
 
 def close(cell: Cell, runs: Sequence[Run]) -> int:
     """Race the incumbents of a cell's runs, save the result, and return the number of programs."""
-    programs = {name_of(entry.trace_json): entry.trace_json for run in runs for entry in run.incumbents}
+    programs = programs_of(runs)
     found = race(cell.workload, programs)
     RACES.mkdir(parents=True, exist_ok=True)
     path_of(cell).write_text(json.dumps(found, sort_keys=True) + "\n")
     return len(programs)
 
 
-def race(workload: str, programs: dict[str, str]) -> dict[str, Any]:
-    """``{"seconds": {name: median}, "samples": {name: [[…], …]}}``: seconds a call, PyTorch among the names; samples by
-    process and round of the programs that were not far slower than the fastest."""
+def programs_of(runs: Sequence[Run]) -> dict[str, str]:
+    """Return the trace of every program that was the best of a run at some time, by its name."""
+    return {name_of(entry.trace_json): entry.trace_json for run in runs for entry in run.incumbents}
+
+
+def race(workload: str, programs: dict[str, str], *, pytorch: bool = True) -> dict[str, Any]:
+    """Time programs (trace by name) side by side, and PyTorch's operator if ``pytorch``.
+
+    Returns ``{"seconds": {name: median}, "samples": {name: [[…], …]}}``: seconds a call, and samples by process and
+    round of the programs that were not far slower than the fastest.
+    """
     found = make_workload(WORKLOADS[workload](), workload)
     target_json = host_target()
     threads = json.loads(target_json)["num-cores"]
@@ -99,7 +107,7 @@ def race(workload: str, programs: dict[str, str]) -> dict[str, Any]:
         kernels = succeeded(child_calls.build_reference(runner, request, seconds=60.0))
         best = succeeded(child_calls.check(runner, Device("llvm", 0), kernels, seconds=60.0)).secs
         fixed = {"workload": workload, "args": args, "outputs": outputs, "threads": threads}
-        fixed |= {"kernel": kernels.to_json(), "best": best}
+        fixed |= {"kernel": kernels.to_json(), "best": best, "pytorch": pytorch}
 
         def session(chosen: dict[str, Any], rounds: int, seed: int) -> dict[str, list[float]]:
             arguments = fixed | {"artifacts": chosen, "rounds": rounds, "seed": seed}
@@ -136,10 +144,11 @@ def timed(
     threads: int,
     kernel: dict[str, Any],
     best: float,
+    pytorch: bool,
     rounds: int,
     seed: int,
 ) -> Iterator[dict[str, list[float]] | Clock]:
-    """In the child: yield seconds a call by name, one sample a round, PyTorch among the names.
+    """In the child: yield seconds a call by name, one sample a round, with PyTorch's operator if ``pytorch``.
 
     ``kernel`` are the `ReferenceKernels` as JSON, ``best`` the seconds of their multiply-adds at full speed.
     """
@@ -154,9 +163,10 @@ def timed(
         return lambda number: float(function(FUNCTION, device, number=number, repeat=1)(*arguments).results[0])
 
     calls: dict[str, Any] = {name: runner(name) for name in modules}
-    sys.modules.pop("torch", None)  # warm children keep it out
-    with contextlib.suppress(ImportError):
-        calls[PYTORCH] = _pytorch(workload, inputs, outputs, modules, arguments, threads)
+    if pytorch:
+        sys.modules.pop("torch", None)  # warm children keep it out
+        with contextlib.suppress(ImportError):
+            calls[PYTORCH] = _pytorch(workload, inputs, outputs, modules, arguments, threads)
     yield Clock.STOP
     with host_lock.quiet():
         yield Clock.START

@@ -1,0 +1,1 @@
+"""Ablation of the search: every mechanism taken out once, beside repeated references."""
