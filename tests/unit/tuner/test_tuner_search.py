@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -298,3 +299,28 @@ def test_a_space_for_gpus_has_programs_too() -> None:
     candidates = _search(_builtin(matmul(), '{"kind": "cuda", "arch": "sm_80"}')).propose(4)
     assert len(candidates) == 4
     assert all("threadIdx.x" in (candidate.trace_json or "") for candidate in candidates)
+
+
+def test_models_that_never_get_ready_leave_a_random_search() -> None:
+    never = 10**9
+    config = replace(CONFIG, gp_warm_up=never, ranking=replace(CONFIG.ranking, warm_up=never))
+    model = CostModel(1, None, config.ranking)
+    search = EvolutionarySearch("workload", _tiled(), model, np.random.default_rng(1), config=config)
+    candidates = _run(search, elementwise(), batches=4)
+    assert {(c.origin, c.predicted) for c in candidates} == {(Origin.RANDOM, None)}
+
+
+@pytest.mark.parametrize(
+    ("change", "origins"),
+    [
+        ({"crossover_share": 1.0, "screened": 0, "newcomers": 0, "local_share": 0.0}, {Origin.CROSSOVER}),
+        ({"offspring": 0, "screened": 0, "local_share": 0.0}, {Origin.RANDOM}),
+        ({"offspring": 0, "newcomers": 0, "random_share": 0.0}, {Origin.MUTATION}),
+    ],
+    ids=["crossover", "newcomers", "screening and local search"],
+)
+def test_the_config_says_where_guided_proposals_come_from(change: dict[str, float], origins: set[Origin]) -> None:
+    config = replace(CONFIG, **change)
+    search = EvolutionarySearch("workload", _tiled(), CostModel(1), np.random.default_rng(1), config=config)
+    guided = [c.origin for c in _run(search, elementwise(), batches=5) if c.predicted is not None]
+    assert set(guided) == origins

@@ -330,3 +330,15 @@ def test_a_job_of_many_tasks_tries_each() -> None:
     ledger, _ = _tune(replace(REQUEST, tasks=tasks, max_trials=4 * BATCH))
     assert all(len(_candidates(ledger, number)) >= 1 for number in range(4))
     assert set(ledger.certificates) == {0, 1, 2, 3}
+
+
+def test_without_a_cutoff_every_candidate_is_sampled_in_full() -> None:
+    _, fleet = _tune(replace(REQUEST, config=replace(CONFIG, cutoff=None)))
+    assert {request.cutoff for request in fleet.submitted} == {None}
+
+
+def test_the_config_sets_the_size_of_batches_and_of_the_closing_race() -> None:
+    ledger, fleet = _tune(replace(REQUEST, config=replace(CONFIG, batch=5, contenders=3), max_trials=10))
+    assert len(_candidates(ledger)) == 10
+    [race] = fleet.races
+    assert len(race.contenders) == 3
