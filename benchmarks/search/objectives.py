@@ -22,7 +22,8 @@ from benchmarks.search.run_record import RUNS
 from benchmarks.search.teachers import Lesson, lessons
 from tuner.cost_model.model import PARAMETERS, CostModel, Sample, pack, throughput
 from tuner.search.config import SearchConfig
-from tuner.search.surrogate import Program, Surrogate
+from tuner.search.individual import Individual
+from tuner.search.surrogate import Surrogate
 
 RESULTS = RUNS.parent / "objectives.json"
 SEEN = (16, 32, 64)
@@ -34,10 +35,10 @@ _LEAST = 80
 """Trials that a workload must have."""
 
 Scores = npt.NDArray[np.floating[Any]]
-Objective = Callable[[Sequence[Lesson], Sequence[Program]], Scores]
+Objective = Callable[[Sequence[Lesson], Sequence[Individual]], Scores]
 
 
-def decisions(seen: Sequence[Lesson], unseen: Sequence[Program]) -> Scores:
+def decisions(seen: Sequence[Lesson], unseen: Sequence[Individual]) -> Scores:
     """A Gaussian process over the decisions: Loopwright's, where enough of a task was measured."""
     surrogate = Surrogate("workload", CostModel(0), SearchConfig())
     for program, latency in seen:
@@ -46,7 +47,7 @@ def decisions(seen: Sequence[Lesson], unseen: Sequence[Program]) -> Scores:
     return surrogate.predict(unseen, beta=0.0)
 
 
-def order(seen: Sequence[Lesson], unseen: Sequence[Program]) -> Scores:
+def order(seen: Sequence[Lesson], unseen: Sequence[Individual]) -> Scores:
     """RankNet's loss on the sum of the stores' scores, pairs weighted by their distance: Loopwright's, before."""
     cost_model = CostModel(0)
     for sample in _samples(seen):
@@ -55,7 +56,7 @@ def order(seen: Sequence[Lesson], unseen: Sequence[Program]) -> Scores:
     return cost_model.predict([program.features for program in unseen])
 
 
-def both(seen: Sequence[Lesson], unseen: Sequence[Program]) -> Scores:
+def both(seen: Sequence[Lesson], unseen: Sequence[Individual]) -> Scores:
     """The two, standardised on what was seen, and added up."""
     programs = [program for program, _ in seen]
     total = np.zeros(len(unseen))
@@ -65,27 +66,27 @@ def both(seen: Sequence[Lesson], unseen: Sequence[Program]) -> Scores:
     return total
 
 
-def order_of_the_measured(seen: Sequence[Lesson], unseen: Sequence[Program]) -> Scores:
+def order_of_the_measured(seen: Sequence[Lesson], unseen: Sequence[Individual]) -> Scores:
     """The order, without the trials that failed."""
     return order([(program, latency) for program, latency in seen if latency is not None], unseen)
 
 
-def squared(seen: Sequence[Lesson], unseen: Sequence[Program]) -> Scores:
+def squared(seen: Sequence[Lesson], unseen: Sequence[Individual]) -> Scores:
     """Squared error of the sum of the stores' scores against best latency over own latency, failures being 0."""
     return _additive(seen, unseen, weighted=False)
 
 
-def squared_weighted(seen: Sequence[Lesson], unseen: Sequence[Program]) -> Scores:
+def squared_weighted(seen: Sequence[Lesson], unseen: Sequence[Individual]) -> Scores:
     """As MetaSchedule's cost model: the same, each program weighted by its label."""
     return _additive(seen, unseen, weighted=True)
 
 
-def ndcg(seen: Sequence[Lesson], unseen: Sequence[Program]) -> Scores:
+def ndcg(seen: Sequence[Lesson], unseen: Sequence[Individual]) -> Scores:
     """XGBoost's `rank:ndcg` on features summed over the stores."""
     return _pooled(seen, unseen, "rank:ndcg")
 
 
-def pairwise(seen: Sequence[Lesson], unseen: Sequence[Program]) -> Scores:
+def pairwise(seen: Sequence[Lesson], unseen: Sequence[Individual]) -> Scores:
     """XGBoost's `rank:pairwise` on features summed over the stores."""
     return _pooled(seen, unseen, "rank:pairwise")
 
@@ -106,7 +107,7 @@ def _samples(lessons: Sequence[Lesson]) -> list[Sample]:
     return [Sample("workload", program.features, latency) for program, latency in lessons]
 
 
-def _additive(seen: Sequence[Lesson], unseen: Sequence[Program], weighted: bool) -> Scores:
+def _additive(seen: Sequence[Lesson], unseen: Sequence[Individual], weighted: bool) -> Scores:
     labels = _labels(seen)
     weights = labels if weighted else np.ones(len(seen))
     rows, owner = pack([program.features for program, _ in seen])
@@ -120,7 +121,7 @@ def _additive(seen: Sequence[Lesson], unseen: Sequence[Program], weighted: bool)
     return np.bincount(whose, weights=booster.inplace_predict(there), minlength=len(unseen)).astype(np.float64)
 
 
-def _pooled(seen: Sequence[Lesson], unseen: Sequence[Program], objective: str) -> Scores:
+def _pooled(seen: Sequence[Lesson], unseen: Sequence[Individual], objective: str) -> Scores:
     # XGBoost ranks by grades, of which its NDCG takes up to 31.
     grades = np.round(_labels(seen) * 31)
     data = xgb.DMatrix(np.stack([p.features.sum(axis=0) for p, _ in seen]), grades, qid=np.zeros(len(seen)))

@@ -54,21 +54,23 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Sketch:
-    """The instructions of an open trace: what programs share that differ in their decisions only.
+class DecisionVector:
+    """A program as its sketch, the instructions of an open trace, and a decision for each choice of the sketch.
 
-    ``fixed`` encodes what no decision changes: a one-hot feature for the sketch, and the values of its annotations.
+    ``trace`` is any trace of the sketch; ``fixed`` encodes what no decision changes: a one-hot feature for the sketch,
+    and the values of its annotations.
     """
 
+    trace: Trace
     choices: tuple[Choice, ...]
     fixed: Encoding
+    decisions: tuple[Decision, ...]
 
     @classmethod
-    def of(cls, trace: Trace) -> tuple[Sketch, tuple[Decision, ...]]:
-        """Return the sketch of a trace and the decision for each of its choices.
+    def of(cls, trace: Trace) -> DecisionVector:
+        """Return the decision vector of a trace without postprocessing, whose instructions depend on the sketch only.
 
-        Requires a trace without postprocessing, as `Individual.vector` has it: other instructions depend on how the
-        program was made. Choices are counted by kind, so that sketches share features where they are alike.
+        Choices are counted by kind, so that sketches share features where they are alike.
         """
         decided = dict(trace.decisions)
         counts: Counter[str] = Counter()
@@ -91,14 +93,21 @@ class Sketch:
                 decisions.append(tuple(map(int, decision)) if choices[-1].is_tile else (int(decision),))
                 counts[kind] += 1
         fixed[("sketch", *name)] = 1.0
-        return cls(tuple(choices), fixed), tuple(decisions)
+        return cls(trace, tuple(choices), fixed, tuple(decisions))
 
-    def encode(self, decisions: Sequence[Decision]) -> Encoding:
-        """Return the encoding of the program with these decisions, one for each choice."""
+    def encode(self) -> Encoding:
         encoding = dict(self.fixed)
-        for choice, decision in zip(self.choices, decisions, strict=True):
+        for choice, decision in zip(self.choices, self.decisions, strict=True):
             encoding |= choice.encode(decision)
         return encoding
+
+    def decided_trace(self) -> Trace:
+        """Return the trace with these decisions. Its replay may reject them."""
+        decided = {
+            choice.instruction: list(decision) if choice.is_tile else decision[0]
+            for choice, decision in zip(self.choices, self.decisions, strict=True)
+        }
+        return Trace(self.trace.insts, decided)
 
 
 def _half_log2(number: int) -> float:

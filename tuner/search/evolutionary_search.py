@@ -11,7 +11,7 @@ from tuner.cost_model.model import CostModel
 from tuner.search.config import SearchConfig
 from tuner.search.individual import Individual
 from tuner.search.population import Population
-from tuner.search.proposers import Proposal, Proposer
+from tuner.search.proposers import Proposer
 from tuner.search.proposers.evolution import Evolution
 from tuner.search.proposers.known import Known
 from tuner.search.proposers.local import Local
@@ -47,13 +47,7 @@ class EvolutionarySearch:
         self._random = Random(space, rng, config)
         self._local: Proposer = Local(self._surrogate, screening, config)
         self._evolution: Proposer = Evolution(
-            space=space,
-            rng=rng,
-            config=config,
-            surrogate=self._surrogate,
-            screening=screening,
-            random=self._random,
-            transfer=self._transfer,
+            space, rng, config, self._surrogate, screening, self._random, self._transfer
         )
 
     def propose(self, count: int, pause: Pause = no_pause) -> list[MeasureCandidate]:
@@ -64,16 +58,16 @@ class EvolutionarySearch:
         population = self._population
         self._surrogate.fit()
         # New programs get one place of a batch at least, and half of it while no trials of the task guide the search.
-        proposals = self._known.propose(population, count - 1, pause)
+        batch = self._known.propose(population, count - 1, pause)
         if not self._surrogate.experienced:
-            proposals += self._transfer.propose(population, count // 2 - len(proposals), pause)
-        left = count - len(proposals)
+            batch += self._transfer.propose(population, count // 2 - len(batch), pause)
+        left = count - len(batch)
         if (guided := left - min(left, int(left * self._random_share() + self._rng.random()))) > 0:
             local = round(guided * self._config.local_share) if population.fastest(1) else 0
-            proposals += self._evolution.propose(population, guided - local, pause)
-            proposals += self._local.propose(population, local, pause)
-        proposals += self._random.propose(population, count - len(proposals), pause)
-        return [self._submit(proposal, pause) for proposal in proposals]
+            batch += self._evolution.propose(population, guided - local, pause)
+            batch += self._local.propose(population, local, pause)
+        batch += self._random.propose(population, count - len(batch), pause)
+        return [self._submit(individual, pause) for individual in batch]
 
     def observe(self, candidate: MeasureCandidate, outcome: Outcome) -> None:
         """Learn from a finished trial. DEVICE_LOST says nothing about the program."""
@@ -96,8 +90,8 @@ class EvolutionarySearch:
             return 1.0
         return self._config.random_share if self._surrogate.experienced else self._config.early_random_share
 
-    def _submit(self, proposal: Proposal, pause: Pause) -> MeasureCandidate:
+    def _submit(self, individual: Individual, pause: Pause) -> MeasureCandidate:
         pause()
-        candidate = proposal.individual.candidate(proposal.predicted)
-        self._population.submit(proposal.individual, candidate.hash)
+        candidate = individual.candidate()
+        self._population.submit(individual, candidate.hash)
         return candidate

@@ -12,8 +12,7 @@ from tvm.s_tir.schedule import Trace
 
 from loopwright.codegen.serialization import trace_to_json
 from tuner.cost_model.features import Features, extract, to_bytes
-from tuner.search.decision_vector import DecisionVector
-from tuner.search.encoding import Encoding
+from tuner.search.encoding import DecisionVector, Encoding
 from tuner.space.design_space import DesignSpace, sampling_instructions
 from tuner.types import MeasureCandidate, Origin
 
@@ -22,7 +21,8 @@ from tuner.types import MeasureCandidate, Origin
 class Individual:
     """``program`` is TVM's structural hash of the scheduled module, which is valid in this process only.
 
-    ``parent`` is the hash of the measured candidate that the individual descends from, if any.
+    ``parent`` is the hash of the measured candidate that the individual descends from, if any; ``predicted`` the
+    acquisition value with which the surrogate selected it.
     """
 
     space: DesignSpace
@@ -30,6 +30,7 @@ class Individual:
     origin: Origin
     program: int
     parent: str | None
+    predicted: float | None = None
 
     @classmethod
     def of(cls, space: DesignSpace, schedule: Schedule, origin: Origin, parent: str | None = None) -> Individual:
@@ -61,7 +62,7 @@ class Individual:
         """float32 [stores, 164]. Extracting them takes about 1 ms."""
         return extract(self.space.context, [self.schedule])[0]
 
-    def candidate(self, predicted: float | None) -> MeasureCandidate:
+    def candidate(self) -> MeasureCandidate:
         """Return the individual as the ledger stores it, with the whole trace: builders need no postprocessors."""
         trace_json = trace_to_json(self.schedule.trace)
-        return MeasureCandidate(trace_json, self.origin, predicted, self.parent, to_bytes(self.features))
+        return MeasureCandidate(trace_json, self.origin, self.predicted, self.parent, to_bytes(self.features))

@@ -7,8 +7,8 @@ import heapq
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tuner.search.decision_vector import Neighbourhood
 from tuner.search.individual import Individual
+from tuner.search.neighbourhood import Neighbourhood
 
 
 class State(enum.Enum):

@@ -9,7 +9,7 @@ from itertools import islice
 
 import numpy as np
 
-from tuner.search.decision_vector import DecisionVector
+from tuner.search.encoding import DecisionVector
 from tuner.search.individual import Individual
 from tuner.search.population import Entry, Population
 from tuner.search.surrogate import Pause, Surrogate

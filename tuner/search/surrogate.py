@@ -9,15 +9,14 @@ extracting features.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 import numpy as np
 
-from tuner.cost_model.features import Features
 from tuner.cost_model.gaussian_process import FloatArray, GaussianProcess
 from tuner.cost_model.model import CostModel, Sample
 from tuner.search.config import SearchConfig
 from tuner.search.encoding import Encoding, Vectorizer
+from tuner.search.individual import Individual
 
 Pause = Callable[[], None]
 """Called every few milliseconds of computing: lets timings that wait go first."""
@@ -25,16 +24,6 @@ Pause = Callable[[], None]
 
 def no_pause() -> None:
     """Return at once: nothing waits."""
-
-
-class Program(Protocol):
-    """What the models see of a program. Features are expensive, so they are read only when the ranking needs them."""
-
-    @property
-    def encoding(self) -> Encoding: ...
-
-    @property
-    def features(self) -> Features: ...
 
 
 class Surrogate:
@@ -59,12 +48,12 @@ class Surrogate:
         """Whether predictions come from trials of this task."""
         return self._process is not None or (self._config.gp_points == 0 and self._model.ready)
 
-    def observe(self, program: Program, latency: float | None) -> None:
+    def observe(self, individual: Individual, latency: float | None) -> None:
         """Add a finished trial: its latency in seconds, or None if it failed."""
         if latency is None and self._config.failure_factor is None:
             return
-        self._model.observe(Sample(self._group, program.features, latency))
-        self._observed.append((program.encoding, latency))
+        self._model.observe(Sample(self._group, individual.features, latency))
+        self._observed.append((individual.encoding, latency))
 
     def fit(self) -> None:
         """Fit the model in use to what was observed since the last call, if there is enough."""
@@ -74,20 +63,20 @@ class Surrogate:
         if self._process is None:
             self._model.fit()
 
-    def predict(self, programs: Sequence[Program], beta: float, pause: Pause = no_pause) -> FloatArray:
+    def predict(self, individuals: Sequence[Individual], beta: float, pause: Pause = no_pause) -> FloatArray:
         """Return the acquisition value of each program, float64 [programs]; higher is faster.
 
         With the Gaussian process it is the upper confidence bound of the negative log latency, mean + beta x deviation
         (GP-UCB, Srinivas et al., ICML 2010); with the ranking it is the score. Values are comparable between two calls
         of `fit`.
         """
-        if self._process is None or not programs:
-            features = []
-            for program in programs:
-                pause()
-                features.append(program.features)
-            return self._model.predict(features)
-        return self.predict_encodings([program.encoding for program in programs], beta)
+        if self._process is not None:
+            return self.predict_encodings([individual.encoding for individual in individuals], beta)
+        features = []
+        for individual in individuals:  # extracting features takes long, and only the ranking needs them
+            pause()
+            features.append(individual.features)
+        return self._model.predict(features)
 
     def predict_encodings(self, encodings: Sequence[Encoding], beta: float) -> FloatArray:
         """Return the acquisition values of encodings, which need not belong to a program; zeros without a process."""
@@ -97,25 +86,27 @@ class Surrogate:
         return mean + beta * deviation
 
     def select_batch(
-        self, programs: Sequence[Program], count: int, *, beta: float, pending: Sequence[Program]
-    ) -> list[tuple[int, float]]:
-        """Return indices and acquisition values of up to ``count`` programs to be measured together, the best first.
+        self, individuals: Sequence[Individual], count: int, *, beta: float, pending: Sequence[Individual]
+    ) -> list[Individual]:
+        """Return up to ``count`` programs to be measured together, the best first, with their ``predicted`` set.
 
         With an exploring acquisition (beta > 0) they are selected one by one, with the process conditioned on pending
         and already selected programs, so that a batch does not consist of near duplicates.
         """
-        if self._process is None or beta == 0.0 or not programs or not self._config.kriging_believer:
-            values = self.predict(programs, beta)
-            return [(int(index), float(values[index])) for index in np.argsort(-values, kind="stable")[:count]]
-        rows = self._vectorizer.transform([program.encoding for program in programs])
-        believed = self._vectorizer.transform([program.encoding for program in pending])
-        selected: list[tuple[int, float]] = []
-        for _ in range(min(count, len(programs))):
+        if self._process is None or beta == 0.0 or not individuals or not self._config.kriging_believer:
+            values = self.predict(individuals, beta)
+            ranked = np.argsort(-values, kind="stable")[:count]
+            return [_select(individuals[index], values[index]) for index in ranked]
+        rows = self._vectorizer.transform([individual.encoding for individual in individuals])
+        believed = self._vectorizer.transform([individual.encoding for individual in pending])
+        left = np.ones(len(rows), dtype=bool)
+        selected: list[Individual] = []
+        while len(selected) < count and left.any():
             mean, deviation = self._process.condition_on(believed).predict(rows)
-            values = mean + beta * deviation
-            values[[index for index, _ in selected]] = -np.inf
+            values = np.where(left, mean + beta * deviation, -np.inf)
             best = int(np.argmax(values))
-            selected.append((best, float(values[best])))
+            left[best] = False
+            selected.append(_select(individuals[best], values[best]))
             believed = np.concatenate([believed, rows[best : best + 1]])
         return selected
 
@@ -130,3 +121,8 @@ class Surrogate:
         encodings = [encoding for encoding, _ in newest]
         self._vectorizer = Vectorizer(encodings)
         self._process = GaussianProcess(self._vectorizer.transform(encodings), targets, self._config.gp)
+
+
+def _select(individual: Individual, value: float) -> Individual:
+    individual.predicted = float(value)
+    return individual

@@ -6,8 +6,9 @@ from functools import cache
 
 import pytest
 
+from loopwright.codegen.serialization import module_from_json
+from loopwright.codegen.target import target_from
 from tests.unit.tuner.programs import LLVM, matmul
-from tuner import ir
 from tuner.search.individual import Individual
 from tuner.search.population import Population, State
 from tuner.space.builtin import builtin_space
@@ -16,7 +17,7 @@ from tuner.types import Origin
 
 @cache
 def individuals() -> list[Individual]:
-    space = builtin_space(ir.module_from_json(matmul().module_json), ir.target_from(LLVM), 1)
+    space = builtin_space(module_from_json(matmul().module_json), target_from(LLVM), 1)
     drawn = [space.replay(space.traces[seed % len(space.traces)], seed) for seed in range(1, 9)]
     return [Individual.of(space, schedule, Origin.RANDOM) for schedule in drawn if schedule is not None][:4]
 

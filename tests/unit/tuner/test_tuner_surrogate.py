@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from copy import copy
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -12,7 +13,6 @@ from tvm.s_tir import Schedule
 from loopwright.codegen.serialization import module_from_json, trace_to_json
 from loopwright.codegen.target import target_from
 from tests.unit.tuner.programs import LLVM, matmul
-from tuner.cost_model.features import Features
 from tuner.cost_model.model import CostModel
 from tuner.search.config import SearchConfig
 from tuner.search.encoding import Encoding, Vectorizer
@@ -37,14 +37,6 @@ def space() -> DesignSpace:
 def programs() -> list[Schedule]:
     drawn = (space().replay(trace, seed) for seed in range(1, 41) for trace in space().traces)
     return [schedule for schedule in drawn if schedule is not None]
-
-
-@dataclass(frozen=True)
-class Encoded:
-    """A program as the models see it."""
-
-    encoding: Encoding
-    features: Features
 
 
 def encode(schedule: Schedule) -> Encoding:
@@ -142,7 +134,9 @@ def test_a_prediction_does_not_depend_on_the_other_programs() -> None:
 
 def test_the_upper_confidence_bound_is_wide_far_from_all_measurements() -> None:
     surrogate, known = fitted(32), individuals()[:32]
-    far = [Encoded({key: value + 50 for key, value in one.encoding.items()}, one.features) for one in known]
+    far = [copy(one) for one in known]
+    for one in far:
+        one.__dict__["encoding"] = {key: value + 50 for key, value in one.encoding.items()}
     widths = [surrogate.predict(programs, 1.0) - surrogate.predict(programs, 0.0) for programs in (known, far)]
     assert widths[0].max() < widths[1].min()
     assert (widths[0] >= 0).all()
@@ -181,32 +175,36 @@ def test_a_batch_has_no_near_duplicates() -> None:
     """Of a program, two copies and distant programs, an exploring acquisition selects one copy and a distant one."""
     surrogate = fitted(WARM_UP)
     values = surrogate.predict(individuals(), 50.0)
-    first = int(np.argmax(values))
-    assert surrogate.select_batch(individuals(), 1, beta=50.0, pending=[]) == [(first, pytest.approx(values[first]))]
-    copies = [individuals()[first]] * 2 + individuals()
-    selected = [index for index, _ in surrogate.select_batch(copies, 4, beta=50.0, pending=[])]
-    assert len(set(selected)) == 4
-    assert len({0, 1, first + 2} & set(selected)) == 1
+    first = individuals()[int(np.argmax(values))]
+    assert surrogate.select_batch(individuals(), 1, beta=50.0, pending=[]) == [first]
+    assert first.predicted == pytest.approx(values.max())
+    selected = surrogate.select_batch([first] * 2 + individuals(), 4, beta=50.0, pending=[])
+    assert len(selected) == 4
+    assert selected.count(first) == 1
 
 
 def test_without_the_kriging_believer_a_batch_has_duplicates() -> None:
     surrogate = fitted(WARM_UP, replace(CONFIG, kriging_believer=False))
-    first = int(np.argmax(surrogate.predict(individuals(), 50.0)))
-    copies = [individuals()[first]] * 2 + individuals()
-    selected = [index for index, _ in surrogate.select_batch(copies, 3, beta=50.0, pending=[])]
-    assert set(selected) == {0, 1, first + 2}
+    first = individuals()[int(np.argmax(surrogate.predict(individuals(), 50.0)))]
+    assert surrogate.select_batch([first] * 2 + individuals(), 3, beta=50.0, pending=[]) == [first] * 3
 
 
 def test_pending_points_are_not_explored_again() -> None:
     surrogate = fitted(WARM_UP)
-    [(favourite, _)] = surrogate.select_batch(individuals(), 1, beta=50.0, pending=[])
-    [(other, _)] = surrogate.select_batch(individuals(), 1, beta=50.0, pending=[individuals()[favourite]])
-    assert other != favourite
+    [favourite] = surrogate.select_batch(individuals(), 1, beta=50.0, pending=[])
+    [other] = surrogate.select_batch(individuals(), 1, beta=50.0, pending=[favourite])
+    assert other is not favourite
 
 
 def test_without_exploration_the_highest_means_are_selected() -> None:
     surrogate = fitted(WARM_UP)
     values = surrogate.predict(individuals(), 0.0)
     selected = surrogate.select_batch(individuals(), 5, beta=0.0, pending=individuals()[20:25])
-    assert [value for _, value in selected] == pytest.approx(sorted(values, reverse=True)[:5])
+    assert [one.predicted for one in selected] == pytest.approx(sorted(values, reverse=True)[:5])
     assert surrogate.select_batch([], 5, beta=0.0, pending=[]) == []
+
+
+def test_a_batch_is_never_larger_than_what_there_is_to_select() -> None:
+    surrogate = fitted(WARM_UP)
+    for beta in (0.0, 50.0):
+        assert len(surrogate.select_batch(individuals()[:3], 5, beta=beta, pending=[])) == 3

@@ -18,9 +18,9 @@ from loopwright.codegen.serialization import module_from_json, trace_to_json
 from loopwright.codegen.target import target_from
 from tests.unit.tuner.programs import LLVM, elementwise
 from tuner.cost_model.model import CostModel
-from tuner.search.decision_vector import Neighbourhood
 from tuner.search.evolutionary_search import EvolutionarySearch
 from tuner.search.individual import Individual
+from tuner.search.neighbourhood import Neighbourhood
 from tuner.search.proposers.transfer import Transfer, fit_tile
 from tuner.search.surrogate import no_pause
 from tuner.space.builtin import builtin_space

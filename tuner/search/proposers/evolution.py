@@ -11,7 +11,6 @@ import numpy as np
 from tuner.search.config import SearchConfig
 from tuner.search.individual import Individual
 from tuner.search.population import Entry, Population
-from tuner.search.proposers import Proposal
 from tuner.search.proposers.random import Random
 from tuner.search.proposers.transfer import Transfer
 from tuner.search.screening import Screening
@@ -21,7 +20,7 @@ from tuner.space.design_space import DesignSpace
 from tuner.types import Origin
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Evolution:
     space: DesignSpace
     rng: np.random.Generator
@@ -31,7 +30,7 @@ class Evolution:
     random: Random
     transfer: Transfer
 
-    def propose(self, population: Population, count: int, pause: Pause) -> list[Proposal]:
+    def propose(self, population: Population, count: int, pause: Pause) -> list[Individual]:
         values = self._predict(population.pooled(), pause)
         parents = [population[program] for program in _best(values, self.config.parents)]
         parents += population.fastest(self.config.parents)
@@ -42,13 +41,12 @@ class Evolution:
         population.pool(fresh.values())
         values |= self._predict(list(fresh.values()), pause)
         kept = _best(values, count + self.config.pool)
-        programs = [population[program].individual for program in kept]
-        selected = self.surrogate.select_batch(programs, count, beta=self.config.beta, pending=population.pending())
-        proposals = [Proposal(programs[index], value) for index, value in selected]
-        for proposal in proposals:
-            population.select(proposal.individual)
+        individuals = [population[program].individual for program in kept]
+        selected = self.surrogate.select_batch(individuals, count, beta=self.config.beta, pending=population.pending())
+        for individual in selected:
+            population.select(individual)
         population.retain(kept)
-        return proposals
+        return selected
 
     def _arrivals(self, population: Population, parents: Sequence[Entry], pause: Pause) -> Iterator[Individual | None]:
         """Yield what joins the population; None for a program that the space rejects."""

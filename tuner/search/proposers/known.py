@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from loopwright.codegen.schedule import apply_trace_json
 from tuner.search.individual import Individual
 from tuner.search.population import Population
-from tuner.search.proposers import Proposal
 from tuner.search.surrogate import Pause
 from tuner.space.design_space import REFUSALS, DesignSpace
 from tuner.types import Origin
@@ -20,9 +19,9 @@ class Known:
         self._space = space
         self._traces = list(traces)
 
-    def propose(self, population: Population, count: int, pause: Pause) -> list[Proposal]:
-        proposals: list[Proposal] = []
-        while self._traces and len(proposals) < count:
+    def propose(self, population: Population, count: int, pause: Pause) -> list[Individual]:
+        selected: list[Individual] = []
+        while self._traces and len(selected) < count:
             pause()
             try:
                 schedule = apply_trace_json(self._space.mod, self._traces.pop(0))
@@ -30,5 +29,5 @@ class Known:
                 continue
             individual = Individual.of(self._space, schedule, Origin.TRANSFER)
             if population.select(individual):
-                proposals.append(Proposal(individual))
-        return proposals
+                selected.append(individual)
+        return selected

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from tuner.search.config import SearchConfig
 from tuner.search.individual import Individual
 from tuner.search.population import Population
-from tuner.search.proposers import Proposal
 from tuner.search.screening import Screening
 from tuner.search.surrogate import Pause, Surrogate
 
@@ -20,7 +19,7 @@ class Local:
     screening: Screening
     config: SearchConfig
 
-    def propose(self, population: Population, count: int, pause: Pause) -> list[Proposal]:
+    def propose(self, population: Population, count: int, pause: Pause) -> list[Individual]:
         fresh: dict[int, Individual] = {}
         for individual in self.screening.programs(
             population,
@@ -34,9 +33,7 @@ class Local:
                 fresh.setdefault(individual.program, individual)
             if len(fresh) == count:
                 break
-        programs = list(fresh.values())
-        selected = self.surrogate.select_batch(programs, count, beta=0.0, pending=[])
-        proposals = [Proposal(programs[index], value) for index, value in selected]
-        for proposal in proposals:
-            population.select(proposal.individual)
-        return proposals
+        selected = self.surrogate.select_batch(list(fresh.values()), count, beta=0.0, pending=[])
+        for individual in selected:
+            population.select(individual)
+        return selected

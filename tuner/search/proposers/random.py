@@ -9,7 +9,6 @@ import numpy as np
 from tuner.search.config import SearchConfig
 from tuner.search.individual import Individual
 from tuner.search.population import Population
-from tuner.search.proposers import Proposal
 from tuner.search.surrogate import Pause
 from tuner.space.design_space import DesignSpace
 from tuner.types import Origin
@@ -27,12 +26,12 @@ class Random:
         pause()
         return Individual.replay(self.space, traces[int(self.rng.integers(len(traces)))], self.rng, Origin.RANDOM)
 
-    def propose(self, population: Population, count: int, pause: Pause) -> list[Proposal]:
+    def propose(self, population: Population, count: int, pause: Pause) -> list[Individual]:
         """Select ``count`` new programs, or fewer if the space is exhausted."""
-        proposals: list[Proposal] = []
+        selected: list[Individual] = []
         duplicates = rejections = 0
         while (
-            len(proposals) < count
+            len(selected) < count
             and duplicates < self.config.max_duplicates
             and rejections < self.config.max_rejections
         ):
@@ -40,8 +39,8 @@ class Random:
             if individual is None:
                 rejections += 1
             elif population.select(individual):
-                proposals.append(Proposal(individual))
+                selected.append(individual)
                 duplicates = rejections = 0
             else:
                 duplicates += 1
-        return proposals
+        return selected

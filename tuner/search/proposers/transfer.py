@@ -18,11 +18,9 @@ from typing import Any
 import numpy as np
 
 from loopwright.codegen.serialization import trace_to_json
-from tuner.search.decision_vector import DecisionVector
-from tuner.search.encoding import Decision, Key
+from tuner.search.encoding import Decision, DecisionVector, Key
 from tuner.search.individual import Individual
 from tuner.search.population import Population
-from tuner.search.proposers import Proposal
 from tuner.search.surrogate import Pause
 from tuner.space.design_space import DesignSpace
 from tuner.types import Origin
@@ -40,13 +38,13 @@ class Transfer:
         self._rng = rng
         self._traces = list(traces)
 
-    def propose(self, population: Population, count: int, pause: Pause) -> list[Proposal]:
-        proposals: list[Proposal] = []
-        while self._traces and len(proposals) < count:
+    def propose(self, population: Population, count: int, pause: Pause) -> list[Individual]:
+        selected: list[Individual] = []
+        while self._traces and len(selected) < count:
             individual = self.adapt(self._traces.pop(0), pause)
             if individual is not None and population.select(individual):
-                proposals.append(Proposal(individual))
-        return proposals
+                selected.append(individual)
+        return selected
 
     def remaining(self, pause: Pause) -> Iterator[Individual | None]:
         """Adapt all traces that were not proposed; they are not proposed any more."""
@@ -141,7 +139,7 @@ def _numbered(value: Any, numbers: dict[str, int]) -> Any:
 def _fit(vector: DecisionVector, decisions: dict[Key, Any]) -> DecisionVector:
     """Replace the vector's decisions by those given, as far as they fit."""
     fitted: list[Decision] = []
-    for choice, own in zip(vector.sketch.choices, vector.decisions, strict=True):
+    for choice, own in zip(vector.choices, vector.decisions, strict=True):
         given = decisions.get(choice.key)
         if choice.is_tile:
             fitted.append(tuple(fit_tile(given or own, math.prod(own))))

@@ -1,40 +1,14 @@
-"""Decision vectors: a sketch and its decisions, which can be mutated and ranked without replaying a trace."""
+"""The neighbourhood of programs: mutations of decision vectors, which need no replay of a trace."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
-from tvm.s_tir.schedule import Trace
 
-from tuner.search.encoding import Decision, Encoding, Sketch
-
-
-@dataclass(frozen=True, slots=True)
-class DecisionVector:
-    """One decision for each choice of a sketch; ``trace`` is any trace of the sketch."""
-
-    trace: Trace
-    sketch: Sketch
-    decisions: tuple[Decision, ...]
-
-    @classmethod
-    def of(cls, trace: Trace) -> DecisionVector:
-        """Return the decision vector of a trace without postprocessing (see `Sketch.of`)."""
-        return cls(trace, *Sketch.of(trace))
-
-    def encode(self) -> Encoding:
-        return self.sketch.encode(self.decisions)
-
-    def decided_trace(self) -> Trace:
-        """Return the trace with these decisions. Its replay may reject them."""
-        decided = {
-            choice.instruction: list(decision) if choice.is_tile else decision[0]
-            for choice, decision in zip(self.sketch.choices, self.decisions, strict=True)
-        }
-        return Trace(self.trace.insts, decided)
+from tuner.search.encoding import Decision, DecisionVector
 
 
 class Neighbourhood:
@@ -54,8 +28,8 @@ class Neighbourhood:
     def observe(self, vector: DecisionVector) -> None:
         """Learn the sketch and the compute locations of a vector, and never return the vector as a mutant."""
         self._observed.add(_identity(vector))
-        self._sketches.setdefault(_layout(vector), {}).setdefault(frozenset(vector.sketch.fixed.items()), vector)
-        for position, (choice, decision) in enumerate(zip(vector.sketch.choices, vector.decisions, strict=True)):
+        self._sketches.setdefault(_layout(vector), {}).setdefault(frozenset(vector.fixed.items()), vector)
+        for position, (choice, decision) in enumerate(zip(vector.choices, vector.decisions, strict=True)):
             if choice.kind == "SampleComputeLocation":
                 known = self._locations.setdefault(_position(vector, position), [])
                 if decision not in known:
@@ -82,7 +56,7 @@ class Neighbourhood:
     def _mutate(self, vector: DecisionVector, rng: np.random.Generator) -> DecisionVector:
         positions: list[int | None] = [n for n in range(len(vector.decisions)) if self._is_open(vector, n)]
         compatible = self._sketches.get(_layout(vector), {}).values()
-        others = [other for other in compatible if other.sketch.fixed != vector.sketch.fixed]
+        others = [other for other in compatible if other.fixed != vector.fixed]
         if others:
             positions.append(None)
         if not positions:
@@ -96,19 +70,19 @@ class Neighbourhood:
 
     def _is_open(self, vector: DecisionVector, position: int) -> bool:
         """Return whether a choice has more than one known decision."""
-        choice, decision = vector.sketch.choices[position], vector.decisions[position]
+        choice, decision = vector.choices[position], vector.decisions[position]
         if choice.kind == "SamplePerfectTile":
             return len(decision) > 1 and max(decision) > 1
         return len(self._alternatives(vector, position)) > 1
 
     def _alternatives(self, vector: DecisionVector, position: int) -> list[Decision]:
-        choice = vector.sketch.choices[position]
+        choice = vector.choices[position]
         if choice.categories:
             return [(index,) for index in range(choice.categories)]
         return self._locations.get(_position(vector, position), [])
 
     def _another(self, vector: DecisionVector, position: int, rng: np.random.Generator) -> Decision:
-        choice, decision = vector.sketch.choices[position], vector.decisions[position]
+        choice, decision = vector.choices[position], vector.decisions[position]
         if choice.kind == "SamplePerfectTile":
             return _move_divisor(decision, int(choice.instruction.attrs[1]), rng)
         others = [other for other in self._alternatives(vector, position) if other != decision]
@@ -121,12 +95,12 @@ def _identity(vector: DecisionVector) -> frozenset[object]:
 
 def _layout(vector: DecisionVector) -> tuple[object, ...]:
     """Return a value that is equal for vectors with the same kinds of choices over loops of the same extents."""
-    choices = zip(vector.sketch.choices, vector.decisions, strict=True)
+    choices = zip(vector.choices, vector.decisions, strict=True)
     return tuple((choice.kind, math.prod(decision) if choice.is_tile else 0) for choice, decision in choices)
 
 
 def _position(vector: DecisionVector, position: int) -> tuple[object, ...]:
-    return (frozenset(vector.sketch.fixed.items()), position)
+    return (frozenset(vector.fixed.items()), position)
 
 
 def _move_divisor(factors: Decision, max_innermost: int, rng: np.random.Generator) -> Decision:

@@ -12,8 +12,9 @@ from loopwright.codegen.schedule import new_schedule
 from loopwright.codegen.serialization import module_from_json
 from loopwright.codegen.target import target_from
 from tests.unit.tuner.programs import LLVM, matmul
-from tuner.search.decision_vector import DecisionVector, Neighbourhood
+from tuner.search.encoding import DecisionVector
 from tuner.search.individual import Individual
+from tuner.search.neighbourhood import Neighbourhood
 from tuner.space.builtin import builtin_space
 from tuner.space.design_space import DesignSpace
 from tuner.types import Origin
@@ -50,10 +51,10 @@ def differences(one: DecisionVector, other: DecisionVector) -> list[str]:
     """Return the kinds of the decisions that differ, and whether the sketch does."""
     kinds = [
         choice.kind
-        for choice, decision, counterpart in zip(one.sketch.choices, one.decisions, other.decisions, strict=True)
+        for choice, decision, counterpart in zip(one.choices, one.decisions, other.decisions, strict=True)
         if decision != counterpart
     ]
-    return kinds + ["sketch"] * (one.sketch.fixed != other.sketch.fixed)
+    return kinds + ["sketch"] * (one.fixed != other.fixed)
 
 
 def test_a_replay_keeps_the_decisions() -> None:
@@ -89,7 +90,7 @@ def test_several_decisions_may_change() -> None:
 
 def test_tiles_keep_their_extents_and_limits() -> None:
     for vector, parent in mutants(observed(), 400, 3):
-        decisions = zip(vector.sketch.choices, vector.decisions, observed()[parent].decisions, strict=True)
+        decisions = zip(vector.choices, vector.decisions, observed()[parent].decisions, strict=True)
         for choice, decision, original in decisions:
             if choice.kind == "SamplePerfectTile":
                 assert math.prod(decision) == math.prod(original)
