@@ -23,13 +23,12 @@ REFERENCE = "A"
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What was to be run: arms and ablations by name, with a description each."""
+    """What was to be run; the arms by name, with a description each."""
 
     trials: int
     seeds: list[int]
     workloads: list[str]
     arms: dict[str, str]
-    ablations: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +113,6 @@ class Comparison:
 
     def of(self, workload: str) -> list[Cell]:
         return [cell for cell in self.cells if cell.workload == workload]
-
-    @property
-    def ablated(self) -> list[Cell]:
-        """Cells in which every ablation ran."""
-        return [cell for cell in self.cells if cell.curves.keys() >= self.plan.ablations.keys()]
 
 
 def read(path: Path = RESULTS) -> Comparison:

@@ -12,7 +12,6 @@ from benchmarks.results import pack
 from benchmarks.search.arms import ARMS, SEEDS, TRIALS, plan
 from benchmarks.search.comparison import RESULTS, Plan
 from benchmarks.search.objectives import RESULTS as OBJECTIVES
-from benchmarks.search.ours import ABLATIONS
 from benchmarks.search.race import path_of
 from benchmarks.search.rejects import RESULTS as REJECTS
 from benchmarks.search.run_record import RUNS, Run, load
@@ -31,8 +30,7 @@ def main() -> None:
     cells = [cell for cell in plan(list(WORKLOADS)) if path_of(cell).exists()]
     if not cells:
         raise SystemExit(f"no cell in {RUNS.parent} is complete: run `python -m benchmarks.search` first")
-    ablations = {arm: what for arm, (what, *_) in ABLATIONS.items()}
-    what = Plan(TRIALS, list(SEEDS), list(WORKLOADS), dict(ARMS), ablations)
+    what = Plan(TRIALS, list(SEEDS), list(WORKLOADS), dict(ARMS))
 
     def lines() -> Iterator[dict[str, Any]]:
         yield {"kind": "plan"} | asdict(what)

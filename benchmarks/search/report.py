@@ -50,8 +50,6 @@ def text(results: Comparison) -> str:
         seconds_by_cell=tables.seconds_by_cell(results),
         quality=tables.quality(results),
         rates=tables.rates(results),
-        ablated=", ".join(dict.fromkeys(cell.workload for cell in results.ablated)),
-        ablations=tables.ablations(results),
         objective_workloads=results.objectives["workloads"],
         objectives=tables.objectives(results),
         rejects=tables.rejects(results),

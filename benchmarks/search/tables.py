@@ -105,16 +105,6 @@ def rates(results: Comparison) -> str:
     return table(["arm", "median", "slowest", "fastest", "peak memory"], rows)
 
 
-def ablations(results: Comparison) -> str:
-    rows = []
-    for arm, what in results.plan.ablations.items():
-        whole = arm[0]
-        ratios = [cell.curves[whole].final / cell.curves[arm].final for cell in results.ablated]
-        times = [cell.speedup(whole, arm, NEAR).run_charged for cell in results.ablated]
-        rows.append((arm, what, spread(ratios), spread(times)))
-    return table(["arm", "without", "final quality", "time"], rows)
-
-
 def objectives(results: Comparison) -> str:
     by_objective = results.objectives["objectives"]
     counts = list(next(iter(by_objective.values())))

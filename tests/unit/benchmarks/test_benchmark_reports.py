@@ -56,7 +56,7 @@ def cell(tmp_path: Path) -> comparison.Cell:
     """A takes 100 s to its final 10 µs. C has 8 µs after 5 s of 20 s; R ends at 40 µs after 50 s."""
     latencies = {"slow": 40e-6, "good": 10e-6, "better": 8e-6}
     lines: list[dict[str, Any]] = [
-        {"kind": "plan", "trials": 8, "seeds": [0], "workloads": ["MM"], "arms": {}, "ablations": {}},
+        {"kind": "plan", "trials": 8, "seeds": [0], "workloads": ["MM"], "arms": {}},
         _run("A", (10.0, "slow"), (100.0, "good"), seconds=120.0),
         _run("C", (1.0, "slow"), (5.0, "better"), seconds=20.0),
         _run("R", (2.0, "slow"), seconds=50.0),
