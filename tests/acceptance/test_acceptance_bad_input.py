@@ -176,7 +176,7 @@ def test_malformed_body(service: Service, text: str) -> None:
 @pytest.mark.usefixtures("nothing_stored")
 @pytest.mark.parametrize("header", [None, "", "Bearer", "Bearer wrong", "Basic dXNlcjp4", "Bearer \u00e9"])
 def test_wrong_token(service: Service, header: str | None) -> None:
-    headers = {} if header is None else {"Authorization": header.encode("utf-8")}
+    headers = {} if header is None else {b"Authorization": header.encode("utf-8")}
     with httpx.Client(base_url=service.url, trust_env=False) as stranger:
         for method, path in (("POST", "/api/v1/jobs"), ("GET", "/api/v1/jobs"), ("GET", "/api/v1/workers")):
             answer = stranger.request(method, path, headers=headers, json=GOOD if method == "POST" else None)

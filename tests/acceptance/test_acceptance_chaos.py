@@ -6,7 +6,9 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -17,18 +19,30 @@ from tests.support.programs import product
 from tests.support.service import ROOT, Service
 from tests.support.waiting import wait_for
 
-TRIALS = 48
 ROLES = {
     "api": ("-m service api",),
     "controller": ("-m service controller",),
     "supervisor": ("-m service --data-dir",),
 }
+VICTIMS = {
+    "builder": ("ray::Builder",),
+    "measurer": ("ray::Measurer",),
+    "measuring child": ("workers.child", "workers.timing"),
+    "loop": ("ray::JobRunner",),
+}
 
 
-def _check(service: Service, job: dict[str, Any], killed_at: datetime, budget: int = TRIALS) -> None:
+@pytest.fixture
+def mortal_service(tmp_path: Path) -> Iterator[Service]:
+    """A running service for a test that kills or stops it."""
+    with Service(tmp_path) as service:
+        yield service
+
+
+def _check(service: Service, job: dict[str, Any], killed_at: datetime) -> None:
     assert job["state"] == "succeeded", job
     assert all(task["certified"] for task in job["tasks"])
-    assert datetime.fromisoformat(job["finished_at"]) > killed_at, "the job was over before the kill"
+    assert datetime.fromisoformat(job["finished_at"]) > killed_at, "the job was over before the last kill"
     check_ledger(service, job)
     with sqlite3.connect(f"file:{service.data_dir / 'loopwright.db'}?mode=ro", uri=True) as database:
         counted = database.execute(
@@ -36,7 +50,8 @@ def _check(service: Service, job: dict[str, Any], killed_at: datetime, budget: i
             "WHERE tasks.job_id = ?",
             [job["id"]],
         ).fetchone()
-    assert counted == (budget + 1, budget + 1)
+    trials = job["budget"]["max_trials"]
+    assert counted == (trials + 1, trials + 1)
 
 
 def _kill(process: psutil.Process) -> datetime:
@@ -44,29 +59,30 @@ def _kill(process: psutil.Process) -> datetime:
     return datetime.now(UTC)
 
 
-def test_killed_service_goes_on_after_a_start(mortal_service: Service) -> None:
-    """The service ends as a whole, leaves no process behind, and a new one goes on with the job; twice with one job."""
+def test_a_service_that_was_killed_or_stopped_goes_on_after_a_start(mortal_service: Service) -> None:
+    """The service ends as a whole, leaves no process behind, and a new one goes on: three times with one job."""
     service = mortal_service
-    service.start()
-    job_id = service.submit(product(128, 96), trials=3 * TRIALS, force=True)
+    job_id = service.submit(product(128, 96), trials=72, force=True)
     done = 0
     for role in ("api", "controller"):
         done = service.in_the_middle(job_id, trials=done + 3)["progress"]["trials"]
         (victim,) = service.find(*ROLES[role])
-        killed_at = _kill(victim)
+        _kill(victim)
         assert service.ended() != 0
         assert f"the {role} process ended" in (service.folder / "stderr").read_text()
         service.start()
-    _check(service, service.finished(job_id), killed_at, budget=3 * TRIALS)
+    service.in_the_middle(job_id, trials=done + 3)
+    stopped_at = datetime.now(UTC)
+    assert service.stop() == 0
+    service.start()
+    _check(service, service.finished(job_id), stopped_at)
 
 
 @pytest.mark.long
-def test_killed_supervisor_goes_on_after_a_start(mortal_service: Service) -> None:
+def test_a_killed_supervisor_goes_on_after_a_start(mortal_service: Service) -> None:
     """Nobody is left to end the others in order; a start at once must do all the same."""
     service = mortal_service
-    if not service.running():
-        service.start()
-    job_id = service.submit(product(128, 96), trials=TRIALS, force=True)
+    job_id = service.submit(product(128, 96), trials=24, force=True)
     service.in_the_middle(job_id)
     (victim,) = service.find(*ROLES["supervisor"])
     killed_at = _kill(victim)
@@ -76,59 +92,31 @@ def test_killed_supervisor_goes_on_after_a_start(mortal_service: Service) -> Non
     _check(service, service.finished(job_id), killed_at)
 
 
-VICTIMS = {
-    "builder": ("ray::Builder",),
-    "measurer": ("ray::Measurer",),
-    "measuring child": ("workers.child", "workers.timing"),
-    "loop": ("ray::JobRunner",),
-}
-
-
-@pytest.mark.parametrize("victim", VICTIMS)
-def test_killed_worker_costs_nothing(service: Service, victim: str) -> None:
-    """The service stays up; whatever was lost is started again and tried again."""
-    job_id = service.submit(product(128, 96), trials=TRIALS, force=True)
-    service.in_the_middle(job_id)
+def test_killed_workers_cost_nothing(service: Service) -> None:
+    """Every kind of worker process dies once within one job; the service stays up, and what was lost is tried again."""
+    job_id = service.submit(product(128, 96), trials=72, force=True)
     supervisor = service.process
-    killed_at = _kill(service.find(*VICTIMS[victim])[0])
+    done = 0
+    for words in VICTIMS.values():
+        done = service.in_the_middle(job_id, trials=done + 3)["progress"]["trials"]
+        _kill(service.find(*words)[0])
+    service.in_the_middle(job_id, trials=done + 3)
+
+    def fork() -> psutil.Process | None:
+        """What runs a candidate right now, inside the measuring child."""
+        children = service.find(*VICTIMS["measuring child"])
+        return next((fork for child in children[:1] for fork in child.children()), None)
+
+    killed_at = _kill(wait_for("a fork that measures", fork))
     _check(service, service.finished(job_id), killed_at)
     assert supervisor is not None
     assert supervisor.poll() is None
 
 
-def test_killed_fork_costs_nothing(service: Service) -> None:
-    """The process that runs a candidate right now, inside the measuring child."""
-    job_id = service.submit(product(128, 96), trials=TRIALS, force=True)
-    service.in_the_middle(job_id)
-
-    def fork() -> psutil.Process | None:
-        (child,) = service.find(*VICTIMS["measuring child"])[:1]
-        return next(iter(child.children()), None)
-
-    killed_at = _kill(wait_for("a fork that measures", fork))
-    _check(service, service.finished(job_id), killed_at)
-
-
-def test_sigterm_in_the_middle_of_a_job(mortal_service: Service) -> None:
-    """Ends cleanly and soon, children included; the next start goes on."""
-    service = mortal_service
-    if not service.running():
-        service.start()
-    job_id = service.submit(product(128, 96), trials=TRIALS, force=True)
-    service.in_the_middle(job_id)
-    stopped_at = datetime.now(UTC)
-    assert service.stop() == 0
-    service.start()
-    _check(service, service.finished(job_id), stopped_at)
-
-
-def test_second_service_is_refused(mortal_service: Service) -> None:
-    """On the port of another it says so, and touches nothing."""
-    service = mortal_service
-    if not service.running():
-        service.start()
+def test_a_second_service_on_the_same_port_is_refused(service: Service, tmp_path: Path) -> None:
+    """It names the port, and touches nothing."""
     other = subprocess.run(
-        [sys.executable, "-m", "service", "--data-dir", str(service.folder / "other"), "--port", str(service.port)],
+        [sys.executable, "-m", "service", "--data-dir", str(tmp_path / "other"), "--port", str(service.port)],
         cwd=ROOT,
         env=service.environment,
         capture_output=True,
@@ -140,15 +128,12 @@ def test_second_service_is_refused(mortal_service: Service) -> None:
     assert other.stdout == ""
     assert str(service.port) in other.stderr
     assert service.http.get("/readyz").status_code == 200
-    assert service.stop() == 0
 
 
 @pytest.mark.long
 def test_kills_on_and_on(mortal_service: Service) -> None:
     """One job through every kind of death, one after the other."""
     service = mortal_service
-    if not service.running():
-        service.start()
     job_id = service.submit(product(128, 112), trials=120)
     for number, words in enumerate([*VICTIMS.values(), ROLES["api"], ROLES["controller"]]):
         service.in_the_middle(job_id, trials=3 + 10 * number)

@@ -22,16 +22,16 @@ def _time(job: dict[str, Any], name: str) -> datetime:
 
 def test_idempotency_key(service: Service) -> None:
     module = product(24)
-    first = service.post_job(module, headers={"Idempotency-Key": "key 1"})
-    again = service.post_job(module, headers={"Idempotency-Key": "key 1"})
+    first = service.post_job(module, trials=4, headers={"Idempotency-Key": "key 1"})
+    again = service.post_job(module, trials=4, headers={"Idempotency-Key": "key 1"})
     assert (first.status_code, again.status_code) == (202, 202)
     assert again.json()["id"] == first.json()["id"]
     assert again.headers["Location"] == first.headers["Location"]
-    other = service.post_job(product(25), headers={"Idempotency-Key": "key 1"})
+    other = service.post_job(product(25), trials=4, headers={"Idempotency-Key": "key 1"})
     assert other.status_code == 409
     assert other.headers["content-type"] == "application/problem+json"
     assert "Idempotency-Key" in other.json()["detail"]
-    apart = service.post_job(module, headers={"Idempotency-Key": "key 2"})
+    apart = service.post_job(module, trials=4, headers={"Idempotency-Key": "key 2"})
     assert apart.json()["id"] != first.json()["id"]
     for answer in (first, apart):
         assert service.finished(answer.json()["id"])["state"] == "succeeded"
@@ -41,7 +41,8 @@ def test_equal_requests_at_once_are_one_job(service: Service) -> None:
     before = len(service.items("/jobs"))
     module = product(26)
     with ThreadPoolExecutor(8) as pool:
-        answers = list(pool.map(lambda _: service.post_job(module, headers={"Idempotency-Key": "at once"}), range(8)))
+        headers = {"Idempotency-Key": "at once"}
+        answers = list(pool.map(lambda _: service.post_job(module, trials=4, headers=headers), range(8)))
     assert [answer.status_code for answer in answers] == [202] * 8
     (job_id,) = {answer.json()["id"] for answer in answers}
     assert len(service.items("/jobs")) == before + 1
@@ -50,8 +51,8 @@ def test_equal_requests_at_once_are_one_job(service: Service) -> None:
 
 def test_equal_jobs_at_once_search_once(service: Service) -> None:
     module = product(40, 96, 64)
-    first = service.submit(module, trials=16)
-    second = service.submit(module, trials=16)
+    first = service.submit(module, trials=12)
+    second = service.submit(module, trials=12)
     jobs = [service.finished(job_id) for job_id in (first, second)]
     assert [job["state"] for job in jobs] == ["succeeded"] * 2
     searched = [job for job in jobs if job["tasks"][0]["answered_from"] == "search"]
@@ -65,8 +66,7 @@ def test_equal_jobs_at_once_search_once(service: Service) -> None:
 def test_a_full_queue(service: Service) -> None:
     """While as many jobs run as there is room for: those that wait can be cancelled, and priority goes first."""
     running = [service.submit(product(64, 64, 64 + 8 * number), trials=500) for number in range(_slots(service))]
-    for job_id in running:
-        wait_for("a running job", lambda job_id=job_id: service.job(job_id)["state"] == "running")
+    wait_for("the jobs to run", lambda: {service.job(job_id)["state"] for job_id in running} == {"running"})
     low = service.submit(product(16), trials=4, priority=-1)
     middle = service.submit(product(17), trials=4)
     high = service.submit(product(18), trials=4, priority=10)
@@ -123,7 +123,7 @@ def test_max_seconds_ends_the_search(service: Service) -> None:
     (task,) = job["tasks"]
     assert task["certified"]
     assert 0 < task["trials"] < 100_000
-    assert 6 <= (_time(job, "finished_at") - _time(job, "started_at")).total_seconds() < 60
+    assert (_time(job, "finished_at") - _time(job, "started_at")).total_seconds() >= 6
     # It stands for the trials that it made, not for those that it was allowed.
     assert (
         service.finished(service.submit(product(88), trials=task["trials"]))["tasks"][0]["answered_from"] == "database"
@@ -145,7 +145,7 @@ def _tiled(module: str) -> list[Any]:
 def test_own_space(service: Service) -> None:
     """A user's stochastic schedule travels as its trace; only its decisions are searched."""
     module = product(48)
-    job = service.tuned(module, trials=12, space=[_tiled(module)])
+    job = service.tuned(module, trials=8, space=[_tiled(module)])
     (task,) = job["tasks"]
     check_ledger(service, job)
     trace = next(

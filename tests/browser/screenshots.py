@@ -14,7 +14,6 @@ from PIL import Image
 from playwright.sync_api import Browser, Page, ViewportSize, expect
 
 from service.demo import MODEL, TRIALS
-from tests.browser.conftest import token_of
 from tests.support.chromium import chromium
 from tests.support.service import Service
 from tests.support.waiting import wait_for
@@ -89,7 +88,7 @@ def pages(browser: Browser, service: Service) -> Iterator[tuple[str, Page]]:
         for scheme in SCHEMES:
             context = browser.new_context(viewport=size, color_scheme=scheme, reduced_motion="reduce")
             page = context.new_page()
-            page.goto(f"{service.url}/?token={token_of(service)}")
+            page.goto(f"{service.url}/?token={service.token}")
             expect(page.get_by_role("heading", name="Overview", exact=True)).to_be_visible()
             yield f"{suffix}-{scheme}", page
             context.close()
@@ -97,21 +96,16 @@ def pages(browser: Browser, service: Service) -> Iterator[tuple[str, Page]]:
 
 def main(folder: Path, wanted: list[str]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as home, chromium() as browser:
-        service = Service(Path(home))
-        try:
-            service.start()
-            job = service.tuned(MODEL, name="two-layer perceptron", trials=TRIALS)
-            service.tuned(MODEL, name="two-layer perceptron, once more", trials=TRIALS // 2, seed=1, force=True)
-            running = service.submit(MODEL, name="a longer search", trials=50 * TRIALS, seed=2, force=True)
-            wait_for("a worker that measures", lambda: service.items("/workers")[0]["slot"])
-            for suffix, page in pages(browser, service):
-                for view in views(service, job):
-                    if not wanted or view.name in wanted:
-                        take(page, service, view, folder / f"{view.name}{suffix}.png")
-            service.http.post(f"/api/v1/jobs/{running}/cancel")
-        finally:
-            service.destroy()
+    with tempfile.TemporaryDirectory() as home, chromium() as browser, Service(Path(home)) as service:
+        job = service.tuned(MODEL, name="two-layer perceptron", trials=TRIALS)
+        service.tuned(MODEL, name="two-layer perceptron, once more", trials=TRIALS // 2, seed=1, force=True)
+        running = service.submit(MODEL, name="a longer search", trials=50 * TRIALS, seed=2, force=True)
+        wait_for("a worker that measures", lambda: service.items("/workers")[0]["slot"])
+        for suffix, page in pages(browser, service):
+            for view in views(service, job):
+                if not wanted or view.name in wanted:
+                    take(page, service, view, folder / f"{view.name}{suffix}.png")
+        service.http.post(f"/api/v1/jobs/{running}/cancel")
 
 
 if __name__ == "__main__":

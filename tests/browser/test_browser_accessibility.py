@@ -25,7 +25,7 @@ def views(service: Service, job: dict[str, Any]) -> dict[str, tuple[str, str]]:
     baseline = service.get("/records", workload_hash=workload, sort="latency", page_size=500)["items"][-1]["id"]
     return {
         "overview": ("/", "Recent bests"),
-        "jobs": ("/jobs", "product"),
+        "jobs": ("/jobs", "succeeded"),
         "job": (f"/jobs/{job['id']}", "baseline"),
         "events": (f"/jobs/{job['id']}?tab=events", "The job is succeeded."),
         "failures": (f"/jobs/{job['id']}?tab=failures", "Activity"),

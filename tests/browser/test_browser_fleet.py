@@ -7,7 +7,8 @@ from typing import Any
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import program, row
+from tests.browser.conftest import row
+from tests.support.programs import product_relu
 from tests.support.service import Service
 
 
@@ -22,7 +23,7 @@ def test_the_fleet_at_rest_and_at_work(page: Page, service: Service, job: dict[s
     expect(device_class).to_contain_text("GB/s")
     expect(page.get_by_text("No job is held")).to_be_visible()
 
-    running = service.submit(program(104), name="long search", trials=5_000)
+    running = service.submit(product_relu(104), name="long search", trials=5_000)
     expect(row(page, "Leases", "long search")).to_be_visible()
     expect(line).to_contain_text("measuring")
     # The slot is looked at each few seconds, and over half of the looks find it free while a batch is built.
@@ -34,7 +35,9 @@ def test_the_fleet_at_rest_and_at_work(page: Page, service: Service, job: dict[s
 
 def test_its_bests_are_a_click_away(page: Page, service: Service, job: dict[str, Any]) -> None:
     page.goto(f"{service.url}/fleet")
-    [device_class] = service.items("/device-classes")
-    row(page, "Device classes", device_class["id"]).get_by_role("link").click()
-    expect(page).to_have_url(re.compile(f"/bests\\?device_class={device_class['id']}"))
+    [worker] = service.items("/workers")
+    device_class = worker["device_class"]
+    row(page, "Device classes", device_class).get_by_role("link").click()
+    expect(page).to_have_url(re.compile(f"/bests\\?device_class={device_class}"))
+    page.get_by_role("textbox", name="Search").fill(job["tasks"][0]["workload_hash"][:12])
     expect(row(page, "Best schedules", job["tasks"][0]["workload_hash"][:12])).to_be_visible()

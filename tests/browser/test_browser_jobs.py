@@ -10,7 +10,11 @@ from typing import Any
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import TIMES, Watched, program, row
+from db import Database
+from tests.browser.conftest import TIMES, Watched, row, sign_in
+from tests.support import played_fleet
+from tests.support.api_alone import ApiAlone
+from tests.support.programs import MM_RELU, product_relu
 from tests.support.service import Service
 from tests.support.waiting import wait_for
 
@@ -24,7 +28,7 @@ def test_lists_are_live(page: Page, service: Service, job: dict[str, Any]) -> No
     page.get_by_role("link", name="Jobs", exact=True).click()
     expect(page.get_by_text("1 worker ready")).to_be_visible()
     page.evaluate("window.notReloaded = true")
-    service.submit(program(24), name="newcomer", trials=4)
+    service.submit(product_relu(24), name="newcomer", trials=4)
     newcomer = row(page, "Jobs", "newcomer")
     expect(newcomer).to_contain_text("succeeded")
     expect(newcomer).to_contain_text("4 of 4")
@@ -33,18 +37,20 @@ def test_lists_are_live(page: Page, service: Service, job: dict[str, Any]) -> No
 
 
 def test_the_list_of_jobs_is_narrowed_by_its_address(page: Page, service: Service, job: dict[str, Any]) -> None:
+    service.tuned(MM_RELU, trials=8, name="among many")  # answered from the database
     page.goto(f"{service.url}/jobs")
-    expect(row(page, "Jobs", "product")).to_be_visible()
+    expect(row(page, "Jobs", "among many")).to_be_visible()
     page.get_by_label("State").select_option("failed")
     expect(page.get_by_text("No job is failed.")).to_be_visible()
     expect(page).to_have_url(f"{service.url}/jobs?state=failed")
     page.go_back()
-    expect(row(page, "Jobs", "product")).to_be_visible()
+    expect(row(page, "Jobs", "among many")).to_be_visible()
     page.goto(f"{service.url}/jobs?state=succeeded")
-    expect(row(page, "Jobs", "product")).to_be_visible()
+    expect(row(page, "Jobs", "among many")).to_be_visible()
 
 
 def test_the_overview_counts(page: Page, service: Service, job: dict[str, Any]) -> None:
+    service.tuned(MM_RELU, trials=8, name="the newest")  # answered from the database
     page.goto(service.url)
     figures = page.get_by_role("region", name="Figures")
     overview = service.get("/overview")
@@ -52,14 +58,15 @@ def test_the_overview_counts(page: Page, service: Service, job: dict[str, Any]) 
     assert overview["time_saved_us"] > 0
     expect(figures).to_contain_text("1 of 1")
     expect(figures).to_contain_text(f"of {overview['workloads']} workload")
-    expect(row(page, "Jobs", "product")).to_be_visible()
-    best = row(page, "Recent bests", job["tasks"][0]["workload_hash"][:12])
-    for text in ("main", "matmul", "llvm", "µs", TIMES, "certified"):
+    expect(row(page, "Jobs", "the newest")).to_be_visible()
+    newest = overview["recent_bests"][0]
+    best = row(page, "Recent bests", newest["workload_hash"][:12])
+    for text in (newest["name"], newest["op"], "llvm", "µs", TIMES, "certified"):
         expect(best).to_contain_text(text)
 
 
 def test_a_running_job_is_followed_without_reloading(page: Page, service: Service) -> None:
-    job_id = service.submit(program(56), name="live", trials=96)
+    job_id = service.submit(product_relu(56), name="live", trials=48)
     page.goto(f"{service.url}/jobs")
     row(page, "Jobs", "live").get_by_role("link").click()
     expect(page).to_have_url(f"{service.url}/jobs/{job_id}")
@@ -70,12 +77,12 @@ def test_a_running_job_is_followed_without_reloading(page: Page, service: Servic
     def look() -> bool:
         nonlocal said_left
         text = page.get_by_role("main").inner_text()
-        seen.update(re.findall(r"(\d+) of 96 trials", text))
+        seen.update(re.findall(r"(\d+) of 48 trials", text))
         said_left = said_left or bool(re.search(r"about .* left", text))
         return "certified" in text and "succeeded" in text
 
     wait_for("the end of the job on the page", look, 240)
-    assert "96" in seen
+    assert "48" in seen
     assert len(seen) > 2, f"trials came all at once: {seen}"
     assert said_left
     plot = page.get_by_role("img", name=re.compile(r"main: \d{2,3} trials measured"))
@@ -132,7 +139,7 @@ def test_its_files_are_kept(page: Page, service: Service, job: dict[str, Any], t
 
 
 def test_a_job_is_cancelled_and_submitted_again(page: Page, service: Service) -> None:
-    job_id = service.submit(program(88), name="endless", trials=5_000)
+    job_id = service.submit(product_relu(88), name="endless", trials=5_000)
     page.goto(f"{service.url}/jobs/{job_id}")
     page.get_by_role("main").get_by_role("button", name="Cancel job").click()
     page.get_by_role("button", name="Keep running").click()
@@ -148,18 +155,23 @@ def test_a_job_is_cancelled_and_submitted_again(page: Page, service: Service) ->
     form.get_by_role("button", name="Submit job").click()
     expect(page).not_to_have_url(f"{service.url}/jobs/{job_id}")
     expect(page.get_by_text("4 of 4 trials")).to_be_visible()
-    again = service.job(page.url.rsplit("/", 1)[1])
+    again = service.finished(page.url.rsplit("/", 1)[1])
     assert (again["name"], again["budget"]["max_trials"]) == ("endless", 4)
 
 
-def test_a_stopped_service_is_missed_and_found_again(page: Page, service: Service, watched: Watched) -> None:
+def test_a_stopped_service_is_missed_and_found_again(fresh_page: Page, watched: Watched, tmp_path: Path) -> None:
     watched.expected += ["ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED_ENCODING", "503 (Service Unavailable)"]
-    job_id = service.submit(program(40), name="interrupted", trials=200)
-    page.goto(f"{service.url}/jobs/{job_id}")
-    service.in_the_middle(job_id)
-    service.stop()
-    expect(page.get_by_text("Connection lost, retrying")).to_be_visible()
-    service.start()
-    expect(page.get_by_text("Connection lost, retrying")).to_have_count(0)
-    cancel(page)
-    expect(page.get_by_text("cancelled").first).to_be_visible()
+    page = fresh_page
+    with ApiAlone(tmp_path) as service:
+        database = Database(service.database)
+        played_fleet.join(database)
+        sign_in(page, service)
+        page.goto(f"{service.url}/jobs/{service.submit(MM_RELU, name='interrupted')}")
+        expect(page.get_by_text("queued").first).to_be_visible()
+        service.stop()
+        expect(page.get_by_text("Connection lost, retrying")).to_be_visible()
+        service.start()
+        expect(page.get_by_text("Connection lost, retrying")).to_have_count(0)
+        cancel(page)
+        expect(page.get_by_text("cancelled").first).to_be_visible()
+        database.close()

@@ -8,14 +8,14 @@ from typing import Any
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import TIMES, Watched, program, row
-from tests.support.programs import MM_RELU
+from tests.browser.conftest import TIMES, Watched, row
+from tests.support.programs import MM_RELU, product_relu
 from tests.support.service import Service
 
 
 def test_pasted_previewed_sent(page: Page, service: Service) -> None:
     page.get_by_role("link", name="Submit", exact=True).click()
-    page.get_by_role("textbox", name="Module").fill(program(72))
+    page.get_by_role("textbox", name="Module").fill(product_relu(72))
     page.get_by_label("Name").fill("pasted")
     page.get_by_label("Trials").fill("4")
     jobs = len(service.items("/jobs"))
@@ -28,6 +28,7 @@ def test_pasted_previewed_sent(page: Page, service: Service) -> None:
     expect(page.get_by_role("heading", name="pasted")).to_be_visible()
     expect(page.get_by_text("4 of 4 trials")).to_be_visible()
     assert len(service.items("/jobs")) == jobs + 1
+    service.finished(page.url.rsplit("/", 1)[1])
 
 
 def test_a_file_that_is_known_already(page: Page, service: Service, job: dict[str, Any], tmp_path: Path) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from service.controller import Controller
 from service.fleet.watch import Watch
 from service.settings import Settings
 from tests.support import workloads as programs
+from tests.support.waiting import wait_for
 from tuner.types import TaskSpec
 from workers.cluster import Cluster, Offer
 
@@ -34,13 +34,6 @@ def database(settings: Settings) -> Iterator[Database]:
     database = Database(settings.database)
     yield database
     database.close()
-
-
-def wait_for(what: str, look: Callable[[], bool]) -> None:
-    until = time.monotonic() + SECONDS
-    while not look():
-        assert time.monotonic() < until, f"waited in vain for {what}"
-        time.sleep(0.2)
 
 
 def worker(database: Database, offer: Offer) -> WorkerView:

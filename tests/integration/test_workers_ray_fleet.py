@@ -386,12 +386,12 @@ def test_a_job_on_a_simulated_gpu(start: Callable[..., str]) -> None:
     builder, measurer = start(Builder, True), start(Measurer, "cuda:0", 1, "tests.support.simulated_cuda")
     fleet = RayFleet(programs.CUDA, [builder], {measurer: "gpu"})
     ledger = MemoryLedger(1)
-    tune(TuneRequest([TaskSpec(programs.product(64), 1)], programs.CUDA, None, 8, None, 1), fleet, ledger)
+    tune(TuneRequest([TaskSpec(programs.product(64), 1)], programs.CUDA, None, 4, None, 1), fleet, ledger)
     assert ledger.failures == {}
     certificate = ledger.certificates[0]
     trials = ledger.history(0)
     measured = [trial.outcome for trial in trials if isinstance(trial.outcome, Measured)]
-    assert len(measured) >= 4
+    assert len(measured) >= 2
     assert {outcome.worker for outcome in measured} == {"gpu"}
     best = min(outcome.median for outcome in measured)
     assert statistics.median(certificate.best_run_secs) <= statistics.median(certificate.baseline_run_secs)

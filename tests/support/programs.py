@@ -44,7 +44,10 @@ class Module:
 
 
 def renamed(script: str) -> str:
-    """Return `product_relu` with other names for function and buffers, and without its promise of noalias."""
+    """Return `product_relu` with other names for function and buffers, and without its promise of noalias.
+
+    The blocks keep their names: traces refer to blocks by name.
+    """
     return (
         script.replace("Y", "Accumulated")
         .replace('sblock("Accumulated")', 'sblock("Y")')

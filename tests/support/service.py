@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import httpx
 import psutil
@@ -49,12 +49,38 @@ class Service:
             self.environment["LOOPWRIGHT_DATABASE_URL"] = database_url
         self._seen: set[psutil.Process] = set()
         self.process: subprocess.Popen[str] | None = None
-        self.url = ""
+        self.url = f"http://127.0.0.1:{self.port}"
         self.http = httpx.Client()
 
+    def __enter__(self) -> Self:
+        """Start it; leave nothing behind at the end, whatever state it is in then."""
+        try:
+            self.start()
+        except BaseException:
+            self.destroy()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.destroy()
+
+    @property
+    def token(self) -> str:
+        """The owner's."""
+        return (self.data_dir / "token").read_text().strip()
+
     def start(self) -> None:
-        """Returns when the service has said that it is ready."""
-        command = [sys.executable, "-m", "service", "--data-dir", str(self.data_dir), "--port", str(self.port)]
+        """Return when the service has said that it is ready."""
+        process = self.launch()
+        assert process.stdout is not None
+        readable, _, _ = select.select([process.stdout], [], [], START_SECONDS)
+        line = process.stdout.readline() if readable else ""
+        assert line.split()[-1:] == [f"{self.url}/?token={self.token}"], f"not ready: {line!r}\n{self.logs()}"
+        self.connect()
+
+    def launch(self, *role: str) -> subprocess.Popen[str]:
+        """Start a process of the service, as a whole or in one ``role``."""
+        command = [sys.executable, "-m", "service", *role, "--data-dir", str(self.data_dir), "--port", str(self.port)]
         with (self.folder / "stderr").open("ab") as log:
             self.process = subprocess.Popen(
                 command,
@@ -65,14 +91,12 @@ class Service:
                 stderr=log,
                 text=True,
             )
-        assert self.process.stdout is not None
-        readable, _, _ = select.select([self.process.stdout], [], [], START_SECONDS)
-        line = self.process.stdout.readline() if readable else ""
-        assert "?token=" in line, f"not ready: {line!r}\n{self.logs()}"
-        self.url, token = line.split()[-1].split("/?token=")
-        self.http = httpx.Client(
-            base_url=self.url, headers={"Authorization": f"Bearer {token}"}, timeout=90, trust_env=False
-        )
+        return self.process
+
+    def connect(self) -> None:
+        """Sign in as the owner."""
+        headers = {"Authorization": f"Bearer {self.token}"}
+        self.http = httpx.Client(base_url=self.url, headers=headers, timeout=90, trust_env=False)
 
     def running(self) -> bool:
         return self.process is not None and self.process.poll() is None

@@ -9,7 +9,7 @@ from typing import TypeVar
 Value = TypeVar("Value")
 
 
-def wait_for(what: str, look: Callable[[], Value | None], seconds: float = 60.0) -> Value:
+def wait_for(what: str, look: Callable[[], Value | None], seconds: float = 120.0) -> Value:
     """Return the first true value of ``look``. Fails after ``seconds``, which no passing test comes near."""
     until = time.monotonic() + seconds
     while not (value := look()):

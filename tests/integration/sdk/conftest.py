@@ -1,63 +1,33 @@
-"""One real service for the SDK and the command line, and the programs that it has tuned."""
+"""The SDK connected to the shared service, and the jobs that its tests read."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from loopwright import Client, Job
-from tests.support.perceptron import PERCEPTRON
-from tests.support.programs import MM_RELU
-from tests.support.service import JOB_SECONDS, Service
+from tests.support.service import Service
 
 
 @pytest.fixture(scope="session")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    service = Service(tmp_path_factory.mktemp("sdk"))
-    try:
-        service.start()
-        yield service
-    finally:
-        service.destroy()
-
-
-@pytest.fixture(scope="session")
-def token(service: Service) -> str:
-    return (service.data_dir / "token").read_text().strip()
-
-
-@pytest.fixture(scope="session")
-def client(service: Service, token: str) -> Iterator[Client]:
-    with Client(service.url, token) as connected:
+def client(service: Service) -> Iterator[Client]:
+    with Client(service.url, service.token) as connected:
         yield connected
 
 
-@pytest.fixture(autouse=True)
-def nothing_goes_on(client: Client) -> Iterator[None]:
-    """All tests share a database: a job that outlives its test would change a best while the next one compares it."""
-    yield
-    assert [job for job in client.jobs() if not job.finished] == []
-
-
 @pytest.fixture(scope="session")
-def product(client: Client) -> Job:
+def product(client: Client, finished_job: dict[str, Any]) -> Job:
     """A finished job of MM_RELU, one PrimFunc."""
-    return tuned(client.submit(MM_RELU, max_trials=16, name="product"))
+    return client.job(finished_job["id"])
 
 
 @pytest.fixture(scope="session")
-def perceptron(client: Client) -> Job:
+def perceptron(client: Client, finished_model: dict[str, Any]) -> Job:
     """A finished job of PERCEPTRON, a Relax module of two tasks."""
-    return tuned(client.submit(PERCEPTRON, max_trials=16, name="perceptron"))
-
-
-def tuned(job: Job) -> Job:
-    job.wait(progress=False, timeout=JOB_SECONDS)
-    assert job.state == "succeeded", job.error
-    assert all(task.certified for task in job.tasks)
-    return job
+    return client.job(finished_model["id"])
 
 
 @pytest.fixture

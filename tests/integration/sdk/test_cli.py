@@ -11,7 +11,6 @@ import struct
 import subprocess
 import sys
 import termios
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,9 +21,8 @@ from loopwright.codegen.functions import has_relax, prim_funcs
 from loopwright.codegen.serialization import module_from_json
 from loopwright.frontends.tvmscript import module_from_script
 from tests.support.perceptron import PERCEPTRON
-from tests.support.programs import MM_RELU
-from tests.support.service import Service, free_port
-from tests.support.waiting import wait_for
+from tests.support.programs import MM_RELU, product_relu
+from tests.support.service import Service
 
 LOOPWRIGHT = str(Path(sys.executable).parent / "loopwright")
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
@@ -85,11 +83,11 @@ def cli(service: Service, tmp_path: Path) -> Cli:
 
 
 def test_submit_and_wait_in_a_terminal(cli: Cli) -> None:
-    (cli.folder / "small.py").write_text(MM_RELU.replace("64", "32"))
-    status, told = cli.in_terminal(80, "job", "submit", "small.py", "--max-trials", "6", "--wait")
+    (cli.folder / "small.py").write_text(product_relu(20))
+    status, told = cli.in_terminal(80, "job", "submit", "small.py", "--max-trials", "4", "--wait")
     assert status == 0, told
     # "queued" may not be seen: a free machine can take the job up before it is looked at for the first time.
-    for word in ("small", "0/6", "running", "6 of 6 trials", "succeeded", "certified", "main"):
+    for word in ("small", "0/4", "running", "4 of 4 trials", "succeeded", "certified", "main"):
         assert word in told
     assert max(len(line) for line in told.splitlines()) <= 80
 
@@ -105,24 +103,12 @@ def test_submit_then_wait(cli: Cli, product: Job) -> None:
     assert "database" in cli("job", "show", job_id).out
 
 
-def test_cancel(cli: Cli) -> None:
-    (cli.folder / "endless.py").write_text(MM_RELU.replace("64", "80"))
-    job_id = cli("job", "submit", "endless.py", "--max-trials", "5000", "--json").json["id"]
-    timed_out = cli("job", "wait", job_id, "--timeout", "0.1")
-    assert timed_out.status == 1
-    assert f"job {job_id} is still" in timed_out.err
-    wait_for("the job to run", lambda: cli("job", "show", job_id, "--json").json["state"] == "running")
-    assert cli("job", "cancel", job_id, "--json").status == 0
-    ended = cli("job", "wait", job_id, "--json")
-    assert (ended.status, ended.json["state"]) == (1, "cancelled")
-
-
 def test_jobs_are_listed_and_shown(cli: Cli, perceptron: Job, product: Job) -> None:
-    listed = cli("job", "list").out.splitlines()
+    listed = cli("job", "list", "--limit", "500").out.splitlines()
     assert listed[0].split() == ["job", "name", "state", "trials", "created", "(UTC)"]
     [line] = [line for line in listed if line.startswith(perceptron.id)]
     assert line.split()[1:4] == ["perceptron", "succeeded", "16/16"]
-    assert perceptron.id in [job["id"] for job in cli("job", "list", "--json").json]
+    assert perceptron.id in [job["id"] for job in cli("job", "list", "--limit", "500", "--json").json]
     assert len(cli("job", "list", "--limit", "1", "--json").json) == 1
     shown = cli("job", "show", perceptron.id).out
     for task in perceptron.tasks:
@@ -133,7 +119,7 @@ def test_jobs_are_listed_and_shown(cli: Cli, perceptron: Job, product: Job) -> N
 
 def test_tables_hold_together_in_every_terminal(cli: Cli, perceptron: Job) -> None:
     """No word but the name of a task is ever broken; where there is no room for that, lines replace rows."""
-    for columns in (40, 60, 80, 120):
+    for columns in (40, 80):
         status, told = cli.in_terminal(columns, "job", "show", perceptron.id)
         assert status == 0
         words = told.split()
@@ -214,45 +200,3 @@ def test_records_travel(cli: Cli, product: Job) -> None:
     missing = cli("record", "import", ".")
     assert (missing.status, missing.out) == (2, "")
     assert "database_workload.json: No such file" in missing.err
-
-
-def test_login_is_kept(cli: Cli, service: Service, token: str) -> None:
-    elsewhere = {"XDG_STATE_HOME": str(cli.folder / "nothing")}
-    assert cli("job", "list", LOOPWRIGHT_URL=service.url, **elsewhere).status == 3
-    assert cli("login", service.url, "--token", "wrong", **elsewhere).status == 3
-    done = cli("login", service.url, "--token", token, "--json", **elsewhere)
-    assert done.status == 0, done.err
-    assert token not in done.out
-    assert Path(done.json["saved"]).stat().st_mode & 0o777 == 0o600
-    assert cli("job", "list", **elsewhere).status == 0
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("job", "submit", "nosuch.py"), "nosuch.py: No such file"),
-        (("job", "submit", "product.py", "--max-trials", "0"), "max-trials"),
-        (("job", "submit", "product.py", "--shape", "n"), "n=128"),
-        (("job", "nosuch"), "No such command"),
-        (("schedule", "compile", "product.py"), "--output"),
-    ],
-)
-def test_wrong_usage_is_2(cli: Cli, words: tuple[str, ...], said: str) -> None:
-    done = cli(*words)
-    assert (done.status, done.out) == (2, "")
-    assert said in done.err
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (lambda: ("job", "show", "nosuch"), "no job 'nosuch'"),
-        (lambda: ("--token", "wrong", "job", "list"), "loopwright login"),
-        (lambda: ("job", "submit", "product.py", "--target", "cuda"), "Use 'auto' or one of"),
-        (lambda: ("--url", f"http://127.0.0.1:{free_port()}", "worker", "list"), "Is it running there?"),
-    ],
-)
-def test_a_refusal_is_3(cli: Cli, words: Callable[[], tuple[str, ...]], said: str) -> None:
-    done = cli(*words())
-    assert (done.status, done.out) == (3, "")
-    assert said in done.err

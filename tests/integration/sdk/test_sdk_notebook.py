@@ -8,13 +8,13 @@ from nbclient import NotebookClient
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook
 
-from tests.support.programs import MM_RELU
+from tests.support.programs import product_relu
 from tests.support.service import JOB_SECONDS, Service
 
 CELLS = (
     """import loopwright
 client = loopwright.Client(URL, TOKEN)
-job = client.submit(PROGRAM, max_trials=8, name="<drawn> in a notebook", force=True)
+job = client.submit(PROGRAM, max_trials=4, name="<drawn> in a notebook", force=True)
 job.wait(progress=True);""",
     "job",
     "client.bests()",
@@ -27,8 +27,8 @@ job.wait(progress=True);""",
 
 
 @pytest.fixture(scope="module")
-def notebook(service: Service, token: str) -> NotebookNode:
-    values = f"URL, TOKEN, PROGRAM = {service.url!r}, {token!r}, {MM_RELU.replace('64', '44')!r}"
+def notebook(service: Service) -> NotebookNode:
+    values = f"URL, TOKEN, PROGRAM = {service.url!r}, {service.token!r}, {product_relu(44)!r}"
     notebook = new_notebook(cells=[new_code_cell(code) for code in (values, *CELLS)])
     NotebookClient(notebook, timeout=JOB_SECONDS, kernel_name="python3").execute()
     nbformat.validate(notebook)
@@ -44,7 +44,7 @@ def html(notebook: NotebookNode, code: str) -> str:
 def test_waiting_draws_one_table_that_ends_with_the_result(notebook: NotebookNode) -> None:
     drawn = html(notebook, CELLS[0])
     assert drawn.count("<table>") == 1
-    assert "&lt;drawn&gt; in a notebook: succeeded, 8 of 8 trials" in drawn
+    assert "&lt;drawn&gt; in a notebook: succeeded, 4 of 4 trials" in drawn
     assert "certified" in drawn
 
 

@@ -11,8 +11,8 @@ from tvm.s_tir import Schedule
 
 from examples.library_calls import MIXED
 from loopwright import Client, InvalidRequest
-from tests.integration.sdk.conftest import tuned
-from tests.support.programs import MM_RELU, TUTORIAL
+from tests.support.programs import TUTORIAL, product_relu
+from tests.support.sdk import tuned
 
 SYMBOLIC = """
 @I.ir_module
@@ -38,14 +38,14 @@ def product(dtype: str, accumulator: str) -> list[te.Tensor]:
     [("float16", "float16"), ("bfloat16", "float32"), ("int8", "int32"), ("float32", "float32")],
 )
 def test_element_types(client: Client, dtype: str, accumulator: str) -> None:
-    job = tuned(client.submit(product(dtype, accumulator), max_trials=4, name=f"product of {dtype}"))
+    job = tuned(client.submit(product(dtype, accumulator), max_trials=2, name=f"product of {dtype}"))
     assert len(job.tasks) == 1
 
 
 def test_topi_fused_and_alone(client: Client) -> None:
     x = te.placeholder((16, 64), "float32", "x")
     for out in (topi.nn.softmax(x), topi.nn.relu(topi.add(x, x))):
-        tuned(client.submit([x, out], max_trials=4, name="topi"))
+        tuned(client.submit([x, out], max_trials=2, name="topi"))
 
 
 def test_symbolic_shapes_one_and_several(client: Client) -> None:
@@ -55,7 +55,7 @@ def test_symbolic_shapes_one_and_several(client: Client) -> None:
         client.submit(SYMBOLIC, shapes={"m": 4})
     with pytest.raises(InvalidRequest, match="empty"):
         client.submit(SYMBOLIC, shapes=[])
-    job = tuned(client.submit(SYMBOLIC, shapes=[{"n": 8}, {"n": 24}], max_trials=8, name="symbolic"))
+    job = tuned(client.submit(SYMBOLIC, shapes=[{"n": 8}, {"n": 24}], max_trials=4, name="symbolic"))
     assert sorted(task.name for task in job.tasks) == ["fused_matmul_relu [n=24]", "fused_matmul_relu [n=8]"]
     generator = np.random.default_rng(0)
     w = generator.standard_normal((32, 16), dtype="float32")
@@ -88,7 +88,7 @@ def test_calls_of_libraries_are_left_alone_and_told(client: Client) -> None:
 def test_repeated_layers_are_one_task_with_a_weight(client: Client) -> None:
     layers = [module for _ in range(3) for module in (torch.nn.Linear(24, 24), torch.nn.ReLU())]
     model, x = torch.nn.Sequential(*layers).eval(), torch.ones(2, 24)
-    job = tuned(client.submit(model, example_inputs=(x,), max_trials=8, name="layers"))
+    job = tuned(client.submit(model, example_inputs=(x,), max_trials=4, name="layers"))
     assert [task.weight for task in job.tasks] == [3]
     machine = relax.VirtualMachine(client.compile(model, example_inputs=(x,)), tvm.cpu())
     with torch.no_grad():
@@ -98,8 +98,8 @@ def test_repeated_layers_are_one_task_with_a_weight(client: Client) -> None:
 def test_a_search_takes_up_what_is_known(client: Client) -> None:
     """With ``force`` the best that is known takes part again, so that a short search does not lose it."""
     model = product("float32", "float32")
-    first = tuned(client.submit(model, max_trials=24, name="long", force=True))
-    second = tuned(client.submit(model, max_trials=4, name="short", force=True))
+    first = tuned(client.submit(model, max_trials=8, name="long", force=True))
+    second = tuned(client.submit(model, max_trials=2, name="short", force=True))
     assert "transfer" in {trial.origin for trial in second.trials()}
     known = {record.id for record in client.records(first.tasks[0].workload_hash)}
     assert len(known) >= 4
@@ -138,7 +138,7 @@ class Module:
 
 
 def test_effects_stay_between_their_dataflow_blocks(client: Client, capfd: pytest.CaptureFixture[str]) -> None:
-    job = tuned(client.submit(SIDE_EFFECTS, max_trials=8, name="effects"))
+    job = tuned(client.submit(SIDE_EFFECTS, max_trials=4, name="effects"))
     assert sum(task.weight for task in job.tasks) == 4
     machine = relax.VirtualMachine(client.compile(SIDE_EFFECTS), tvm.cpu())
     assert client.last_report is not None
@@ -164,7 +164,7 @@ def test_a_space_that_moves_blocks(client: Client) -> None:
         sch.compute_at(copied, sch.sample_compute_location(copied))
         sch.annotate(i0, "pragma_auto_unroll_max_step", sch.sample_categorical([0, 64], [0.5, 0.5]))
 
-    job = tuned(client.submit(MM_RELU, space=schedule, max_trials=48, name="own space"))
+    job = tuned(client.submit(product_relu(52), space=schedule, max_trials=32, name="own space"))
     origins = {trial.origin for trial in job.trials()}
     assert {"random", "mutation"} <= origins
     assert len({record.id for record in client.records(job.tasks[0].workload_hash)}) >= 12

@@ -10,7 +10,8 @@ import pytest
 
 from loopwright import schemas
 from service.overview.endpoints import _csv
-from tests.integration.service.conftest import MACHINE, ROUNDS, WORKER, Api
+from tests.integration.service.conftest import Api
+from tests.support.played_fleet import MACHINE, ROUNDS, WORKER
 from tests.support.programs import product
 
 

@@ -7,8 +7,9 @@ import json
 import tarfile
 from typing import Any
 
-from tests.integration.service.conftest import MACHINE, ROUNDS, Api
+from tests.integration.service.conftest import Api
 from tests.support.perceptron import PERCEPTRON
+from tests.support.played_fleet import MACHINE, ROUNDS
 from tests.support.programs import product
 
 SYMBOLIC = """\

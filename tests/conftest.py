@@ -1,0 +1,71 @@
+"""One service that most tests of a process share, the jobs that they read, and the order in which tests run."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.support.perceptron import PERCEPTRON
+from tests.support.programs import MM_RELU
+from tests.support.service import Service
+
+SMALL = ("tests/unit/", "tests/contract/")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--order-seed", type=int, metavar="N", help="shuffle modules, and tests within modules; N repeats")
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    seed = config.getoption("order_seed")
+    return None if seed is None else f"order: --order-seed {seed}"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Shuffle modules, and tests within modules. Large ones come a little earlier, so that the last one is short."""
+    seed = config.getoption("order_seed")
+    if seed is None:
+        return
+    draw = random.Random(seed)
+    modules = [list(tests) for _, tests in itertools.groupby(items, lambda item: item.path)]
+    modules.sort(key=lambda tests: draw.random() * (1.0 if tests[0].nodeid.startswith(SMALL) else 0.8))
+    for tests in modules:
+        draw.shuffle(tests)
+    items[:] = itertools.chain.from_iterable(modules)
+
+
+@pytest.fixture(scope="session")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """A service on SQLite, with a Ray of its own, that lets guests in. A test that stops it starts it again."""
+    service = Service(tmp_path_factory.mktemp("service"))
+    service.environment["LOOPWRIGHT_GUESTS"] = "true"
+    with service:
+        yield service
+
+
+@pytest.fixture(autouse=True)
+def no_job_outlives_its_test(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Tests share the database of `service`: a job that goes on would change a best while the next test compares it."""
+    shared = request.getfixturevalue("service") if "service" in request.fixturenames else None
+    yield
+    if isinstance(shared, Service):
+        assert shared.items("/jobs", state=["queued", "running"]) == []
+
+
+@pytest.fixture(scope="session")
+def finished_job(service: Service) -> dict[str, Any]:
+    """A succeeded job of `MM_RELU`, one function, with enough trials for the surrogate model to have predicted some.
+
+    No other test tunes this workload, so that its best is this job's.
+    """
+    return service.tuned(MM_RELU, trials=32, name="product")
+
+
+@pytest.fixture(scope="session")
+def finished_model(service: Service) -> dict[str, Any]:
+    """A succeeded job of `PERCEPTRON`, two functions. No other test tunes these workloads."""
+    return service.tuned(PERCEPTRON, trials=16, name="perceptron")
