@@ -5,12 +5,13 @@ from __future__ import annotations
 from db.cost_models import FIRST, GROWTH, PER_WORKLOAD
 from db.states import JobState
 from db.views import FeatureSample
+from tests.contract.db.conftest import World
 from tuner.types import Failure, FailureKind, MeasureCandidate, Measured, Origin, Stage
 
 VERSION = "0.27"
 
 
-def trials(world, hash: str, count: int, first: int = 0) -> None:
+def trials(world: World, hash: str, count: int, first: int = 0) -> None:
     """Finished trials with features: every fourth failed to build, every other fourth was lost with its machine."""
     claimed, task = world.started(hash)
     token = claimed.lease_token
@@ -28,7 +29,7 @@ def trials(world, hash: str, count: int, first: int = 0) -> None:
     world.clock.forward(1)
 
 
-def test_samples_are_the_trials_that_say_something(world):
+def test_samples_are_the_trials_that_say_something(world: World) -> None:
     trials(world, "a", 6)
     found = world.db.cost_models.samples(world.device_class.id, VERSION)
     # Number 0 is the baseline, numbers 1 and 5 failed, number 3 was lost.
@@ -43,7 +44,7 @@ def test_samples_are_the_trials_that_say_something(world):
     assert world.db.cost_models.samples("another", VERSION) == []
 
 
-def test_of_each_workload_the_newest(world):
+def test_of_each_workload_the_newest(world: World) -> None:
     trials(world, "a", 2 * PER_WORKLOAD)
     trials(world, "b", 4)
     found = world.db.cost_models.samples(world.device_class.id, VERSION)
@@ -53,7 +54,7 @@ def test_of_each_workload_the_newest(world):
     assert {sample.workload_hash for sample in found} == {"a", "b"}
 
 
-def test_it_is_due_when_there_is_a_quarter_more(world):
+def test_it_is_due_when_there_is_a_quarter_more(world: World) -> None:
     models, here = world.db.cost_models, world.device_class.id
     trials(world, "a", FIRST // 2)
     assert not models.due(here, VERSION)
@@ -68,7 +69,7 @@ def test_it_is_due_when_there_is_a_quarter_more(world):
     assert models.due(here, VERSION)
 
 
-def test_a_model_replaces_the_one_before(world):
+def test_a_model_replaces_the_one_before(world: World) -> None:
     models, here = world.db.cost_models, world.device_class.id
     world.job("a")
     assert models.get(here, VERSION) is None

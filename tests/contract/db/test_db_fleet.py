@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from db import NotFound
 from db.views import Offer
+from tests.contract.db.conftest import World
 from tuner.types import TensorInfo
 
 
-def register(world, id, **fields):
-    said = {"host": f"host {id}", "device": "cpu", "device_class": world.device_class, "builders": 2} | fields
+def register(world: World, id: str, **fields: Any) -> None:
+    said: dict[str, Any] = {
+        "host": f"host {id}",
+        "device": "cpu",
+        "device_class": world.device_class,
+        "builders": 2,
+    } | fields
     world.db.workers.register(id, **said)
 
 
-def test_a_worker_is_alive_while_it_is_seen(world):
+def test_a_worker_is_alive_while_it_is_seen(world: World) -> None:
     register(world, "a")
     world.clock.forward(8)
     register(world, "b")
@@ -28,7 +35,7 @@ def test_a_worker_is_alive_while_it_is_seen(world):
     assert b.alive
 
 
-def test_registering_again_replaces_what_was_said(world):
+def test_registering_again_replaces_what_was_said(world: World) -> None:
     other = replace(world.device_class, threads=4)
     register(world, "a")
     register(world, "a", device_class=other, builders=0)
@@ -36,7 +43,7 @@ def test_registering_again_replaces_what_was_said(world):
     assert (worker.device_class, worker.builders) == (other, 0)
 
 
-def test_offers_count_live_workers(world):
+def test_offers_count_live_workers(world: World) -> None:
     register(world, "gone", device_class=replace(world.device_class, model="old"))
     world.clock.forward(60)
     other = replace(world.device_class, target_json='"llvm -mcpu=core2"')
@@ -46,14 +53,14 @@ def test_offers_count_live_workers(world):
     assert len(world.db.devices.all()) == 3
 
 
-def test_a_device_class_is_stored_once(world):
+def test_a_device_class_is_stored_once(world: World) -> None:
     assert world.db.devices.put(world.device_class) == world.db.devices.put(world.device_class) == world.device_class.id
     assert world.db.devices.all() == [world.device_class]
     with pytest.raises(NotFound):
         world.db.devices.get("nothing")
 
 
-def test_a_workload_is_stored_once_for_a_tvm_version(world):
+def test_a_workload_is_stored_once_for_a_tvm_version(world: World) -> None:
     workload = replace(world.workload(), args=(TensorInfo((), "int8"), TensorInfo((2, 3), "float16")))
     world.db.workloads.put([workload], "1.0")
     world.clock.forward(1)
@@ -62,7 +69,7 @@ def test_a_workload_is_stored_once_for_a_tvm_version(world):
     assert (detail.module_json, detail.summary.args) == ("{}", workload.args)
 
 
-def test_another_tvm_version_renews_the_texts(world):
+def test_another_tvm_version_renews_the_texts(world: World) -> None:
     world.db.workloads.put([world.workload()], "1.0")
     created_at = world.clock()
     world.clock.forward(1)
@@ -72,7 +79,7 @@ def test_another_tvm_version_renews_the_texts(world):
     assert detail.summary.created_at == created_at
 
 
-def test_workloads_are_listed_with_their_records(world):
+def test_workloads_are_listed_with_their_records(world: World) -> None:
     world.measured(0.5, 0.25, hash="a")
     world.job("b")
     first = world.db.workloads.page(1)
@@ -84,5 +91,5 @@ def test_workloads_are_listed_with_their_records(world):
         world.db.workloads.get("nothing")
 
 
-def test_ping_asks_the_database(world):
+def test_ping_asks_the_database(world: World) -> None:
     world.db.ping()

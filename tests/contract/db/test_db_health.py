@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from db import NotFound
 from db.states import JobState
+from db.views import WorkerView
 from db.workers import CHECKS
+from tests.contract.db.conftest import World
 from tuner.types import Activity, Failure, FailureKind, MeasureCandidate, Origin, Stage
 
 
-def register(world, id="host/cpu", **fields):
+def register(world: World, id: str = "host/cpu", **fields: Any) -> None:
     world.db.workers.register(id, host="host", device="cpu", device_class=world.device_class, builders=2, **fields)
 
 
-def worker(world):
+def worker(world: World) -> WorkerView:
     (view,) = world.db.workers.all(30)
     return view
 
 
-def test_a_worker_tells_what_it_is_at(world):
+def test_a_worker_tells_what_it_is_at(world: World) -> None:
     claimed, task = world.started()
     (trial,) = world.propose(claimed, task, "[1]")
     register(world)
@@ -33,7 +36,7 @@ def test_a_worker_tells_what_it_is_at(world):
     assert worker(world).activity == Activity()
 
 
-def test_the_fastest_check_and_the_newest_are_at_hand(world):
+def test_the_fastest_check_and_the_newest_are_at_hand(world: World) -> None:
     register(world)
     for number in range(CHECKS + 5):
         world.db.workers.add_check("host/cpu", 1.0 + (number != 2) * (1 + number))
@@ -42,7 +45,7 @@ def test_the_fastest_check_and_the_newest_are_at_hand(world):
     assert secs == [1.0, *(2.0 + number for number in range(5, CHECKS + 5))]
 
 
-def test_old_checks_go(world):
+def test_old_checks_go(world: World) -> None:
     register(world)
     world.db.workers.add_check("host/cpu", 1.0)
     world.clock.forward(timedelta(days=8).total_seconds())
@@ -50,7 +53,7 @@ def test_old_checks_go(world):
     assert [check.secs for check in worker(world).checks] == [3.0]
 
 
-def test_quarantine_lasts_from_its_beginning_until_it_is_lifted(world):
+def test_quarantine_lasts_from_its_beginning_until_it_is_lifted(world: World) -> None:
     register(world)
     world.db.workers.quarantine("host/cpu", "slow")
     began = world.clock()
@@ -64,7 +67,7 @@ def test_quarantine_lasts_from_its_beginning_until_it_is_lifted(world):
     assert (worker(world).quarantined_at, worker(world).quarantine_reason) == (None, None)
 
 
-def test_readmission_forgets_what_was_before(world):
+def test_readmission_forgets_what_was_before(world: World) -> None:
     register(world)
     lose(world, 3)
     world.db.workers.add_check("host/cpu", 1.0)
@@ -81,7 +84,7 @@ def test_readmission_forgets_what_was_before(world):
         world.db.workers.readmit("nobody")
 
 
-def lose(world, count, worker="host/cpu", kind=FailureKind.DEVICE_LOST):
+def lose(world: World, count: int, worker: str = "host/cpu", kind: FailureKind = FailureKind.DEVICE_LOST) -> None:
     claimed, task = world.started(f"w{world.clock().timestamp()}")
     candidates = [MeasureCandidate(f"[{number}]", Origin.RANDOM) for number in range(count)]
     for trial in world.db.trials.propose(task.id, claimed.lease_token, candidates):
@@ -90,7 +93,7 @@ def lose(world, count, worker="host/cpu", kind=FailureKind.DEVICE_LOST):
     world.clock.forward(1)
 
 
-def test_lost_trials_are_counted_by_worker_and_time(world):
+def test_lost_trials_are_counted_by_worker_and_time(world: World) -> None:
     register(world)
     lose(world, 2)
     lose(world, 4, worker="host/cuda:0")

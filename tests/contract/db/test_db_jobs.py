@@ -1,17 +1,19 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from typing import cast
 
 import pytest
 from sqlalchemy.exc import IntegrityError
 
 from db import IdempotencyConflict, InvalidPage, NotFound
 from db.inputs import NewJob
-from db.states import JobState
+from db.states import FinalState, JobState
+from tests.contract.db.conftest import World
 from tuner.types import TaskSpec
 
 
-def test_a_job_is_stored_with_its_tasks_and_workloads(world):
+def test_a_job_is_stored_with_its_tasks_and_workloads(world: World) -> None:
     job = world.job("a", "b", notes=("taken as is",), space_json="[1]", max_seconds=12.5, seed=3, force=True)
     assert world.db.jobs.get(job.id) == job
     assert (job.state, job.notes, job.max_seconds, job.seed, job.force) == ("queued", ("taken as is",), 12.5, 3, True)
@@ -26,11 +28,11 @@ def test_a_job_is_stored_with_its_tasks_and_workloads(world):
     assert world.db.devices.get(job.device_class_id) == world.device_class
 
 
-def test_nothing_is_stored_half(world):
+def test_nothing_is_stored_half(world: World) -> None:
     with pytest.raises(IntegrityError):
         world.db.jobs.create(
             NewJob("job", "{}", world.device_class, 64),
-            [TaskSpec(world.workload("a"), 1), TaskSpec(world.workload("b"), None)],
+            [TaskSpec(world.workload("a"), 1), TaskSpec(world.workload("b"), cast(int, None))],
             "0.27",
         )
     assert world.db.jobs.page().items == ()
@@ -38,7 +40,7 @@ def test_nothing_is_stored_half(world):
     assert world.db.devices.all() == []
 
 
-def test_the_same_key_and_request_give_the_same_job(world):
+def test_the_same_key_and_request_give_the_same_job(world: World) -> None:
     first = world.job(idempotency_key="key", request_digest="one")
     assert world.job(idempotency_key="key", request_digest="one") == first
     with pytest.raises(IdempotencyConflict):
@@ -47,21 +49,21 @@ def test_the_same_key_and_request_give_the_same_job(world):
     assert len(world.db.jobs.page().items) == 3
 
 
-def test_equal_requests_at_once_give_one_job(world):
+def test_equal_requests_at_once_give_one_job(world: World) -> None:
     with ThreadPoolExecutor(8) as pool:
         jobs = list(pool.map(lambda _: world.job(idempotency_key="key", request_digest="one"), range(16)))
     assert len({job.id for job in jobs}) == 1
     assert [event.type for event in world.db.events.after(jobs[0].id)] == ["job"]
 
 
-def test_unknown_ids_are_not_found(world):
+def test_unknown_ids_are_not_found(world: World) -> None:
     for look in (world.db.jobs.get, world.db.jobs.inputs, world.db.jobs.request_cancel):
         with pytest.raises(NotFound):
             look("nothing\x00\ud800")
     assert not world.db.jobs.cancel_requested("nothing")
 
 
-def test_claims_go_by_priority_then_age(world):
+def test_claims_go_by_priority_then_age(world: World) -> None:
     ids = []
     for priority in (0, 5, 0, 5):
         ids.append(world.job(priority=priority).id)
@@ -70,10 +72,10 @@ def test_claims_go_by_priority_then_age(world):
     assert world.db.jobs.claim("controller", 30) is None
 
 
-def test_many_claim_at_once_and_each_job_is_given_once(world):
+def test_many_claim_at_once_and_each_job_is_given_once(world: World) -> None:
     ids = {world.job().id for _ in range(24)}
 
-    def claim_all(owner):
+    def claim_all(owner: str) -> list[str]:
         claimed = []
         while (job := world.db.jobs.claim(f"owner {owner}", 30)) is not None:
             claimed.append(job.job.id)
@@ -86,7 +88,7 @@ def test_many_claim_at_once_and_each_job_is_given_once(world):
     assert sorted(claimed) == sorted(ids)
 
 
-def test_an_expired_lease_is_claimed_anew_and_the_old_token_is_worth_nothing(world):
+def test_an_expired_lease_is_claimed_anew_and_the_old_token_is_worth_nothing(world: World) -> None:
     job = world.job()
     old = world.claim(seconds=30)
     world.clock.forward(29)
@@ -106,7 +108,7 @@ def test_an_expired_lease_is_claimed_anew_and_the_old_token_is_worth_nothing(wor
     assert world.db.jobs.get(job.id).state == "succeeded"
 
 
-def test_renewing_holds_the_job_and_adds_up_its_running_time(world):
+def test_renewing_holds_the_job_and_adds_up_its_running_time(world: World) -> None:
     world.job()
     claimed = world.claim(seconds=30)
     for _ in range(3):
@@ -117,7 +119,7 @@ def test_renewing_holds_the_job_and_adds_up_its_running_time(world):
     assert world.claim().job.elapsed_s == 60
 
 
-def test_a_late_owner_may_renew_until_somebody_else_claims(world):
+def test_a_late_owner_may_renew_until_somebody_else_claims(world: World) -> None:
     world.job()
     claimed = world.claim(seconds=30)
     world.clock.forward(100)
@@ -125,7 +127,7 @@ def test_a_late_owner_may_renew_until_somebody_else_claims(world):
     assert world.db.jobs.claim("other", 30) is None
 
 
-def test_a_released_job_waits_again_with_its_tasks(world):
+def test_a_released_job_waits_again_with_its_tasks(world: World) -> None:
     claimed, task = world.started()
     assert world.db.jobs.release(claimed.job.id, claimed.lease_token)
     assert world.db.jobs.get(claimed.job.id).state == "queued"
@@ -135,7 +137,7 @@ def test_a_released_job_waits_again_with_its_tasks(world):
     assert world.db.tasks.try_start(task.id, again.lease_token)
 
 
-def test_leases_of_a_dead_owner_end_at_once(world):
+def test_leases_of_a_dead_owner_end_at_once(world: World) -> None:
     world.job()
     world.job()
     mine, other = world.db.jobs.claim("me", 30), world.db.jobs.claim("other", 30)
@@ -147,9 +149,13 @@ def test_leases_of_a_dead_owner_end_at_once(world):
 
 @pytest.mark.parametrize(
     ("state", "error", "left_over"),
-    [("failed", "no worker", "failed"), ("cancelled", None, "cancelled"), ("succeeded", None, "cancelled")],
+    [
+        (JobState.FAILED, "no worker", "failed"),
+        (JobState.CANCELLED, None, "cancelled"),
+        (JobState.SUCCEEDED, None, "cancelled"),
+    ],
 )
-def test_the_end_of_a_job_ends_its_tasks(world, state, error, left_over):
+def test_the_end_of_a_job_ends_its_tasks(world: World, state: FinalState, error: str | None, left_over: str) -> None:
     claimed, first = world.started("a", "b")
     world.db.tasks.fail(first.id, claimed.lease_token, "does not compile")
     assert world.db.jobs.finish(claimed.job.id, claimed.lease_token, state, error)
@@ -159,7 +165,7 @@ def test_the_end_of_a_job_ends_its_tasks(world, state, error, left_over):
     assert (job.state, job.error, job.finished_at) == (state, error, world.clock())
 
 
-def test_cancelling_a_waiting_job_ends_it(world):
+def test_cancelling_a_waiting_job_ends_it(world: World) -> None:
     job = world.db.jobs.request_cancel(world.job().id)
     assert (job.state, job.finished_at) == ("cancelled", world.clock())
     assert world.task(job.id).state == "cancelled"
@@ -167,7 +173,7 @@ def test_cancelling_a_waiting_job_ends_it(world):
     assert world.db.jobs.request_cancel(job.id) == job
 
 
-def test_cancelling_a_running_job_tells_its_owner(world):
+def test_cancelling_a_running_job_tells_its_owner(world: World) -> None:
     claimed, _ = world.started()
     assert not world.db.jobs.cancel_requested(claimed.job.id)
     assert world.db.jobs.request_cancel(claimed.job.id).state == "running"
@@ -176,14 +182,14 @@ def test_cancelling_a_running_job_tells_its_owner(world):
     assert world.task(claimed.job.id).state == "cancelled"
 
 
-def test_cancelling_a_finished_job_changes_nothing(world):
+def test_cancelling_a_finished_job_changes_nothing(world: World) -> None:
     world.measured(0.5)
     [job] = world.db.jobs.page().items
     assert world.db.jobs.request_cancel(job.id) == job
     assert not job.cancel_requested
 
 
-def test_pages_neither_repeat_nor_miss_while_jobs_are_added(world):
+def test_pages_neither_repeat_nor_miss_while_jobs_are_added(world: World) -> None:
     there = []
     for number in range(7):
         there.append(world.job().id)
@@ -203,14 +209,15 @@ def test_pages_neither_repeat_nor_miss_while_jobs_are_added(world):
 
 
 @pytest.mark.parametrize("size", [0, -1, 501])
-def test_page_sizes_have_bounds(world, size):
+def test_page_sizes_have_bounds(world: World, size: int) -> None:
     with pytest.raises(InvalidPage):
         world.db.jobs.page(size)
 
 
-def test_a_token_of_another_list_is_refused(world):
+def test_a_token_of_another_list_is_refused(world: World) -> None:
     world.job("a", "b")
     token = world.db.workloads.page(1).next_page_token
+    assert token is not None
     with pytest.raises(InvalidPage):
         world.db.jobs.page(1, token)
     for forged in ("", "x", "é", token[:-2], token + "AA"):
@@ -218,7 +225,7 @@ def test_a_token_of_another_list_is_refused(world):
             world.db.workloads.page(1, forged)
 
 
-def test_events_tell_every_state_in_order(world):
+def test_events_tell_every_state_in_order(world: World) -> None:
     claimed, _ = world.started("a")
     world.db.jobs.finish(claimed.job.id, claimed.lease_token, JobState.FAILED, "bad \x00 thing")
     events = world.db.events.after(claimed.job.id)

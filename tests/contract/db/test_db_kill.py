@@ -11,6 +11,7 @@ import sqlalchemy
 
 from db import Database
 from db.engine import create_engine
+from tests.contract.db.conftest import World
 from tuner.types import Measured
 
 WRITER = """
@@ -33,7 +34,7 @@ while True:
 
 
 @pytest.mark.parametrize("lines", [1, 20, 61])
-def test_kill_in_the_middle_of_writing(world, url, lines):
+def test_kill_in_the_middle_of_writing(world: World, url: str, lines: int) -> None:
     job = world.job()
     writer = subprocess.Popen([sys.executable, "-c", WRITER, url], stdout=subprocess.PIPE, text=True)
     told = [writer.stdout.readline().strip() for _ in range(lines)]

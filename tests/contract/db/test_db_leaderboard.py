@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -10,21 +11,22 @@ from db import NotFound
 from db.leaderboard import LeaderboardQuery
 from db.states import AnsweredFrom, JobState
 from db.views import Peaks
+from tests.contract.db.conftest import World
 from tuner.types import Measured, Operation
 
 
-def names(world, **query):
+def names(world: World, **query: Any) -> list[str]:
     rows, total = world.db.leaderboard.page(LeaderboardQuery(**query))
     assert total == len(rows)
     return [row.workload_hash for row in rows]
 
 
-def with_operation(world, hash, op, flop, dtype="float32"):
+def with_operation(world: World, hash: str, op: str, flop: float | None, dtype: str = "float32") -> None:
     world.db.workloads.put([replace(world.workload(hash), operation=Operation(op, dtype, flop))], "0.27")
 
 
 @pytest.fixture
-def three(world):
+def three(world: World) -> World:
     """Workloads a (x2), b (x10) and c (baseline wins) on one device class."""
     with_operation(world, "a", "matmul", 4.0)
     with_operation(world, "b", "conv2d", 3.0)
@@ -35,7 +37,7 @@ def three(world):
     return world
 
 
-def test_a_row_says_all_of_a_best(three):
+def test_a_row_says_all_of_a_best(three: World) -> None:
     (row,), total = three.db.leaderboard.page(LeaderboardQuery(text="name_b"))
     assert total == 1
     assert (row.name, row.op, row.baseline_median, row.best_median, row.speedup) == ("name_b", "conv2d", 1.0, 0.1, 10)
@@ -53,12 +55,12 @@ def test_a_row_says_all_of_a_best(three):
     ("sort", "ascending"),
     [("name", "abc"), ("op", "bac"), ("baseline", "abc"), ("best", "bac"), ("speedup", "cab"), ("created", "abc")],
 )
-def test_every_column_sorts_both_ways(three, sort, ascending):
+def test_every_column_sorts_both_ways(three: World, sort: str, ascending: str) -> None:
     assert names(three, sort=sort, descending=False) == list(ascending)
     assert names(three, sort=sort, descending=True) == list(reversed(ascending))
 
 
-def test_what_has_no_share_of_the_peak_comes_last(three):
+def test_what_has_no_share_of_the_peak_comes_last(three: World) -> None:
     three.db.devices.put_peaks(three.device_class, Peaks("float32", 100.0, 10.0, three.clock()))
     assert names(three, sort="peak", descending=True) == ["b", "a", "c"]
     assert names(three, sort="peak", descending=False) == ["a", "b", "c"]
@@ -66,7 +68,7 @@ def test_what_has_no_share_of_the_peak_comes_last(three):
     assert [row.peak_share for row in rows] == [pytest.approx(0.08), pytest.approx(0.3), None]
 
 
-def test_pages_by_offset(three):
+def test_pages_by_offset(three: World) -> None:
     query = LeaderboardQuery(sort="name", descending=False)
     pages = [three.db.leaderboard.page(query, offset, 2) for offset in (0, 2, 4)]
     assert [([row.workload_hash for row in rows], total) for rows, total in pages] == [
@@ -81,11 +83,11 @@ def test_pages_by_offset(three):
     ("text", "found"),
     [("NAME_", "abc"), ("atm", "a"), ("b", "b"), ("B", "b"), ("%", ""), ("_", "abc"), ("name_c", "c"), ("\\", "")],
 )
-def test_search_takes_parts_of_names_and_beginnings_of_hashes(three, text, found):
+def test_search_takes_parts_of_names_and_beginnings_of_hashes(three: World, text: str, found: str) -> None:
     assert names(three, text=text, sort="name", descending=False) == list(found)
 
 
-def test_filters_narrow(three):
+def test_filters_narrow(three: World) -> None:
     cuda = replace(three.device_class, target_json='{"kind":"cuda"}', model="gpu")
     three.measured(0.2, hash="a", device_class=cuda)
     assert names(three, target_kind="cuda") == ["a"]
@@ -97,7 +99,7 @@ def test_filters_narrow(three):
     assert [(id, bests) for id, _, _, bests in filters.device_classes] == [(three.device_class.id, 3), (cuda.id, 1)]
 
 
-def test_the_fastest_certificate_stays_best(world):
+def test_the_fastest_certificate_stays_best(world: World) -> None:
     world.measured(0.2, hash="a")
     first, _ = world.db.leaderboard.page(LeaderboardQuery())
     world.measured(0.4, hash="a", budget=128)
@@ -107,7 +109,7 @@ def test_the_fastest_certificate_stays_best(world):
     assert row.best_median == 0.1
 
 
-def test_a_renewed_workload_is_followed(world):
+def test_a_renewed_workload_is_followed(world: World) -> None:
     world.measured(0.5, hash="a")
     world.db.devices.put_peaks(world.device_class, Peaks("float32", 8.0, 1.0, world.clock()))
     (row,), _ = world.db.leaderboard.page(LeaderboardQuery())
@@ -117,7 +119,7 @@ def test_a_renewed_workload_is_followed(world):
     assert (row.op, row.peak_share) == ("matmul", pytest.approx(0.5))
 
 
-def test_peaks_hold_for_the_type_they_were_measured_in(world):
+def test_peaks_hold_for_the_type_they_were_measured_in(world: World) -> None:
     with_operation(world, "a", "matmul", 2.0, dtype="int32")
     world.measured(0.5, hash="a")
     world.db.devices.put_peaks(world.device_class, Peaks("float32", 8.0, 1.0, world.clock()))
@@ -125,7 +127,7 @@ def test_peaks_hold_for_the_type_they_were_measured_in(world):
     assert row.peak_share is None
 
 
-def test_peaks_are_of_the_machine_whatever_the_target(world):
+def test_peaks_are_of_the_machine_whatever_the_target(world: World) -> None:
     own = replace(world.device_class, target_json='{"kind":"llvm","opt-level":3}')
     later = replace(world.device_class, target_json='{"kind":"llvm","opt-level":1}')
     elsewhere = replace(world.device_class, model="cpu-2")
@@ -146,7 +148,7 @@ def test_peaks_are_of_the_machine_whatever_the_target(world):
         world.db.devices.peaks("nothing")
 
 
-def test_device_classes_with_their_bests_and_workers(three):
+def test_device_classes_with_their_bests_and_workers(three: World) -> None:
     three.db.workers.register("w", host="h", device="cpu", device_class=three.device_class, builders=1)
     (view,) = three.db.devices.overview(30)
     assert (view.device_class, view.bests, view.workers, view.peaks) == (three.device_class, 3, 1, None)
@@ -154,7 +156,7 @@ def test_device_classes_with_their_bests_and_workers(three):
     assert [view.workers for view in three.db.devices.overview(30)] == [0]
 
 
-def test_totals(world):
+def test_totals(world: World) -> None:
     assert world.db.totals(60).saved_secs == 0.0
     claimed, task = world.started("a")
     (trial,) = world.propose(claimed, task, "[0]")
@@ -166,7 +168,7 @@ def test_totals(world):
     # The second job is answered by the first one's search, which took ten seconds.
     second = world.job("a")
     again = world.claim()
-    world.db.tasks.answer(world.task(second.id).id, again.lease_token, stored.id, "database")
+    world.db.tasks.answer(world.task(second.id).id, again.lease_token, stored.id, AnsweredFrom.DATABASE)
     world.db.jobs.finish(second.id, again.lease_token, JobState.SUCCEEDED)
     assert world.db.totals(60).search_saved_secs == pytest.approx(10.0)
     world.job("b")
@@ -179,18 +181,18 @@ def test_totals(world):
     assert world.db.totals(60).trials_since == 0
 
 
-def test_jobs_by_state_and_their_leases(world):
+def test_jobs_by_state_and_their_leases(world: World) -> None:
     world.measured(0.5, hash="a")
     claimed, _ = world.started("b")
     world.job("c")
-    assert [job.id for job in world.db.jobs.page(states=["running"]).items] == [claimed.job.id]
-    assert len(world.db.jobs.page(states=["queued", "succeeded"]).items) == 2
+    assert [job.id for job in world.db.jobs.page(states=[JobState.RUNNING]).items] == [claimed.job.id]
+    assert len(world.db.jobs.page(states=[JobState.QUEUED, JobState.SUCCEEDED]).items) == 2
     (lease,) = world.db.jobs.leases()
     assert (lease.job_id, lease.owner, lease.attempts) == (claimed.job.id, "controller", 1)
     assert (lease.expires_at - world.clock()).total_seconds() == 30
 
 
-def test_history_of_a_workload(world):
+def test_history_of_a_workload(world: World) -> None:
     world.measured(0.5, hash="a", name="first")
     other = replace(world.device_class, model="cpu-2")
     world.measured(0.25, hash="a", device_class=other)
@@ -206,7 +208,7 @@ def test_history_of_a_workload(world):
     assert world.db.insight.history("nothing").items == ()
 
 
-def test_fastest_traces_and_predictions(world):
+def test_fastest_traces_and_predictions(world: World) -> None:
     trials, _ = world.measured(0.5, 0.25, 0.75, hash="a")
     assert world.db.insight.device_class("a") == world.device_class.id
     assert world.db.insight.device_class("nothing") is None

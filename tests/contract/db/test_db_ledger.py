@@ -8,10 +8,9 @@ import pytest
 
 from service.ledger import DatabaseLedger
 from tests.contract.db.conftest import World
-from tuner.certify import BASELINE
 from tuner.errors import LeaseLost
 from tuner.testing.ledger_contract import MEASURED, LedgerContract, candidates, certificate
-from tuner.types import StopReason, Trial
+from tuner.types import BASELINE, StopReason, Trial
 
 
 class TestDatabaseLedger(LedgerContract):

@@ -2,9 +2,12 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy
+from alembic.config import Config
 
 from db import Database, migrate
 from db.engine import create_engine
@@ -14,7 +17,7 @@ from db.views import JobChanged, TaskChanged, TrialFinished
 from tuner.types import DeviceClass, Failure, FailureKind, Stage
 
 
-def tables(url):
+def tables(url: str) -> set[str]:
     engine = create_engine(url)
     try:
         return set(sqlalchemy.inspect(engine).get_table_names())
@@ -22,7 +25,7 @@ def tables(url):
         engine.dispose()
 
 
-def test_up_down_and_up_again(empty_url):
+def test_up_down_and_up_again(empty_url: str) -> None:
     assert migrate.current(empty_url) is None
     migrate.upgrade(empty_url)
     assert migrate.current(empty_url) == migrate.head()
@@ -34,13 +37,13 @@ def test_up_down_and_up_again(empty_url):
     assert tables(empty_url) == made
 
 
-def test_models_and_migrations_say_the_same(empty_url):
+def test_models_and_migrations_say_the_same(empty_url: str) -> None:
     assert migrate.differences(empty_url) != []
     migrate.upgrade(empty_url)
     assert migrate.differences(empty_url) == []
 
 
-def test_upgrading_again_keeps_what_is_there(empty_url):
+def test_upgrading_again_keeps_what_is_there(empty_url: str) -> None:
     migrate.upgrade(empty_url)
     device_class = DeviceClass('{"kind":"llvm"}', "m", (), 1, 1, "r")
     db = Database(empty_url)
@@ -52,13 +55,13 @@ def test_upgrading_again_keeps_what_is_there(empty_url):
     db.close()
 
 
-def test_many_may_upgrade_at_once(empty_url):
+def test_many_may_upgrade_at_once(empty_url: str) -> None:
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda _: migrate.upgrade(empty_url), range(4)))
     assert migrate.differences(empty_url) == []
 
 
-ROWS = {
+ROWS: dict[str, dict[str, Any]] = {
     "targets": {"id": "t", "json": '{"kind": "llvm"}', "kind": "llvm"},
     "device_classes": {
         **{"id": "d", "target_id": "t", "model": "cpu", "features": "[]", "cores": 1, "threads": 1},
@@ -87,7 +90,7 @@ ROWS = {
 """Of a job with one certified task, as revision 0002 knew them."""
 
 
-def test_what_was_certified_before_the_leaderboard_is_in_it(empty_url):
+def test_what_was_certified_before_the_leaderboard_is_in_it(empty_url: str) -> None:
     """Rows as revision 0002 knew them: two certificates of a workload, and the job that they answered."""
     migrate.upgrade(empty_url, "0002")
     engine = create_engine(empty_url)
@@ -122,7 +125,7 @@ def test_what_was_certified_before_the_leaderboard_is_in_it(empty_url):
 
 
 AT = "2030-01-01 00:00:00+00:00"
-TRIAL_EVENT = {
+TRIAL_EVENT: dict[str, Any] = {
     **{"id": "x", "workload_hash": "w", "number": 1, "state": "measured", "origin": "random", "predicted": None},
     **{"median_us": 0.1e6, "failure_kind": None, "failure_stage": None, "failure_message": None, "worker": "host/cpu"},
     **{"created_at": "2030-01-01T00:00:00+00:00", "finished_at": "2030-01-01T00:00:00+00:00"},
@@ -147,7 +150,7 @@ RUNNING_EVENT = {
 }
 
 
-def old_trials_and_events(connection):
+def old_trials_and_events(connection: sqlalchemy.Connection) -> None:
     """As revision 0003 knew them: trials in states that are gone, and events as the wire showed them."""
     for table, row in ROWS.items():
         insert(connection, table, row)
@@ -172,7 +175,7 @@ def old_trials_and_events(connection):
         insert(connection, "events", {"job_id": "j", "type": type, "data": json.dumps(data), "created_at": AT})
 
 
-def test_trials_and_events_of_an_earlier_release_are_read(empty_url):
+def test_trials_and_events_of_an_earlier_release_are_read(empty_url: str) -> None:
     migrate.upgrade(empty_url, "0003")
     engine = create_engine(empty_url)
     with engine.begin() as connection:
@@ -198,7 +201,7 @@ def test_trials_and_events_of_an_earlier_release_are_read(empty_url):
     engine.dispose()
 
 
-def test_going_back_restores_what_the_earlier_release_reads(empty_url):
+def test_going_back_restores_what_the_earlier_release_reads(empty_url: str) -> None:
     migrate.upgrade(empty_url, "0003")
     engine = create_engine(empty_url)
     with engine.begin() as connection:
@@ -216,7 +219,7 @@ def test_going_back_restores_what_the_earlier_release_reads(empty_url):
     assert stored[1:] == [RUNNING_EVENT, TRIAL_EVENT, FAILED_EVENT, TASK_EVENT]
 
 
-def test_a_migration_that_breaks_a_foreign_key_is_undone(tmp_path, monkeypatch):
+def test_a_migration_that_breaks_a_foreign_key_is_undone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     url = f"sqlite:///{tmp_path}/loopwright.db"
     migrate.upgrade(url)
     engine = create_engine(url)
@@ -224,10 +227,10 @@ def test_a_migration_that_breaks_a_foreign_key_is_undone(tmp_path, monkeypatch):
         for table, row in ROWS.items():
             insert(connection, table, row)
 
-    def drop_a_parent(config, revision):
+    def drop_a_parent(config: Config, revision: str) -> None:
         config.attributes["connection"].execute(sqlalchemy.text("DELETE FROM tasks"))
 
-    monkeypatch.setattr(migrate.command, "upgrade", drop_a_parent)
+    monkeypatch.setattr("db.migrate.command.upgrade", drop_a_parent)
     with pytest.raises(RuntimeError, match="foreign keys"):
         migrate.upgrade(url)
     with engine.begin() as connection:
@@ -235,7 +238,7 @@ def test_a_migration_that_breaks_a_foreign_key_is_undone(tmp_path, monkeypatch):
     engine.dispose()
 
 
-def insert(connection, table, row):
+def insert(connection: sqlalchemy.Connection, table: str, row: dict[str, Any]) -> None:
     names = ", ".join(row)
     values = ", ".join(f":{name}" for name in row)
     connection.execute(sqlalchemy.text(f"INSERT INTO {table} ({names}) VALUES ({values})"), row)

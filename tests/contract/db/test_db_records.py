@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from sqlalchemy.exc import IntegrityError
@@ -11,13 +13,14 @@ from db.devices import target_id
 from db.inputs import ImportedRecord
 from db.views import ImportCount
 from loopwright.codegen.versions import CODEGEN_VERSION
+from tests.contract.db.conftest import World
 from tuner.errors import LeaseLost
 from tuner.types import DeviceClass, Failure, FailureKind, Measured, Stage
 
 CUDA = DeviceClass('{"kind":{"name":"cuda"}}', "gpu-1", (), 1, 1, "runtime 1")
 
 
-def pages(list_page, **filters):
+def pages(list_page: Callable[..., Any], **filters: Any) -> list[Any]:
     items, token = [], None
     while True:
         page = list_page(page_size=2, page_token=token, **filters)
@@ -27,7 +30,7 @@ def pages(list_page, **filters):
             return items
 
 
-def test_records_are_the_measured_trials(world):
+def test_records_are_the_measured_trials(world: World) -> None:
     claimed, task = world.started()
     _, failed = world.propose(claimed, task, "[1]", "[2]")
     assert world.db.trials.finish(failed.id, claimed.lease_token, Failure(Stage.RUN, FailureKind.CRASH, "no"))
@@ -36,7 +39,7 @@ def test_records_are_the_measured_trials(world):
         world.db.records.get(failed.id)
 
 
-def test_a_record_tells_all_that_it_stands_on(world):
+def test_a_record_tells_all_that_it_stands_on(world: World) -> None:
     trials, certificate_id = world.measured(0.5, 0.25)
     detail = world.db.records.get(trials[2].id)
     assert (detail.record.median, detail.record.run_secs, detail.record.trace_json) == (0.25, (0.25,), "[1]")
@@ -50,7 +53,7 @@ def test_a_record_tells_all_that_it_stands_on(world):
     assert (uncertified.record.certified, uncertified.certificate) == (False, None)
 
 
-def test_a_certificate_keeps_why_contenders_were_rejected_and_their_trials(world):
+def test_a_certificate_keeps_why_contenders_were_rejected_and_their_trials(world: World) -> None:
     claimed, task = world.started()
     best, wrong = world.propose(claimed, task, "[1]", "[2]")
     for trial in (best, wrong):
@@ -66,11 +69,13 @@ def test_a_certificate_keeps_why_contenders_were_rejected_and_their_trials(world
     assert stored.rejected_trials == {wrong.candidate.hash: wrong.id}
 
 
-def test_records_are_filtered_sorted_and_paged(world):
+def test_records_are_filtered_sorted_and_paged(world: World) -> None:
     a, _ = world.measured(0.5, 0.25, hash="a")
     b, _ = world.measured(0.125, hash="b")
     on_gpu, _ = world.measured(0.0625, hash="a", device_class=CUDA)
-    ids = lambda **filters: [record.id for record in pages(world.db.records.page, **filters)]  # noqa: E731
+
+    def ids(**filters: Any) -> list[str]:
+        return [record.id for record in pages(world.db.records.page, **filters)]
 
     fastest = ids(sort="latency")
     assert fastest[:4] == [on_gpu[1].id, b[1].id, a[2].id, a[1].id]
@@ -82,7 +87,7 @@ def test_records_are_filtered_sorted_and_paged(world):
     assert ids(workload_hash="nothing") == []
 
 
-def test_paging_by_latency_is_stable_while_faster_ones_come(world):
+def test_paging_by_latency_is_stable_while_faster_ones_come(world: World) -> None:
     there, _ = world.measured(0.5, 0.5, 0.5, 0.4)
     first = world.db.records.page(sort="latency", page_size=2)
     world.measured(0.1, hash="w1")
@@ -91,7 +96,7 @@ def test_paging_by_latency_is_stable_while_faster_ones_come(world):
     assert sorted(seen) == sorted(trial.id for trial in there)
 
 
-def test_the_best_is_the_fastest_and_of_equals_the_newest(world):
+def test_the_best_is_the_fastest_and_of_equals_the_newest(world: World) -> None:
     assert world.db.certificates.best("w0", world.device_class.id) is None
     world.measured(0.5, force=True)
     trials, _ = world.measured(0.25, space_json="[[1]]")
@@ -106,14 +111,14 @@ def test_the_best_is_the_fastest_and_of_equals_the_newest(world):
     assert world.db.certificates.best("w0", CUDA.id) is None
 
 
-def test_a_baseline_that_nothing_beats_is_the_best(world):
+def test_a_baseline_that_nothing_beats_is_the_best(world: World) -> None:
     trials, _ = world.measured(2.0)
     best = world.db.certificates.best("w0", world.device_class.id)
     assert best.is_baseline
     assert (best.certificate.trial_id, best.certificate.speedup) == (trials[0].id, 1.0)
 
 
-def test_a_search_is_known_if_it_was_allowed_as_much_in_the_same_space(world):
+def test_a_search_is_known_if_it_was_allowed_as_much_in_the_same_space(world: World) -> None:
     _, small = world.measured(0.25, budget=16)
     _, large = world.measured(0.5, budget=64)
     world.measured(0.1, budget=64, space_json="[[1]]")
@@ -127,20 +132,23 @@ def test_a_search_is_known_if_it_was_allowed_as_much_in_the_same_space(world):
     assert world.db.certificates.known("w1", device, "default", 1) is None
 
 
-def test_bests_are_one_a_workload_and_device_class(world):
+def test_bests_are_one_a_workload_and_device_class(world: World) -> None:
     world.measured(0.5, hash="a")
     _, a = world.measured(0.25, hash="a")
     _, b = world.measured(0.5, hash="b")
     _, gpu = world.measured(0.125, hash="a", device_class=CUDA)
     world.measured(0.75, hash="b")
-    ids = lambda **filters: [best.certificate.id for best in pages(world.db.certificates.bests, **filters)]  # noqa: E731
+
+    def ids(**filters: Any) -> list[str]:
+        return [best.certificate.id for best in pages(world.db.certificates.bests, **filters)]
+
     assert ids() == [gpu, b, a]
     assert ids(workload_hash="a") == [gpu, a]
     assert ids(target_id=target_id(world.device_class.target_json)) == [b, a]
     assert ids(device_class_id=CUDA.id) == [gpu]
 
 
-def test_bests_are_looked_up_for_many_workloads_at_once(world):
+def test_bests_are_looked_up_for_many_workloads_at_once(world: World) -> None:
     world.measured(0.5, hash="a")
     _, a = world.measured(0.25, hash="a")
     _, b = world.measured(0.5, hash="b")
@@ -151,7 +159,7 @@ def test_bests_are_looked_up_for_many_workloads_at_once(world):
     assert world.db.certificates.lookup([], world.device_class.id) == {}
 
 
-def test_a_certificate_needs_the_lease_and_a_measured_trial(world):
+def test_a_certificate_needs_the_lease_and_a_measured_trial(world: World) -> None:
     claimed, task = world.started()
     [trial] = world.propose(claimed, task, "[1]")
     certificate = world.certificate(trial, 0.5)
@@ -162,7 +170,7 @@ def test_a_certificate_needs_the_lease_and_a_measured_trial(world):
     assert world.db.certificates.bests().items == ()
 
 
-def test_imports_keep_each_measurement_once(world):
+def test_imports_keep_each_measurement_once(world: World) -> None:
     trials, _ = world.measured(0.5)
     device = world.device_class.id
     records = [ImportedRecord("w0", device, f"[{number}]", (0.25, 0.5, 0.75), "0.27") for number in range(4)]
@@ -174,7 +182,7 @@ def test_imports_keep_each_measurement_once(world):
     assert len(world.db.records.page().items) == len(trials) + 3
 
 
-def test_imports_at_once_keep_each_measurement_once(world):
+def test_imports_at_once_keep_each_measurement_once(world: World) -> None:
     world.measured(0.5)
     records = [ImportedRecord("w0", world.device_class.id, f"[{n}, 1]", (0.25,), "0.27") for n in range(20)]
     with ThreadPoolExecutor(6) as pool:
@@ -183,7 +191,7 @@ def test_imports_at_once_keep_each_measurement_once(world):
     assert sum(count.duplicates for count in counts) == 100
 
 
-def test_an_import_for_an_unknown_workload_keeps_nothing(world):
+def test_an_import_for_an_unknown_workload_keeps_nothing(world: World) -> None:
     world.measured(0.5)
     good = ImportedRecord("w0", world.device_class.id, "[9]", (0.25,), "0.27")
     before = world.db.records.page()
@@ -192,14 +200,14 @@ def test_an_import_for_an_unknown_workload_keeps_nothing(world):
     assert world.db.records.page() == before
 
 
-def test_a_record_says_which_codegen_it_needs(world):
+def test_a_record_says_which_codegen_it_needs(world: World) -> None:
     (_, trial), _ = world.measured(0.5)
     assert world.db.records.get(trial.id).record.codegen_version == CODEGEN_VERSION
     best = world.db.certificates.best("w0", world.device_class.id)
     assert best.codegen_version == CODEGEN_VERSION
 
 
-def test_a_trace_that_needs_a_newer_codegen_starts_no_search(world, monkeypatch):
+def test_a_trace_that_needs_a_newer_codegen_starts_no_search(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
         patched.setattr("db.trials.CODEGEN_VERSION", CODEGEN_VERSION + 1)
         world.measured(0.5, hash="family-1")

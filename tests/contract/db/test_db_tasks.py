@@ -6,13 +6,14 @@ from dataclasses import replace
 import pytest
 
 from db import InvalidTransition, NotFound
-from db.states import AnsweredFrom, JobState, TaskState
+from db.states import AnsweredFrom, EventType, JobState, TaskState
 from db.views import TaskChanged
+from tests.contract.db.conftest import World
 from tuner.errors import LeaseLost
 from tuner.types import Failure, FailureKind, LibraryTime, MeasureCandidate, Measured, Origin, Stage
 
 
-def test_one_job_tunes_what_two_want(world):
+def test_one_job_tunes_what_two_want(world: World) -> None:
     first, _ = world.started("a")
     world.job("a")
     second = world.claim()
@@ -27,7 +28,7 @@ def test_one_job_tunes_what_two_want(world):
     assert world.task(second.job.id).state == "running"
 
 
-def test_many_start_at_once_and_one_does(world):
+def test_many_start_at_once_and_one_does(world: World) -> None:
     claims = []
     for _ in range(12):
         world.job("a")
@@ -41,7 +42,7 @@ def test_many_start_at_once_and_one_does(world):
 
 
 @pytest.mark.parametrize("difference", ["workload", "device class", "space"])
-def test_different_work_goes_on_side_by_side(world, difference):
+def test_different_work_goes_on_side_by_side(world: World, difference: str) -> None:
     world.started("a")
     match difference:
         case "workload":
@@ -52,16 +53,16 @@ def test_different_work_goes_on_side_by_side(world, difference):
             world.started("a", space_json="[[1]]")
 
 
-def test_starting_again_under_the_same_lease_is_harmless(world):
+def test_starting_again_under_the_same_lease_is_harmless(world: World) -> None:
     claimed, task = world.started()
     started_at = world.task(claimed.job.id).started_at
     world.clock.forward(1)
     assert world.db.tasks.try_start(task.id, claimed.lease_token)
     assert world.task(claimed.job.id).started_at == started_at
-    assert [event.type for event in world.db.events.after(claimed.job.id)].count("task") == 1
+    assert [event.type for event in world.db.events.after(claimed.job.id)].count(EventType.TASK) == 1
 
 
-def test_a_new_claim_resumes_the_running_task_and_shuts_out_the_old_one(world):
+def test_a_new_claim_resumes_the_running_task_and_shuts_out_the_old_one(world: World) -> None:
     old, task = world.started()
     world.clock.forward(31)
     new = world.claim()
@@ -79,7 +80,7 @@ def test_a_new_claim_resumes_the_running_task_and_shuts_out_the_old_one(world):
     assert world.task(new.job.id).state == "running"
 
 
-def test_a_dead_job_does_not_block_others(world):
+def test_a_dead_job_does_not_block_others(world: World) -> None:
     dead, dead_task = world.started("a")
     world.clock.forward(31)
     living = world.job("a", priority=1)
@@ -95,13 +96,13 @@ def test_a_dead_job_does_not_block_others(world):
     assert not world.db.tasks.try_start(dead_task.id, dead.lease_token)
 
 
-def test_equal_workloads_within_a_job_wait_for_each_other(world):
+def test_equal_workloads_within_a_job_wait_for_each_other(world: World) -> None:
     claimed, _ = world.started("a", "a")
     twin = world.task(claimed.job.id, 1)
     assert not world.db.tasks.try_start(twin.id, claimed.lease_token)
 
 
-def test_a_finished_task_stays_as_it_is(world):
+def test_a_finished_task_stays_as_it_is(world: World) -> None:
     claimed, task = world.started()
     world.db.tasks.fail(task.id, claimed.lease_token, "does not compile")
     with pytest.raises(InvalidTransition):
@@ -111,13 +112,13 @@ def test_a_finished_task_stays_as_it_is(world):
     assert world.task(claimed.job.id).error == "does not compile"
 
 
-def test_unknown_tasks_are_not_found(world):
+def test_unknown_tasks_are_not_found(world: World) -> None:
     with pytest.raises(NotFound):
         world.db.tasks.try_start("nothing", "token")
     assert world.db.tasks.of_job("nothing") == []
 
 
-def test_an_answer_carries_the_figures_of_its_certificate(world):
+def test_an_answer_carries_the_figures_of_its_certificate(world: World) -> None:
     trials, certificate_id = world.measured(0.5, 0.25)
     world.job("w0")
     claimed = world.claim()
@@ -136,7 +137,7 @@ def test_an_answer_carries_the_figures_of_its_certificate(world):
     assert event.change == TaskChanged("w0", TaskState.SUCCEEDED, baseline_secs=1.0, best_secs=0.25)
 
 
-def test_progress_comes_from_the_ledger_until_there_is_a_certificate(world):
+def test_progress_comes_from_the_ledger_until_there_is_a_certificate(world: World) -> None:
     claimed, task = world.started()
     token = claimed.lease_token
     candidates = [
@@ -144,7 +145,7 @@ def test_progress_comes_from_the_ledger_until_there_is_a_certificate(world):
         *(MeasureCandidate(f"[{n}]", Origin.RANDOM) for n in range(5)),
     ]
     trials = world.db.trials.propose(task.id, token, candidates)
-    outcomes = [
+    outcomes: list[Measured | Failure] = [
         Measured((2.0, 4.0, 3.0), "w"),
         Measured((1.5,), "w"),
         Failure(Stage.BUILD, FailureKind.COMPILE, "no", "w"),

@@ -8,8 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from db.inputs import ImportedRecord
-from db.states import JobState, TrialState
-from db.views import TrialFinished, TrialView
+from db.states import EventType, JobState, TrialState
+from db.views import EventView, TrialFinished, TrialView
+from tests.contract.db.conftest import World
 from tuner.errors import LeaseLost
 from tuner.types import (
     DeviceClass,
@@ -28,7 +29,7 @@ UNSTORABLE = {"\x00", *map(chr, range(0xD800, 0xE000))}
 CRASH = Failure(Stage.RUN, FailureKind.CRASH, "signal 11", "worker")
 
 
-def test_the_baseline_is_number_zero_and_the_rest_count_from_one(world):
+def test_the_baseline_is_number_zero_and_the_rest_count_from_one(world: World) -> None:
     claimed, task = world.started()
     candidates = [MeasureCandidate("[1]", Origin.RANDOM, 0.25), MeasureCandidate(None, Origin.BASELINE)]
     trials = world.db.trials.propose(task.id, claimed.lease_token, candidates, seed=7)
@@ -45,7 +46,7 @@ def test_the_baseline_is_number_zero_and_the_rest_count_from_one(world):
     assert [line.id for line in lines] == [trials[1].id, trials[0].id, trials[2].id]
 
 
-def test_a_candidate_stands_once_in_a_task(world):
+def test_a_candidate_stands_once_in_a_task(world: World) -> None:
     claimed, task = world.started("a")
     first = world.propose(claimed, task, "[1]", "[2]", "[1]")
     assert [trial.candidate.trace_json for trial in first] == ["[1]", "[2]"]
@@ -56,23 +57,23 @@ def test_a_candidate_stands_once_in_a_task(world):
     assert len(world.propose(other, other_task, "[1]")) == 1
 
 
-def test_proposals_at_once_stand_once_with_numbers_without_gaps(world):
+def test_proposals_at_once_stand_once_with_numbers_without_gaps(world: World) -> None:
     claimed, task = world.started()
     traces = [f"[{number}]" for number in range(10)]
     with ThreadPoolExecutor(6) as pool:
         parts = list(pool.map(lambda _: world.propose(claimed, task, *traces), range(6)))
-    assert sorted(trial.candidate.trace_json for part in parts for trial in part) == sorted(traces)
+    assert sorted(str(trial.candidate.trace_json) for part in parts for trial in part) == sorted(traces)
     assert [line.number for line in world.db.trials.page(claimed.job.id).items] == list(range(1, 11))
 
 
-def test_only_a_running_task_takes_proposals(world):
+def test_only_a_running_task_takes_proposals(world: World) -> None:
     job = world.job()
     claimed = world.claim()
     with pytest.raises(LeaseLost):
         world.propose(claimed, world.task(job.id), "[1]")
 
 
-def test_outcomes_come_back_as_they_were(world):
+def test_outcomes_come_back_as_they_were(world: World) -> None:
     claimed, task = world.started()
     measured, failed, _ = world.propose(claimed, task, "[1]", "[2]", "[3]")
     outcome = Measured((0.1 + 0.2, 1e-9, 3e-7), "worker")
@@ -83,7 +84,7 @@ def test_outcomes_come_back_as_they_were(world):
     assert history[0].candidate == measured.candidate
 
 
-def test_a_finished_trial_never_changes(world):
+def test_a_finished_trial_never_changes(world: World) -> None:
     claimed, task = world.started()
     [trial] = world.propose(claimed, task, "[1]")
     assert world.db.trials.finish(trial.id, claimed.lease_token, Measured((0.5,), "worker"))
@@ -93,7 +94,7 @@ def test_a_finished_trial_never_changes(world):
     assert world.db.events.after(claimed.job.id) == events
 
 
-def test_many_finish_one_trial_and_it_is_counted_once(world):
+def test_many_finish_one_trial_and_it_is_counted_once(world: World) -> None:
     claimed, task = world.started()
     [trial] = world.propose(claimed, task, "[1]")
     with ThreadPoolExecutor(8) as pool:
@@ -107,10 +108,10 @@ def test_many_finish_one_trial_and_it_is_counted_once(world):
         )
     assert sum(done) == 1
     assert world.db.trials.history(task.id)[0].outcome == Measured((float(done.index(True) + 1),), "worker")
-    assert [event.type for event in world.db.events.after(claimed.job.id)].count("trial") == 1
+    assert [event.type for event in world.db.events.after(claimed.job.id)].count(EventType.TRIAL) == 1
 
 
-def test_a_late_result_with_an_old_token_is_discarded(world):
+def test_a_late_result_with_an_old_token_is_discarded(world: World) -> None:
     old, task = world.started()
     done, open_ = world.propose(old, task, "[1]", "[2]")
     assert world.db.trials.finish(done.id, old.lease_token, CRASH)
@@ -127,7 +128,7 @@ def test_a_late_result_with_an_old_token_is_discarded(world):
     assert not world.db.trials.finish("nothing", new.lease_token, CRASH)
 
 
-def test_the_event_of_a_trial_is_its_line(world):
+def test_the_event_of_a_trial_is_its_line(world: World) -> None:
     claimed, task = world.started()
     [trial] = world.propose(claimed, task, "[1]")
     span = Span(Lane.MEASURE, "worker", 1.0, 2.5)
@@ -155,13 +156,14 @@ def test_the_event_of_a_trial_is_its_line(world):
     )
 
 
-def test_a_stream_misses_no_event_of_writers_at_once(world):
+def test_a_stream_misses_no_event_of_writers_at_once(world: World) -> None:
     claimed, task = world.started()
     trials = world.propose(claimed, task, *(f"[{number}]" for number in range(60)))
     done = Event()
 
-    def follow():
-        seen, last = [], 0
+    def follow() -> list[EventView]:
+        seen: list[EventView] = []
+        last = 0
         while True:
             writers_done = done.is_set()
             events = world.db.events.after(claimed.job.id, last, limit=7)
@@ -179,7 +181,7 @@ def test_a_stream_misses_no_event_of_writers_at_once(world):
     assert sorted(seen) == sorted(trial.id for trial in trials)
 
 
-def test_lines_are_paged_by_task_and_number_while_more_come(world):
+def test_lines_are_paged_by_task_and_number_while_more_come(world: World) -> None:
     claimed, first = world.started("a", "b")
     second = world.task(claimed.job.id, 1)
     assert world.db.tasks.try_start(second.id, claimed.lease_token)
@@ -195,7 +197,7 @@ def test_lines_are_paged_by_task_and_number_while_more_come(world):
 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(messages=st.lists(st.text(st.one_of(st.characters(), st.sampled_from("\x00\ud800\udfff"))), max_size=20))
-def test_any_message_of_a_crash_can_be_stored(world, messages):
+def test_any_message_of_a_crash_can_be_stored(world: World, messages: list[str]) -> None:
     # The database outlives the examples: each takes a job of its own.
     claimed, task = world.started()
     trials = world.propose(claimed, task, *(f"[{number}]" for number in range(len(messages))))
@@ -212,7 +214,7 @@ def test_any_message_of_a_crash_can_be_stored(world, messages):
     assert [event.change.trial.failure_message for event in events if event.type == "trial"] == stored
 
 
-def test_what_is_known_of_a_workload_is_its_fastest_traces(world):
+def test_what_is_known_of_a_workload_is_its_fastest_traces(world: World) -> None:
     world.measured(0.5, 0.1, 0.3, 0.2, hash="mm-128")
     world.measured(0.01, hash="mm-256")
     assert world.db.trials.known("mm-128", world.device_class.id) == ["[1]", "[3]", "[2]", "[0]"]
@@ -221,7 +223,7 @@ def test_what_is_known_of_a_workload_is_its_fastest_traces(world):
     assert world.db.trials.known("nobody", world.device_class.id) == []
 
 
-def test_imported_traces_of_the_same_kind_of_target_follow(world):
+def test_imported_traces_of_the_same_kind_of_target_follow(world: World) -> None:
     world.measured(0.5, hash="mm-128")
     elsewhere = [
         world.db.devices.put(DeviceClass(target, "imported", (), 0, 0, "imported"))
@@ -239,7 +241,7 @@ def test_imported_traces_of_the_same_kind_of_target_follow(world):
     assert world.db.trials.known("mm-128", world.device_class.id) == ["[0]", "[8]"]
 
 
-def test_relatives_are_the_fastest_of_each_of_the_family_nearest_shapes_first(world):
+def test_relatives_are_the_fastest_of_each_of_the_family_nearest_shapes_first(world: World) -> None:
     world.measured(0.5, 0.1, 0.3, 0.2, 0.4, hash="mm-256")
     # Traces are told apart by their numbers: the first of this one is slow.
     world.measured(0.9, 0.9, 0.9, 0.9, 0.9, 0.2, 0.1, hash="mm-100")
@@ -256,7 +258,7 @@ def test_relatives_are_the_fastest_of_each_of_the_family_nearest_shapes_first(wo
     assert world.db.trials.relatives("nobody", world.device_class.id) == []
 
 
-def test_relatives_are_not_all_of_one_workload(world):
+def test_relatives_are_not_all_of_one_workload(world: World) -> None:
     world.measured(*(0.1 + 0.01 * number for number in range(20)), hash="mm-256")
     world.job("mm-128")
     assert world.db.trials.relatives("mm-128", world.device_class.id) == [f"[{number}]" for number in range(16)]

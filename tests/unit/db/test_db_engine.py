@@ -4,11 +4,12 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlalchemy import text
+from sqlalchemy import Dialect, text
 from sqlalchemy.dialects import postgresql, sqlite
 
 from db.columns import UtcDateTime, clean_text
@@ -26,19 +27,19 @@ from db.inputs import space_hash
         ("sqlite:////data/loopwright.db", "sqlite"),
     ],
 )
-def test_urls_mean_one_driver(url, driver):
+def test_urls_mean_one_driver(url: str, driver: str) -> None:
     normalised = normalise_url(url)
     assert normalised.drivername == driver
     assert normalised.render_as_string(hide_password=False).partition("://")[2] == url.partition("://")[2]
 
 
 @pytest.mark.parametrize("url", ["sqlite://", "sqlite:///:memory:", "mysql://host/db", "postgresql+psycopg2://host/db"])
-def test_other_urls_are_refused(url):
+def test_other_urls_are_refused(url: str) -> None:
     with pytest.raises(ValueError, match="SQLite"):
         normalise_url(url)
 
 
-def test_sqlite_is_set_up_for_many_readers_and_one_writer(tmp_path):
+def test_sqlite_is_set_up_for_many_readers_and_one_writer(tmp_path: Path) -> None:
     engine = create_engine(f"sqlite:///{tmp_path}/a.db")
     with engine.connect() as connection:
         pragmas = {
@@ -49,8 +50,8 @@ def test_sqlite_is_set_up_for_many_readers_and_one_writer(tmp_path):
     assert pragmas == {"journal_mode": "wal", "foreign_keys": 1, "busy_timeout": 60_000}
 
 
-def test_many_may_open_a_new_file_at_once(tmp_path):
-    def open_and_write(number):
+def test_many_may_open_a_new_file_at_once(tmp_path: Path) -> None:
+    def open_and_write(number: int) -> None:
         engine = create_engine(f"sqlite:///{tmp_path}/{number // 12}.db")
         with engine.begin() as connection:
             connection.execute(text("CREATE TABLE IF NOT EXISTS t (x INTEGER)"))
@@ -60,7 +61,7 @@ def test_many_may_open_a_new_file_at_once(tmp_path):
         list(pool.map(open_and_write, range(12 * 20)))
 
 
-def test_a_reader_sees_one_snapshot_and_does_not_wait_for_the_writer(tmp_path):
+def test_a_reader_sees_one_snapshot_and_does_not_wait_for_the_writer(tmp_path: Path) -> None:
     engine = create_engine(f"sqlite:///{tmp_path}/a.db")
     sessions = Sessions(engine)
     with sessions.write() as session:
@@ -77,11 +78,11 @@ def test_a_reader_sees_one_snapshot_and_does_not_wait_for_the_writer(tmp_path):
     engine.dispose()
 
 
-def test_a_block_that_raises_stores_nothing(tmp_path):
+def test_a_block_that_raises_stores_nothing(tmp_path: Path) -> None:
     engine = create_engine(f"sqlite:///{tmp_path}/a.db")
     sessions = Sessions(engine)
 
-    def write_and_fail():
+    def write_and_fail() -> None:
         with sessions.write() as session:
             session.execute(text("CREATE TABLE t (x INTEGER)"))
             raise RuntimeError
@@ -94,8 +95,9 @@ def test_a_block_that_raises_stores_nothing(tmp_path):
 
 
 @given(st.datetimes(datetime(1900, 1, 1), datetime(2900, 1, 1), timezones=st.timezones()))
-def test_times_are_utc_on_both_databases(time):
-    for dialect in (sqlite.dialect(), postgresql.dialect()):
+def test_times_are_utc_on_both_databases(time: datetime) -> None:
+    dialects: tuple[Dialect, ...] = (sqlite.dialect(), postgresql.dialect())  # type: ignore[no-untyped-call]
+    for dialect in dialects:
         stored = UtcDateTime().process_bind_param(time, dialect)
         assert (
             UtcDateTime().process_result_value(stored.replace(tzinfo=None), dialect) == stored == time.astimezone(UTC)
@@ -104,13 +106,13 @@ def test_times_are_utc_on_both_databases(time):
         assert UtcDateTime().process_result_value(elsewhere, dialect).tzinfo is UTC
 
 
-def test_naive_times_are_refused():
+def test_naive_times_are_refused() -> None:
     with pytest.raises(ValueError, match="naive"):
         UtcDateTime().process_bind_param(datetime(2030, 1, 1), sqlite.dialect())
 
 
 @given(st.text())
-def test_clean_text_is_cleaned_once_and_leaves_good_text_alone(message):
+def test_clean_text_is_cleaned_once_and_leaves_good_text_alone(message: str) -> None:
     clean = clean_text(message)
     assert clean_text(clean) == clean
     assert clean.encode().decode() == clean
@@ -118,17 +120,17 @@ def test_clean_text_is_cleaned_once_and_leaves_good_text_alone(message):
         assert clean == message
 
 
-def test_clean_text_replaces_what_cannot_be_stored():
+def test_clean_text_replaces_what_cannot_be_stored() -> None:
     assert clean_text("a\x00b\ud800c") == "a\ufffdb\ufffdc"
 
 
-def test_digests_name_their_texts():
+def test_digests_name_their_texts() -> None:
     assert space_hash(None) == "default"
     assert space_hash("[1]") == space_hash("[1]") != space_hash("[2]")
     assert target_id("a") != target_id("b")
 
 
-def test_the_database_needs_neither_tvm_nor_ray():
+def test_the_database_needs_neither_tvm_nor_ray() -> None:
     loaded = "import sys, db, db.migrate; print([m for m in ('tvm', 'ray', 'xgboost', 'numpy') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

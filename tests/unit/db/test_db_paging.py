@@ -3,6 +3,7 @@ from __future__ import annotations
 import base64
 import json
 from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,17 +18,17 @@ FASTEST = Keyset("fastest", Trial.median, Trial.number)
 
 
 @given(st.datetimes(timezones=st.just(UTC)), st.text())
-def test_a_token_brings_back_its_key(time, id):
+def test_a_token_brings_back_its_key(time: datetime, id: str) -> None:
     assert NEWEST.decode(NEWEST.encode([time, id])) == [time, id]
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False), st.integers(1 - 2**31, 2**31 - 1))
-def test_a_number_comes_back_exactly(median, number):
+def test_a_number_comes_back_exactly(median: float, number: int) -> None:
     assert FASTEST.decode(FASTEST.encode([median, number])) == [median, number]
 
 
 @given(st.one_of(st.text(), st.binary().map(lambda data: base64.urlsafe_b64encode(data).decode())))
-def test_no_other_text_is_a_token(text):
+def test_no_other_text_is_a_token(text: str) -> None:
     with pytest.raises(InvalidPage):
         NEWEST.decode(text)
 
@@ -47,19 +48,19 @@ def test_no_other_text_is_a_token(text):
         None,
     ],
 )
-def test_a_forged_token_is_refused(values):
+def test_a_forged_token_is_refused(values: Any) -> None:
     token = base64.urlsafe_b64encode(json.dumps(values).encode()).decode().rstrip("=")
     with pytest.raises(InvalidPage):
         NEWEST.decode(token)
 
 
-def test_numbers_that_no_column_holds_are_refused():
+def test_numbers_that_no_column_holds_are_refused() -> None:
     for values in ("0.5, 18446744073709551616", "0.5, true", "NaN, 1", "Infinity, 1", "1e999, 1"):
         token = base64.urlsafe_b64encode(f'["fastest", {values}]'.encode()).decode().rstrip("=")
         with pytest.raises(InvalidPage):
             FASTEST.decode(token)
 
 
-def test_a_token_keeps_the_zone_of_its_time():
+def test_a_token_keeps_the_zone_of_its_time() -> None:
     time = datetime(2030, 1, 1, 12, tzinfo=timezone(timedelta(hours=2)))
     assert NEWEST.decode(NEWEST.encode([time, "id"])) == [time, "id"]

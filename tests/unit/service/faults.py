@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from tuner.errors import InvalidModule
+from loopwright.codegen.errors import InvalidModule
 
 SECRET = "/srv/loopwright/src/relax/op.cc:42"
 """Part of a native stack, which must not leave the service."""
