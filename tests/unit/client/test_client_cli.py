@@ -121,22 +121,23 @@ def test_cancel(service: FakeService, run: Command) -> None:
 
 
 @pytest.mark.parametrize(
-    "words",
+    ("words", "advice"),
     [
-        ("job", "nonsense"),
-        ("job", "submit"),
-        ("job", "submit", "no-such-file.py"),
-        ("job", "submit", "no-such-file.py", "--max-trials", "0"),
-        ("job", "submit", "no-such-file.py", "--shape", "n"),
-        ("job", "submit", "no-such-file.py", "--shape", "n=4,"),
-        ("schedule", "apply", "no-such-file.py", "--shape", "n=4,8"),
-        ("record", "import", "no-such-directory"),
+        (("job", "nonsense"), "No such command"),
+        (("job", "submit"), "Missing argument"),
+        (("job", "submit", "no-such-file.py"), "no-such-file.py: No such file"),
+        (("job", "submit", "no-such-file.py", "--max-trials", "0"), "max-trials"),
+        (("job", "submit", "no-such-file.py", "--shape", "n"), "n=128"),
+        (("job", "submit", "no-such-file.py", "--shape", "n=4,"), "n=128"),
+        (("schedule", "apply", "no-such-file.py", "--shape", "n=4,8"), "shape"),
+        (("schedule", "compile", "no-such-file.py"), "--output"),
+        (("record", "import", "no-such-directory"), "No such file"),
     ],
 )
-def test_wrong_usage_is_2(service: FakeService, run: Command, words: tuple[str, ...]) -> None:
+def test_wrong_usage_is_2(service: FakeService, run: Command, words: tuple[str, ...], advice: str) -> None:
     done = run(*words)
-    assert done.status == 2
-    assert done.err
+    assert (done.status, done.out) == (2, "")
+    assert advice in done.err
     assert service.requests == []
 
 
