@@ -1,0 +1,59 @@
+"""What a controller and a loop do with the tasks of a claimed job, on both databases."""
+
+from __future__ import annotations
+
+from db.states import AnsweredFrom, JobState, TaskState
+from service.claimed_tasks import ClaimedTasks
+from tests.contract.db.conftest import World
+
+
+def test_a_task_is_answered_by_a_search_that_was_allowed_as_much(world: World) -> None:
+    _, small = world.measured(0.5, hash="a", budget=32)
+    world.job("a", "b", max_trials=64)
+    tasks = ClaimedTasks.read(world.db, world.claim())
+    known, unknown = tasks.open
+    assert tasks.answer(known, AnsweredFrom.DATABASE)
+    assert not tasks.answer(unknown, AnsweredFrom.DATABASE)
+    answered, left = ClaimedTasks.read(world.db, tasks.claimed).tasks
+    assert (answered.state, answered.certificate_id) == (TaskState.SUCCEEDED, small)
+    assert ClaimedTasks.read(world.db, tasks.claimed).open == [left]
+
+
+def test_a_search_that_was_allowed_less_answers_nothing(world: World) -> None:
+    world.measured(0.5, hash="a", budget=32)
+    world.job("a", max_trials=64)
+    tasks = ClaimedTasks.read(world.db, world.claim())
+    assert not tasks.answer(tasks.open[0], AnsweredFrom.DATABASE)
+
+
+def test_a_forced_job_takes_only_the_answer_of_a_search_that_it_joined(world: World) -> None:
+    world.measured(0.5)
+    world.job(force=True)
+    tasks = ClaimedTasks.read(world.db, world.claim())
+    (task,) = tasks.open
+    assert not tasks.answer(task, AnsweredFrom.DATABASE)
+    assert tasks.answer(task, AnsweredFrom.JOINED)
+
+
+def test_a_job_fails_with_the_reasons_of_its_tasks(world: World) -> None:
+    world.measured(0.5, hash="b", budget=64)
+    world.job("a", "b")
+    claimed = world.claim()
+    tasks = ClaimedTasks.read(world.db, claimed)
+    world.db.tasks.fail(tasks.tasks[0].id, claimed.lease_token, "does not compile")
+    assert tasks.answer(tasks.tasks[1], AnsweredFrom.DATABASE)
+    ClaimedTasks.read(world.db, claimed).finish()
+    job = world.db.jobs.get(claimed.job.id)
+    assert job.state is JobState.FAILED
+    assert job.error == "1 of 2 tasks have no result. name_a: does not compile"
+
+
+def test_a_job_whose_tasks_all_have_an_answer_succeeds(world: World) -> None:
+    world.measured(0.5)
+    world.job()
+    tasks = ClaimedTasks.read(world.db, world.claim())
+    assert tasks.answer(tasks.open[0], AnsweredFrom.DATABASE)
+    # What was read before the answer is enough: an answered task did not fail.
+    tasks.finish()
+    job = world.db.jobs.get(tasks.claimed.job.id)
+    assert (job.state, job.error) == (JobState.SUCCEEDED, None)
