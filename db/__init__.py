@@ -1,4 +1,4 @@
-"""The tuning database: what Loopwright knows, on SQLite or PostgreSQL behind one URL.
+"""The tuning database, on SQLite or PostgreSQL behind one URL.
 
 The storage contract
 --------------------
@@ -9,7 +9,7 @@ all. A read sees one snapshot. Threads may share a `Database`; each process open
 **Isolation.** On SQLite (WAL) a writing transaction begins with ``BEGIN IMMEDIATE``: there is one writer, the others
 wait in line, readers never wait. On PostgreSQL writers run at READ COMMITTED and lock the row of the job that they
 change first, always before rows of its tasks and trials, so that they cannot deadlock and a job's events become visible
-in the order of their ids. Claims pass over locked rows (``SKIP LOCKED``).
+in the order of their ids. Claims skip locked rows (``SKIP LOCKED``).
 
 **Leases.** ``jobs.claim`` gives a job to one owner for some seconds, under a fresh token. The token, not the owner's
 name, is the right to write: ``renew``, ``release`` and ``finish`` answer False, and methods of tasks, trials and
@@ -18,14 +18,13 @@ lease is taken back only by a new claim: until then a late owner may still renew
 the process that writes, so the clocks of one fleet have to agree within a fraction of a lease.
 
 **Who tunes.** At most one task per (workload, device class, space) is running; the database itself enforces it.
-``tasks.try_start`` answers False where another living job holds that right: the caller joins instead of repeating. A
-job that finished, or whose lease expired, holds nothing: its running task goes back to queued when somebody else
-starts.
+``tasks.try_start`` returns False if another live job has that right: the caller then joins that search. A job that
+finished, or whose lease expired, has no such right: its running task goes back to queued when another job starts.
 
 **Who owns a trial.** A trial belongs to the lease token it was proposed (or adopted) under, until it is finished.
 ``trials.finish`` with another token, or for a finished trial, changes nothing and answers False: a late result is
-discarded, and a finished trial never changes. In a task each candidate stands once, however often it is proposed.
-After a new claim ``trials.adopt`` moves what is unfinished to the new token.
+discarded, and a finished trial never changes. A task has each candidate once, however often it is proposed. After a
+new claim ``trials.adopt`` moves unfinished trials to the new token.
 
 **Events.** Every change of state of a job, a task or a trial writes its event in the same transaction.
 """

@@ -1,4 +1,4 @@
-"""The table of bests: kept in step with what it copies, in the transaction that changes that."""
+"""The table of bests: each row is renewed in the transaction that changes what it copies."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FASTEST_FIRST = (CertificateRow.best_median, CertificateRow.created_at.desc(), C
 
 
 def renew_best(session: Session, workload_hash: str, device_class_id: str) -> None:
-    """Write the row of the fastest certificate anew; there has to be one."""
+    """Renew the row of the fastest certificate; there has to be one."""
     fastest = session.scalars(
         select(CertificateRow)
         .where(CertificateRow.workload_hash == workload_hash, CertificateRow.device_class_id == device_class_id)
@@ -41,7 +41,7 @@ def renew_best(session: Session, workload_hash: str, device_class_id: str) -> No
 
 
 def renew_workload(session: Session, workload_hash: str) -> None:
-    """Follow a workload whose name or operation may have changed."""
+    """Renew the rows of a workload whose name or operation may have changed."""
     classes = session.scalars(
         select(Best.device_class_id).where(Best.workload_hash == workload_hash).order_by(Best.device_class_id)
     )
@@ -50,7 +50,7 @@ def renew_workload(session: Session, workload_hash: str) -> None:
 
 
 def renew_peaks(session: Session, device_class_id: str) -> None:
-    """Follow a device class whose peaks were measured."""
+    """Renew the rows of a device class whose peaks were measured."""
     of_class = Best.device_class_id == device_class_id
     # In the order in which everyone locks them.
     session.execute(select(Best.workload_hash).where(of_class).order_by(Best.workload_hash).with_for_update())
@@ -58,7 +58,7 @@ def renew_peaks(session: Session, device_class_id: str) -> None:
 
 
 def _renew_shares(session: Session, *which: ColumnElement[bool]) -> None:
-    """Operations a second of the best over the device's peak, where both are known and of the same type."""
+    """Set the share of the device's peak that each best reaches, if both are known and of the same type."""
     share = (
         select(case((Workload.compute_dtype == DeviceClass.peak_dtype, Workload.flop / DeviceClass.peak_flops)))
         .where(Workload.hash == Best.workload_hash, DeviceClass.id == Best.device_class_id)

@@ -57,8 +57,8 @@ class Jobs:
     def create(self, new: NewJob, tasks: Sequence[TaskSpec], tvm_version: str) -> JobView:
         """Store a queued job with its tasks and their workloads, all or nothing.
 
-        A job that came before under the same idempotency key is returned instead. Raises `IdempotencyConflict` if
-        that was another request.
+        If a job was created under the same idempotency key before, return that one; raise `IdempotencyConflict` if its
+        request was another.
         """
         earlier = self.earlier(new.idempotency_key, new.request_digest)
         if earlier is not None:
@@ -76,7 +76,7 @@ class Jobs:
             return earlier
 
     def earlier(self, idempotency_key: str | None, request_digest: str | None) -> JobView | None:
-        """The job that came under this key, if any. Raises `IdempotencyConflict` if that was another request."""
+        """Return the job that was created under this key, if any. Raise `IdempotencyConflict` for another request."""
         if idempotency_key is None:
             return None
         with self._sessions.read() as session:
@@ -150,13 +150,13 @@ class Jobs:
     def page(
         self, page_size: int = 50, page_token: str | None = None, states: Collection[JobState] = ()
     ) -> Page[JobView]:
-        """Newest first, those in one of `states` only if any is given; raises `InvalidPage`."""
+        """Return jobs, the newest first; with `states`, only jobs in one of them. Raise `InvalidPage`."""
         wanted = select(Job).where(Job.state.in_(states)) if states else select(Job)
         with self._sessions.read() as session:
             return _NEWEST.page(session, wanted, _view, page_size, page_token)
 
     def leases(self) -> list[LeaseView]:
-        """The running jobs, the oldest first."""
+        """Return the leases of the running jobs, the oldest first."""
         wanted = select(Job).where(Job.state == JobState.RUNNING, Job.lease_owner.is_not(None)).order_by(Job.started_at)
         with self._sessions.read() as session:
             return [
@@ -165,7 +165,7 @@ class Jobs:
             ]
 
     def claim(self, owner: str, lease_seconds: float) -> ClaimedJob | None:
-        """Take the next job that waits or whose lease expired: highest priority first, then oldest. None: no work."""
+        """Claim the next job that is queued or whose lease expired: highest priority first, then oldest."""
         with self._sessions.write() as session:
             now = self._sessions.now()
             expired = and_(Job.state == JobState.RUNNING, Job.lease_expires_at <= now)
@@ -190,7 +190,7 @@ class Jobs:
             return ClaimedJob(_view(job), JobInputs(job.module_json, job.space_json, job.shapes), token)
 
     def renew(self, job_id: str, lease_token: str, lease_seconds: float, add_elapsed: float = 0.0) -> bool:
-        """Hold a job `lease_seconds` from now on and add `add_elapsed` seconds of running. False: the lease is lost."""
+        """Extend a lease to `lease_seconds` from now and add `add_elapsed` seconds of running. False: it is lost."""
         until = self._sessions.now() + timedelta(seconds=lease_seconds)
         with self._sessions.write() as session:
             job = own_job(session, job_id, lease_token)
@@ -201,7 +201,7 @@ class Jobs:
             return True
 
     def release(self, job_id: str, lease_token: str) -> bool:
-        """Put a job back into the queue, its running tasks too, for anyone to go on. False: the lease is lost."""
+        """Put a job and its running tasks back into the queue. Return False if the lease is lost."""
         with self._sessions.write() as session:
             job = own_job(session, job_id, lease_token)
             if job is None:
@@ -216,9 +216,9 @@ class Jobs:
             return True
 
     def finish(self, job_id: str, lease_token: str, state: FinalState, error: str | None = None) -> bool:
-        """End a job. False: the lease is lost.
+        """End a job. Return False if the lease is lost.
 
-        Tasks that are not finished end with it: failed with its `error` if it failed, else cancelled.
+        Its unfinished tasks end with it: failed, with its `error`, if it failed, else cancelled.
         """
         with self._sessions.write() as session:
             job = own_job(session, job_id, lease_token)
@@ -228,7 +228,7 @@ class Jobs:
             return True
 
     def request_cancel(self, job_id: str) -> JobView:
-        """Cancel a waiting job at once; tell the owner of a running one; a finished one stays. Raises `NotFound`."""
+        """Cancel a queued job at once and ask the owner of a running one to; a finished one stays. Raise `NotFound`."""
         with self._sessions.write() as session:
             job = lock_job(session, job_id)
             if job.state not in FINISHED:
@@ -243,9 +243,9 @@ class Jobs:
             return bool(session.scalar(select(Job.cancel_requested).where(Job.id == job_id)))
 
     def expire_leases(self, owner: str | None = None) -> int:
-        """End the leases of `owner`, or of everybody, now: for a start after which no earlier owner can be alive.
+        """Expire the leases of `owner`, or of all owners, at a start after which no earlier owner can be running.
 
-        Returns how many jobs may be claimed anew by that.
+        Return the number of jobs that may be claimed anew.
         """
         held: ColumnElement[bool] = Job.state == JobState.RUNNING
         if owner is not None:
@@ -270,7 +270,7 @@ class Jobs:
 
 
 def _saved(session: Session, job: Job) -> tuple[float, float]:
-    """What one run of the tuned model saves, and what the job was spared of searching; in seconds."""
+    """Return what one run of the tuned model saves, and the search time that the job was spared; in seconds."""
     gain = Task.weight * (Certificate.baseline_median - Certificate.best_median)
     spared = case((Task.answered_from != AnsweredFrom.SEARCH, Certificate.search_secs), else_=0.0)
     summed = (

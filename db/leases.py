@@ -1,4 +1,4 @@
-"""Who may write: the row lock on a job that every change goes through first, and the check of its token."""
+"""Leases: the row lock on a job that every change takes first, and the check of the job's token."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tuner.errors import LeaseLost
 
 
 def lock_job(session: Session, job_id: str) -> Job:
-    """The job, locked to the end of the transaction; raises `NotFound`."""
+    """Return the job, locked to the end of the transaction. Raise `NotFound`."""
     # NO KEY UPDATE: rows that merely refer to the job (foreign keys) are not held up.
     job = session.scalar(select(Job).where(Job.id == job_id).with_for_update(key_share=True))
     if job is None:
@@ -21,13 +21,13 @@ def lock_job(session: Session, job_id: str) -> Job:
 
 
 def own_job(session: Session, job_id: str, lease_token: str) -> Job | None:
-    """The job, locked, if `lease_token` is its lease; else None."""
+    """Return the job, locked, if `lease_token` is its lease; else None."""
     owned = select(Job).where(Job.id == job_id, Job.state == JobState.RUNNING, Job.lease_token == lease_token)
     return session.scalar(owned.with_for_update(key_share=True))
 
 
 def own_task(session: Session, task_id: str, lease_token: str) -> tuple[Job, Task]:
-    """An unfinished task with its locked job; raises `LeaseLost`, `NotFound` or `InvalidTransition`."""
+    """Return an unfinished task with its locked job. Raise `LeaseLost`, `NotFound` or `InvalidTransition`."""
     job = session.scalar(
         select(Job).join(Task, Task.job_id == Job.id).where(Task.id == task_id).with_for_update(key_share=True, of=Job)
     )
@@ -42,7 +42,7 @@ def own_task(session: Session, task_id: str, lease_token: str) -> tuple[Job, Tas
 
 
 def own_running_task(session: Session, task_id: str, lease_token: str) -> tuple[Job, Task]:
-    """As `own_task`, for work that only the one who tunes may do; raises `LeaseLost` too if the task was taken over."""
+    """Like `own_task`, for a task that this job tunes: raise `LeaseLost` also if another job took the task over."""
     job, task = own_task(session, task_id, lease_token)
     if task.state != TaskState.RUNNING:
         raise LeaseLost(f"task {task_id} is {task.state}: it has not been started, or was taken over")
@@ -50,7 +50,7 @@ def own_running_task(session: Session, task_id: str, lease_token: str) -> tuple[
 
 
 def own_trial(session: Session, trial_id: str, lease_token: str) -> tuple[Job, Trial] | None:
-    """An unfinished trial that `lease_token` owns, with its locked job; else None."""
+    """Return an unfinished trial that `lease_token` owns, with its locked job; else None."""
     job = session.scalar(
         select(Job)
         .join(Task, Task.job_id == Job.id)

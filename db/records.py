@@ -1,4 +1,4 @@
-"""Records: measured trials, from searches and from imports, as the outside sees them."""
+"""Records: measured trials, from searches and from imports."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ORDERS = {
 
 
 def _measured() -> Select[Trial, str, str, str, bool]:
-    """What `_view` needs beside each measured trial."""
+    """Select measured trials with what `_view` needs of each."""
     certified = exists().where(Certificate.trial_id == Trial.id)
     return (
         select(Trial, Workload.name, Target.json, Task.job_id, certified)
@@ -80,7 +80,7 @@ class Records:
         page_size: int = 50,
         page_token: str | None = None,
     ) -> Page[RecordView]:
-        """Records that the filters leave, in the order asked for; raises `InvalidPage`."""
+        """Return the records that the filters leave, in the order of `sort`. Raise `InvalidPage`."""
         wanted = _measured()
         if workload_hash is not None:
             wanted = wanted.where(Trial.workload_hash == workload_hash)
@@ -92,13 +92,13 @@ class Records:
             return _ORDERS[sort].page(session, wanted, _view, page_size, page_token)
 
     def of_job(self, job_id: str) -> list[RecordView]:
-        """All that a job measured, by task and number; empty for an unknown job."""
+        """Return all records of a job by task and number; none for an unknown job."""
         wanted = _measured().where(Task.job_id == job_id).order_by(Task.position, Trial.number)
         with self._sessions.read() as session:
             return [_view(*row) for row in session.execute(wanted)]
 
     def get(self, record_id: str) -> RecordDetail:
-        """Raises `NotFound`, for a trial that was not measured too."""
+        """Raise `NotFound`, also for a trial that was not measured."""
         with self._sessions.read() as session:
             row = session.execute(_measured().where(Trial.id == record_id)).one_or_none()
             if row is None:
@@ -112,9 +112,9 @@ class Records:
             )
 
     def import_(self, records: Iterable[ImportedRecord]) -> ImportCount:
-        """Keep measurements made elsewhere, all or none; those that the ledger holds as measured are duplicates.
+        """Store measurements made elsewhere, all or none; those that the ledger has as measured are duplicates.
 
-        Their workloads and device classes have to be there.
+        Their workloads and device classes have to be stored before.
         """
         imported = duplicates = 0
         with self._sessions.write() as session:

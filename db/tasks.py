@@ -23,7 +23,7 @@ from tuner.types import FailureKind
 
 @dataclass(slots=True)
 class _Tally:
-    """Finished trials of one task, the baseline not counted among them; latencies in seconds."""
+    """Finished trials of one task, without the baseline; latencies in seconds."""
 
     trials: int = 0
     failures: dict[FailureKind, int] = field(default_factory=dict)
@@ -134,7 +134,7 @@ class Tasks:
             return True
 
     def join(self, task_id: str, lease_token: str) -> None:
-        """Mark a task as waiting for the answer of the one that tunes the same."""
+        """Mark a task as waiting for the answer of the task that tunes the same."""
         with self._sessions.write() as session:
             _, task = own_task(session, task_id, lease_token)
             if task.state != TaskState.JOINED:
@@ -142,7 +142,7 @@ class Tasks:
                 task_event(session, task, self._sessions.now())
 
     def answer(self, task_id: str, lease_token: str, certificate_id: str, answered_from: AnsweredFrom) -> None:
-        """End a task with a stored certificate; raises `NotFound` too if there is no such certificate."""
+        """End a task with a stored certificate. Raise `NotFound` also if there is no such certificate."""
         with self._sessions.write() as session:
             _, task = own_task(session, task_id, lease_token)
             certificate = session.get(Certificate, certificate_id)
@@ -153,7 +153,7 @@ class Tasks:
             self._end(session, task, TaskState.SUCCEEDED, None, certificate)
 
     def fail(self, task_id: str, lease_token: str, error: str) -> None:
-        """End a task without an answer; `error` says why, in words a user can act on."""
+        """End a task without an answer; `error` tells the user why."""
         with self._sessions.write() as session:
             _, task = own_task(session, task_id, lease_token)
             self._end(session, task, TaskState.FAILED, error, None)

@@ -1,4 +1,4 @@
-"""Trials: the durable ledger of every candidate that was ever tried."""
+"""Trials: the durable ledger of every candidate that was proposed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _BY_POSITION = Keyset("trials", Task.position, TrialRow.number)
 
 
 def _distance(one: list[Any], other: list[Any]) -> float:
-    """How far two workloads of a family are apart: the sum of |log| of their extents' ratios."""
+    """Return the distance of two workloads of a family: the sum of |log| of the ratios of their extents."""
     extents = zip(*([extent for shape, _ in args for extent in shape] for args in (one, other)), strict=True)
     return sum(abs(math.log(max(a, 1) / max(b, 1))) for a, b in extents)
 
@@ -46,10 +46,10 @@ class Trials:
         seed: int | None = None,
         searched: Span | None = None,
     ) -> list[Trial]:
-        """Enter candidates of a running task into the ledger, in their order; those that stand there are passed over.
+        """Enter candidates of a running task into the ledger, in their order, without those that the task has already.
 
-        ``searched`` is how they were found, if they were. Returns the new trials, which `lease_token` owns.
-        Raises `LeaseLost` if the task is not the caller's any more.
+        ``searched`` is the time in which the search proposed them, if it did. Return the new trials, which
+        `lease_token` owns. Raise `LeaseLost` if the caller does not own the task any more.
         """
         with self._sessions.write() as session:
             job, task = own_running_task(session, task_id, lease_token)
@@ -90,7 +90,7 @@ class Trials:
             return [trial_value(row) for row in rows]
 
     def finish(self, trial_id: str, lease_token: str, outcome: Outcome) -> bool:
-        """Write how a trial ended, with its event. False: it has ended before or `lease_token` does not own it."""
+        """Write a trial's outcome and its event. Return False if it is finished or `lease_token` does not own it."""
         with self._sessions.write() as session:
             owned = own_trial(session, trial_id, lease_token)
             if owned is None:
@@ -115,7 +115,7 @@ class Trials:
     def adopt(self, task_id: str, lease_token: str) -> int:
         """Move the unfinished trials of a running task to a new lease; return how many there are.
 
-        Raises `LeaseLost` if `lease_token` is not the job's.
+        Raise `LeaseLost` if `lease_token` is not the job's.
         """
         with self._sessions.write() as session:
             own_running_task(session, task_id, lease_token)
@@ -127,15 +127,15 @@ class Trials:
             return session.connection().execute(moved).rowcount
 
     def history(self, task_id: str) -> list[Trial]:
-        """Every trial of a task by number, unfinished ones with outcome None: what a search resumes from."""
+        """Return every trial of a task by number: what a search resumes from. Unfinished ones have no outcome."""
         wanted = select(TrialRow).where(TrialRow.task_id == task_id).order_by(TrialRow.number)
         with self._sessions.read() as session:
             return [trial_value(row) for row in session.scalars(wanted)]
 
     def known(self, workload_hash: str, device_class_id: str, most: int = 8) -> list[str]:
-        """Traces that were measured for the workload, the fastest first: on the device class, then imported ones.
+        """Return traces measured for the workload, the fastest first: on the device class, then imported ones.
 
-        At most ``most`` of each. An imported timing is somebody else's; measured again, its trace counts like any.
+        At most ``most`` of each. Imported timings were taken on other machines, so they rank after our own.
         """
         imported = TrialRow.task_id.is_(None)
         kind = select(Target.kind).join(DeviceClass).where(DeviceClass.id == device_class_id).scalar_subquery()
@@ -162,10 +162,10 @@ class Trials:
         return [trace for trace in dict.fromkeys([*ours, *theirs]) if trace is not None]
 
     def relatives(self, workload_hash: str, device_class_id: str, most: int = 32) -> list[str]:
-        """Traces of the fastest trials of other workloads of the family on the device class.
+        """Return traces of the fastest trials of other workloads of the family on the device class.
 
-        The fastest of each workload come first, those of the nearest shapes before others, then the second fastest.
-        At most ``most``, and at most `_PER_RELATIVE` of one workload.
+        First the fastest trace of each workload, ordered by the distance of its shapes, then the second fastest of
+        each, and so on: at most ``most``, and at most `_PER_RELATIVE` of one workload.
         """
         own = aliased(Workload)
         place = func.row_number().over(partition_by=TrialRow.workload_hash, order_by=TrialRow.median)
@@ -190,13 +190,13 @@ class Trials:
         return [row.trace_json for row in found[:most]]
 
     def page(self, job_id: str, page_size: int = 50, page_token: str | None = None) -> Page[TrialView]:
-        """The trials of a job by task and number; raises `InvalidPage`."""
+        """Return the trials of a job by task and number. Raise `InvalidPage`."""
         wanted = select(TrialRow).join(Task, TrialRow.task_id == Task.id).where(Task.job_id == job_id)
         with self._sessions.read() as session:
             return _BY_POSITION.page(session, wanted, trial_view, page_size, page_token)
 
     def all_of_job(self, job_id: str) -> list[TrialView]:
-        """All of them at once."""
+        """Return all trials of a job by task and number."""
         wanted = select(TrialRow).join(Task, TrialRow.task_id == Task.id).where(Task.job_id == job_id)
         with self._sessions.read() as session:
             return [trial_view(row) for row in session.scalars(wanted.order_by(Task.position, TrialRow.number))]

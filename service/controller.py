@@ -39,7 +39,7 @@ log = logging.getLogger("loopwright.controller")
 
 @dataclass(slots=True)
 class _Runner:
-    """The actor of a loop, and how many jobs it has been given."""
+    """The actor of a tuning loop, and the number of jobs that it was given."""
 
     actor: Any
     jobs: int = 0
@@ -50,7 +50,7 @@ class _Running:
     claimed: ClaimedJob
     runner: _Runner
     workers: frozenset[str]
-    """Ids of the offers that it measures on."""
+    """Ids of the offers that the job is measured on."""
 
 
 class Controller:
@@ -80,7 +80,7 @@ class Controller:
             self._db.jobs.release(claimed.job.id, claimed.lease_token)
 
     def _heartbeat(self) -> None:
-        """Keep actors on every node, the workers' rows fresh, and jobs away from workers that may not measure."""
+        """Keep actors on every node and the workers' rows fresh, and take jobs from workers in quarantine."""
         if time.monotonic() < self._next_heartbeat:
             return
         offers = self._cluster.reconcile()
@@ -98,7 +98,7 @@ class Controller:
         self._next_heartbeat = time.monotonic() + _HEARTBEAT_SECONDS
 
     def _claim(self) -> bool:
-        """Take up one job, if the cluster has room for its loop. False: nothing to do."""
+        """Take up one job, if the cluster has room for its loop. Return False if there is nothing to do."""
         if len(self._running) >= self._slots():
             return False
         claimed = self._db.jobs.claim(self._settings.owner, LEASE_SECONDS)
@@ -138,7 +138,7 @@ class Controller:
         wanted = self._db.devices.get(job.device_class_id)
         offers = [offer for offer in self._offers if same_machine(offer.device_class, wanted)]
         if not offers:
-            # The workers left after the job was accepted, or may not measure now. It is held until one comes back.
+            # The workers left after the job was accepted, or are in quarantine. The job waits until one is back.
             self._waiting.append(claimed)
             return
         runner, self._spare = self._spare or self._new_runner(), None
@@ -152,7 +152,7 @@ class Controller:
         return _Runner(ray.remote(JobRunner).options(num_cpus=1, max_restarts=0).remote(self._settings.database))
 
     def _absorb(self) -> None:
-        """Take note of loops that ended; what a dead one left is put back into the queue."""
+        """Collect loops that ended; the job of one that died goes back into the queue."""
         if not self._running:
             return
         ready, _ = ray.wait(list(self._running), num_returns=len(self._running), timeout=0)
@@ -174,7 +174,7 @@ class Controller:
 
 
 def same_machine(offered: DeviceClass, wanted: DeviceClass) -> bool:
-    """Whether two device classes differ in nothing but the target: a user's own is measured on the same machines."""
+    """Return whether two device classes differ at most in the target: a user's own target runs on the same machines."""
     return replace(offered, target_json=wanted.target_json) == wanted
 
 

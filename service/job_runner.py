@@ -35,7 +35,7 @@ class RunEnd(enum.StrEnum):
 
 
 class JobRunner:
-    """Runs claimed jobs to their end, one at a time. Made by Ray; talks to nobody but database and fleet."""
+    """Runs claimed jobs to their end, one at a time. A Ray actor that uses the database and the fleet only."""
 
     def __init__(self, database_url: str) -> None:
         # Where PyTorch is installed TVM imports it, which costs a second and a hundred megabytes for nothing.
@@ -128,7 +128,7 @@ class JobRunner:
         found = self._db.workloads.get(task.workload_hash)
         summary = found.summary
         workload = Workload(summary.hash, summary.family, task.name, found.module_json, found.script, summary.args)
-        # A user's own space makes other choices than those that these were found in.
+        # Known traces come from the built-in space; a user's own space makes other choices.
         known, relatives = [], []
         if claimed.inputs.space_json is None:
             known = self._db.trials.known(task.workload_hash, claimed.job.device_class_id)
@@ -136,7 +136,7 @@ class JobRunner:
         return TaskSpec(workload, task.weight, tuple(relatives), tuple(known))
 
     def _train_base(self, device_class_id: str) -> None:
-        """Train the device class's base model anew, if it is due: what the next jobs start from."""
+        """Train the device class's base model, from which the next jobs start, if it is due."""
         from tuner.cost_model.features import from_bytes
         from tuner.cost_model.model import Sample, train_base
 
@@ -150,7 +150,7 @@ class JobRunner:
         self._db.cost_models.put(device_class_id, TVM_VERSION, model, len(samples), workloads)
 
     def _keep_lease(self, claimed: ClaimedJob, stop: threading.Event) -> None:
-        """Renew until told to stop. A lease that is lost shows at the next write, which ends the run."""
+        """Renew the lease until `stop` is set. After a lost lease the next write ends the run."""
         last = time.monotonic()
         while not stop.wait(_RENEW_SECONDS):
             now = time.monotonic()

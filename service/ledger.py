@@ -1,4 +1,4 @@
-"""The tuner's `Ledger` on the database: task numbers become task ids, every write bears the job's lease token."""
+"""The tuner's `Ledger` on the database: task numbers become task ids, and every write has the job's lease token."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WHOLE_BUDGET = (StopReason.BUDGET, StopReason.EXHAUSTED)
 
 
 def budget_per_task(max_trials: int, tasks: int) -> int:
-    """Trials that a job allows each of its tasks, on average: what a stored result is compared by."""
+    """Return the trials that a job allows each task on average, by which stored results are compared."""
     return math.ceil(max_trials / tasks)
 
 
@@ -42,7 +42,7 @@ class DatabaseLedger:
             raise LeaseLost(f"trial {trial.id} is no longer this run's")
 
     def certify(self, task: int, certificate: Certificate, stopped: StopReason) -> None:
-        """A search that was cut short by time counts for as many trials as it made."""
+        """Store the result; a search that time or a cancellation ended counts for the trials that it made."""
         view = self._tasks[task]
         made = sum(trial.candidate.trace_json is not None for trial in self._db.trials.history(view.id))
         budget = self._budget if stopped in _WHOLE_BUDGET else min(made, self._budget)

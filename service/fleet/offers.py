@@ -1,4 +1,4 @@
-"""Which device class a target means: what ``auto`` takes, and which live worker a given target runs on."""
+"""Finds the device class of a target: of ``auto``, or of a target that a live worker runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tuner.types import DeviceClass
 
 
 def live_offers(ctx: Context) -> list[Offer]:
-    """Device classes of live workers, GPUs first, then the most frequent: the first is what ``auto`` takes."""
+    """Return the device classes of live workers, GPUs first, then the most frequent. ``auto`` takes the first."""
     offers = ctx.database.workers.offers(LIVE_SECONDS)
     return sorted(offers, key=lambda offer: (kind(offer.device_class) != "cuda", -offer.workers, offer.device_class.id))
 
@@ -23,9 +23,9 @@ def kind(device_class: DeviceClass) -> str:
 
 
 def resolve(ctx: Context, target: str | dict[str, Any]) -> DeviceClass:
-    """The device class that measures for ``target``.
+    """Return the device class that measures for ``target``.
 
-    Raises ProblemError: an unknown target, one that no live worker offers, or no live worker at all.
+    Raise ProblemError for an unknown target, a target that no live worker runs, or if no worker is live.
     """
     offers = live_offers(ctx)
     if not offers:

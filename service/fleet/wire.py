@@ -1,4 +1,4 @@
-"""Workers and device classes as the wire shows them."""
+"""Maps workers and device classes of the database to the wire."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A job's events as a stream: read from the database, so that any API process can serve any job."""
+"""Streams a job's events. They are read from the database, so that any API process can serve any job."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ EVENTS: dict[str, Any] = {
 
 
 async def stream(database: Database, job_id: str, last_id: int) -> AsyncIterator[ServerSentEvent]:
-    """Events after ``last_id`` as they come; ends after the last event of a finished job."""
+    """Yield events after ``last_id`` as they are written; end after the last event of a finished job."""
     while True:
         # The state is read first: events that were written before the end are then sure to be seen.
         job = await anyio.to_thread.run_sync(database.jobs.get, job_id)

@@ -1,4 +1,4 @@
-"""From a request to a stored job: everything is checked before anything is written."""
+"""Turns a request into a stored job; everything is checked before anything is written."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tuner.types import DeviceClass, TaskSpec
 
 
 def submit(ctx: Context, request: schemas.SubmitJob, idempotency_key: str | None, tvm_version: str) -> JobView:
-    """Store the job as queued, or return the one that came before under the same key. Raises ProblemError."""
+    """Store the job as queued, or return the job of an earlier request with the same key. Raise ProblemError."""
     digest = hashlib.sha256(request.model_dump_json().encode()).hexdigest()
     earlier = ctx.database.jobs.earlier(idempotency_key, digest)
     if earlier is not None:
@@ -45,7 +45,7 @@ def submit(ctx: Context, request: schemas.SubmitJob, idempotency_key: str | None
 def resubmit(
     ctx: Context, job_id: str, changes: schemas.Resubmit, idempotency_key: str | None, tvm_version: str
 ) -> JobView:
-    """Submit a job's module anew. Raises NotFound and what `submit` raises."""
+    """Submit a job's module again. Raise NotFound and what `submit` raises."""
     job, inputs = ctx.database.jobs.get(job_id), ctx.database.jobs.inputs(job_id)
     request = schemas.SubmitJob(
         module=schemas.ModulePayload(format="tvm-json", data=inputs.module_json),
@@ -62,7 +62,7 @@ def resubmit(
 
 
 def preview(ctx: Context, request: schemas.SubmitJob) -> schemas.Preview:
-    """What `submit` would store. Raises ProblemError as it does."""
+    """Return what `submit` would store. Raise ProblemError as `submit` does."""
     device_class, parsed = _parse(ctx, request)
     bests = ctx.database.certificates.lookup([task.workload.hash for task in parsed.tasks], device_class.id)
     budget = budget_per_task(request.budget.max_trials, len(parsed.tasks))

@@ -1,4 +1,4 @@
-"""Jobs, tasks and trials as the wire shows them."""
+"""Maps jobs, tasks, trials and events of the database to the wire."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def job(view: JobView, tasks: Sequence[TaskView]) -> schemas.Job:
 
 
 def time_left(view: JobView, tasks: Sequence[TaskView], now: datetime) -> float | None:
-    """Seconds that the search is likely to take yet: as long for each trial as until now, at most what is allowed.
+    """Estimate the remaining seconds of a search from its pace until now, at most what the budget allows.
 
-    None where the job does not run, has no trial yet, or has none left: its closing races end when they end.
+    None if the job is not running, has no trial yet, or has none left: closing races are not estimated.
     """
     done = sum(item.trials for item in tasks)
     mine = [
@@ -59,7 +59,7 @@ def time_left(view: JobView, tasks: Sequence[TaskView], now: datetime) -> float 
 
 
 def _shares(tasks: Sequence[TaskView]) -> list[tuple[float | None, float | None]]:
-    """Of each task: its share of the model's time, and of the trials made."""
+    """Return each task's share of the model's time and of the trials made."""
     times = [None if item.best_secs is None else item.weight * item.best_secs for item in tasks]
     known = [time for time in times if time is not None]
     whole = sum(known) if len(known) == len(times) else 0.0

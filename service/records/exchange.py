@@ -1,4 +1,4 @@
-"""Records in and out as TVM's JSON pair, in a tar."""
+"""Imports and exports records as TVM's JSON pair, in a tar."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def export_job(ctx: Context, job_id: str) -> bytes:
 
 
 def tar(content: bytes, name: str) -> Response:
-    """A tar to be saved under that name."""
+    """Return a response that is saved as a file of that name."""
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
     return Response(content, media_type="application/x-tar", headers=headers)
 
@@ -72,7 +72,7 @@ def _bests(ctx: Context, device_class_id: str | None) -> Iterator[BestView]:
 
 
 def import_tar(ctx: Context, body: bytes) -> schemas.ImportReport:
-    """Keep what can be kept. Raises InvalidArchive for a body that is not such a tar."""
+    """Store the records that can be read. Raise InvalidArchive for a body that is not such a tar."""
     workload_text, record_text = json_pair.unpack(body)
     read = ctx.sandbox.read(workload_text, record_text)
     ctx.database.workloads.put(read.workloads, TVM_VERSION)

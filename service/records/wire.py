@@ -1,4 +1,4 @@
-"""Records, bests and certificates as the wire shows them."""
+"""Maps records, bests and certificates of the database to the wire."""
 
 from __future__ import annotations
 
