@@ -146,7 +146,7 @@ class Certificates:
         trials = select(Trial.candidate_hash, Trial.id).where(
             Trial.task_id == task_id, Trial.candidate_hash.in_(certificate.rejected)
         )
-        trial_ids = dict(session.execute(trials).tuples().all())
+        trial_ids = dict(session.execute(trials).all())
         return {
             candidate_hash: failure.to_json() | {"trial_id": trial_ids.get(candidate_hash)}
             for candidate_hash, failure in certificate.rejected.items()

@@ -1,4 +1,4 @@
-"""What the tuning loop needs from the world. `workers` and `db` fulfil these, `tuner.testing` holds the contracts."""
+"""The tuning loop's ports. `workers` and `db` implement them, `tuner.testing` has the contract tests."""
 
 from __future__ import annotations
 
@@ -86,10 +86,10 @@ class RaceResult:
 
 
 class Busy(Protocol):
-    """The loop computes."""
+    """The loop while it computes; see `Fleet.busy`."""
 
     def pause(self) -> None:
-        """Called every few milliseconds: lets timings that wait go first, and what was built go on to be measured."""
+        """Let waiting timings run, and send programs that are built to be measured. Call every few milliseconds."""
         ...
 
 
@@ -116,7 +116,7 @@ class Fleet(Protocol):
         ...
 
     def busy(self) -> AbstractContextManager[Busy]:
-        """Held while the loop computes, so that no timing is taken on this host meanwhile."""
+        """Return a context in which the loop computes: no timing is taken on this host, except in `Busy.pause`."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""What a scheduled program became, for people to read. Runs in a disposable child."""
+"""The machine code of a scheduled program, for people to read. Runs in a disposable child."""
 
 from __future__ import annotations
 

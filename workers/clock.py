@@ -1,4 +1,4 @@
-"""What a child's function yields beside its values, to say when its deadline counts."""
+"""Marks that a child's function yields between its values, to stop and restart its deadline."""
 
 from __future__ import annotations
 
@@ -6,16 +6,13 @@ import enum
 
 
 class Clock(enum.StrEnum):
-    """Handled by the child and its parent; never handed on to the caller.
-
-    A value that is yielded starts the deadline anew, too.
-    """
+    """Handled by the child and its parent, and not passed to the caller. Each value restarts the deadline, too."""
 
     STOP = "stop"
-    """What follows waits for others, who have deadlines of their own."""
+    """The function waits for other processes, which have their own deadlines."""
     START = "start"
     """The deadline counts from now."""
 
 
 WAIT_SECONDS = 3600.0
-"""Where the clock stands still: longer than anybody may hold what others wait for."""
+"""Deadline while the clock is stopped: longer than any process may hold what others wait for."""

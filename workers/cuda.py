@@ -39,7 +39,7 @@ def build(mod: tvm.IRModule, target: Target) -> Artifact:
 
 
 def source(mod: tvm.IRModule, target: Target) -> str:
-    """The CUDA source of a scheduled module's kernels."""
+    """Return the CUDA source of a scheduled module's kernels."""
     return _source(compile_module(mod, target, argument_checks=False))
 
 
@@ -48,7 +48,7 @@ def _source(module: tvm.runtime.Module) -> str:
 
 
 def runtime_loads() -> bool:
-    """Whether TVM found the driver and the CUDA runtime library."""
+    """Return whether TVM found the driver and the CUDA runtime library."""
     return tvm.get_global_func("ffi.Module.load_from_bytes.cuda", allow_missing=True) is not None
 
 

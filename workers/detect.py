@@ -24,8 +24,8 @@ from tuner.answers import TargetMatch
 from tuner.types import DeviceClass
 from workers.messages import DetectedDevice, Json
 
-# LLVM's names for processor generations, newest first, each with the CPU flags that prove it. LLVM's own detection
-# goes by model numbers, which virtual machines report wrongly; flags are what the code will run into.
+# LLVM's names for processor generations, newest first, each with CPU flags that only it and newer ones have. LLVM's own
+# detection goes by model numbers, which hypervisors report wrongly; the generated code depends on the flags.
 _GENERATIONS: dict[str, list[tuple[str, set[str]]]] = {
     "GenuineIntel": [
         ("sapphirerapids", {"amx_tile", "avx512_fp16", "avx512_bf16"}),
@@ -46,7 +46,7 @@ _LEVELS: list[tuple[str, set[str]]] = [
     ("x86-64-v3", {"avx2", "fma", "bmi1", "bmi2", "f16c"}),
     ("x86-64-v2", {"sse4_2", "popcnt"}),
 ]
-# LLVM lists advice to its scheduler among the features; code that follows it runs everywhere.
+# LLVM lists hints to its scheduler among the features; code that follows a hint runs on any processor.
 _ADVICE = (
     "slow-", "fast-", "faster-", "prefer-", "false-deps-", "tuning-", "no-bypass-", "allow-light-", "idivq-",
     "sbb-dep-", "macrofusion", "branchfusion", "vzeroupper", "ermsb", "fsrm", "pconfig",
@@ -69,7 +69,7 @@ def runtime_version() -> str:
 
 
 def usable_cores() -> int:
-    """Physical cores that this process may use (one of each pair of hyper-threads)."""
+    """Return the number of physical cores that this process may use (one of each pair of hyper-threads)."""
     allowed = len(os.sched_getaffinity(0))
     physical, logical = psutil.cpu_count(logical=False), psutil.cpu_count(logical=True)
     if physical and logical and logical >= 2 * physical:
@@ -103,7 +103,7 @@ def _cpu() -> DetectedDevice:
 
 
 def x86_generation(vendor: str, flags: set[str]) -> str:
-    """The newest processor name whose instructions all appear in ``flags`` (names as in /proc/cpuinfo)."""
+    """Return the newest processor name whose instructions all appear in ``flags`` (names as in /proc/cpuinfo)."""
     for name, needed in [*_GENERATIONS.get(vendor, []), *_LEVELS]:
         if needed <= flags:
             return name
@@ -150,8 +150,8 @@ def match(target: str, offers: list[str]) -> Iterator[dict[str, Any]]:
     What rules need and the user left out (the number of cores, a GPU's limits) is taken
     from the offer. Raises InvalidTarget.
     """
-    wanted = target_from(target)
-    text = canonical_target(wanted)
+    requested = target_from(target)
+    text = canonical_target(requested)
     for index, offer in enumerate(offers):
         if runs_on(text, offer):
             offered, own = json.loads(offer), json.loads(text)

@@ -1,4 +1,4 @@
-"""Imported last by a builder's warm child: it builds a program, so that its forks find done what is done only once.
+"""Imported last by a builder's warm child: builds a program, so that its forks inherit one-time initialisation.
 
 The first build in a process takes 25 ms longer than the next ones, and every fork's build is its first.
 """

@@ -1,4 +1,4 @@
-"""Length-prefixed JSON over pipes: how a parent, its warm child and the child's forks talk."""
+"""Length-prefixed JSON over pipes, between a parent, its warm child and the child's forks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MAX_FRAME = 256 * 2**20
 
 
 class Closed(Exception):
-    """The peer has gone."""
+    """The peer has exited."""
 
 
 def write_frame(fd: int, value: Any) -> None:
@@ -34,14 +34,14 @@ class FrameReader:
         self._buffer = bytearray()
 
     def feed(self) -> None:
-        """Read what is there (call when the descriptor is readable). Raises Closed at the end."""
+        """Read available bytes (call when the descriptor is readable). Raises Closed at the end of the stream."""
         data = os.read(self._fd, 1 << 20)
         if not data:
             raise Closed
         self._buffer += data
 
     def pop(self) -> Any:
-        """The next whole frame, or None. Raises Closed on a length that cannot be."""
+        """Return the next whole frame, or None. Raises Closed for an impossible length."""
         if len(self._buffer) < _HEADER.size:
             return None
         (length,) = _HEADER.unpack_from(self._buffer)

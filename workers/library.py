@@ -1,7 +1,7 @@
-"""What a vendor library makes of a product: NumPy's BLAS, which every worker has, as a yardstick in the closing race.
+"""A vendor library's time for a product, for comparison in the closing race: NumPy's BLAS, which every worker has.
 
-Nothing is told of what a function computes: each of a few calls is tried, and the one that gives the function's result
-is it. Other operations have no line, for NumPy has no kernels for them.
+What a function computes is not known: a few NumPy calls are tried, and one that reproduces the function's result is
+used. Operations other than products have no comparison, because NumPy has no kernels for them.
 """
 
 from __future__ import annotations
@@ -17,19 +17,22 @@ Array = np.ndarray[Any, Any]
 Call = Callable[[], Array]
 
 _MOST_WORK = 2**33
-"""Multiply-adds of a product that is tried: a call is to take seconds at most."""
+"""Multiply-adds of the largest product that is tried, so that a call takes seconds at most."""
 
 
 def library_name() -> str:
-    """NumPy, and the BLAS that it was built with."""
+    """Return NumPy's version and the BLAS that it was built with."""
     blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
     return f"NumPy {np.__version__} ({blas['name']} {blas['version']})"
 
 
-def find(inputs: Sequence[Array], outputs: Sequence[bool], wanted: Sequence[Array]) -> Call | None:
-    """A call that computes the only output ``wanted`` of ``inputs``, or None. It writes to memory of its own."""
+def find(inputs: Sequence[Array], outputs: Sequence[bool], expected: Sequence[Array]) -> Call | None:
+    """Return a call that computes the only output among ``expected`` from ``inputs``, or None.
+
+    ``expected`` are the values of all arguments after a call of the function. The call writes to its own memory.
+    """
     given = [array for array, is_output in zip(inputs, outputs, strict=True) if not is_output]
-    results = [array for array, is_output in zip(wanted, outputs, strict=True) if is_output]
+    results = [array for array, is_output in zip(expected, outputs, strict=True) if is_output]
     if len(results) != 1 or results[0].dtype not in (np.float32, np.float64):
         return None
     [result] = results
@@ -37,16 +40,19 @@ def find(inputs: Sequence[Array], outputs: Sequence[bool], wanted: Sequence[Arra
         return None
     for call in _products(given, result.shape):
         try:
-            found = call()
+            product = call()
         except ValueError:
-            continue  # the shapes do not go together
-        if found.shape == result.shape and compare(found, result, tolerance(str(result.dtype))).close:
+            continue  # the shapes do not match
+        if product.shape == result.shape and compare(product, result, tolerance(str(result.dtype))).close:
             return call
     return None
 
 
 def _products(given: Sequence[Array], shape: tuple[int, ...]) -> Iterator[Call]:
-    """Products of the first two, plain or with the second transposed; then the third added; then without negatives."""
+    """Yield products of the first two arrays, plain or with the second transposed, plus the third if there is one.
+
+    Each product comes twice: as it is, and with negative values set to 0.
+    """
     if len(given) not in (2, 3) or min(given[0].ndim, given[1].ndim) < 2:
         return
     bias = given[2] if len(given) == 3 else None
@@ -58,7 +64,7 @@ def _products(given: Sequence[Array], shape: tuple[int, ...]) -> Iterator[Call]:
 
 
 class _Product:
-    """``left @ right + bias``, at least 0 where it ``is_clipped``, without memory taken anew."""
+    """``left @ right + bias``, with negative values set to 0 if it ``is_clipped``, without allocation."""
 
     def __init__(self, left: Array, right: Array, bias: Array | None, is_clipped: bool, out: Array) -> None:
         self._left, self._right, self._bias, self._is_clipped, self._out = left, right, bias, is_clipped, out

@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 from tuner.ports import Raced
 from tuner.types import DeviceClass, Failure, LibraryTime, TensorInfo
@@ -29,6 +29,18 @@ def result_to_json(result: Message | Failure) -> Json:
 def result_from_json(fields: Json, read: Callable[[Json], T]) -> T | Failure:
     """Return the failure in ``fields``, or ``read`` of the value."""
     return Failure.from_json(fields["failure"]) if "failure" in fields else read(fields["value"])
+
+
+@dataclass(frozen=True, slots=True)
+class _Flat:
+    """Base of messages whose fields are strings, numbers and None."""
+
+    def to_json(self) -> Json:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, fields: Json) -> Self:
+        return cls(**fields)
 
 
 class ArtifactFormat(enum.StrEnum):
@@ -54,19 +66,12 @@ class Artifact:
 
 
 @dataclass(frozen=True, slots=True)
-class BuildRequest:
+class BuildRequest(_Flat):
     """A program to build: a module with a trace applied (None: the baseline)."""
 
     module_json: str
     trace_json: str | None
     target_json: str
-
-    def to_json(self) -> Json:
-        return asdict(self)
-
-    @staticmethod
-    def from_json(fields: Json) -> BuildRequest:
-        return BuildRequest(**fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +98,7 @@ class BuildAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class Device:
+class Device(_Flat):
     """The device on which a child runs programs: ``kind`` is "llvm" or "cuda", ``index`` the GPU's number."""
 
     kind: str
@@ -104,13 +109,6 @@ class Device:
         """Return the device that is called "cpu" or "cuda:N"."""
         kind, _, index = name.partition(":")
         return Device("cuda", int(index)) if kind == "cuda" else Device("llvm", 0)
-
-    def to_json(self) -> Json:
-        return asdict(self)
-
-    @staticmethod
-    def from_json(fields: Json) -> Device:
-        return Device(**fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,18 +262,11 @@ class RaceAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class ReferenceRequest:
+class ReferenceRequest(_Flat):
     """Reference kernels to build for a target; ``threads`` is the number of threads of TVM's runtime."""
 
     target_json: str
     threads: int
-
-    def to_json(self) -> Json:
-        return asdict(self)
-
-    @staticmethod
-    def from_json(fields: Json) -> ReferenceRequest:
-        return ReferenceRequest(**fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,7 +297,7 @@ class ReferenceKernels:
 
 
 @dataclass(frozen=True, slots=True)
-class DeviceSpeed:
+class DeviceSpeed(_Flat):
     """Speed of a device with the reference kernels.
 
     ``secs`` is the time of the multiply-adds, ``flops`` operations per second in ``dtype``, ``bytes_per_s`` the copy's
@@ -318,31 +309,17 @@ class DeviceSpeed:
     flops: float
     bytes_per_s: float | None
 
-    def to_json(self) -> Json:
-        return asdict(self)
-
-    @staticmethod
-    def from_json(fields: Json) -> DeviceSpeed:
-        return DeviceSpeed(**fields)
-
 
 @dataclass(frozen=True, slots=True)
-class BuilderStatus:
+class BuilderStatus(_Flat):
     """The process of a builder, and whether it builds."""
 
     pid: int
     busy: bool
 
-    def to_json(self) -> Json:
-        return asdict(self)
-
-    @staticmethod
-    def from_json(fields: Json) -> BuilderStatus:
-        return BuilderStatus(**fields)
-
 
 @dataclass(frozen=True, slots=True)
-class MeasurerStatus:
+class MeasurerStatus(_Flat):
     """The process of a measurer, and the use of its slot.
 
     ``since`` is when the slot's work began, in seconds since 1970 (None: idle), ``trial`` the trial that it measures,
@@ -353,13 +330,6 @@ class MeasurerStatus:
     since: float | None
     trial: str | None
     used: float
-
-    def to_json(self) -> Json:
-        return asdict(self)
-
-    @staticmethod
-    def from_json(fields: Json) -> MeasurerStatus:
-        return MeasurerStatus(**fields)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""How long a build may take: long against the others of the same module, for such programs are not the fast ones."""
+"""Deadlines of builds, relative to other builds of the same module: programs that take far longer are not fast ones."""
 
 from __future__ import annotations
 
@@ -7,28 +7,32 @@ import statistics
 from collections import deque
 
 TIMES = 8.0
-"""What the usual build takes. Of 1,750 programs of 19 workloads none of a workload's best six took over 6.4 times as
-long. Fourteen took over 8 times as long, one 70 times: the best had 0.72 of its workload's speed, ten under a third."""
+"""Multiple of the median build. Of 1,750 programs of 19 workloads, none of a workload's best six took over 6.4 times
+the median. Fourteen programs took over 8 times the median, one of them 70 times: the fastest of these had 0.72 of its
+workload's best speed, and ten had less than a third."""
 LEAST_SECONDS = 3.0
-"""A build may always take so long."""
+"""Shortest deadline. Not tuned."""
 ENOUGH = 8
-"""Builds that came to an end before it is known what is usual."""
+"""Finished builds of a module before there is a deadline. Not tuned."""
 _LAST = 64
-"""Builds that count: a search moves on to programs of another size."""
+"""Latest builds that count, because a search moves on to programs of other sizes. Not tuned."""
 
 
 class Patience:
-    """What builds took, module by module."""
+    """Durations of builds by module."""
 
     def __init__(self) -> None:
         self._seconds: dict[str, deque[float]] = {}
 
     def observe(self, module_json: str, seconds: float) -> None:
-        """A build of a module came to an end."""
+        """Record a finished build of a module."""
         self._seconds.setdefault(module_json, deque(maxlen=_LAST)).append(seconds)
 
     def seconds(self, module_json: str, trace_json: str | None) -> float:
-        """That the next build may take: infinite for the unscheduled program, and where too few came to an end."""
+        """Return the deadline of the next build.
+
+        Infinite for the unscheduled program, and until `ENOUGH` builds of the module have finished.
+        """
         known = self._seconds.get(module_json, ())
         if trace_json is None or len(known) < ENOUGH:
             return math.inf
