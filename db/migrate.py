@@ -24,12 +24,12 @@ _LOCK = 0x100
 
 def upgrade(url: str, revision: str = "head") -> None:
     """Make or renew the tables at `url`; does nothing if they are at `revision`. Safe to run in many processes."""
-    _in_transaction(url, lambda connection: command.upgrade(_config(connection), revision))
+    _in_transaction(url, lambda connection: _migrate(connection, command.upgrade, revision))
 
 
 def downgrade(url: str, revision: str) -> None:
     """Go back to `revision`; ``base`` drops all tables."""
-    _in_transaction(url, lambda connection: command.downgrade(_config(connection), revision))
+    _in_transaction(url, lambda connection: _migrate(connection, command.downgrade, revision))
 
 
 def draft(url: str, message: str) -> None:
@@ -39,7 +39,7 @@ def draft(url: str, message: str) -> None:
 
 def current(url: str) -> str | None:
     """The revision of the database at `url`; None before the first one."""
-    return _in_transaction(url, lambda connection: MigrationContext.configure(connection).get_current_revision())
+    return _in_transaction(url, _revision)
 
 
 def head() -> str | None:
@@ -55,6 +55,20 @@ def differences(url: str) -> list[Any]:
     )
 
 
+def _migrate(connection: Connection, move: Callable[[Config, str], None], revision: str) -> None:
+    """Move to a revision. On SQLite, where foreign keys are off meanwhile, check them if anything changed."""
+    before = _revision(connection)
+    move(_config(connection), revision)
+    if connection.dialect.name != "sqlite" or _revision(connection) == before:
+        return
+    if broken := connection.execute(text("PRAGMA foreign_key_check")).all():
+        raise RuntimeError(f"the migration leaves rows whose foreign keys lead nowhere: {broken[:10]}")
+
+
+def _revision(connection: Connection) -> str | None:
+    return MigrationContext.configure(connection).get_current_revision()
+
+
 def _in_transaction(url: str, work: Callable[[Connection], Result]) -> Result:
     """Apply a revision as a whole or not at all, also on SQLite."""
     engine = create_engine(url)
@@ -66,10 +80,7 @@ def _in_transaction(url: str, work: Callable[[Connection], Result]) -> Result:
         with engine.begin() as connection:
             if not is_sqlite:
                 connection.execute(text(f"SELECT pg_advisory_xact_lock({_LOCK})"))
-            result = work(connection)
-            if is_sqlite and (broken := connection.execute(text("PRAGMA foreign_key_check")).all()):
-                raise RuntimeError(f"the migration leaves rows whose foreign keys lead nowhere: {broken[:10]}")
-            return result
+            return work(connection)
     finally:
         engine.dispose()
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy
+from alembic import command
 from alembic.config import Config
 
 from db import Database, migrate
@@ -221,21 +222,25 @@ def test_going_back_restores_what_the_earlier_release_reads(empty_url: str) -> N
 
 def test_a_migration_that_breaks_a_foreign_key_is_undone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     url = f"sqlite:///{tmp_path}/loopwright.db"
-    migrate.upgrade(url)
+    migrate.upgrade(url, "0003")
     engine = create_engine(url)
     with engine.begin() as connection:
         for table, row in ROWS.items():
             insert(connection, table, row)
 
-    def drop_a_parent(config: Config, revision: str) -> None:
+    upgrade = command.upgrade
+
+    def upgrade_and_drop_a_parent(config: Config, revision: str) -> None:
+        upgrade(config, revision)
         config.attributes["connection"].execute(sqlalchemy.text("DELETE FROM tasks"))
 
-    monkeypatch.setattr("db.migrate.command.upgrade", drop_a_parent)
+    monkeypatch.setattr(command, "upgrade", upgrade_and_drop_a_parent)
     with pytest.raises(RuntimeError, match="foreign keys"):
         migrate.upgrade(url)
     with engine.begin() as connection:
         assert connection.execute(sqlalchemy.text("SELECT count(*) FROM tasks")).scalar() == 1
     engine.dispose()
+    assert migrate.current(url) == "0003"
 
 
 def insert(connection: sqlalchemy.Connection, table: str, row: dict[str, Any]) -> None:
