@@ -212,6 +212,7 @@ def test_best_is_shown(service: FakeService, run: Command) -> None:
     service.on("GET", f"/api/v1/workloads/{HASH}/best", best_json(HASH, None))
     assert "the unscheduled program is the best" in run("schedule", "best", HASH).out
     assert run("schedule", "best", "b" * 32, "--json")[:2] == (1, "null\n")
+    assert "no certified best" in run("schedule", "best", "b" * 32).out
 
 
 def test_a_rejected_contender_is_shown_with_its_reason(service: FakeService, run: Command) -> None:
