@@ -9,6 +9,7 @@ import sys
 from collections import Counter
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis import HealthCheck, given, settings
 
 from loopwright.codegen.errors import InvalidModule
@@ -81,7 +82,7 @@ def _parse(warm: list[str], watched: list[str]) -> Counter[str]:
         input=json.dumps({"warm": warm, "watched": watched}),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=True,
     )
     return Counter(json.loads(done.stdout.splitlines()[-1]))
@@ -118,11 +119,18 @@ def test_the_watch_sees_an_attack() -> None:
     assert _parse([check_tvmscript(MATMUL)], [attack])["os.system"] == 1
 
 
-def test_accepted_mutants_have_no_side_effects() -> None:
+@pytest.mark.parametrize("examples", [160, pytest.param(1600, marks=pytest.mark.long)])
+def test_accepted_mutants_have_no_side_effects(examples: int) -> None:
     accepted: set[str] = set()
     refused: set[str] = set()
 
-    @settings(max_examples=400, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(
+        max_examples=examples,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
     @given(mutants())
     def collect(text: str) -> None:
         try:
@@ -131,9 +139,9 @@ def test_accepted_mutants_have_no_side_effects() -> None:
             refused.add(text)
 
     collect()
-    assert len(refused) > 100
-    assert len(accepted) > 50
+    assert len(refused) > examples // 4
+    assert len(accepted) > examples // 8
     warm = [check_tvmscript(MATMUL), check_tvmscript(RELAX)]
     seen = _parse(warm, sorted(accepted))
-    assert seen.pop("parsed") > 10
+    assert seen.pop("parsed") > examples // 40
     assert not seen
