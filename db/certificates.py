@@ -77,7 +77,7 @@ def certificate_of_record(session: Session, trial_id: str) -> CertificateView | 
     return None if row is None else certificate_view(*row)
 
 
-def _bests() -> Select[CertificateRow, str, str | None, int, str, str]:
+def best_rows() -> Select[CertificateRow, str, str | None, int, str, str]:
     """Select from the table of bests what `best_view` needs of each."""
     return (
         select(CertificateRow, Trial.candidate_hash, Trial.trace_json, Trial.codegen_version, Best.name, Target.json)
@@ -188,7 +188,7 @@ class Certificates:
 
     def lookup(self, workload_hashes: Collection[str], device_class_id: str) -> dict[str, BestView]:
         """Return the best of each of these workloads that has one on a device class, by workload hash."""
-        known = _bests().where(Best.workload_hash.in_(workload_hashes), Best.device_class_id == device_class_id)
+        known = best_rows().where(Best.workload_hash.in_(workload_hashes), Best.device_class_id == device_class_id)
         with self._sessions.read() as session:
             bests = [best_view(*row) for row in session.execute(known)]
         return {best.certificate.workload_hash: best for best in bests}
@@ -206,7 +206,7 @@ class Certificates:
 
         Raises `InvalidPage`.
         """
-        bests = _bests()
+        bests = best_rows()
         if workload_hash is not None:
             bests = bests.where(Best.workload_hash == workload_hash)
         if device_class_id is not None:

@@ -16,6 +16,7 @@ from db.events import Events
 from db.insight import Insight
 from db.jobs import Jobs
 from db.leaderboard import Leaderboard
+from db.lookup import Lookup
 from db.records import Records
 from db.tasks import Tasks
 from db.trials import Trials
@@ -38,6 +39,7 @@ class Database:
         self.records = Records(self._sessions)
         self.certificates = Certificates(self._sessions)
         self.leaderboard = Leaderboard(self._sessions)
+        self.lookup = Lookup(self._sessions)
         self.insight = Insight(self._sessions)
         self.workloads = Workloads(self._sessions)
         self.cost_models = CostModels(self._sessions)

@@ -26,7 +26,7 @@ from service.records import endpoints as records
 from service.sandbox import Sandbox
 from service.settings import Settings, ensure_token
 from service.workloads import endpoints as workloads
-from service.workloads import insight
+from service.workloads import insight, lookup
 
 DASHBOARD = Path(__file__).parent / "dashboard" / "dist"
 _SANDBOXES = 2
@@ -64,6 +64,7 @@ def create_app(settings: Settings) -> FastAPI:
         jobs.router,
         workloads.router,
         insight.router,
+        lookup.router,
         records.router,
         fleet.router,
         access.router,

@@ -34,13 +34,14 @@ _MEMORY = 4 * 2**30
 
 PARSE = "service.intake:parse"
 MATCH = "workers.detect:match"
+DIGESTS = "tuner.lookup:digests"
 READ = "db.tvm_json:read"
 SCRIPTS = "tuner.rendering:scripts"
 APPLY = "tuner.rendering:apply"
 ASSEMBLY = "workers.assembly:assembly"
 DECISIONS = "tuner.decisions:table"
 EXPORT = "db.tvm_json:export"
-PRELOAD = sorted({name.partition(":")[0] for name in (PARSE, MATCH, READ, SCRIPTS, ASSEMBLY, DECISIONS)})
+PRELOAD = sorted({name.partition(":")[0] for name in (PARSE, MATCH, DIGESTS, READ, SCRIPTS, ASSEMBLY, DECISIONS)})
 
 _REFUSALS = {
     "InvalidModule": "invalid-module",
@@ -68,6 +69,7 @@ class _Submitted:
 
 
 _MODULE = _Submitted("the module", "invalid-module", "submit fewer functions, or smaller ones, at once")
+_FUNCTIONS = _Submitted("the functions", "invalid-module", "look up fewer of them at once, or send their digests")
 _TARGET = _Submitted("the target", "invalid-target", "choose one of GET /api/v1/targets")
 _ARCHIVE = _Submitted("the records", "invalid-archive", "import them in parts")
 
@@ -104,6 +106,11 @@ class Sandbox:
             PARSE, _MODULE, fmt=format, data=data, target_json=target_json, shapes=shapes, space=space
         )
         return Submission.from_json(fields)
+
+    def digests(self, modules: Sequence[str]) -> list[str]:
+        """Compute the workload hash of each function, given as TVM's JSON. Raises ProblemError."""
+        hashes: list[str] = self._submitted(DIGESTS, _FUNCTIONS, modules=list(modules))
+        return hashes
 
     def match(self, target: str, offers: Sequence[str]) -> TargetMatch:
         """Find the offered target (JSON) that runs code for a user's. Raises ProblemError."""

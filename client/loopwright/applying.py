@@ -1,7 +1,7 @@
 """Programs with their best schedules: what `Client.apply` and `Client.compile` do once the bests are known. Needs TVM.
 
-Neither uses TVM's own database lookup, which misses silently: each function is looked up by its digest here, and what
-became of it is told in an `ApplyReport`.
+Neither uses TVM's own database lookup, which misses silently: each function is looked up by its digest, and what became
+of it is told in an `ApplyReport`.
 """
 
 from __future__ import annotations
@@ -9,35 +9,19 @@ from __future__ import annotations
 from typing import Any
 
 import tvm
+from tvm.target import Target
 
-from loopwright.codegen import lowering, schedule
+from loopwright.codegen import schedule
 from loopwright.codegen.build import compile_module, executable_passes
-from loopwright.codegen.functions import has_relax, prim_funcs
+from loopwright.codegen.digest import normal_form
+from loopwright.codegen.functions import prim_funcs
 from loopwright.codegen.versions import check_codegen_version
-from loopwright.codegen.weights import attach
-from loopwright.database import Knowledge
+from loopwright.lookup import Ask, LookedUp, look_up
 from loopwright.program import Program
 from loopwright.report import AppliedFunction, ApplyReport, Outcome
 
 
-def lower(program: Program, target: tvm.target.Target, params: dict[str, Any] | None = None) -> tvm.IRModule:
-    """Return a module as its PrimFuncs are tuned: legalised, folded and fused; without Relax it stays as it is.
-
-    Weights are bound again afterwards, and what follows from them is computed: so the functions are those that were
-    submitted without them.
-
-    Args:
-        params: values of more of ``main``'s parameters, bound by name; only a Relax module takes any.
-
-    Raises:
-        ValueError: ``params`` for a module without Relax functions.
-    """
-    if params and not has_relax(program.module):
-        raise ValueError("params are bound to a Relax function, and this module has none")
-    return attach(lowering.lower(program.module, target), {**program.weights, **(params or {})})
-
-
-def apply(mod: tvm.IRModule, knowledge: Knowledge) -> tuple[tvm.IRModule, ApplyReport]:
+def apply(model: LookedUp) -> tuple[tvm.IRModule, ApplyReport]:
     """Return a copy of a lowered module with each known function's best in it, and the report.
 
     Functions that are not known stay unscheduled.
@@ -45,24 +29,20 @@ def apply(mod: tvm.IRModule, knowledge: Knowledge) -> tuple[tvm.IRModule, ApplyR
     Raises:
         UnsupportedVersion: a best needs a newer version of this package.
     """
-    functions, report = {}, []
-    for var, func in prim_funcs(mod):
-        known = knowledge.find(func)
-        if known is None:
-            outcome: Outcome = "missed"
-        else:
-            check_codegen_version(known.best.codegen_version)
-            outcome = "baseline" if known.best.trace is None else "tuned"
-            # The service's own copy is scheduled: it is the program that was certified.
-            functions[var] = schedule.scheduled_function(func, known.module, known.best.trace, knowledge.target)
-        report.append(AppliedFunction(str(var.name_hint), outcome, known.best if known else None))
-    result = mod.clone()
-    for var, func in functions.items():
-        result.update_func(var, func)
+    result, report = model.module.clone(), []
+    for var, func in prim_funcs(model.module):
+        best = model.bests.get(str(var.name_hint))
+        outcome: Outcome = "missed"
+        if best is not None:
+            check_codegen_version(best.codegen_version)
+            outcome = "baseline" if best.trace is None else "tuned"
+            workload = normal_form(func)
+            result.update_func(var, schedule.scheduled_function(func, workload, best.trace, model.target))
+        report.append(AppliedFunction(str(var.name_hint), outcome, best))
     return result, ApplyReport(tuple(report))
 
 
-def build(mod: tvm.IRModule, target: tvm.target.Target) -> Any:
+def build(mod: tvm.IRModule, target: Target) -> Any:
     """Build what `apply` made: a ``relax.VMExecutable``, or a ``tvm.runtime.Module`` for a module without Relax.
 
     Functions without a schedule are left to TVM's default: on a GPU DLight's schedules, on a CPU the loops as they are.
@@ -70,16 +50,19 @@ def build(mod: tvm.IRModule, target: tvm.target.Target) -> Any:
     return compile_module(schedule.with_default_schedules(mod, target), target)
 
 
-def pipeline(knowledge: Knowledge) -> tvm.transform.Pass:
+def pipeline(ask: Ask, target: Target | None) -> tvm.transform.Pass:
     """Return a pipeline for ``relax.build`` and ``tvm.compile``: legalises and fuses, puts the bests in, and lowers.
 
-    It takes the place of TVM's own pipeline, for those who build by themselves. What it missed is logged.
+    It takes the place of TVM's own pipeline, for those who build by themselves. It asks the service when it runs, once
+    for each module. What it missed is logged. ``target`` is as for `look_up`.
     """
 
     @tvm.transform.module_pass(opt_level=0, name="LoopwrightApply")
     def applied(mod: tvm.IRModule, _: tvm.transform.PassContext) -> tvm.IRModule:
-        tuned, report = apply(lower(Program(mod), knowledge.target), knowledge)
+        model = look_up(Program(mod), ask, target)
+        tuned, report = apply(model)
         report.log()
-        return schedule.with_default_schedules(tuned, knowledge.target)
+        passes = tvm.transform.Sequential(executable_passes(model.target))
+        return passes(schedule.with_default_schedules(tuned, model.target))
 
-    return tvm.transform.Sequential([applied, *executable_passes(knowledge.target)])
+    return applied

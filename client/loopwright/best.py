@@ -13,6 +13,11 @@ from loopwright.tables import BESTS, to_pandas
 class Best(schemas.Best):
     """The certified best schedule of a workload on a device class."""
 
+    @classmethod
+    def of(cls, best: schemas.Best) -> Best:
+        """Return what the service answered as what users hold."""
+        return cls.model_construct(**dict(best))
+
     def to_pandas(self) -> Any:
         """A ``pandas.DataFrame`` of one row, as `Client.bests` gives many (needs pandas)."""
         return to_pandas([self])

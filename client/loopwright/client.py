@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -39,8 +39,6 @@ class Client:
         """Without ``url`` and ``token``: ``LOOPWRIGHT_URL`` and ``LOOPWRIGHT_TOKEN``, else the saved login, else the
         service on this machine. ``timeout`` is in seconds, for connecting and for each wait on an answer."""
         self._transport = Transport(config.resolve(url, token), timeout)
-        self._modules: dict[str, str] = {}
-        """Workload hash -> its module's JSON: a workload never changes, so it is fetched once."""
         self.last_report: ApplyReport | None = None
         """What hit and what missed in the last `apply` or `compile`."""
 
@@ -63,13 +61,13 @@ class Client:
         self,
         model: Any,
         target: Any = "auto",
+        *,
         max_trials: int = 64,
         max_seconds: float | None = None,
         space: stochastic.Space | None = None,
         shapes: dict[str, int] | list[dict[str, int]] | None = None,
         seed: int = 0,
         name: str | None = None,
-        *,
         priority: int = 0,
         force: bool = False,
         idempotency_key: str | None = None,
@@ -149,15 +147,13 @@ class Client:
                 return self._transport.get(Best, f"{API}/workloads/{model}/best", target=_target_in_query(target))
             except NotFound:
                 return None
-        knowledge = self._knowledge(target)
-        from loopwright import applying
+        looked_up = self._look_up(model, target, shapes, example_inputs, spec)
         from loopwright.codegen.functions import prim_funcs
 
-        funcs = prim_funcs(applying.lower(_program(model, shapes, example_inputs, spec), knowledge.target))
+        funcs = prim_funcs(looked_up.module)
         if len(funcs) != 1:
             raise ValueError(f"best() is about one function and this model has {len(funcs)}; use bests() or apply()")
-        known = knowledge.find(funcs[0][1])
-        return known.best if known else None
+        return looked_up.bests.get(str(funcs[0][0].name_hint))
 
     def bests(self, target: Any = "auto") -> Listing[Best]:
         """Every certified best for a target."""
@@ -179,10 +175,8 @@ class Client:
         comes back legalised and fused. ``last_report`` says of each function whether it was tuned, is best as it is,
         or missed; misses are also logged as a warning.
         """
-        knowledge = self._knowledge(target)
-        from loopwright import applying
-
-        return self._apply(applying.lower(_program(mod, shapes, example_inputs, spec), knowledge.target), knowledge)
+        applied, _ = self._apply(self._look_up(mod, target, shapes, example_inputs, spec))
+        return applied
 
     def compile(
         self,
@@ -200,29 +194,31 @@ class Client:
 
         Functions that missed are built as TVM would by default; ``last_report`` tells which.
         """
-        knowledge = self._knowledge(target)
+        applied, built_for = self._apply(self._look_up(mod, target, shapes, example_inputs, spec, params))
         from loopwright import applying
 
-        lowered = applying.lower(_program(mod, shapes, example_inputs, spec), knowledge.target, params)
-        return applying.build(self._apply(lowered, knowledge), knowledge.target)
+        return applying.build(applied, built_for)
 
     def relax_pipeline(self, target: Any = "auto") -> Any:
         """A pipeline with the bests in it, for those who build by themselves: ``relax.build(mod, target,
         relax_pipeline=client.relax_pipeline(target))``. It takes the place of TVM's own; what it missed is logged."""
-        knowledge = self._knowledge(target)
+        require_tvm()
         from loopwright import applying
 
-        return applying.pipeline(knowledge)
+        return applying.pipeline(self._ask(target), _tvm_target(target))
 
     def database(self, target: Any = "auto", device_class: str | None = None) -> Any:
-        """The bests for a target as a read-only ``tvm.s_tir.meta_schedule.Database``, as of now.
+        """The bests for a target as a read-only ``tvm.s_tir.meta_schedule.Database``.
 
-        With ``device_class``, of those machines only. Its ``hits`` and ``misses`` name what TVM asked it for.
+        It asks the service for a program when TVM first asks for it, and keeps the answer; ``look_up(mod)`` asks for
+        all functions of a lowered module in one request. ``get_all_tuning_records()`` and ``len()`` are about what
+        was asked for so far. With ``device_class``, it knows the bests of those machines only. Its ``hits`` and
+        ``misses`` name what TVM asked it for.
         """
-        knowledge = self._knowledge(target, device_class)
+        require_tvm()
         from loopwright.database import as_database
 
-        return as_database(knowledge)
+        return as_database(self._ask(target, device_class), _tvm_target(target))
 
     def records(
         self, workload_hash: str | None = None, target: Any = None, sort: str = "latency"
@@ -269,37 +265,41 @@ class Client:
         """The versions of the service and of its TVM."""
         return self._transport.get(schemas.Version, "/version")
 
-    def _apply(self, lowered: Any, knowledge: Any) -> Any:
+    def _apply(self, looked_up: Any) -> tuple[Any, Any]:
+        """The module with the bests applied, and its target; keeps the report."""
         from loopwright import applying
 
-        applied, self.last_report = applying.apply(lowered, knowledge)
+        applied, self.last_report = applying.apply(looked_up)
         self.last_report.log()
-        return applied
+        return applied, looked_up.target
 
-    def _knowledge(self, target: Any, device_class: str | None = None) -> Any:
+    def _look_up(
+        self,
+        model: Any,
+        target: Any,
+        shapes: dict[str, int] | None,
+        example_inputs: Any,
+        spec: Any,
+        params: dict[str, Any] | None = None,
+    ) -> Any:
+        """The model lowered, and the bests of its functions (`loopwright.lookup.LookedUp`), by one request."""
         require_tvm()
-        from loopwright.codegen.target import target_from
-        from loopwright.database import Knowledge, Known
+        from loopwright.lookup import look_up
 
-        if isinstance(target, str) and target == "auto":
-            target = self._auto_target()
-        bests = [best for best in self.bests(target) if device_class in (None, best.device_class)]
-        known = [Known(best, self._workload_module(best.workload_hash)) for best in bests]
-        return Knowledge(target_from(target), known)
+        program = _program(model, shapes, example_inputs, spec)
+        return look_up(program, self._ask(target), _tvm_target(target), params)
 
-    def _auto_target(self) -> dict[str, Any]:
-        for offer in self.targets():
-            if offer.is_auto:
-                return offer.target
-        raise ValueError("no live worker offers a target to take for 'auto'; name the target")
+    def _ask(self, target: Any, device_class: str | None = None) -> Callable[[list[str]], schemas.LookupAnswer]:
+        """What asks the service about workload hashes, for a target."""
 
-    def _workload_module(self, workload_hash: str) -> Any:
-        if workload_hash not in self._modules:
-            path = f"{API}/workloads/{workload_hash}/module"
-            self._modules[workload_hash] = self._transport.get(schemas.ModulePayload, path).data
-        from loopwright.codegen.serialization import module_from_json
+        def ask(hashes: list[str]) -> schemas.LookupAnswer:
+            body = schemas.Lookup(functions=list(hashes), target=_target_on_wire(target), device_class=device_class)
+            response = self._transport.request(
+                "POST", f"{API}/workloads/lookup", json=body.model_dump(mode="json"), repeatable=True
+            )
+            return parse(schemas.LookupAnswer, response)
 
-        return module_from_json(self._modules[workload_hash])
+        return ask
 
 
 def _program(model: Any, shapes: dict[str, int] | None, example_inputs: Any, spec: Any) -> Program:
@@ -318,3 +318,10 @@ def _target_on_wire(target: Any) -> str | dict[str, Any]:
 def _target_in_query(target: Any) -> str:
     wire = _target_on_wire(target)
     return wire if isinstance(wire, str) else json.dumps(wire, sort_keys=True)
+
+
+def _tvm_target(target: Any) -> Any:
+    """A ``tvm.target.Target``; None for ``auto``, of which only the service knows what it is."""
+    from loopwright.codegen.target import target_from
+
+    return None if isinstance(target, str) and target.strip() == "auto" else target_from(target)

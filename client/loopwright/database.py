@@ -1,97 +1,100 @@
-"""What the service knows for a target, as a TVM tuning database.
+"""What the service knows for a target, as a TVM tuning database. Needs TVM.
 
 TVM's own databases ignore the target of a query, commit a workload when it is only asked for, and cannot say that
-the unscheduled program is the best one. This one holds the certified bests of one target, read-only in effect:
-a query looks for the same program whatever it is called, and answers None where there is no schedule to apply.
+the unscheduled program is the best one. This one asks the service when a program is asked for, and is read-only: it
+answers None for a program that has no schedule to apply.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import Any
 
+import tvm
 from tvm.ir.utils import derived_object
-from tvm.s_tir.meta_schedule import database as ms
+from tvm.s_tir import meta_schedule as ms
+from tvm.target import Target
 
 from loopwright.best import Best
-from loopwright.codegen.digest import function_digest
+from loopwright.codegen.digest import normal_form, workload_digest
 from loopwright.codegen.errors import InvalidModule
 from loopwright.codegen.functions import prim_funcs
 from loopwright.codegen.schedule import new_schedule, replay
+from loopwright.codegen.versions import check_codegen_version
+from loopwright.lookup import Ask, digests, resolved
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
-    """A certified best and the program it is for, as an IRModule with the one function ``main``."""
+def as_database(ask: Ask, target: Target | None) -> Any:
+    """Return a ``tvm.s_tir.meta_schedule.Database`` of the certified bests for a target.
 
-    best: Best
-    module: Any
+    Use it with ``MetaScheduleApplyDatabase``, ``relax.get_pipeline("zero")`` under ``with target, database:``, or
+    ``relax_integration.compile_relax``. Plain ``relax.build`` and ``tvm.compile`` never ask a database. Committing to
+    it raises: results enter through the service.
 
+    It asks the service for a program when TVM first asks for it, and keeps the answer. TVM asks for one function at a
+    time, so that is one small request a function; ``look_up(mod)`` asks for all functions of a lowered module in one.
+    ``get_all_tuning_records()`` are those of the programs that were asked for so far and whose best is a schedule;
+    ``len()`` is their number, but at least 1. A program that is best left as it is has no record, and TVM then leaves
+    it as it is.
 
-class Knowledge:
-    """The certified bests for one target, found by the digest of a program."""
+    Its ``hits`` and ``misses`` are the names of the functions that TVM asked for, found and not.
 
-    def __init__(self, target: Any, known: list[Known]) -> None:
-        """Where several device classes answer to the target, the best of a program is its fastest."""
-        self.target = target
-        self._by_digest: dict[str, Known] = {}
-        for entry in sorted(known, key=lambda entry: entry.best.best_us):
-            self._by_digest.setdefault(entry.best.workload_hash, entry)
-
-    def find(self, func: Any) -> Known | None:
-        """Return what is known of the program that a PrimFunc is, or None."""
-        try:
-            return self._by_digest.get(function_digest(func))
-        except InvalidModule:
-            return None  # no workload of the service is nested so deeply
-
-    def all(self) -> list[Known]:
-        return list(self._by_digest.values())
-
-
-def as_database(knowledge: Knowledge) -> Any:
-    """A ``tvm.s_tir.meta_schedule.Database`` of what is known for one target.
-
-    It holds one record per program whose best is a schedule; a program that is best left as it is has none, and
-    TVM then leaves it as it is. Use it with ``MetaScheduleApplyDatabase``, ``relax.get_pipeline("zero")`` under
-    ``with target, database:``, or ``relax_integration.compile_relax``. Plain ``relax.build`` and ``tvm.compile``
-    never ask a database. Committing to it raises: results enter through the service.
-
-    Its ``hits`` and ``misses`` are the names of the functions that were asked for, found and not.
+    Args:
+        ask: asks the service about workload hashes.
+        target: what the bests are for; None for what the service takes for ``auto``, which its first answer says.
     """
-    records: dict[str, ms.TuningRecord] = {}
-    for known in knowledge.all():
-        if known.best.trace is not None:
-            records[known.best.workload_hash] = ms.TuningRecord(
-                replay(known.module, known.best.trace, knowledge.target).trace,
-                ms.Workload(known.module),
-                [known.best.best_us * 1e-6],
-                knowledge.target,
-            )
+    bests: dict[str, Best | None] = {}
+    records: dict[str, Any] = {}
+    known_target = target
 
-    def record_of(mod: Any) -> Any:
+    def learn(hashes: Iterable[str]) -> Target | None:
+        """Ask about the hashes that were not asked about yet; returns the target."""
+        nonlocal known_target
+        unknown = [digest for digest in dict.fromkeys(hashes) if digest not in bests]
+        if unknown:
+            answer = ask(unknown)
+            known_target = known_target or resolved(answer)
+            bests.update(dict.fromkeys(unknown), **{hit.workload_hash: Best.of(hit.best) for hit in answer.hits})
+        return known_target
+
+    def record_of(mod: tvm.IRModule) -> Any:
+        """The record of a module with one PrimFunc, or None."""
         funcs = prim_funcs(mod)
         if len(funcs) != 1:
             return None
-        known = knowledge.find(funcs[0][1])
-        return None if known is None else records.get(known.best.workload_hash)
-
-    def serves(target: Any) -> bool:
-        return bool(target.kind.name == knowledge.target.kind.name)
+        workload = normal_form(funcs[0][1])
+        try:
+            digest = workload_digest(workload)
+        except InvalidModule:
+            return None  # no workload of the service is nested so deeply
+        serves = learn([digest])
+        best = bests[digest]
+        if best is None or best.trace is None:
+            return None
+        if digest not in records:
+            check_codegen_version(best.codegen_version)
+            trace = replay(workload, best.trace, serves).trace
+            records[digest] = ms.database.TuningRecord(
+                trace, ms.database.Workload(workload), [best.best_us * 1e-6], serves
+            )
+        return records[digest]
 
     @derived_object
-    class CertifiedBests(ms.PyDatabase):
+    class CertifiedBests(ms.database.PyDatabase):
         def __init__(self) -> None:
             super().__init__()
             self.hits: set[str] = set()
             self.misses: set[str] = set()
 
-        def has_workload(self, mod: Any) -> bool:
+        def look_up(self, mod: tvm.IRModule) -> None:
+            learn(digests(mod).values())
+
+        def has_workload(self, mod: tvm.IRModule) -> bool:
             return record_of(mod) is not None
 
-        def commit_workload(self, mod: Any) -> Any:
+        def commit_workload(self, mod: tvm.IRModule) -> Any:
             record = record_of(mod)
-            return ms.Workload(mod) if record is None else record.workload
+            return ms.database.Workload(mod) if record is None else record.workload
 
         def commit_tuning_record(self, record: Any) -> None:
             raise NotImplementedError("this database is read-only: results enter through Client.import_records")
@@ -103,12 +106,16 @@ def as_database(knowledge: Knowledge) -> Any:
         def get_all_tuning_records(self) -> list[Any]:
             return list(records.values())
 
-        def query_tuning_record(self, mod: Any, target: Any, workload_name: str | None = None) -> Any:
-            record = record_of(mod) if serves(target) else None
+        def query_tuning_record(self, mod: tvm.IRModule, target: Target, workload_name: str | None = None) -> Any:
+            record = None
+            if known_target is None or target.kind.name == known_target.kind.name:
+                record = record_of(mod)
+            if record is not None and target.kind.name != record.target.kind.name:
+                record = None  # the first answer said what auto means
             (self.misses if record is None else self.hits).add(str(workload_name or "main"))
             return record
 
-        def query_schedule(self, mod: Any, target: Any, workload_name: str | None = None) -> Any:
+        def query_schedule(self, mod: tvm.IRModule, target: Target, workload_name: str | None = None) -> Any:
             record = self.query_tuning_record(mod, target, workload_name)
             if record is None:
                 return None
@@ -116,11 +123,11 @@ def as_database(knowledge: Knowledge) -> Any:
             record.trace.apply_to_schedule(schedule, remove_postproc=False)
             return schedule
 
-        def query_ir_module(self, mod: Any, target: Any, workload_name: str | None = None) -> Any:
+        def query_ir_module(self, mod: tvm.IRModule, target: Target, workload_name: str | None = None) -> Any:
             schedule = self.query_schedule(mod, target, workload_name)
             return None if schedule is None else schedule.mod
 
         def __len__(self) -> int:
-            return len(records)
+            return max(1, len(records))  # the pipeline "zero" takes an empty database for none, and would not ask
 
     return CertifiedBests()

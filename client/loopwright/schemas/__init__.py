@@ -49,6 +49,7 @@ from loopwright.schemas.jobs import (
     Trial,
     TrialFinished,
 )
+from loopwright.schemas.lookup import MAX_LOOKUP, Lookup, LookupAnswer, LookupHit, LoweredFunction
 from loopwright.schemas.overview import (
     DeviceClassCount,
     Leaderboard,
@@ -71,6 +72,7 @@ from loopwright.schemas.workloads import (
 
 __all__ = [
     "FINISHED",
+    "MAX_LOOKUP",
     "AnsweredFrom",
     "Assembly",
     "Best",
@@ -99,6 +101,10 @@ __all__ = [
     "LeaderboardSort",
     "Lease",
     "Library",
+    "Lookup",
+    "LookupAnswer",
+    "LookupHit",
+    "LoweredFunction",
     "ModulePayload",
     "NewGuestLink",
     "OpCount",

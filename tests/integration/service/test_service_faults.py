@@ -8,7 +8,7 @@ import pytest
 
 from service import sandbox
 from tests.integration.service.conftest import Api
-from tests.unit.service import faults
+from tests.support import faults
 
 
 @pytest.mark.parametrize(

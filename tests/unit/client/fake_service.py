@@ -169,5 +169,28 @@ def best_json(workload_hash: str, trace: list[Any] | None, **changes: Any) -> di
     }
 
 
+def lookup(*bests: dict[str, Any], auto: dict[str, Any] | None = None) -> Callable[[Request], Answer]:
+    """What answers ``POST /workloads/lookup`` from these bests; ``auto`` is what the target is resolved to."""
+
+    def answer(request: Request) -> Answer:
+        body = request.json()
+        hashes = body["functions"]
+        asked_class = body["device_class"]
+        known: dict[str, dict[str, Any]] = {}
+        for best in sorted(bests, key=lambda best: best["best_us"]):
+            if best["workload_hash"] in hashes and asked_class in (None, best["device_class"]):
+                known.setdefault(best["workload_hash"], best)
+        return Answer(
+            {
+                "target": auto or {"kind": "llvm", "num-cores": 2},
+                "functions": hashes,
+                "hits": [{"workload_hash": hash, "best": best, "module": None} for hash, best in known.items()],
+                "misses": [hash for hash in dict.fromkeys(hashes) if hash not in known],
+            }
+        )
+
+    return answer
+
+
 def page(*items: Any, token: str | None = None) -> dict[str, Any]:
     return {"items": list(items), "next_page_token": token}

@@ -177,7 +177,7 @@ def test_a_refused_login_is_not_saved(service: FakeService, run: Command) -> Non
 def test_schedules_are_applied_and_built(service: FakeService, run: Command, program: str, tmp_path: Path) -> None:
     mod = frontends.to_program(MM_RELU).module
     digest = function_digest(mod["main"])
-    serve(service, {digest: mod}, [best_json(digest, trace_to_list(scheduled(mod).trace))])
+    serve(service, best_json(digest, trace_to_list(scheduled(mod).trace)))
 
     assert "T.parallel" in run("schedule", "apply", program, "--target", LLVM).out
     written = tmp_path / "applied.json"

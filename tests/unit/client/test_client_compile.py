@@ -19,8 +19,9 @@ from loopwright.codegen.digest import function_digest, normal_form, workload_dig
 from loopwright.codegen.functions import prim_funcs
 from loopwright.codegen.serialization import module_to_json, trace_to_list
 from tests.support.programs import MM_RELU, OTHER_BLOCKS, RENAMED, schedule_mm_relu
-from tests.unit.client.fake_service import Answer, FakeService, best_json, page
+from tests.unit.client.fake_service import Answer, FakeService, best_json, lookup
 
+LOOKUP = "/api/v1/workloads/lookup"
 LLVM = {"kind": "llvm", "num-cores": 2}
 HASH = function_digest(frontends.to_program(MM_RELU).module["main"])
 
@@ -31,11 +32,8 @@ def scheduled(mod: tvm.IRModule) -> Schedule:
     return schedule
 
 
-def serve(service: FakeService, programs: dict[str, tvm.IRModule], bests: list[dict[str, Any]]) -> None:
-    service.on("GET", "/api/v1/bests", page(*bests))
-    for workload_hash, mod in programs.items():
-        payload = {"format": "tvm-json", "data": module_to_json(mod)}
-        service.on("GET", f"/api/v1/workloads/{workload_hash}/module", payload)
+def serve(service: FakeService, *bests: dict[str, Any], auto: dict[str, Any] | None = None) -> None:
+    service.on("POST", LOOKUP, lookup(*bests, auto=auto))
 
 
 @pytest.fixture
@@ -46,7 +44,7 @@ def mod() -> tvm.IRModule:
 @pytest.fixture
 def tuned(service: FakeService, mod: tvm.IRModule) -> Schedule:
     schedule = scheduled(mod)
-    serve(service, {HASH: mod}, [best_json(HASH, trace_to_list(schedule.trace))])
+    serve(service, best_json(HASH, trace_to_list(schedule.trace)))
     return schedule
 
 
@@ -89,31 +87,59 @@ def test_a_program_with_other_block_names_is_another_program(client: loopwright.
 
 def test_the_service_is_asked_for_the_target(service: FakeService, client: loopwright.Client, tuned: Schedule) -> None:
     client.apply(MM_RELU, LLVM)
-    assert service.seen("GET", "/api/v1/bests")[0].query["target"] == '{"kind": "llvm", "num-cores": 2}'
-    client.apply(MM_RELU, LLVM)
-    assert len(service.seen("GET", f"/api/v1/workloads/{HASH}/module")) == 1
+    [request] = service.requests
+    assert (request.method, request.path) == ("POST", LOOKUP)
+    assert request.json() == {"functions": [HASH], "target": LLVM, "device_class": None, "modules": False}
 
 
 def test_auto_is_what_the_service_would_take(service: FakeService, client: loopwright.Client, tuned: Schedule) -> None:
-    offers = [
-        {"target": {"kind": "cuda", "arch": "sm_90"}, "device_class": "g", "workers": 1, "is_auto": False},
-        {"target": LLVM, "device_class": "c", "workers": 1, "is_auto": True},
-    ]
-    service.on("GET", "/api/v1/targets", page(*offers))
+    serve(service, best_json(HASH, trace_to_list(tuned.trace)), auto=LLVM)
     client.apply(MM_RELU)
-    assert service.seen("GET", "/api/v1/bests")[0].query["target"] == '{"kind": "llvm", "num-cores": 2}'
+    [request] = service.requests
+    assert request.json()["target"] == "auto"
+    assert client.last_report is not None
+    assert client.last_report.misses == ()
 
 
-def test_auto_without_workers_asks_for_a_name(service: FakeService, client: loopwright.Client) -> None:
-    service.on("GET", "/api/v1/targets", page())
-    with pytest.raises(ValueError, match="name the target"):
-        client.compile(MM_RELU)
+def test_what_auto_is_may_be_a_gpu(service: FakeService, client: loopwright.Client) -> None:
+    serve(service, auto={"kind": "cuda", "arch": "sm_90"})
+    built = client.compile(MM_RELU)
+    assert [str(module.kind) for module in built.imports] == ["cuda"]
+    client.compile(two_layers())
+    assert len(service.requests) == 2
+
+
+def test_a_model_is_one_request_whatever_it_has(service: FakeService, client: loopwright.Client) -> None:
+    serve(service)
+    model = layers(10)
+    for use in (client.apply, client.compile):
+        service.requests.clear()
+        use(model, LLVM)
+        [request] = service.requests
+        assert len(set(request.json()["functions"])) == 10
+    service.requests.clear()
+    relax.build(model, tvm.target.Target(LLVM), relax_pipeline=client.relax_pipeline(LLVM))
+    assert len(service.requests) == 1
+    service.requests.clear()
+    assert client.best(MM_RELU, LLVM) is None
+    assert len(service.requests) == 1
+
+
+def test_a_model_without_functions_of_its_own_asks_nothing(service: FakeService, client: loopwright.Client) -> None:
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType((4,), "float32"))
+    with builder.function("main", [x]):
+        builder.emit_func_output(
+            builder.emit(relax.op.call_dps_packed("mine", (x,), relax.TensorType((4,), "float32")))
+        )
+    assert isinstance(client.compile(builder.get(), LLVM), relax.VMExecutable)
+    assert not service.requests
 
 
 def test_a_miss_is_said(
     service: FakeService, client: loopwright.Client, mod: tvm.IRModule, caplog: pytest.LogCaptureFixture
 ) -> None:
-    serve(service, {}, [])
+    serve(service)
     with caplog.at_level(logging.WARNING, logger="loopwright"):
         applied = client.apply(mod, LLVM)
     assert structural_equal(applied, mod)
@@ -123,11 +149,13 @@ def test_a_miss_is_said(
 
 
 def test_a_best_that_is_the_baseline_hits(service: FakeService, client: loopwright.Client, mod: tvm.IRModule) -> None:
-    serve(service, {HASH: mod}, [best_json(HASH, None)])
+    serve(service, best_json(HASH, None))
     assert structural_equal(client.apply(mod, LLVM), mod)
     assert client.last_report is not None
     assert [function.outcome for function in client.last_report.functions] == ["baseline"]
-    assert len(client.database(LLVM)) == 0
+    database = client.database(LLVM)
+    assert database.query_tuning_record(mod, tvm.target.Target(LLVM), "main") is None
+    assert database.get_all_tuning_records() == []
 
 
 def test_compiled_code_holds_the_schedule(client: loopwright.Client, tuned: Schedule, mod: tvm.IRModule) -> None:
@@ -159,6 +187,20 @@ def two_layers() -> tvm.IRModule:
     return builder.get()
 
 
+def layers(count: int) -> tvm.IRModule:
+    """A model of so many functions, all different."""
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType((1, 8), "float32"))
+    weights = [relax.Var(f"w{i}", relax.TensorType((8 + i, 9 + i), "float32")) for i in range(count)]
+    with builder.function("main", [x, *weights]):
+        with builder.dataflow():
+            for weight in weights:
+                x = builder.emit(relax.op.nn.relu(relax.op.matmul(x, weight)))
+            out = builder.emit_output(x)
+        builder.emit_func_output(out)
+    return builder.get()
+
+
 def parallel_matmul(mod: tvm.IRModule) -> list[Any]:
     schedule = Schedule(mod)
     schedule.parallel(schedule.get_loops(schedule.get_sblock("matmul"))[1])
@@ -173,7 +215,7 @@ def layer(service: FakeService) -> tvm.IRModule:
     [func] = [func for var, func in prim_funcs(lowered) if var.name_hint.startswith("matmul")]
     workload = normal_form(func)
     digest = workload_digest(workload)
-    serve(service, {digest: workload}, [best_json(digest, parallel_matmul(workload))])
+    serve(service, best_json(digest, parallel_matmul(workload)))
     return workload
 
 
@@ -212,11 +254,14 @@ def test_tvm_itself_picks_up_the_database(client: loopwright.Client, layer: tvm.
     assert isinstance(built, relax.VMExecutable)
 
 
-def test_the_database_answers_as_one_of_tvm(client: loopwright.Client, tuned: Schedule, mod: tvm.IRModule) -> None:
+def test_the_database_answers_as_one_of_tvm(
+    service: FakeService, client: loopwright.Client, tuned: Schedule, mod: tvm.IRModule
+) -> None:
     database = client.database(LLVM)
     target = tvm.target.Target(LLVM)
-    assert len(database) == 1
+    assert service.requests == []
     assert database.has_workload(mod)
+    assert len(database) == 1
     record = database.query_tuning_record(mod, target, "main")
     assert [float(seconds) for seconds in record.run_secs] == [pytest.approx(1e-5)]
     assert structural_equal(database.query_ir_module(mod, target, "main"), tuned.mod)
@@ -225,6 +270,7 @@ def test_the_database_answers_as_one_of_tvm(client: loopwright.Client, tuned: Sc
     assert len(database.get_all_tuning_records()) == 1
     with pytest.raises(Exception, match="read-only"):
         database.commit_tuning_record(record)
+    assert len(service.requests) == 1
 
 
 def test_the_database_does_not_answer_for_another_target(
@@ -238,9 +284,31 @@ def test_the_database_may_be_of_one_device_class(
     service: FakeService, client: loopwright.Client, mod: tvm.IRModule
 ) -> None:
     trace = trace_to_list(scheduled(mod).trace)
-    serve(service, {HASH: mod}, [best_json(HASH, trace, device_class="class-2")])
-    assert len(client.database(LLVM, "class-2")) == 1
-    assert len(client.database(LLVM, "class-3")) == 0
+    serve(service, best_json(HASH, trace, device_class="class-2"))
+    assert client.database(LLVM, "class-2").has_workload(mod)
+    assert not client.database(LLVM, "class-3").has_workload(mod)
+
+
+def test_the_database_of_auto_says_no_for_another_kind(
+    service: FakeService, client: loopwright.Client, tuned: Schedule, mod: tvm.IRModule
+) -> None:
+    serve(service, best_json(HASH, trace_to_list(tuned.trace)), auto=LLVM)
+    database = client.database()
+    assert database.query_tuning_record(mod, tvm.target.Target({"kind": "cuda", "arch": "sm_90"}), "main") is None
+    assert database.query_tuning_record(mod, tvm.target.Target(LLVM), "main") is not None
+
+
+def test_the_database_asks_for_a_whole_model_at_once(service: FakeService, client: loopwright.Client) -> None:
+    serve(service)
+    target = tvm.target.Target(LLVM)
+    with target:
+        lowered = relax.get_pipeline("zero")(layers(10))
+    database = client.database(LLVM)
+    database.look_up(lowered)
+    with target, database:
+        relax.transform.MetaScheduleApplyDatabase()(lowered)
+    assert len(database.misses) == 10
+    assert len(service.requests) == 1
 
 
 def test_ones_own_build_with_the_bests(client: loopwright.Client, layer: tvm.IRModule) -> None:
@@ -258,19 +326,19 @@ def test_asking_leaves_nothing_behind(client: loopwright.Client, tuned: Schedule
     database = client.database(LLVM)
     assert database.query_tuning_record(other, tvm.target.Target(LLVM), "main") is None
     assert not database.has_workload(other)
-    assert len(database) == 1
+    assert database.get_all_tuning_records() == []
 
 
 def test_a_best_that_needs_a_newer_codegen_is_refused(
     service: FakeService, client: loopwright.Client, mod: tvm.IRModule, tuned: Schedule
 ) -> None:
-    serve(service, {HASH: mod}, [best_json(HASH, trace_to_list(tuned.trace), codegen_version=99)])
+    serve(service, best_json(HASH, trace_to_list(tuned.trace), codegen_version=99))
     with pytest.raises(loopwright.UnsupportedVersion, match=r"needs version 99 .* pip install -U 'loopwright\[tvm\]'"):
         client.apply(mod, LLVM)
 
 
 def test_on_a_gpu_what_is_not_known_gets_tvms_default(service: FakeService, client: loopwright.Client) -> None:
-    serve(service, {}, [])
+    serve(service)
     mod = frontends.to_program(MM_RELU).module
     before = mod.script()
     built = client.compile(mod, {"kind": "cuda", "arch": "sm_90"})
@@ -284,7 +352,7 @@ def test_the_faster_of_two_device_classes_is_taken(
     service: FakeService, client: loopwright.Client, mod: tvm.IRModule
 ) -> None:
     bests = [best_json(HASH, None), best_json(HASH, trace_to_list(scheduled(mod).trace), device_class="class-2")]
-    serve(service, {HASH: mod}, bests)
+    serve(service, *bests)
     client.apply(mod, LLVM)
     assert client.last_report is not None
     [function] = client.last_report.functions
@@ -304,7 +372,7 @@ def test_tensorised_traces_find_their_intrinsics_without_loading_all_vendors(
         ["Tensorize", ["l1"], ["dot_16x4_vnni", True], []],
     ]
     digest = function_digest(program["main"])
-    serve(service, {digest: program}, [best_json(digest, [instructions, []])])
+    serve(service, best_json(digest, [instructions, []]))
     applied = client.apply(program, {"kind": "llvm", "mcpu": "cascadelake"})
     assert "vpdpbusd" in applied.script()
     assert "tvm.s_tir.tensor_intrin" not in sys.modules

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from tvm import relax, te
 from tvm.s_tir.meta_schedule.testing import te_workload
 
-from loopwright import applying
 from loopwright.codegen.digest import function_digest, normal_form, workload_digest, workload_family
 from loopwright.codegen.errors import InvalidModule
 from loopwright.codegen.functions import prim_funcs
 from loopwright.codegen.serialization import module_from_json, module_to_json
 from loopwright.codegen.target import canonical_target, target_from
+from loopwright.lookup import lower
 from loopwright.program import Program, detach
-from tests.unit.tuner.programs import add_one, matmul
+from tests.support.tuner_programs import add_one, matmul
 from tuner import submission
 from tuner.task import extract_tasks
 
@@ -252,7 +252,7 @@ LLVM = target_from({"kind": "llvm", "num-cores": 2})
 
 
 def _as_the_client_sees_it(program: Program, params: dict[str, tvm.runtime.Tensor] | None = None) -> dict[str, str]:
-    lowered = applying.lower(program, LLVM, params)
+    lowered = lower(program, LLVM, params)
     return {str(var.name_hint): function_digest(func) for var, func in prim_funcs(lowered)}
 
 

@@ -14,7 +14,7 @@ from loopwright.codegen.digest import normal_form
 from loopwright.codegen.schedule import apply_trace_json, scheduled_function, with_default_schedules
 from loopwright.codegen.serialization import module_from_json, trace_to_json
 from loopwright.codegen.target import target_from
-from tests.unit.tuner.programs import LLVM, add_one, candidate, elementwise, matmul
+from tests.support.tuner_programs import LLVM, add_one, candidate, elementwise, matmul
 from tuner.space.builtin import builtin_space
 
 

@@ -11,8 +11,8 @@ import pytest
 from service import sandbox
 from service.problems import ProblemError
 from service.sandbox import Sandbox
-from tests.unit.service import faults
-from tests.unit.service.faults import SECRET
+from tests.support import faults
+from tests.support.faults import SECRET
 from tuner.answers import RecordLine
 
 Call = Callable[[Sandbox], Any]
@@ -35,7 +35,7 @@ KINDS = {"PARSE": "invalid-module", "MATCH": "invalid-target", "READ": "invalid-
 @pytest.fixture(scope="module")
 def box() -> Iterator[Sandbox]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sandbox, "PRELOAD", ["tests.unit.service.faults"])
+        patch.setattr(sandbox, "PRELOAD", ["tests.support.faults"])
         made = Sandbox(1)
     made.start()
     yield made

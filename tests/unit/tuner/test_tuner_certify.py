@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.unit.tuner.programs import elementwise
+from tests.support.tuner_programs import elementwise
 from tuner.certify import certify, winner
 from tuner.errors import RaceFailed
 from tuner.ports import Raced, RaceRequest, RaceResult

@@ -11,7 +11,7 @@ from tvm.s_tir import Schedule
 from loopwright.codegen.schedule import new_schedule
 from loopwright.codegen.serialization import module_from_json
 from loopwright.codegen.target import target_from
-from tests.unit.tuner.programs import LLVM, matmul
+from tests.support.tuner_programs import LLVM, matmul
 from tuner.search.encoding import DecisionVector
 from tuner.search.individual import Individual
 from tuner.search.neighbourhood import Neighbourhood

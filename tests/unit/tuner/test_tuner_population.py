@@ -8,7 +8,7 @@ import pytest
 
 from loopwright.codegen.serialization import module_from_json
 from loopwright.codegen.target import target_from
-from tests.unit.tuner.programs import LLVM, matmul
+from tests.support.tuner_programs import LLVM, matmul
 from tuner.search.individual import Individual
 from tuner.search.population import Population, State
 from tuner.space.builtin import builtin_space

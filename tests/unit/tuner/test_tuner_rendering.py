@@ -11,7 +11,7 @@ from tvm import relax
 
 from loopwright.codegen.serialization import module_from_json, module_to_json
 from loopwright.codegen.target import target_from
-from tests.unit.tuner.programs import LLVM, add_one, candidate, matmul, mlp
+from tests.support.tuner_programs import LLVM, add_one, candidate, matmul, mlp
 from tuner.rendering import apply, scripts
 from tuner.submission import parse
 from tuner.task import extract_tasks

@@ -15,7 +15,7 @@ from tvm.s_tir import Schedule
 from loopwright.codegen.schedule import apply_trace_json, new_schedule
 from loopwright.codegen.serialization import module_from_json, plain_json, trace_to_json
 from loopwright.codegen.target import target_from
-from tests.unit.tuner.programs import LLVM, elementwise, matmul, split_outer, tile_both, traced
+from tests.support.tuner_programs import LLVM, elementwise, matmul, split_outer, tile_both, traced
 from tuner.cost_model.features import FEATURES, from_bytes
 from tuner.cost_model.model import CostModel, RankingConfig, Sample, train_base
 from tuner.search.config import SearchConfig

@@ -11,7 +11,7 @@ import tvm
 from loopwright.codegen.digest import normal_form, workload_digest
 from loopwright.codegen.errors import InvalidModule, InvalidTarget, UnsupportedVersion
 from loopwright.codegen.serialization import module_from_json, module_to_json
-from tests.unit.tuner.programs import LLVM, add_one, add_one_script, elementwise, matmul, mlp, split_outer, traced
+from tests.support.tuner_programs import LLVM, add_one, add_one_script, elementwise, matmul, mlp, split_outer, traced
 from tuner.errors import InvalidSpace
 from tuner.submission import parse
 

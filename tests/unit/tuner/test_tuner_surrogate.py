@@ -12,7 +12,7 @@ from tvm.s_tir import Schedule
 
 from loopwright.codegen.serialization import module_from_json, trace_to_json
 from loopwright.codegen.target import target_from
-from tests.unit.tuner.programs import LLVM, matmul
+from tests.support.tuner_programs import LLVM, matmul
 from tuner.cost_model.model import CostModel
 from tuner.search.config import SearchConfig
 from tuner.search.encoding import Encoding, Vectorizer

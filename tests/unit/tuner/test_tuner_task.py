@@ -11,7 +11,7 @@ from loopwright.codegen.errors import InvalidModule
 from loopwright.codegen.lowering import bind_shapes
 from loopwright.codegen.serialization import module_to_json
 from loopwright.codegen.target import target_from
-from tests.unit.tuner.programs import ADD_ONE, add_one, mlp
+from tests.support.tuner_programs import ADD_ONE, add_one, mlp
 from tuner.task import extract_tasks
 from tuner.types import TensorInfo
 

@@ -16,7 +16,7 @@ from loopwright.codegen.digest import normal_form, workload_digest, workload_fam
 from loopwright.codegen.schedule import apply_trace_json
 from loopwright.codegen.serialization import module_from_json, trace_to_json
 from loopwright.codegen.target import target_from
-from tests.unit.tuner.programs import LLVM, elementwise
+from tests.support.tuner_programs import LLVM, elementwise
 from tuner.cost_model.model import CostModel
 from tuner.search.evolutionary_search import EvolutionarySearch
 from tuner.search.individual import Individual

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.tuner.programs import LLVM, elementwise, matmul, split_outer, task, tile_both, traced
+from tests.support.tuner_programs import LLVM, elementwise, matmul, split_outer, task, tile_both, traced
 from tuner.errors import LeaseLost
 from tuner.ports import MeasureRequest
 from tuner.search.config import SearchConfig

@@ -8,7 +8,7 @@ from tvm.s_tir.meta_schedule.testing import te_workload
 
 from loopwright.codegen.serialization import module_from_json
 from loopwright.codegen.target import target_from
-from tests.unit.tuner.programs import add_one, elementwise
+from tests.support.tuner_programs import add_one, elementwise
 from tuner.space.builtin import builtin_space
 from tuner.workload import make_workload, write_only
 

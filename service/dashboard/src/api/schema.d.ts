@@ -518,6 +518,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/workloads/lookup": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Look Up
+         * @description The certified best of each function, given by workload hash or as a lowered function; a guest may ask, too.
+         *
+         *     The best is the fastest of the device classes with the target, or of the one that the request names.
+         */
+        post: operations["look_up_api_v1_workloads_lookup_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/bests": {
         parameters: {
             query?: never;
@@ -822,6 +844,11 @@ export interface components {
             is_baseline: boolean;
             /** Trace */
             trace: unknown[] | null;
+            /**
+             * Codegen Version
+             * @default 1
+             */
+            codegen_version: number;
             certificate: components["schemas"]["Certificate"];
             /**
              * Created At
@@ -1218,6 +1245,64 @@ export interface components {
             run_secs: number[];
         };
         /**
+         * Lookup
+         * @description Body of ``POST /workloads/lookup``.
+         */
+        Lookup: {
+            /** Functions */
+            functions: (string | components["schemas"]["LoweredFunction"])[];
+            /**
+             * Target
+             * @default auto
+             */
+            target: string | {
+                [key: string]: unknown;
+            };
+            /** Device Class */
+            device_class?: string | null;
+            /**
+             * Modules
+             * @default false
+             */
+            modules: boolean;
+        };
+        /**
+         * LookupAnswer
+         * @description Each workload is in ``hits`` or in ``misses``, once, however often the request names it.
+         */
+        LookupAnswer: {
+            /** Target */
+            target: {
+                [key: string]: unknown;
+            };
+            /** Functions */
+            functions: string[];
+            /** Hits */
+            hits: components["schemas"]["LookupHit"][];
+            /** Misses */
+            misses: string[];
+        };
+        /** LookupHit */
+        LookupHit: {
+            /** Workload Hash */
+            workload_hash: string;
+            best: components["schemas"]["Best"];
+            module: components["schemas"]["ModulePayload"] | null;
+        };
+        /**
+         * LoweredFunction
+         * @description A function for which the service computes the digest: TVM's JSON of a module with this one PrimFunc.
+         */
+        LoweredFunction: {
+            /**
+             * Format
+             * @constant
+             */
+            format: "tvm-json";
+            /** Data */
+            data: string;
+        };
+        /**
          * ModulePayload
          * @description A module as text. Its format is told, never guessed.
          */
@@ -1552,6 +1637,11 @@ export interface components {
             seed: number | null;
             /** Tvm Version */
             tvm_version: string;
+            /**
+             * Codegen Version
+             * @default 1
+             */
+            codegen_version: number;
             certificate: components["schemas"]["Certificate"] | null;
             /** Script Before */
             script_before: string;
@@ -4690,6 +4780,122 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Roofline"];
+                };
+            };
+            /** @description No token, or a wrong one. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description A guest's link reads and changes nothing. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description The request cannot be taken; the detail says what to do. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    look_up_api_v1_workloads_lookup_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Lookup"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LookupAnswer"];
                 };
             };
             /** @description No token, or a wrong one. */

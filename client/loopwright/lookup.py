@@ -1,0 +1,92 @@
+"""Asking the service for the bests of a model's functions: one request, however large its database. Needs TVM."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import tvm
+from tvm.target import Target
+
+from loopwright import schemas
+from loopwright.best import Best
+from loopwright.codegen import lowering
+from loopwright.codegen.digest import function_digest
+from loopwright.codegen.errors import InvalidModule
+from loopwright.codegen.functions import has_relax, prim_funcs
+from loopwright.codegen.target import target_from
+from loopwright.codegen.weights import attach
+from loopwright.program import Program
+
+Ask = Callable[[list[str]], schemas.LookupAnswer]
+"""Asks the service about workload hashes, for a target that was chosen before."""
+
+_ASSUMED = "llvm"
+"""Target under which a model is lowered before the service has said what ``auto`` is."""
+
+
+@dataclass(frozen=True, slots=True)
+class LookedUp:
+    """A lowered module, and what is known of its PrimFuncs: the bests by the functions' names."""
+
+    module: tvm.IRModule
+    target: Target
+    bests: dict[str, Best]
+
+
+def look_up(program: Program, ask: Ask, target: Target | None, params: dict[str, Any] | None = None) -> LookedUp:
+    """Lower a model, and ask for the bests of its functions in one request; of none if it has no functions.
+
+    Args:
+        target: what to lower for; None for what the service takes for ``auto``. The answer says what that is; only if
+            it is of another kind than a CPU, the model is lowered again, and functions that come out differently are
+            asked for in a second request.
+        params: values of more of ``main``'s parameters, bound by name; only a Relax module takes any.
+
+    Raises:
+        ValueError: ``params`` for a module without Relax functions.
+    """
+    mod = lower(program, target or target_from(_ASSUMED), params)
+    hashes = digests(mod)
+    if target is not None and not hashes:
+        return LookedUp(mod, target, {})
+    answer = ask(list(hashes.values()))
+    hits = {hit.workload_hash: hit.best for hit in answer.hits}
+    if target is None:
+        target = resolved(answer)
+        if target.kind.name != _ASSUMED and has_relax(program.module):
+            mod = lower(program, target, params)
+            others = [digest for digest in digests(mod).values() if digest not in hashes.values()]
+            hashes = digests(mod)
+            if others:
+                hits |= {hit.workload_hash: hit.best for hit in ask(others).hits}
+    bests = {name: Best.of(hits[digest]) for name, digest in hashes.items() if digest in hits}
+    return LookedUp(mod, target, bests)
+
+
+def lower(program: Program, target: Target, params: dict[str, Any] | None = None) -> tvm.IRModule:
+    """Return a module as its PrimFuncs are tuned: legalised, folded and fused; without Relax it stays as it is.
+
+    Weights are bound again afterwards, and what follows from them is computed: so the functions are those that were
+    submitted without them.
+    """
+    if params and not has_relax(program.module):
+        raise ValueError("params are bound to a Relax function, and this module has none")
+    return attach(lowering.lower(program.module, target), {**program.weights, **(params or {})})
+
+
+def digests(mod: tvm.IRModule) -> dict[str, str]:
+    """Return the digest of each PrimFunc by its name, without those that can be no workload of the service."""
+    found = {}
+    for var, func in prim_funcs(mod):
+        try:
+            found[str(var.name_hint)] = function_digest(func)
+        except InvalidModule:
+            continue  # nested too deeply
+    return found
+
+
+def resolved(answer: schemas.LookupAnswer) -> Target:
+    """Return what the target of a request is on the fleet."""
+    return target_from(answer.target)

@@ -1,0 +1,54 @@
+"""Looking up the bests of a model's functions in one request."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from loopwright.schemas.base import Wire
+from loopwright.schemas.jobs import ModulePayload
+from loopwright.schemas.workloads import Best
+
+MAX_LOOKUP = 10_000
+"""Functions in one request at most."""
+
+WorkloadHash = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
+
+
+class LoweredFunction(Wire):
+    """A function for which the service computes the digest: TVM's JSON of a module with this one PrimFunc."""
+
+    format: Literal["tvm-json"]
+    data: str = Field(min_length=1)
+
+
+class Lookup(Wire):
+    """Body of ``POST /workloads/lookup``."""
+
+    functions: Annotated[list[WorkloadHash | LoweredFunction], Field(max_length=MAX_LOOKUP, fail_fast=True)]
+    """Workload hashes, or functions as they are tuned (lowered, with static shapes)."""
+    target: str | dict[str, Any] = "auto"
+    device_class: str | None = None
+    """Only bests of this device class; without it, the fastest of all device classes with the target."""
+    modules: bool = False
+    """Whether hits carry the unscheduled workload."""
+
+
+class LookupHit(Wire):
+    workload_hash: str
+    best: Best
+    module: ModulePayload | None
+    """The unscheduled workload, if the request asked for modules."""
+
+
+class LookupAnswer(Wire):
+    """Each workload is in ``hits`` or in ``misses``, once, however often the request names it."""
+
+    target: dict[str, Any]
+    """What the target of the request is on the fleet; for ``auto``, what the service would tune for."""
+    functions: list[str]
+    """The workload hash of each function of the request, in the order of the request."""
+    hits: list[LookupHit]
+    misses: list[str]
+    """Workload hashes for which no certified best is known."""

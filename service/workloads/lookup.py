@@ -1,0 +1,55 @@
+"""``POST /workloads/lookup``: the bests of all functions of a model, in one request."""
+
+from __future__ import annotations
+
+import json
+
+from fastapi import APIRouter
+
+from loopwright import schemas
+from service.access.authorised import reads
+from service.context import Context, Ctx
+from service.fleet.offers import resolve
+from service.records import wire
+
+router = APIRouter(prefix="/workloads", tags=["workloads"])
+
+
+@router.post("/lookup")
+@reads
+def look_up(ctx: Ctx, body: schemas.Lookup) -> schemas.LookupAnswer:
+    """The certified best of each function, given by workload hash or as a lowered function; a guest may ask, too.
+
+    The best is the fastest of the device classes with the target, or of the one that the request names.
+    """
+    if body.device_class is not None:
+        ctx.database.devices.get(body.device_class)
+    target_json = resolve(ctx, body.target).target_json
+    hashes = _hashes(ctx, body.functions)
+    known = ctx.database.lookup.bests(hashes, target_json, device_class_id=body.device_class, modules=body.modules)
+    asked = dict.fromkeys(hashes)
+    return schemas.LookupAnswer(
+        target=json.loads(target_json),
+        functions=hashes,
+        hits=[
+            schemas.LookupHit(
+                workload_hash=workload_hash,
+                best=wire.best(known[workload_hash].best),
+                module=_module(known[workload_hash].module_json),
+            )
+            for workload_hash in asked
+            if workload_hash in known
+        ],
+        misses=[workload_hash for workload_hash in asked if workload_hash not in known],
+    )
+
+
+def _hashes(ctx: Context, functions: list[str | schemas.LoweredFunction]) -> list[str]:
+    """The workload hash of each function; a sandbox computes those of functions given as modules."""
+    modules = [function.data for function in functions if isinstance(function, schemas.LoweredFunction)]
+    digests = iter(ctx.sandbox.digests(modules) if modules else ())
+    return [function if isinstance(function, str) else next(digests) for function in functions]
+
+
+def _module(module_json: str | None) -> schemas.ModulePayload | None:
+    return None if module_json is None else schemas.ModulePayload(format="tvm-json", data=module_json)
