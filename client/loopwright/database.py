@@ -16,12 +16,11 @@ from tvm.s_tir import meta_schedule as ms
 from tvm.target import Target
 
 from loopwright.best import Best
-from loopwright.codegen.digest import normal_form, workload_digest
-from loopwright.codegen.errors import InvalidModule
+from loopwright.codegen.digest import normal_form
 from loopwright.codegen.functions import prim_funcs
 from loopwright.codegen.schedule import new_schedule, replay
 from loopwright.codegen.versions import check_codegen_version
-from loopwright.lookup import Ask, digests, resolved
+from loopwright.lookup import Ask, digests, digests_of, resolved
 
 
 def as_database(ask: Ask, target: Target | None) -> Any:
@@ -62,22 +61,20 @@ def as_database(ask: Ask, target: Target | None) -> Any:
         funcs = prim_funcs(mod)
         if len(funcs) != 1:
             return None
-        workload = normal_form(funcs[0][1])
-        try:
-            digest = workload_digest(workload)
-        except InvalidModule:
-            return None  # no workload of the service is nested so deeply
-        serves = learn([digest])
-        best = bests[digest]
+        [(_, func)] = funcs
+        asked = digests_of(func)
+        serves = learn(asked)
+        best = next((bests[digest] for digest in asked if bests[digest] is not None), None)
         if best is None or best.trace is None:
             return None
-        if digest not in records:
+        if asked[0] not in records:
             check_codegen_version(best.codegen_version)
+            workload = normal_form(func)
             trace = replay(workload, best.trace, serves).trace
-            records[digest] = ms.database.TuningRecord(
+            records[asked[0]] = ms.database.TuningRecord(
                 trace, ms.database.Workload(workload), [best.best_us * 1e-6], serves
             )
-        return records[digest]
+        return records[asked[0]]
 
     @derived_object
     class CertifiedBests(ms.database.PyDatabase):
@@ -87,7 +84,7 @@ def as_database(ask: Ask, target: Target | None) -> Any:
             self.misses: set[str] = set()
 
         def look_up(self, mod: tvm.IRModule) -> None:
-            learn(digests(mod).values())
+            learn(digest for each in digests(mod).values() for digest in each)
 
         def has_workload(self, mod: tvm.IRModule) -> bool:
             return record_of(mod) is not None

@@ -48,21 +48,22 @@ def look_up(program: Program, ask: Ask, target: Target | None, params: dict[str,
         ValueError: ``params`` for a module without Relax functions.
     """
     mod = lower(program, target or target_from(_ASSUMED), params)
-    hashes = digests(mod)
-    if target is not None and not hashes:
+    functions = digests(mod)
+    if target is not None and not functions:
         return LookedUp(mod, target, {})
-    answer = ask(list(hashes.values()))
+    asked = [digest for each in functions.values() for digest in each]
+    answer = ask(asked)
     hits = {hit.workload_hash: hit.best for hit in answer.hits}
     if target is None:
         target = resolved(answer)
         if target.kind.name != _ASSUMED and has_relax(program.module):
             mod = lower(program, target, params)
-            others = [digest for digest in digests(mod).values() if digest not in hashes.values()]
-            hashes = digests(mod)
+            functions = digests(mod)
+            others = [digest for each in functions.values() for digest in each if digest not in asked]
             if others:
                 hits |= {hit.workload_hash: hit.best for hit in ask(others).hits}
-    bests = {name: Best.of(hits[digest]) for name, digest in hashes.items() if digest in hits}
-    return LookedUp(mod, target, bests)
+    known = {name: [hits[digest] for digest in each if digest in hits] for name, each in functions.items()}
+    return LookedUp(mod, target, {name: Best.of(bests[0]) for name, bests in known.items() if bests})
 
 
 def lower(program: Program, target: Target, params: dict[str, Any] | None = None) -> tvm.IRModule:
@@ -76,15 +77,24 @@ def lower(program: Program, target: Target, params: dict[str, Any] | None = None
     return attach(lowering.lower(program.module, target), {**program.weights, **(params or {})})
 
 
-def digests(mod: tvm.IRModule) -> dict[str, str]:
-    """Return the digest of each PrimFunc by its name, without those that can be no workload of the service."""
-    found = {}
-    for var, func in prim_funcs(mod):
-        try:
-            found[str(var.name_hint)] = function_digest(func)
-        except InvalidModule:
-            continue  # nested too deeply
-    return found
+def digests(mod: tvm.IRModule) -> dict[str, list[str]]:
+    """Return the digests of each PrimFunc by its name, without functions that can be no workload of the service."""
+    found = {str(var.name_hint): digests_of(func) for var, func in prim_funcs(mod)}
+    return {name: each for name, each in found.items() if each}
+
+
+def digests_of(func: tvm.tirx.PrimFunc) -> list[str]:
+    """Return the digests by which the service may know a function, the most likely first; none if it cannot know it.
+
+    TVM marks functions for fusion (``op_pattern``), and the mark counts in a digest. A function that came out of fusion
+    has no mark, unless its module is lowered once more: then the digest without the mark is the one to ask for.
+    """
+    try:
+        if func.attrs and "op_pattern" in func.attrs:
+            return [function_digest(func), function_digest(func.without_attr("op_pattern"))]
+        return [function_digest(func)]
+    except InvalidModule:
+        return []  # no workload of the service is nested so deeply
 
 
 def resolved(answer: schemas.LookupAnswer) -> Target:

@@ -125,6 +125,17 @@ def test_a_model_is_one_request_whatever_it_has(service: FakeService, client: lo
     assert len(service.requests) == 1
 
 
+def test_a_model_that_is_lowered_already_finds_the_same(service: FakeService, client: loopwright.Client) -> None:
+    target = tvm.target.Target(LLVM)
+    with target:
+        lowered = relax.get_pipeline("zero")(two_layers())
+    serve(service, *(best_json(function_digest(func), None) for _, func in prim_funcs(lowered)))
+    for model in (two_layers(), lowered):
+        client.apply(model, LLVM)
+        assert client.last_report is not None
+        assert [function.outcome for function in client.last_report.functions] == ["baseline", "baseline"]
+
+
 def test_a_model_without_functions_of_its_own_asks_nothing(service: FakeService, client: loopwright.Client) -> None:
     builder = relax.BlockBuilder()
     x = relax.Var("x", relax.TensorType((4,), "float32"))
