@@ -1,4 +1,4 @@
-"""Compiles one model against services that know few and many workloads, in turn, and writes the report.
+"""Compiles one model against services that know few and many workloads, in turn.
 
 .venv/bin/python -m benchmarks.lookup [--bests 10 100 …] [--repeats 15]
 """
@@ -11,7 +11,6 @@ import json
 import logging
 import os
 import platform
-import statistics
 import tempfile
 import time
 from collections.abc import Iterator
@@ -24,8 +23,11 @@ from tvm import relax
 
 from benchmarks.leaderboard.__main__ import TOKEN, api
 from benchmarks.leaderboard.seed import seed
+from benchmarks.lookup.report import NAME, text
+from benchmarks.results import write_raw
 from db import Database, migrate
-from db.views import NewJob
+from db.inputs import NewJob
+from db.states import AnsweredFrom, JobState
 from loopwright import Client
 from loopwright.codegen.serialization import module_from_json, module_to_json, trace_to_json
 from loopwright.codegen.target import target_from
@@ -34,15 +36,12 @@ from tuner.space.builtin import builtin_space
 from tuner.task import extract_tasks
 from tuner.types import Certificate, DeviceClass, MeasureCandidate, Measured, Origin, TaskSpec
 
-REPORT = Path(__file__).resolve().parents[2] / "docs" / "benchmarks" / "lookup.md"
 SIZES = (10, 1_000, 10_000)
 FUNCTIONS = 10
 TARGET = json.dumps({"kind": "llvm", "mcpu": "sapphirerapids", "num-cores": 16}, sort_keys=True)
 """One of the targets of the made-up bests: those of the model are among others of the same target."""
 MACHINE = DeviceClass(TARGET, "GenuineIntel sapphirerapids, made up", ("made up",), 16, 16, "seeded")
 PORT = 8090
-ALLOWED = 2.0
-"""Factor between the slowest and the fastest median."""
 
 
 def model() -> tvm.IRModule:
@@ -76,8 +75,8 @@ def certify(database: Database, mod: tvm.IRModule) -> None:
             database.trials.finish(trial.id, claimed.lease_token, Measured((seconds,) * 5, "made up"))
         evidence = Certificate(best.candidate.hash, "made up", 0.0, 0.0, 0.0, 0.0, (1e-4,) * 15, (1e-3,) * 15, 2)
         stored = database.certificates.store(task.id, claimed.lease_token, evidence, 64)
-        database.tasks.answer(task.id, claimed.lease_token, stored.id, "search")
-    database.jobs.finish(claimed.job.id, claimed.lease_token, "succeeded")
+        database.tasks.answer(task.id, claimed.lease_token, stored.id, AnsweredFrom.SEARCH)
+    database.jobs.finish(claimed.job.id, claimed.lease_token, JobState.SUCCEEDED)
 
 
 def trace(spec: TaskSpec) -> str:
@@ -138,36 +137,15 @@ def arm(bests: int, port: int, mod: tvm.IRModule) -> Iterator[Arm]:
         yield made
 
 
-def report(arms: list[Arm], repeats: int, load: float) -> str:
-    medians = [statistics.median(each.compiles[1:]) for each in arms]
-    factor = max(medians) / min(medians)
-    lines = [
-        f"# Compiling a model of {FUNCTIONS} functions against databases of different sizes",
-        "",
-        f"`client.compile(model)` with a service process on SQLite, on {platform.machine()} with {os.cpu_count()}",
-        f"cores; {repeats} times in turn for each database, after one that is not counted. Each sends one request,",
-        "`POST /workloads/lookup`, which finds all functions of the model among the bests and resolves the target",
-        f"`auto`. The slowest median is {factor:.2f} times the fastest; {ALLOWED:g} times is allowed. The load average",
-        f"before the run was {load:.1f}.",
-        "",
-        "| bests | requests | compile: median, ms | range, ms | request: median, ms | range, ms |",
-        "|---:|---:|---:|---:|---:|---:|",
-    ]
-    for each in arms:
-        compiles, requests = ([1e3 * seconds for seconds in times[1:]] for times in (each.compiles, each.requests))
-        lines.append(
-            f"| {each.bests:,} | 1 | {statistics.median(compiles):.0f} | {min(compiles):.0f} to {max(compiles):.0f} "
-            f"| {statistics.median(requests):.1f} | {min(requests):.1f} to {max(requests):.1f} |"
-        )
-    return "\n".join([*lines, "", "Made by `python -m benchmarks.lookup`.", ""])
+def parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.lookup", description=__doc__)
+    parser.add_argument("--bests", type=int, nargs="+", default=list(SIZES), help="sizes of the databases")
+    parser.add_argument("--repeats", type=int, default=15, help="counted compilations for each database")
+    return parser
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.lookup")
-    parser.add_argument("--bests", type=int, nargs="+", default=list(SIZES))
-    parser.add_argument("--repeats", type=int, default=15)
-    parser.add_argument("--report", type=Path, default=REPORT)
-    options = parser.parse_args()
+    options = parser().parse_args()
     logging.getLogger("loopwright").setLevel(logging.WARNING)
     load, mod = os.getloadavg()[0], model()
     with contextlib.ExitStack() as stack:
@@ -175,8 +153,19 @@ def main() -> None:
         for number in range(options.repeats + 1):
             for each in arms if number % 2 else reversed(arms):
                 each.compile(mod)
-    options.report.write_text(report(arms, options.repeats, load))
-    print(options.report.read_text())
+    databases = [
+        # The first compilation fills the caches of client, service and database.
+        {"bests": each.bests, "compile_seconds": each.compiles[1:], "request_seconds": each.requests[1:]}
+        for each in arms
+    ]
+    found = {
+        "machine": f"{platform.machine()} with {os.cpu_count()} cores",
+        "load": load,
+        "functions": FUNCTIONS,
+        "databases": databases,
+    }
+    print(text(found))
+    print(write_raw(NAME, found))
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import benchmarks.leaderboard.report
+import benchmarks.lookup.report
 import benchmarks.main_job.report
 import benchmarks.search.report
 from benchmarks import results
@@ -17,7 +18,9 @@ from benchmarks.search.requirements import Requirement, missed
 from benchmarks.search.run_record import Incumbent, Run, name_of
 
 
-@pytest.mark.parametrize("report", [benchmarks.leaderboard.report, benchmarks.main_job.report])
+@pytest.mark.parametrize(
+    "report", [benchmarks.leaderboard.report, benchmarks.lookup.report, benchmarks.main_job.report]
+)
 def test_a_report_follows_from_its_kept_figures(report: Any) -> None:
     assert report.text(results.figures(report.NAME, repack=False)) == report.REPORT.read_text()
 
