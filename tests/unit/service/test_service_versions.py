@@ -1,0 +1,27 @@
+"""A wrong TVM is a clear error where the service and its children start."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+START_SERVICE = "from service.__main__ import main; main()"
+START_CHILD = "from workers.child import main; main()"
+
+
+@pytest.mark.parametrize(
+    ("start", "arguments"), [(START_SERVICE, ["migrate"]), (START_CHILD, ["0", "1", "tvm"])], ids=["service", "child"]
+)
+def test_another_tvm_is_refused_at_the_start(start: str, arguments: list[str], tmp_path: Path) -> None:
+    code = f"from loopwright.codegen import versions; versions.PINS['apache-tvm'] = '9.9'; {start}"
+    environment = {**os.environ, "LOOPWRIGHT_DATA_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", code, *arguments]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "pip install 'apache-tvm==9.9'" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
