@@ -4,8 +4,9 @@
 
 In a cell, the references and every mechanism's arm run in random order. When all have run, every program that was the
 best of a run at some time is timed again, interleaved with the others, in several processes (`benchmarks.search.race`).
-Stops after the run in which the time is up. Started again, it continues; a cell that was begun on another machine or
-before a reboot begins again. `python -m benchmarks.search.ablation.report --pack` writes the report.
+Stops after the run in which the time is up. Started again, it continues with the cells that are neither complete nor
+among the kept results of the same code; a cell that was begun on another machine or before a reboot begins again.
+`python -m benchmarks.search.ablation.report --pack` writes the report.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pathlib import Path
 import ray
 
 from benchmarks.search import race
+from benchmarks.search.ablation import report
 from benchmarks.search.ablation.plan import TRIALS, WORKLOADS, Cell, cells
 from benchmarks.search.cells import load_all, run_missing
 from benchmarks.search.ours import Request
@@ -45,8 +47,10 @@ def main() -> None:
         offer = next(offer for offer in Cluster().reconcile() if offer.device == "cpu")
         if options.warm:
             teach(DATABASE, offer.device_class, offer.builders, offer.measurer)
+        kept = set(map(report.key, report.kept_runs()))
         for cell in cells(warm=options.warm, workloads=options.workloads, trials=options.trials):
-            if not cell.race.exists() and not fill(cell, offer, until):
+            is_complete = cell.race.exists() or (cell.workload, cell.seed, cell.warm) in kept
+            if not is_complete and not fill(cell, offer, until):
                 print("time is up; start again to continue")
                 return
     print("complete")

@@ -101,7 +101,8 @@ def raw() -> Iterator[dict[str, Any]]:
     from benchmarks.search.run_record import Run
 
     complete = [cell for cell in cells(warm=True) if cell.race.exists()]
-    if not complete:
+    earlier = [line for line in kept_runs() if key(line) not in {(c.workload, c.seed, c.warm) for c in complete}]
+    if not complete and not earlier:
         raise SystemExit("no cell is complete: run `python -m benchmarks.search.ablation` first")
     descriptions = {name: variant.description for name, variant in (ABLATIONS | WARM_ABLATIONS).items()}
     yield {"kind": "plan", "trials": TRIALS, "references": list(REFERENCES), "mechanisms": descriptions}
@@ -110,6 +111,20 @@ def raw() -> Iterator[dict[str, Any]]:
         runs = [Run(arm, cell.workload, cell.seed, "") for arm in cell.variants]
         for record in load_all(runs, cell.folder) or []:
             yield {"kind": "run", "warm": cell.warm, **Timeline.of(record, latencies).to_json()}
+    yield from earlier
+
+
+def kept_runs() -> list[dict[str, Any]]:
+    """Return the kept lines of runs with the code as it is: their cells need not run again, on whatever machine."""
+    from benchmarks.search.run_record import this_code
+
+    lines = unpack(RESULTS) if RESULTS.exists() else iter(())
+    return [line for line in lines if line["kind"] == "run" and line["code"] == this_code()]
+
+
+def key(line: dict[str, Any]) -> tuple[str, int, bool]:
+    """Return the cell of a run's line: workload, seed, and whether it is warm."""
+    return line["workload"], line["seed"], line["warm"]
 
 
 def read(lines: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], list[Cell]]:
@@ -119,14 +134,14 @@ def read(lines: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], list[Cell]]:
     for line in lines:
         if line["kind"] == "run":
             fields = {name: value for name, value in line.items() if name not in ("kind", "warm")}
-            groups.setdefault((line["workload"], line["seed"], line["warm"]), []).append(Timeline.from_json(fields))
+            groups.setdefault(key(line), []).append(Timeline.from_json(fields))
     cells = [
         Cell(
-            *key,
+            *group,
             references={one.arm: one for one in timelines if one.arm in plan["references"]},
             arms={one.arm: one for one in timelines if one.arm not in plan["references"]},
         )
-        for key, timelines in groups.items()
+        for group, timelines in groups.items()
     ]
     return plan, cells
 

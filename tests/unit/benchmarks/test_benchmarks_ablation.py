@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from benchmarks.results import pack
+from benchmarks.search.ablation import report
 from benchmarks.search.ablation.plan import REFERENCES, Cell, cells
 from benchmarks.search.ablation.report import Effect, text
 from benchmarks.search.ours import ABLATIONS, WARM_ABLATIONS, Request
 from benchmarks.search.paired import Timeline, interval
-from benchmarks.search.run_record import Incumbent, Run, name_of
+from benchmarks.search.run_record import Incumbent, Run, name_of, this_code
 from tuner.search.config import SearchConfig
 from tuner.types import DeviceClass
 
@@ -63,10 +67,21 @@ def test_a_mechanism_that_costs_quality_is_reported_as_costing_it() -> None:
 
 
 def test_references_are_compared_with_each_other() -> None:
-    report = text(list(lines(quality=1.0, time=1.0)))
+    written = text(list(lines(quality=1.0, time=1.0)))
     for reference in REFERENCES:
-        low, high = row(report, f"({reference})")[2].split("(")[1].strip(")").split(" to ")
+        low, high = row(written, f"({reference})")[2].split("(")[1].strip(")").split(" to ")
         assert float(low) < 1 < float(high)
+
+
+def test_kept_cells_of_the_same_code_are_packed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = [line | {"code": this_code()} for line in lines(quality=1.0, time=1.0) if line["kind"] == "run"]
+    stale = {**runs[0], "seed": 9, "code": "other"}
+    monkeypatch.setattr("benchmarks.search.ablation.plan.RAW", tmp_path)
+    monkeypatch.setattr(report, "RESULTS", tmp_path / "ablation.jsonl.xz")
+    pack(report.RESULTS, [{"kind": "plan"}, *runs, stale])
+    plan, *packed = report.raw()
+    assert plan["references"] == list(REFERENCES)
+    assert packed == json.loads(json.dumps(runs))
 
 
 def test_an_effect_within_the_noise_is_not_shown() -> None:
