@@ -73,7 +73,7 @@ def test_no_view_breaks_a_rule_or_outgrows_a_phone(
     wide = []
     for name, (path, complete) in views.items():
         page.goto(f"{service.url}{path}")
-        expect(page.get_by_text(complete).first).to_be_visible()
+        expect(page.get_by_text(complete).filter(visible=True).first).to_be_visible()
         page.wait_for_load_state("networkidle")
         broken += in_both_schemes(page)
         page.set_viewport_size(PHONE)

@@ -22,6 +22,7 @@ from _pytest.config import get_config
 from typer import BadParameter
 
 from loopwright.cli import app
+from tests.conftest import pytest_addoption
 from tests.unit.docs.documents import ROOT
 
 
@@ -115,8 +116,10 @@ def _loopwright(arguments: list[str], is_whole: bool) -> None:
 
 
 def _pytest(arguments: list[str], is_whole: bool) -> None:
+    parser = get_config()._parser
+    pytest_addoption(parser)
     try:
-        options, unknown = get_config()._parser.parse_known_and_unknown_args(arguments)
+        options, unknown = parser.parse_known_and_unknown_args(arguments)
     except Exception as error:
         raise WrongCommand(str(error)) from None
     _known(unknown, set())
@@ -124,7 +127,7 @@ def _pytest(arguments: list[str], is_whole: bool) -> None:
 
 
 def _test(arguments: list[str], is_whole: bool) -> None:
-    own = re.findall(r"--[a-z-]+", (ROOT / "scripts" / "test").read_text())
+    own = re.findall(r"== (--[a-z-]+) ", (ROOT / "scripts" / "test").read_text())
     _pytest([argument for argument in arguments if argument not in own], is_whole)
 
 
