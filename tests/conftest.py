@@ -49,11 +49,18 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 @pytest.fixture(autouse=True)
 def no_job_outlives_its_test(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Tests share the database of `service`: a job that goes on would change a best while the next test compares it."""
+    """Tests share the database of `service`: a job that goes on would change a best while the next test compares it.
+
+    Such a job is cancelled, so that it fails this test only.
+    """
     shared = request.getfixturevalue("service") if "service" in request.fixturenames else None
     yield
     if isinstance(shared, Service):
-        assert shared.items("/jobs", state=["queued", "running"]) == []
+        left = shared.items("/jobs", state=["queued", "running"])
+        for job in left:
+            shared.http.post(f"/api/v1/jobs/{job['id']}/cancel")
+            shared.finished(job["id"])
+        assert left == []
 
 
 @pytest.fixture(scope="session")
