@@ -53,6 +53,14 @@ def random_only(config: SearchConfig) -> SearchConfig:
     return replace(config, gp_warm_up=never, ranking=replace(config.ranking, warm_up=never))
 
 
+def lean(config: SearchConfig) -> SearchConfig:
+    """Take out all mechanisms of the population but screening: together they must show what none shows alone."""
+    screened = config.screened + config.offspring + config.newcomers
+    return replace(
+        config, offspring=0, newcomers=0, screened=screened, pool=0, kriging_believer=False, random_share=0.0
+    )
+
+
 VARIANTS = {
     "R": Variant("random search", random_only),
     "C": Variant("cold"),
@@ -71,7 +79,6 @@ ABLATIONS = {
         "screening replaces TVM's mutators, redrawing and crossover",
         lambda c: replace(c, offspring=0, screened=c.screened + c.offspring),
     ),
-    "crossover": Variant("no crossover", lambda c: replace(c, crossover_share=0.0)),
     "newcomers": Variant(
         "no random programs in the population", lambda c: replace(c, newcomers=0, screened=c.screened + c.newcomers)
     ),
@@ -80,13 +87,13 @@ ABLATIONS = {
     "exploration": Variant("no proposal is random once the models are ready", lambda c: replace(c, random_share=0.0)),
     "beta": Variant("the UCB coefficient beta is 0", lambda c: replace(c, beta=0.0)),
     "believer": Variant("batches are selected without pending points", lambda c: replace(c, kriging_believer=False)),
-    "failures": Variant("failed trials are left out of the models", lambda c: replace(c, failure_factor=None)),
     "process": Variant("the ranking predicts, without a Gaussian process", lambda c: replace(c, gp_points=0)),
     "scales": Variant(
         "one length scale for all columns, and fixed noise",
         lambda c: replace(c, gp=replace(c.gp, max_iterations=0)),
     ),
     "cutoff": Variant("every candidate is sampled in full", lambda c: replace(c, cutoff=None)),
+    "lean": Variant("screening and local search alone, selected by the process without pending points", lean),
     "models": Variant("random search, as a check that the benchmark finds what must be there", random_only),
 }
 """Mechanism -> a cold search without it."""
