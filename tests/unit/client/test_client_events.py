@@ -23,7 +23,7 @@ def sse(identifier: int, kind: str, data: dict[str, Any]) -> bytes:
     return f"id: {identifier}\r\nevent: {kind}\r\ndata: {json.dumps(data)}\r\n\r\n".encode()
 
 
-HISTORY = [
+HISTORY: list[tuple[int, str, dict[str, Any]]] = [
     (1, "job", {"state": "running", "error": None}),
     (2, "trial", {"id": "t1", "median_us": 12.5}),
     (3, "task", {"workload_hash": "0" * 32, "best_us": 12.5}),

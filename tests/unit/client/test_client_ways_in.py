@@ -18,6 +18,7 @@ from tvm.relax.frontend import nn as relax_nn
 from loopwright import frontends
 from loopwright.errors import UnsupportedModel
 from loopwright.frontends import Options
+from loopwright.program import Program
 
 X = torch.ones(2, 4)
 
@@ -37,7 +38,7 @@ def layer() -> nn.Module:
     return Layer().eval()
 
 
-def run(program: frontends.Program, *inputs: np.ndarray) -> np.ndarray:
+def run(program: Program, *inputs: np.ndarray) -> np.ndarray:
     from loopwright.codegen.weights import attach
 
     machine = relax.VirtualMachine(tvm.compile(attach(program.module, program.weights), "llvm"), tvm.cpu())

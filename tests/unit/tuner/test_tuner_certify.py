@@ -102,14 +102,14 @@ def test_rounds_are_compared_in_pairs() -> None:
 
 
 def test_one_that_was_dropped_does_not_win() -> None:
-    contenders = {"lucky": _entry(0.1, 0.1), "steady": _entry(0.5, 0.5, 0.5)}
+    contenders: dict[str, Raced | Failure] = {"lucky": _entry(0.1, 0.1), "steady": _entry(0.5, 0.5, 0.5)}
     assert winner(RaceResult(_entry(1.0, 1.0, 1.0), contenders)) == "steady"
     assert winner(RaceResult(_entry(1.0, 1.0, 1.0), {"lucky": _entry(0.1, 0.1)})) is None
 
 
 def test_a_baseline_need_not_be_in_all_rounds() -> None:
     slow = _entry(5.0, 5.0, 5.0)
-    contenders = {"dropped": _entry(0.1, 0.1, 0.1), "steady": _entry(0.5, 0.5, 0.5, 0.5)}
+    contenders: dict[str, Raced | Failure] = {"dropped": _entry(0.1, 0.1, 0.1), "steady": _entry(0.5, 0.5, 0.5, 0.5)}
     assert winner(RaceResult(slow, contenders)) == "steady"
     assert winner(RaceResult(slow, {"worse": _entry(6.0, 6.0, 6.0, 0.1)})) is None
 

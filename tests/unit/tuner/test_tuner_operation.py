@@ -73,7 +73,7 @@ def test_operations_of_relax(expression: str, op: str) -> None:
 
 def test_a_products_flop() -> None:
     @T.prim_func(s_tir=True)
-    def product(A: T.Buffer((16, 32), "int8"), B: T.Buffer((32, 8), "int8"), C: T.Buffer((16, 8), "int32")):
+    def product(A: T.Buffer((16, 32), "int8"), B: T.Buffer((32, 8), "int8"), C: T.Buffer((16, 8), "int32")):  # type: ignore[no-untyped-def,valid-type]
         for i, j, k in T.grid(16, 8, 32):
             with T.sblock("C"):
                 vi, vj, vk = T.axis.remap("SSR", [i, j, k])

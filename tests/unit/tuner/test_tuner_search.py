@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -116,7 +117,7 @@ def test_few_proposals_ignore_the_models() -> None:
 def test_with_a_base_half_are_random_until_enough_of_the_task_is_measured() -> None:
     taught = _run(_search(_tiled(), seed=2), elementwise(), batches=2)
     latencies = [min(_measured(elementwise(), candidate).run_secs) for candidate in taught]
-    samples = [Sample("w", from_bytes(c.features), latency) for c, latency in zip(taught, latencies, strict=True)]
+    samples = [Sample("w", from_bytes(c.features or b""), lat) for c, lat in zip(taught, latencies, strict=True)]
     model = CostModel(1, train_base(samples, seed=0))
     search = EvolutionarySearch("workload", _tiled(), model, np.random.default_rng(1))
     candidates = _run(search, elementwise(), batches=4, size=4)
@@ -272,7 +273,7 @@ def test_a_cross_takes_each_choice_from_a_parent() -> None:
         assert mother is not None
         assert father is not None
         traces = [parent.trace.simplified(remove_postproc=True) for parent in (mother, father)]
-        child = crossover(*traces, rng)
+        child = crossover(traces[0], traces[1], rng)
         assert child is not None
         choices = [[json.dumps(plain_json(t.decisions[i])) for i in sampling_instructions(t)] for t in (child, *traces)]
         assert all(ours in (hers, his) for ours, hers, his in zip(*choices, strict=True))
@@ -319,7 +320,7 @@ def test_models_that_never_get_ready_leave_a_random_search() -> None:
     ],
     ids=["crossover", "newcomers", "screening and local search"],
 )
-def test_the_config_says_where_guided_proposals_come_from(change: dict[str, float], origins: set[Origin]) -> None:
+def test_the_config_says_where_guided_proposals_come_from(change: dict[str, Any], origins: set[Origin]) -> None:
     config = replace(CONFIG, **change)
     search = EvolutionarySearch("workload", _tiled(), CostModel(1), np.random.default_rng(1), config=config)
     guided = [c.origin for c in _run(search, elementwise(), batches=5) if c.predicted is not None]

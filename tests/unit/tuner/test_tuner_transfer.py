@@ -61,7 +61,7 @@ def space(n: int) -> DesignSpace:
 
 def traces(of: DesignSpace, count: int) -> list[str]:
     rng = np.random.default_rng(3)
-    found = []
+    found: list[str] = []
     while len(found) < count:
         schedule = of.replay(of.traces[len(found) % len(of.traces)], int(rng.integers(1, 2**31 - 1)))
         if schedule is not None:

@@ -38,7 +38,7 @@ REQUEST = TuneRequest(
     seed=1,
 )
 BUILT_IN = replace(REQUEST, tasks=[task(matmul())], space=None)
-TINY = [traced(elementwise(), split_outer)]
+TINY: list[object] = [traced(elementwise(), split_outer)]
 """A space of seven programs that fits `elementwise` only."""
 CRASH = Failure(Stage.RUN, FailureKind.CRASH, "it crashed", "simulated")
 

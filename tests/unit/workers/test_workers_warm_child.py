@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -239,6 +239,7 @@ def test_a_stream_that_is_abandoned_leaves_nothing(child: WarmChild) -> None:
     stream = child.stream(name("where"), {}, 600)
     place = next(stream)
     assert Path(place["directory"]).exists()
+    assert isinstance(stream, Generator)
     stream.close()
     assert not alive(place["pid"])
     assert not Path(place["directory"]).exists()
@@ -294,6 +295,7 @@ def test_a_fork_that_stands_still_goes_with_its_child(busy_child: WarmChild) -> 
         assert eventually(lambda: stands_still(place["pid"]))
         os.kill(place["parent"], signal.SIGKILL)
         assert eventually(lambda: not alive(place["pid"]))
+    assert isinstance(stream, Generator)
     stream.close()
     assert works(busy_child)
 
