@@ -1,9 +1,8 @@
 """The surrogate model of one task: predicts programs that were not measured, and selects batches.
 
 Until enough trials of the task have ended, the XGBoost ranking predicts from features of the program: it is trained on
-other workloads, too. Then a Gaussian process over encoded decisions predicts alone: after the same few trials it finds
-faster programs than the ranking, or than both together (docs/benchmarks/search.md), and encoding is cheaper than
-extracting features.
+other workloads, too. Then a Gaussian process over encoded decisions predicts alone: it knows this task better,
+and encoding is cheaper than extracting features.
 """
 
 from __future__ import annotations
