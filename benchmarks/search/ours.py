@@ -54,7 +54,7 @@ def random_only(config: SearchConfig) -> SearchConfig:
 
 
 def lean(config: SearchConfig) -> SearchConfig:
-    """Take out all mechanisms of the population but screening: together they must show what none shows alone."""
+    """Take out all mechanisms of the population but screening: together they show more than each alone."""
     screened = config.screened + config.offspring + config.newcomers
     return replace(
         config, offspring=0, newcomers=0, screened=screened, pool=0, kriging_believer=False, random_share=0.0
@@ -71,29 +71,20 @@ VARIANTS = {
 """The arms of the comparison. `benchmarks.search.arms` describes them."""
 
 ABLATIONS = {
-    "screening": Variant(
-        "mutation and crossover of programs replace screening in the population",
-        lambda c: replace(c, offspring=c.offspring + c.screened, screened=0),
+    "evolution": Variant(
+        "local search around the fastest programs alone, without a population", lambda c: replace(c, local_share=1.0)
     ),
-    "offspring": Variant(
-        "screening replaces TVM's mutators, redrawing and crossover",
-        lambda c: replace(c, offspring=0, screened=c.screened + c.offspring),
-    ),
-    "newcomers": Variant(
-        "no random programs in the population", lambda c: replace(c, newcomers=0, screened=c.screened + c.newcomers)
-    ),
-    "pool": Variant("no program is kept from batch to batch", lambda c: replace(c, pool=0)),
     "local": Variant("no local search around the fastest programs", lambda c: replace(c, local_share=0.0)),
-    "exploration": Variant("no proposal is random once the models are ready", lambda c: replace(c, random_share=0.0)),
+    "lean": Variant(
+        "no pool that random programs, TVM's mutators, redrawing and crossover add to, and no pending points", lean
+    ),
     "beta": Variant("the UCB coefficient beta is 0", lambda c: replace(c, beta=0.0)),
-    "believer": Variant("batches are selected without pending points", lambda c: replace(c, kriging_believer=False)),
     "process": Variant("the ranking predicts, without a Gaussian process", lambda c: replace(c, gp_points=0)),
     "scales": Variant(
         "one length scale for all columns, and fixed noise",
         lambda c: replace(c, gp=replace(c.gp, max_iterations=0)),
     ),
     "cutoff": Variant("every candidate is sampled in full", lambda c: replace(c, cutoff=None)),
-    "lean": Variant("screening and local search alone, selected by the process without pending points", lean),
     "models": Variant("random search, as a check that the benchmark finds what must be there", random_only),
 }
 """Mechanism -> a cold search without it."""
