@@ -177,3 +177,25 @@ def test_the_leaderboard_leads_here(page: Page, service: Service, job: dict[str,
         expect(best).to_contain_text(text)
     best.get_by_role("link", name="µs").click()
     expect(page.get_by_text("After: scheduled")).to_be_visible()
+
+
+def test_a_link_that_is_followed_while_typing_is_not_called_back(
+    page: Page, service: Service, job: dict[str, Any]
+) -> None:
+    """What is typed enters the address a moment later; by then a view that is still loading may have been asked for."""
+    [task] = job["tasks"]
+    digest = task["workload_hash"]
+    page.goto(f"{service.url}/bests?q={digest[:10]}")
+    link = row(page, "Best schedules", digest[:12]).get_by_role("link", name="µs")
+    expect(link).to_be_visible()
+    held: list[Route] = []
+    page.route("**/assets/*.js", held.append)
+    page.get_by_role("textbox", name="Search").fill(digest[:12])
+    link.click()
+    page.wait_for_timeout(1000)
+    page.unroute_all()
+    assert held, "the view was loaded before"
+    for route in held:
+        route.continue_()
+    expect(page.get_by_text("After: scheduled")).to_be_visible()
+    expect(page).to_have_url(f"{service.url}/records/{task['record_id']}")

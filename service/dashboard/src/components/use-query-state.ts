@@ -1,5 +1,5 @@
 import { useCallback } from "react";
-import { useNavigate, useSearchParams } from "react-router";
+import { useLocation, useNavigate, useSearchParams } from "react-router";
 
 export type Changes = Record<string, string | number | null | string[]>;
 
@@ -10,8 +10,11 @@ export type Changes = Record<string, string | number | null | string[]>;
 export function useQueryState(): [URLSearchParams, (changes: Changes, push?: boolean) => void] {
   const [params] = useSearchParams();
   const navigate = useNavigate();
+  const { pathname } = useLocation();
   const change = useCallback(
     (changes: Changes, push = false) => {
+      // The view stays until the next one has loaded; what was typed before a link was followed must not call it back.
+      if (window.location.pathname !== pathname) return;
       // The address as it is now, not as it was when this was rendered: a late change must not undo an earlier one.
       const { search: before } = window.location;
       const next = new URLSearchParams(before);
@@ -25,7 +28,7 @@ export function useQueryState(): [URLSearchParams, (changes: Changes, push?: boo
       if (search === String(new URLSearchParams(before))) return;
       navigate({ search }, { replace: !push, preventScrollReset: true });
     },
-    [navigate],
+    [navigate, pathname],
   );
   return [params, change];
 }
