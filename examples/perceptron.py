@@ -73,8 +73,8 @@ def from_graph(graph: torch.fx.GraphModule, shape: tuple[int, ...]) -> tvm.IRMod
 
 
 def seconds(call: Callable[[], Any]) -> float:
-    """Median over runs of a hundred calls."""
-    return statistics.median(timeit.repeat(call, number=100, repeat=15)) / 100
+    """Median over runs of twenty calls."""
+    return statistics.median(timeit.repeat(call, number=20, repeat=9)) / 20
 
 
 def main(client: loopwright.Client, trials: int = 128) -> None:

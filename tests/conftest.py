@@ -1,4 +1,4 @@
-"""One service that most tests of a process share, the jobs that they read, and the order in which tests run."""
+"""One service that many tests share, the jobs that they read, and the order in which tests run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from tests.support.perceptron import PERCEPTRON
 from tests.support.programs import MM_RELU
 from tests.support.service import Service
 
-SMALL = ("tests/unit/", "tests/contract/")
+SHARED = ("service", "cluster")
+"""Fixtures that cost so much that all their tests run in one process."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -25,17 +26,25 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     return None if seed is None else f"order: --order-seed {seed}"
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Shuffle modules, and tests within modules. Large ones come a little earlier, so that the last one is short."""
+    """Shuffle modules, and tests within modules; groups of `SHARED` fixtures, the largest, come first."""
     seed = config.getoption("order_seed")
-    if seed is None:
-        return
-    draw = random.Random(seed)
-    modules = [list(tests) for _, tests in itertools.groupby(items, lambda item: item.path)]
-    modules.sort(key=lambda tests: draw.random() * (1.0 if tests[0].nodeid.startswith(SMALL) else 0.8))
-    for tests in modules:
-        draw.shuffle(tests)
-    items[:] = itertools.chain.from_iterable(modules)
+    if seed is not None:
+        draw = random.Random(seed)
+        modules = [list(tests) for _, tests in itertools.groupby(items, lambda item: item.path)]
+        draw.shuffle(modules)
+        for tests in modules:
+            draw.shuffle(tests)
+        items[:] = itertools.chain.from_iterable(modules)
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(_group(item)))
+    items.sort(key=lambda item: [*SHARED, _group(item)].index(_group(item)))
+
+
+def _group(item: pytest.Item) -> str:
+    fixtures = getattr(item, "fixturenames", ())
+    return next((name for name in SHARED if name in fixtures), item.path.name)
 
 
 @pytest.fixture(scope="session")
@@ -69,7 +78,7 @@ def finished_job(service: Service) -> dict[str, Any]:
 
     No other test tunes this workload, so that its best is this job's.
     """
-    return service.tuned(MM_RELU, trials=32, name="product")
+    return service.tuned(MM_RELU, trials=24, name="product")
 
 
 @pytest.fixture(scope="session")

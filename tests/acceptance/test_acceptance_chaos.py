@@ -62,7 +62,7 @@ def _kill(process: psutil.Process) -> datetime:
 def test_a_service_that_was_killed_or_stopped_goes_on_after_a_start(mortal_service: Service) -> None:
     """The service ends as a whole, leaves no process behind, and a new one goes on: three times with one job."""
     service = mortal_service
-    job_id = service.submit(product(128, 96), trials=72, force=True)
+    job_id = service.submit(product(128, 96), trials=48, force=True)
     done = 0
     for role in ("api", "controller"):
         done = service.in_the_middle(job_id, trials=done + 3)["progress"]["trials"]
@@ -94,7 +94,7 @@ def test_a_killed_supervisor_goes_on_after_a_start(mortal_service: Service) -> N
 
 def test_killed_workers_cost_nothing(service: Service) -> None:
     """Every kind of worker process dies once within one job; the service stays up, and what was lost is tried again."""
-    job_id = service.submit(product(128, 96), trials=72, force=True)
+    job_id = service.submit(product(128, 96), trials=48, force=True)
     supervisor = service.process
     done = 0
     for words in VICTIMS.values():

@@ -16,7 +16,7 @@ MM_RELU = product_relu(112)
 
 
 def test_main_job_on_sqlite(service: Service) -> None:
-    _main_job(service, trials=24)
+    _main_job(service, trials=12)
     # Unless it is to be searched anew.
     anew = service.tuned(MM_RELU, trials=4, force=True, seed=1)
     assert anew["tasks"][0]["answered_from"] == "search"

@@ -67,7 +67,7 @@ def test_the_overview_counts(page: Page, service: Service, job: dict[str, Any]) 
 
 
 def test_a_running_job_is_followed_without_reloading(page: Page, service: Service) -> None:
-    job_id = service.submit(product_relu(56), name="live", trials=48)
+    job_id = service.submit(product_relu(56), name="live", trials=24)
     page.goto(f"{service.url}/jobs")
     row(page, "Jobs", "live").get_by_role("link").click()
     expect(page).to_have_url(f"{service.url}/jobs/{job_id}")
@@ -78,12 +78,12 @@ def test_a_running_job_is_followed_without_reloading(page: Page, service: Servic
     def look() -> bool:
         nonlocal said_left
         text = page.get_by_role("main").inner_text()
-        seen.update(re.findall(r"(\d+) of 48 trials", text))
+        seen.update(re.findall(r"(\d+) of 24 trials", text))
         said_left = said_left or bool(re.search(r"about .* left", text))
         return "certified" in text and "succeeded" in text
 
     wait_for("the end of the job on the page", look, 240)
-    assert "48" in seen
+    assert "24" in seen
     assert len(seen) > 2, f"trials came all at once: {seen}"
     assert said_left
     plot = page.get_by_role("img", name=re.compile(r"main: \d{2,3} trials measured"))

@@ -62,7 +62,7 @@ def test_auto_is_a_target_that_a_worker_offers(client: Client, product: Job) -> 
 def test_progress_is_drawn_to_the_end(client: Client) -> None:
     output = io.StringIO()
     job = client.submit(product_relu(48), max_trials=4, name="drawn")
-    assert job.state == "queued"
+    assert job.state in ("queued", "running")
     job.wait(progress=True, console=Console(file=output, width=100, force_terminal=True))
     assert job.state == "succeeded"
     for word in ("drawn", "0/4", "running", "4 trials", "certified", "x)"):

@@ -1,4 +1,4 @@
-"""Models of every kind through a real service: element types, symbolic shapes, earlier dialects, calls of libraries."""
+"""Models of every kind through a real service: element types, symbolic shapes, earlier dialects."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import tvm
 from tvm import relax, te, topi
 from tvm.s_tir import Schedule
 
-from examples.library_calls import MIXED
 from loopwright import Client, InvalidRequest
 from tests.support.programs import TUTORIAL, product_relu
 from tests.support.sdk import tuned
@@ -78,12 +77,6 @@ def test_a_tutorial_of_an_earlier_version(client: Client) -> None:
     client.apply(tutorial)
     assert client.last_report is not None
     assert not client.last_report.misses
-
-
-def test_calls_of_libraries_are_left_alone_and_told(client: Client) -> None:
-    job = tuned(client.submit(MIXED, max_trials=4, name="mixed"))
-    assert [task.name for task in job.tasks] == ["linear0"]
-    assert [note.split()[0] for note in job.info.notes] == ["env.linear", "env.relu"]
 
 
 def test_repeated_layers_are_one_task_with_a_weight(client: Client) -> None:
@@ -165,7 +158,7 @@ def test_a_space_that_moves_blocks(client: Client) -> None:
         sch.compute_at(copied, sch.sample_compute_location(copied))
         sch.annotate(i0, "pragma_auto_unroll_max_step", sch.sample_categorical([0, 64], [0.5, 0.5]))
 
-    job = tuned(client.submit(product_relu(52), space=schedule, max_trials=32, name="own space"))
+    job = tuned(client.submit(product_relu(52), space=schedule, max_trials=20, name="own space"))
     origins = {trial.origin for trial in job.trials()}
     assert {"random", "mutation"} <= origins
     assert len({record.id for record in client.records(job.tasks[0].workload_hash)}) >= 12

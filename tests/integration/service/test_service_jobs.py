@@ -83,6 +83,9 @@ class Module:
         return out
 """
     assert any("a.library" in note for note in api.post("/jobs/preview", payload(library))["left_alone"])
+    made = api.submit(library)
+    assert any("a.library" in note for note in made["notes"])
+    api.post(f"/jobs/{made['id']}/cancel")
 
 
 def test_a_preview_refuses_as_a_submission_would(api: Api) -> None:

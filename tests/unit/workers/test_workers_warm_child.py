@@ -24,8 +24,9 @@ CHECKOUT = Path(__file__).resolve().parents[3]
 SOON = 0.4
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def child() -> Iterator[WarmChild]:
+    """Shared by the tests: whatever one does to it, the next call finds it working or starts another."""
     child = WarmChild([FUNCTIONS])
     yield child
     child.close()
@@ -254,7 +255,7 @@ def test_a_child_that_cannot_start_says_so() -> None:
     child.close()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def busy_child() -> Iterator[WarmChild]:
     child = WarmChild([FUNCTIONS], busy=True)
     yield child
@@ -266,12 +267,13 @@ def stands_still(pid: int) -> bool:
 
 
 def test_a_busy_fork_stands_still_while_a_timing_is_taken(busy_child: WarmChild) -> None:
-    stream = busy_child.stream(name("where"), {}, 3.0)
+    assert works(busy_child)
+    stream = busy_child.stream(name("where"), {}, 1.5)
     pid = next(stream)["pid"]
     assert not stands_still(pid)
     with host_lock.quiet():
         assert eventually(lambda: stands_still(pid))
-        time.sleep(3.5)  # of its deadline nothing is spent
+        time.sleep(2.0)  # of its deadline nothing is spent
     assert eventually(lambda: not stands_still(pid))
     with pytest.raises(ChildTimeout):
         next(stream)
@@ -282,8 +284,8 @@ def test_a_busy_fork_does_not_start_while_a_timing_is_taken(busy_child: WarmChil
     assert works(busy_child)
     with ThreadPoolExecutor(1) as pool:
         with host_lock.quiet():
-            call = pool.submit(busy_child.call, name("values"), {"items": ["fine"]}, 3.0)
-            time.sleep(3.5)  # of its deadline nothing is spent
+            call = pool.submit(busy_child.call, name("values"), {"items": ["fine"]}, 1.5)
+            time.sleep(2.0)  # of its deadline nothing is spent
             assert not call.done()
         assert call.result(60) == "fine"
 
