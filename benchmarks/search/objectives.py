@@ -44,7 +44,7 @@ def decisions(seen: Sequence[Lesson], unseen: Sequence[Individual]) -> Scores:
     for program, latency in seen:
         surrogate.observe(program, latency)
     surrogate.fit()
-    return surrogate.predict(unseen, beta=0.0)
+    return surrogate.predict([program.encoding for program in unseen], beta=0.0)
 
 
 def order(seen: Sequence[Lesson], unseen: Sequence[Individual]) -> Scores:

@@ -28,6 +28,9 @@ from tuner.workload import make_workload
 from workers.cluster import connect
 from workers.fleet import RayFleet
 
+NEVER = sys.maxsize
+"""Trials until a model is ready that never is."""
+
 
 def unchanged(config: SearchConfig) -> SearchConfig:
     return config
@@ -49,16 +52,7 @@ class Variant(NamedTuple):
 
 def random_only(config: SearchConfig) -> SearchConfig:
     """Never train a model, so that all proposals are drawn at random."""
-    never = sys.maxsize
-    return replace(config, gp_warm_up=never, ranking=replace(config.ranking, warm_up=never))
-
-
-def lean(config: SearchConfig) -> SearchConfig:
-    """Take out all mechanisms of the population but screening: together they show more than each alone."""
-    screened = config.screened + config.offspring + config.newcomers
-    return replace(
-        config, offspring=0, newcomers=0, screened=screened, pool=0, kriging_believer=False, random_share=0.0
-    )
+    return replace(config, gp_warm_up=NEVER, ranking=replace(config.ranking, warm_up=NEVER))
 
 
 VARIANTS = {
@@ -71,18 +65,9 @@ VARIANTS = {
 """The arms of the comparison. `benchmarks.search.arms` describes them."""
 
 ABLATIONS = {
-    "evolution": Variant(
-        "local search around the fastest programs alone, without a population", lambda c: replace(c, local_share=1.0)
-    ),
-    "local": Variant("no local search around the fastest programs", lambda c: replace(c, local_share=0.0)),
-    "lean": Variant(
-        "no pool that random programs, TVM's mutators, redrawing and crossover add to, and no pending points", lean
-    ),
     "beta": Variant("the UCB coefficient beta is 0", lambda c: replace(c, beta=0.0)),
-    "process": Variant("the ranking predicts, without a Gaussian process", lambda c: replace(c, gp_points=0)),
-    "scales": Variant(
-        "one length scale for all columns, and fixed noise",
-        lambda c: replace(c, gp=replace(c.gp, max_iterations=0)),
+    "process": Variant(
+        "the ranking selects from random programs, without a Gaussian process", lambda c: replace(c, gp_warm_up=NEVER)
     ),
     "cutoff": Variant("every candidate is sampled in full", lambda c: replace(c, cutoff=None)),
     "models": Variant("random search, as a check that the benchmark finds what must be there", random_only),

@@ -14,10 +14,8 @@ from tuner.search.population import Population
 from tuner.search.proposers import Proposer
 from tuner.search.proposers.evolution import Evolution
 from tuner.search.proposers.known import Known
-from tuner.search.proposers.local import Local
 from tuner.search.proposers.random import Random
 from tuner.search.proposers.transfer import Transfer
-from tuner.search.screening import Screening
 from tuner.search.surrogate import Pause, Surrogate, no_pause
 from tuner.space.design_space import DesignSpace
 from tuner.types import Failure, FailureKind, MeasureCandidate, Measured, Outcome
@@ -41,14 +39,10 @@ class EvolutionarySearch:
         self._config = config
         self._population = Population()
         self._surrogate = Surrogate(name, model, config)
-        screening = Screening(space, self._surrogate, rng, config.screening_draws)
         self._known: Proposer = Known(space, known)
         self._transfer = Transfer(space, rng, relatives)
-        self._random = Random(space, rng, config)
-        self._local: Proposer = Local(self._surrogate, screening, config)
-        self._evolution: Proposer = Evolution(
-            space, rng, config, self._surrogate, screening, self._random, self._transfer
-        )
+        self._random = Random(space, rng, config, self._surrogate)
+        self._evolution: Proposer = Evolution(space, rng, config, self._surrogate, self._transfer)
 
     def propose(self, count: int, pause: Pause = no_pause) -> list[MeasureCandidate]:
         """Return up to ``count`` programs that were not proposed before; fewer only if the space is exhausted.
@@ -59,13 +53,12 @@ class EvolutionarySearch:
         self._surrogate.fit()
         # New programs get one place of a batch at least, and half of it while no trials of the task guide the search.
         batch = self._known.propose(population, count - 1, pause)
-        if not self._surrogate.experienced:
+        if self._surrogate.experienced:
+            batch += self._evolution.propose(population, count - len(batch), pause)
+        else:
             batch += self._transfer.propose(population, count // 2 - len(batch), pause)
-        left = count - len(batch)
-        if (guided := left - min(left, int(left * self._random_share() + self._rng.random()))) > 0:
-            local = round(guided * self._config.local_share) if population.fastest(1) else 0
-            batch += self._evolution.propose(population, guided - local, pause)
-            batch += self._local.propose(population, local, pause)
+            if self._surrogate.ready:
+                batch += self._random.propose_ranked(population, count - len(batch), pause)
         batch += self._random.propose(population, count - len(batch), pause)
         return [self._submit(individual, pause) for individual in batch]
 
@@ -84,11 +77,6 @@ class EvolutionarySearch:
             schedule = apply_trace_json(self._space.mod, candidate.trace_json)
             individual = Individual.of(self._space, schedule, candidate.origin, candidate.parent)
             self._population.submit(individual, candidate.hash)
-
-    def _random_share(self) -> float:
-        if not self._surrogate.ready:
-            return 1.0
-        return self._config.random_share if self._surrogate.experienced else self._config.early_random_share
 
     def _submit(self, individual: Individual, pause: Pause) -> MeasureCandidate:
         pause()

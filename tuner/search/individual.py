@@ -13,7 +13,7 @@ from tvm.s_tir.schedule import Trace
 from loopwright.codegen.serialization import trace_to_json
 from tuner.cost_model.features import Features, extract, to_bytes
 from tuner.search.encoding import DecisionVector, Encoding
-from tuner.space.design_space import DesignSpace, sampling_instructions
+from tuner.space.design_space import DesignSpace
 from tuner.types import MeasureCandidate, Origin
 
 
@@ -46,12 +46,8 @@ class Individual:
 
     @cached_property
     def vector(self) -> DecisionVector:
-        """The decisions, of the trace without postprocessing: what mutation and crossover work on."""
-        trace = self.schedule.trace.simplified(remove_postproc=True)
-        # TVM's mutators draw by the order of the decisions, which `simplified` does not fix.
-        decisions = dict(trace.decisions)
-        decided = {inst: decisions[inst] for inst in sampling_instructions(trace) if inst in decisions}
-        return DecisionVector.of(Trace(trace.insts, decided))
+        """The decisions, of the trace without postprocessing: what mutation works on."""
+        return DecisionVector.of(self.schedule.trace.simplified(remove_postproc=True))
 
     @cached_property
     def encoding(self) -> Encoding:

@@ -35,6 +35,10 @@ class Neighbourhood:
                 if decision not in known:
                     known.append(decision)
 
+    def __contains__(self, vector: DecisionVector) -> bool:
+        """Return whether the vector was observed."""
+        return _identity(vector) in self._observed
+
     def mutants(
         self, parents: Sequence[DecisionVector], draws: int, max_changes: int, rng: np.random.Generator
     ) -> Iterator[tuple[DecisionVector, int]]:
@@ -43,7 +47,7 @@ class Neighbourhood:
         A mutation changes one decision, and with probability 1/2 each time another one, up to ``max_changes``.
         """
         drawn: set[frozenset[object]] = set()
-        for _ in range(draws):
+        for _ in range(draws if parents else 0):
             index = int(rng.integers(len(parents)))
             vector = parents[index]
             for _ in range(min(int(rng.geometric(0.5)), max_changes)):

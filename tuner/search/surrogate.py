@@ -39,75 +39,49 @@ class Surrogate:
 
     @property
     def ready(self) -> bool:
-        """Whether predictions tell programs apart."""
-        return self._model.ready or self._process is not None
+        """Whether the ranking tells programs apart."""
+        return self._model.ready
 
     @property
     def experienced(self) -> bool:
-        """Whether predictions come from trials of this task."""
-        return self._process is not None or (self._config.gp_points == 0 and self._model.ready)
+        """Whether the Gaussian process predicts, from trials of this task."""
+        return self._process is not None
 
     def observe(self, individual: Individual, latency: float | None) -> None:
         """Add a finished trial: its latency in seconds, or None if it failed."""
-        if latency is None and self._config.failure_factor is None:
-            return
         self._model.observe(Sample(self._group, individual.features, latency))
         self._observed.append((individual.encoding, latency))
 
     def fit(self) -> None:
         """Fit the model in use to what was observed since the last call, if there is enough."""
-        if self._config.gp_points > 0 and len(self._observed) >= max(self._config.gp_warm_up, self._fitted + 1):
+        if len(self._observed) >= max(self._config.gp_warm_up, self._fitted + 1):
             self._fitted = len(self._observed)
             self._fit_process()
         if self._process is None:
             self._model.fit()
 
-    def predict(self, individuals: Sequence[Individual], beta: float, pause: Pause = no_pause) -> FloatArray:
-        """Return the acquisition value of each program, float64 [programs]; higher is faster.
+    def predict(self, encodings: Sequence[Encoding], beta: float) -> FloatArray:
+        """Return the acquisition value of each encoding by the Gaussian process, float64 [programs]; zeros without one.
 
-        With the Gaussian process it is the upper confidence bound of the negative log latency, mean + beta x deviation
-        (GP-UCB, Srinivas et al., ICML 2010); with the ranking it is the score. Values are comparable between two calls
-        of `fit`.
+        It is the upper confidence bound of the negative log latency, mean + beta x deviation (GP-UCB, Srinivas et al.,
+        ICML 2010): higher is faster.
         """
-        if self._process is not None:
-            return self.predict_encodings([individual.encoding for individual in individuals], beta)
-        features = []
-        for individual in individuals:  # extracting features takes long, and only the ranking needs them
-            pause()
-            features.append(individual.features)
-        return self._model.predict(features)
-
-    def predict_encodings(self, encodings: Sequence[Encoding], beta: float) -> FloatArray:
-        """Return the acquisition values of encodings, which need not belong to a program; zeros without a process."""
         if self._process is None:
             return np.zeros(len(encodings))
         mean, deviation = self._process.predict(self._vectorizer.transform(encodings))
         return mean + beta * deviation
 
-    def select_batch(
-        self, individuals: Sequence[Individual], count: int, *, beta: float, pending: Sequence[Individual]
-    ) -> list[Individual]:
-        """Return up to ``count`` programs to be measured together, the best first, with their ``predicted`` set.
-
-        With an exploring acquisition (beta > 0) they are selected one by one, with the process conditioned on pending
-        and already selected programs, so that a batch does not consist of near duplicates.
-        """
-        if self._process is None or beta == 0.0 or not individuals or not self._config.kriging_believer:
-            values = self.predict(individuals, beta)
-            ranked = np.argsort(-values, kind="stable")[:count]
-            return [_select(individuals[index], values[index]) for index in ranked]
-        rows = self._vectorizer.transform([individual.encoding for individual in individuals])
-        believed = self._vectorizer.transform([individual.encoding for individual in pending])
-        left = np.ones(len(rows), dtype=bool)
-        selected: list[Individual] = []
-        while len(selected) < count and left.any():
-            mean, deviation = self._process.condition_on(believed).predict(rows)
-            values = np.where(left, mean + beta * deviation, -np.inf)
-            best = int(np.argmax(values))
-            left[best] = False
-            selected.append(_select(individuals[best], values[best]))
-            believed = np.concatenate([believed, rows[best : best + 1]])
-        return selected
+    def select_batch(self, individuals: Sequence[Individual], count: int, pause: Pause = no_pause) -> list[Individual]:
+        """Return the ``count`` programs with the highest scores of the ranking, the best first, as ``predicted``."""
+        features = []
+        for individual in individuals:  # extracting features takes long, and only the ranking needs them
+            pause()
+            features.append(individual.features)
+        scores = self._model.predict(features)
+        ranked = np.argsort(-scores, kind="stable")[:count]
+        for index in ranked:
+            individuals[index].predicted = float(scores[index])
+        return [individuals[index] for index in ranked]
 
     def _fit_process(self) -> None:
         """Fit to negative log latencies: a step is then a factor of speed."""
@@ -115,13 +89,8 @@ class Surrogate:
         latencies = [latency for _, latency in newest if latency is not None]
         if not latencies:
             return
-        failed = (self._config.failure_factor or 1.0) * max(latencies)
+        failed = self._config.failure_factor * max(latencies)
         targets = -np.log([failed if latency is None else latency for _, latency in newest])
         encodings = [encoding for encoding, _ in newest]
         self._vectorizer = Vectorizer(encodings)
         self._process = GaussianProcess(self._vectorizer.transform(encodings), targets, self._config.gp)
-
-
-def _select(individual: Individual, value: float) -> Individual:
-    individual.predicted = float(value)
-    return individual

@@ -1,4 +1,4 @@
-"""The built-in design space: TVM's own schedule rules, post-processors and mutators for the target."""
+"""The built-in design space: TVM's own schedule rules and post-processors for the target."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A design space: open traces for one workload, and the rules that accept, change and finish them."""
+"""A design space: open traces for one workload, and the rules that accept and finish them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ REFUSALS = (RuntimeError, ValueError, TypeError, LookupError)
 
 
 class DesignSpace:
-    """Open traces with the post-processors and mutators that belong to them.
+    """Open traces with the post-processors that belong to them.
 
     Args:
         mod: the workload's module; its function is ``main``.
@@ -30,15 +30,7 @@ class DesignSpace:
         self.context = context
         # Without decisions, every replay draws fresh ones from the schedule's seed.
         self.traces = [Trace(trace.insts, {}) for trace in traces]
-        generator = context.space_generator
-        self._postprocs = list(generator.postprocs or [])
-        self.mutators: list[tuple[ms.Mutator, float]] = [
-            (mutator, float(probability)) for mutator, probability in dict(generator.mutator_probs or {}).items()
-        ]
-
-    def mutate(self, mutator: int, trace: Trace, seed: int) -> Trace | None:
-        """Apply the mutator with this index to a trace. Returns None if it has nothing to change."""
-        return _ffi_api.MutatorApply(self.mutators[mutator][0], trace, seed)
+        self._postprocs = list(context.space_generator.postprocs or [])
 
     def replay(self, trace: Trace, seed: int) -> Schedule | None:
         """Apply a trace, drawing what it leaves open from ``seed``, and finish it with the post-processors.
@@ -64,8 +56,3 @@ class DesignSpace:
         except REFUSALS:
             return None
         return schedule
-
-
-def sampling_instructions(trace: Trace) -> list[tvm.s_tir.schedule.Instruction]:
-    """The instructions of a trace that make a choice, in order."""
-    return [inst for inst in trace.insts if inst.kind.name.startswith("Sample")]

@@ -125,12 +125,12 @@ def user_space(mod: tvm.IRModule, target: Target, traces: list[Any], seed: int) 
         open_traces.append(schedule.trace)
     if not open_traces:
         raise InvalidSpace(f"no trace of the space applies to the function; the last reason was: {reason}")
-    # The traces above already are the space; the generator only carries the target's rules for finishing and mutating.
+    # The traces above already are the space; the generator only carries the target's rules for finishing.
     generator = ms.space_generator.ScheduleFn(
         lambda schedule: None,
         sch_rules=[],
         postprocs=ms.Postproc.create(target.kind.name),
-        mutator_probs=ms.Mutator.create(target.kind.name),
+        mutator_probs={},
     )
     return DesignSpace(mod, tune_context(mod, target, generator, seed), open_traces)
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
-from tuner.cost_model.gaussian_process import GaussianProcess, GaussianProcessConfig, _log_likelihood
+from tuner.cost_model.gaussian_process import GaussianProcess, GaussianProcessConfig
 
 CONFIG = GaussianProcessConfig()
 
@@ -24,7 +22,7 @@ def test_a_smooth_function_is_predicted_between_its_measurements() -> None:
     rng = np.random.default_rng(0)
     seen, unseen = rng.uniform(-2, 2, (60, 2)), rng.uniform(-1.5, 1.5, (40, 2))
     mean, _ = fitted(seen, smooth(seen)).predict(unseen)
-    assert np.abs(mean - smooth(unseen)).max() < 0.1
+    assert np.abs(mean - smooth(unseen)).max() < 0.15
 
 
 def test_far_from_all_measurements_the_prior_is_predicted() -> None:
@@ -41,29 +39,18 @@ def test_the_deviation_grows_with_the_distance_from_the_measurements() -> None:
     assert (np.diff(deviations) > 0).all()
 
 
-def _correlation(config: GaussianProcessConfig) -> float:
-    """Return how well two columns that matter are predicted among thirty that do not."""
+@pytest.mark.parametrize("length", [1.0, 16.0])
+def test_the_likeliest_length_scale_is_taken(length: float) -> None:
+    """A function that varies slowly is predicted far from its measurements only if that is found out."""
     rng = np.random.default_rng(0)
-    seen, unseen = rng.uniform(-2, 2, (60, 32)), rng.uniform(-1.5, 1.5, (200, 32))
-    mean, _ = fitted(seen, smooth(seen), config).predict(unseen)
-    return float(np.corrcoef(mean, smooth(unseen))[0, 1])
+    seen, unseen = 2 * length * rng.uniform(-1, 1, (60, 2)), 2 * length * rng.uniform(-1, 1, (200, 2))
 
+    def error(config: GaussianProcessConfig) -> float:
+        mean, _ = fitted(seen, smooth(seen / length), config).predict(unseen)
+        return float(np.abs(mean - smooth(unseen / length)).mean())
 
-def test_columns_that_do_not_matter_get_long_length_scales() -> None:
-    assert _correlation(CONFIG) > 0.9
-
-
-def test_without_iterations_all_columns_keep_one_length_scale() -> None:
-    assert 1 - _correlation(replace(CONFIG, max_iterations=0)) > 10 * (1 - _correlation(CONFIG))
-
-
-def test_the_gradient_is_that_of_the_log_likelihood() -> None:
-    rng = np.random.default_rng(0)
-    x, y, step = rng.normal(size=(30, 4)), rng.normal(size=30), 1e-6
-    value, gradient = _log_likelihood(x, y, 0.1)
-    stretched = [_log_likelihood(x * np.where(np.arange(4) == i, np.exp(step), 1.0), y, 0.1)[0] for i in range(4)]
-    noisier, _ = _log_likelihood(x, y, 0.1 * float(np.exp(step)))
-    assert (np.array([*stretched, noisier]) - value) / step == pytest.approx(gradient, rel=1e-3, abs=1e-3)
+    others = [scale for scale in CONFIG.length_scales if not length / 2 <= scale <= 4 * length]
+    assert error(CONFIG) < min(error(GaussianProcessConfig((scale,))) for scale in others)
 
 
 def test_errors_are_as_large_as_the_deviations() -> None:
@@ -86,16 +73,3 @@ def test_noise_is_not_learned() -> None:
 def test_equal_targets_and_equal_inputs_do_no_harm() -> None:
     mean, _ = fitted(np.zeros((4, 3)), np.full(4, 7.0)).predict(np.ones((2, 3)))
     assert np.allclose(mean, 7.0)
-
-
-def test_conditioning_on_pending_points_shrinks_deviations_and_keeps_means() -> None:
-    rng = np.random.default_rng(0)
-    seen, pending, others = rng.uniform(-2, 2, (20, 2)), rng.uniform(-2, 2, (5, 2)), rng.uniform(-3, 3, (100, 2))
-    process = fitted(seen, smooth(seen))
-    conditioned = process.condition_on(pending[:2]).condition_on(pending[2:])
-    for inputs in (pending, others):
-        mean, deviations = process.predict(inputs)
-        conditioned_mean, conditioned_deviations = conditioned.predict(inputs)
-        assert np.allclose(conditioned_mean, mean, atol=1e-6)
-        assert (conditioned_deviations <= deviations + 1e-9).all()
-    assert (conditioned.predict(pending)[1] < 0.9 * process.predict(pending)[1]).all()

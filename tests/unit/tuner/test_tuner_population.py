@@ -18,16 +18,15 @@ from tuner.types import Origin
 @cache
 def individuals() -> list[Individual]:
     space = builtin_space(module_from_json(matmul().module_json), target_from(LLVM), 1)
-    drawn = [space.replay(space.traces[seed % len(space.traces)], seed) for seed in range(1, 9)]
-    return [Individual.of(space, schedule, Origin.RANDOM) for schedule in drawn if schedule is not None][:4]
+    drawn = [space.replay(space.traces[seed % len(space.traces)], seed) for seed in range(1, 7)]
+    return [Individual.of(space, schedule, Origin.RANDOM) for schedule in drawn if schedule is not None][:3]
 
 
 @pytest.fixture
 def population() -> Population:
-    """Two pooled programs, one pending and one measured in 1 ms."""
+    """One program pending, one measured in 1 ms, and a third one that it does not contain."""
     population = Population()
-    first, second, pending, measured = individuals()
-    population.pool([first, second])
+    _, pending, measured = individuals()
     for name, individual in (("pending", pending), ("measured", measured)):
         assert population.select(individual)
         population.submit(individual, name)
@@ -35,55 +34,40 @@ def population() -> Population:
     return population
 
 
-def test_every_program_is_in_one_state(population: Population) -> None:
-    first, second, pending, measured = individuals()
-    assert population.pooled() == [first, second]
-    assert population.pending() == [pending]
-    assert [entry.individual for entry in population.fastest(5)] == [measured]
-    assert all(individual.program in population for individual in individuals())
+def test_a_program_may_be_selected_once(population: Population) -> None:
+    new, pending, measured = individuals()
+    assert new.program not in population
+    assert population.select(new)
+    assert new.program in population
+    for known in (new, pending, measured):
+        assert not population.select(known)
 
 
-def test_a_pooled_program_may_be_selected_once(population: Population) -> None:
-    first, second, pending, measured = individuals()
-    assert population.select(first)
-    assert not population.select(first)
-    assert not population.select(pending)
-    assert not population.select(measured)
-    assert population.pooled() == [second]
-
-
-def test_a_selected_program_is_pending_once_it_is_submitted(population: Population) -> None:
-    first, _, pending, _ = individuals()
-    population.select(first)
-    assert population.pending() == [pending]
-    population.submit(first, "first")
-    assert population.pending() == [pending, first]
-
-
-def test_a_failed_program_is_neither_pending_nor_among_the_fastest(population: Population) -> None:
-    pending = individuals()[2]
+def test_only_the_measured_are_among_the_fastest(population: Population) -> None:
+    new, pending, measured = individuals()
+    population.select(new)
+    [entry] = population.fastest(5)
+    assert (entry.individual, entry.candidate, entry.latency, entry.state) == (
+        measured,
+        "measured",
+        1e-3,
+        State.MEASURED,
+    )
     assert population.observe("pending", None) is pending
-    assert population[pending.program].state is State.FAILED
-    assert population.pending() == []
-    assert len(population.fastest(5)) == 1
+    assert population.fastest(5) == [entry]
 
 
 def test_the_fastest_come_first(population: Population) -> None:
-    _, _, faster, slower = individuals()
+    _, faster, slower = individuals()
     population.observe("pending", 1e-4)
     assert [entry.individual for entry in population.fastest(5)] == [faster, slower]
     assert [entry.individual for entry in population.fastest(1)] == [faster]
 
 
-def test_retain_drops_pooled_programs_only(population: Population) -> None:
-    first, second, pending, measured = individuals()
-    population.retain([measured.program, second.program])
-    assert population.pooled() == [second]
-    assert first.program not in population
-    assert pending.program in population
-
-
-def test_children_descend_from_the_candidate_that_was_submitted(population: Population) -> None:
-    first, _, pending, _ = individuals()
-    assert population[pending.program].ancestor == "pending"
-    assert population[first.program].ancestor is None
+def test_what_was_submitted_is_no_neighbour_any_more(population: Population) -> None:
+    new, pending, _ = individuals()
+    assert pending.vector in population.neighbourhood
+    population.select(new)
+    assert new.vector not in population.neighbourhood
+    population.submit(new, "new")
+    assert new.vector in population.neighbourhood

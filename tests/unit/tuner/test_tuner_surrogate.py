@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import replace
 from functools import cache
 
@@ -46,6 +45,10 @@ def encode(schedule: Schedule) -> Encoding:
 @cache
 def individuals() -> list[Individual]:
     return [Individual.of(space(), schedule, Origin.RANDOM) for schedule in programs()]
+
+
+def encodings() -> list[Encoding]:
+    return [individual.encoding for individual in individuals()]
 
 
 @cache
@@ -104,28 +107,35 @@ def test_distances_include_unknown_features() -> None:
 
 
 def test_few_measurements_are_enough_for_an_order() -> None:
-    surrogate, unseen = fitted(32), individuals()[32:]
-    assert surrogate.ready
+    surrogate, unseen = fitted(32), encodings()[32:]
     assert surrogate.experienced
     assert agreement(surrogate.predict(unseen, 0.0), -np.array(latencies()[32:])) > 0.65
 
 
 def test_too_few_measurements_predict_nothing() -> None:
-    assert not fitted(WARM_UP - 1).ready
-    assert fitted(WARM_UP).ready
+    assert not fitted(WARM_UP - 1).experienced
+    assert set(fitted(WARM_UP - 1).predict(encodings(), 1.0)) == {0.0}
+    assert fitted(WARM_UP).experienced
 
 
-def test_without_points_for_the_process_the_ranking_predicts() -> None:
-    config = replace(CONFIG, gp_points=0)
+def test_until_the_process_is_ready_the_ranking_selects() -> None:
+    config = replace(CONFIG, gp_warm_up=10**9)
     assert not fitted(config.ranking.warm_up - 1, config).ready
     surrogate, unseen = fitted(32, config), individuals()[32:]
-    assert surrogate.experienced
-    assert agreement(surrogate.predict(unseen, 0.0), -np.array(latencies()[32:])) > 0.6
-    assert surrogate.predict_encodings([one.encoding for one in unseen], 1.0).tolist() == [0.0] * len(unseen)
+    assert surrogate.ready
+    assert not surrogate.experienced
+    ranked = surrogate.select_batch(unseen, len(unseen))
+    scores = [one.predicted or 0.0 for one in ranked]
+    assert scores == sorted(scores, reverse=True)
+    order = {id(one): place for place, one in enumerate(ranked)}
+    assert agreement(np.array([-order[id(one)] for one in unseen]), -np.array(latencies()[32:])) > 0.6
+    assert surrogate.select_batch(unseen, 3) == ranked[:3]
+    assert surrogate.select_batch(unseen[:3], 5) == sorted(unseen[:3], key=lambda one: order[id(one)])
+    assert surrogate.select_batch([], 5) == []
 
 
 def test_a_prediction_does_not_depend_on_the_other_programs() -> None:
-    surrogate, unseen = fitted(32), individuals()[32:48]
+    surrogate, unseen = fitted(32), encodings()[32:48]
     together = surrogate.predict(unseen, 0.0)
     alone = [float(surrogate.predict([one], 0.0)[0]) for one in unseen]
     assert together == pytest.approx(alone)
@@ -133,18 +143,16 @@ def test_a_prediction_does_not_depend_on_the_other_programs() -> None:
 
 
 def test_the_upper_confidence_bound_is_wide_far_from_all_measurements() -> None:
-    surrogate, known = fitted(32), individuals()[:32]
-    far = [copy(one) for one in known]
-    for one in far:
-        one.__dict__["encoding"] = {key: value + 50 for key, value in one.encoding.items()}
+    surrogate, known = fitted(32), encodings()[:32]
+    far = [{key: value + 50 for key, value in one.items()} for one in known]
     widths = [surrogate.predict(programs, 1.0) - surrogate.predict(programs, 0.0) for programs in (known, far)]
     assert widths[0].max() < widths[1].min()
     assert (widths[0] >= 0).all()
 
 
-def _observed_with_failures(config: SearchConfig) -> tuple[Surrogate, np.ndarray]:
+def _observed_with_failures() -> tuple[Surrogate, np.ndarray]:
     """Return a surrogate for which half of 60 programs failed, by one decision, and which of the others are alike."""
-    surrogate = Surrogate("workload", CostModel(0), config)
+    surrogate = Surrogate("workload", CostModel(0), CONFIG)
     failing = np.array([one.encoding[("SampleCategorical", 0)] >= 2 for one in individuals()])
     for individual, failed in list(zip(individuals(), failing, strict=True))[:60]:
         surrogate.observe(individual, None if failed else 1e-3)
@@ -153,14 +161,9 @@ def _observed_with_failures(config: SearchConfig) -> tuple[Surrogate, np.ndarray
 
 
 def test_programs_like_those_that_failed_rank_below_those_like_the_measured() -> None:
-    surrogate, failing = _observed_with_failures(CONFIG)
-    values = surrogate.predict(individuals()[60:], 0.0)
-    assert values[~failing].mean() > values[failing].mean() + 0.5
-
-
-def test_without_a_failure_factor_failures_change_nothing() -> None:
-    surrogate, _ = _observed_with_failures(replace(CONFIG, failure_factor=None))
-    assert np.ptp(surrogate.predict(individuals()[60:], 0.0)) == pytest.approx(0.0)
+    surrogate, failing = _observed_with_failures()
+    values = surrogate.predict(encodings()[60:], 0.0)
+    assert values[~failing].mean() > values[failing].mean() + 0.3
 
 
 def test_failures_alone_do_no_harm() -> None:
@@ -168,43 +171,4 @@ def test_failures_alone_do_no_harm() -> None:
     for individual in individuals()[:WARM_UP]:
         surrogate.observe(individual, None)
     surrogate.fit()
-    assert np.isfinite(surrogate.predict(individuals()[WARM_UP:], 0.0)).all()
-
-
-def test_a_batch_has_no_near_duplicates() -> None:
-    """Of a program, two copies and distant programs, an exploring acquisition selects one copy and a distant one."""
-    surrogate = fitted(WARM_UP)
-    values = surrogate.predict(individuals(), 50.0)
-    first = individuals()[int(np.argmax(values))]
-    assert surrogate.select_batch(individuals(), 1, beta=50.0, pending=[]) == [first]
-    assert first.predicted == pytest.approx(values.max())
-    selected = surrogate.select_batch([first] * 2 + individuals(), 4, beta=50.0, pending=[])
-    assert len(selected) == 4
-    assert selected.count(first) == 1
-
-
-def test_without_the_kriging_believer_a_batch_has_duplicates() -> None:
-    surrogate = fitted(WARM_UP, replace(CONFIG, kriging_believer=False))
-    first = individuals()[int(np.argmax(surrogate.predict(individuals(), 50.0)))]
-    assert surrogate.select_batch([first] * 2 + individuals(), 3, beta=50.0, pending=[]) == [first] * 3
-
-
-def test_pending_points_are_not_explored_again() -> None:
-    surrogate = fitted(WARM_UP)
-    [favourite] = surrogate.select_batch(individuals(), 1, beta=50.0, pending=[])
-    [other] = surrogate.select_batch(individuals(), 1, beta=50.0, pending=[favourite])
-    assert other is not favourite
-
-
-def test_without_exploration_the_highest_means_are_selected() -> None:
-    surrogate = fitted(WARM_UP)
-    values = surrogate.predict(individuals(), 0.0)
-    selected = surrogate.select_batch(individuals(), 5, beta=0.0, pending=individuals()[20:25])
-    assert [one.predicted for one in selected] == pytest.approx(sorted(values, reverse=True)[:5])
-    assert surrogate.select_batch([], 5, beta=0.0, pending=[]) == []
-
-
-def test_a_batch_is_never_larger_than_what_there_is_to_select() -> None:
-    surrogate = fitted(WARM_UP)
-    for beta in (0.0, 50.0):
-        assert len(surrogate.select_batch(individuals()[:3], 5, beta=beta, pending=[])) == 3
+    assert np.isfinite(surrogate.predict(encodings()[WARM_UP:], 0.0)).all()

@@ -1,4 +1,4 @@
-"""Proposes programs whose trace and decisions are drawn at random."""
+"""Proposes programs whose trace and decisions are drawn at random: any of them, or those that the ranking prefers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from tuner.search.config import SearchConfig
 from tuner.search.individual import Individual
 from tuner.search.population import Population
-from tuner.search.surrogate import Pause
+from tuner.search.surrogate import Pause, Surrogate
 from tuner.space.design_space import DesignSpace
 from tuner.types import Origin
 
@@ -19,12 +19,7 @@ class Random:
     space: DesignSpace
     rng: np.random.Generator
     config: SearchConfig
-
-    def draw(self, pause: Pause) -> Individual | None:
-        """Draw a program of the space. None if the space rejects it."""
-        traces = self.space.traces
-        pause()
-        return Individual.replay(self.space, traces[int(self.rng.integers(len(traces)))], self.rng, Origin.RANDOM)
+    surrogate: Surrogate
 
     def propose(self, population: Population, count: int, pause: Pause) -> list[Individual]:
         """Select ``count`` new programs, or fewer if the space is exhausted."""
@@ -35,7 +30,7 @@ class Random:
             and duplicates < self.config.max_duplicates
             and rejections < self.config.max_rejections
         ):
-            individual = self.draw(pause)
+            individual = self._draw(pause)
             if individual is None:
                 rejections += 1
             elif population.select(individual):
@@ -44,3 +39,18 @@ class Random:
             else:
                 duplicates += 1
         return selected
+
+    def propose_ranked(self, population: Population, count: int, pause: Pause) -> list[Individual]:
+        """Select the ``count`` programs that the surrogate prefers among `SearchConfig.ranked` new ones."""
+        drawn = (self._draw(pause) for _ in range(self.config.ranked))
+        fresh = {i.program: i for i in drawn if i is not None and i.program not in population}
+        selected = self.surrogate.select_batch(list(fresh.values()), count, pause)
+        for individual in selected:
+            population.select(individual)
+        return selected
+
+    def _draw(self, pause: Pause) -> Individual | None:
+        """Draw a program of the space. None if the space rejects it."""
+        traces = self.space.traces
+        pause()
+        return Individual.replay(self.space, traces[int(self.rng.integers(len(traces)))], self.rng, Origin.RANDOM)

@@ -46,10 +46,10 @@ class Transfer:
                 selected.append(individual)
         return selected
 
-    def remaining(self, pause: Pause) -> Iterator[Individual | None]:
-        """Adapt all traces that were not proposed; they are not proposed any more."""
-        while self._traces:
-            yield self.adapt(self._traces.pop(0), pause)
+    @cached_property
+    def remaining(self) -> list[DecisionVector]:
+        """The vectors of all traces that `propose` has not come to, once it is not called any more."""
+        return [vector for trace in self._traces for vector in self.vectors(trace)]
 
     def adapt(self, trace_json: str, pause: Pause) -> Individual | None:
         """Return the program of the first vector that the space accepts; None if it accepts none."""
