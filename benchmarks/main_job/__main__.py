@@ -65,7 +65,7 @@ def main() -> None:
 
 
 def ours(client: Client, target: dict[str, Any], seed: int) -> dict[str, Any]:
-    """One job through REST: seconds from the submission to the certified end, the closing race included."""
+    """One job through REST: seconds from the submission to the certified end, and of the same job once more."""
     started = time.monotonic()
     job = client.submit(product(), target=target, max_trials=TRIALS, seed=seed, force=True)
     job.wait(progress=False)
@@ -73,7 +73,18 @@ def ours(client: Client, target: dict[str, Any], seed: int) -> dict[str, Any]:
     task = job.tasks[0]
     assert job.state == "succeeded", job.error
     assert task.trials == TRIALS, task
-    return {"seconds": seconds, "trials": task.trials, "best_us": task.best_us, "failures": dict(task.failures)}
+    started = time.monotonic()
+    again = client.submit(product(), target=target, max_trials=TRIALS, seed=seed).wait(progress=False)
+    again_seconds = time.monotonic() - started
+    assert again.tasks[0].answered_from == "database", again.tasks[0]
+    return {
+        "seconds": seconds,
+        "again_seconds": again_seconds,
+        "trials": task.trials,
+        "baseline_us": task.baseline_us,
+        "best_us": task.best_us,
+        "failures": dict(task.failures),
+    }
 
 
 def stock(target: dict[str, Any], work_dir: Path, seed: int) -> dict[str, Any]:
