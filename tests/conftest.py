@@ -8,13 +8,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 from tests.support.perceptron import PERCEPTRON
 from tests.support.programs import MM_RELU
 from tests.support.service import Service
 
-SHARED = ("service", "cluster")
-"""Fixtures that cost so much that all their tests run in one process."""
+SERVICE = ("tests/acceptance/", "tests/browser/", "tests/examples/", "tests/integration/sdk/")
+"""Where tests share `service`, but for `OWN_SERVICES`. They run in one process, so that it starts once."""
+OWN_SERVICES = ("tests/acceptance/test_acceptance_chaos.py", "tests/browser/test_browser_leaderboard.py")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -26,25 +28,37 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     return None if seed is None else f"order: --order-seed {seed}"
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Shuffle modules, and tests within modules; groups of `SHARED` fixtures, the largest, come first."""
+    """Shuffle modules, and tests within modules. Those that share the service come first: they take longest."""
     seed = config.getoption("order_seed")
-    if seed is not None:
-        draw = random.Random(seed)
-        modules = [list(tests) for _, tests in itertools.groupby(items, lambda item: item.path)]
-        draw.shuffle(modules)
-        for tests in modules:
-            draw.shuffle(tests)
-        items[:] = itertools.chain.from_iterable(modules)
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(_group(item)))
-    items.sort(key=lambda item: [*SHARED, _group(item)].index(_group(item)))
+    if seed is None:
+        return
+    draw = random.Random(seed)
+    modules = [list(tests) for _, tests in itertools.groupby(items, lambda item: item.path)]
+    draw.shuffle(modules)
+    modules.sort(key=lambda tests: group(tests[0].nodeid) != "service")
+    for tests in modules:
+        draw.shuffle(tests)
+    items[:] = itertools.chain.from_iterable(modules)
 
 
-def _group(item: pytest.Item) -> str:
-    fixtures = getattr(item, "fixturenames", ())
-    return next((name for name in SHARED if name in fixtures), item.path.name)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
+    return Groups(config, log)
+
+
+class Groups(LoadScopeScheduling):
+    """Gives a process whole groups of tests."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return group(nodeid)
+
+
+def group(nodeid: str) -> str:
+    """Return "service", or "cluster" where tests share a Ray cluster, or the path of the module."""
+    path = nodeid.split("::")[0]
+    if path.startswith(SERVICE) and path not in OWN_SERVICES:
+        return "service"
+    return "cluster" if path.startswith("tests/integration/test_") else path
 
 
 @pytest.fixture(scope="session")

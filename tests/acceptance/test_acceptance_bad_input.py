@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ import pytest
 import tvm
 
 from tests.support.programs import ATTACK, CALLS_OUT, MM_RELU, NO_BLOCK, SYMBOLIC, product
-from tests.support.service import Service
+from tests.support.service import ROOT, Service
 
 
 def _other_version() -> str:
@@ -234,3 +236,20 @@ def test_page_token_of_another_list(service: Service) -> None:
 def test_wrong_event_to_resume_from(service: Service, finished_job: dict[str, Any], value: str) -> None:
     answer = service.http.get(f"/api/v1/jobs/{finished_job['id']}/events", headers={"Last-Event-ID": value})
     _problem(answer, 422, "invalid-request", "last-event-id")
+
+
+def test_a_second_service_on_the_same_port_is_refused(service: Service, tmp_path: Path) -> None:
+    """It names the port, and touches nothing."""
+    other = subprocess.run(
+        [sys.executable, "-m", "service", "--data-dir", str(tmp_path / "other"), "--port", str(service.port)],
+        cwd=ROOT,
+        env=service.environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert other.returncode != 0
+    assert other.stdout == ""
+    assert str(service.port) in other.stderr
+    assert service.http.get("/readyz").status_code == 200

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import signal
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +14,7 @@ import pytest
 
 from tests.support.ledger import check_ledger
 from tests.support.programs import product
-from tests.support.service import ROOT, Service
+from tests.support.service import Service
 from tests.support.waiting import wait_for
 
 ROLES = {
@@ -92,8 +90,9 @@ def test_a_killed_supervisor_goes_on_after_a_start(mortal_service: Service) -> N
     _check(service, service.finished(job_id), killed_at)
 
 
-def test_killed_workers_cost_nothing(service: Service) -> None:
+def test_killed_workers_cost_nothing(mortal_service: Service) -> None:
     """Every kind of worker process dies once within one job; the service stays up, and what was lost is tried again."""
+    service = mortal_service
     job_id = service.submit(product(128, 96), trials=48, force=True)
     supervisor = service.process
     done = 0
@@ -111,23 +110,6 @@ def test_killed_workers_cost_nothing(service: Service) -> None:
     _check(service, service.finished(job_id), killed_at)
     assert supervisor is not None
     assert supervisor.poll() is None
-
-
-def test_a_second_service_on_the_same_port_is_refused(service: Service, tmp_path: Path) -> None:
-    """It names the port, and touches nothing."""
-    other = subprocess.run(
-        [sys.executable, "-m", "service", "--data-dir", str(tmp_path / "other"), "--port", str(service.port)],
-        cwd=ROOT,
-        env=service.environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert other.returncode != 0
-    assert other.stdout == ""
-    assert str(service.port) in other.stderr
-    assert service.http.get("/readyz").status_code == 200
 
 
 @pytest.mark.long

@@ -189,7 +189,7 @@ def test_a_link_that_is_followed_while_typing_is_not_called_back(
     link = row(page, "Best schedules", digest[:12]).get_by_role("link", name="µs")
     expect(link).to_be_visible()
     held: list[Route] = []
-    page.route("**/assets/*.js", held.append)
+    page.route("**/assets/*.js", lambda route: held.append(route))
     page.get_by_role("textbox", name="Search").fill(digest[:12])
     link.click()
     page.wait_for_timeout(1000)
