@@ -17,7 +17,7 @@ def test_a_task_leads_to_its_workload_and_its_schedule(page: Page, service: Serv
     line = row(page, "Tasks", task["workload_hash"][:12])
     line.get_by_role("link", name="main").click()
     expect(page).to_have_url(f"{service.url}/workloads/{task['workload_hash']}")
-    expect(page.get_by_role("heading", name="Decisions")).to_be_visible()
+    expect(page.get_by_role("heading", name="Decisions", exact=True)).to_be_visible()
     page.go_back()
     line.get_by_role("link", name="µs").click()
     expect(page).to_have_url(f"{service.url}/records/{task['record_id']}")
@@ -193,9 +193,9 @@ def test_a_link_that_is_followed_while_typing_is_not_called_back(
     page.get_by_role("textbox", name="Search").fill(digest[:12])
     link.click()
     page.wait_for_timeout(1000)
-    page.unroute_all()
     assert held, "the view was loaded before"
     for route in held:
         route.continue_()
+    page.unroute_all()
     expect(page.get_by_text("After: scheduled")).to_be_visible()
     expect(page).to_have_url(f"{service.url}/records/{task['record_id']}")
