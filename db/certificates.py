@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Collection
 from typing import Any
 
 from sqlalchemy import Select, case, func, select
@@ -184,14 +183,10 @@ class Certificates:
 
     def best(self, workload_hash: str, device_class_id: str) -> BestView | None:
         """Return the fastest certified schedule of a workload on a device class, from any design space."""
-        return self.lookup([workload_hash], device_class_id).get(workload_hash)
-
-    def lookup(self, workload_hashes: Collection[str], device_class_id: str) -> dict[str, BestView]:
-        """Return the best of each of these workloads that has one on a device class, by workload hash."""
-        known = best_rows().where(Best.workload_hash.in_(workload_hashes), Best.device_class_id == device_class_id)
+        wanted = best_rows().where(Best.workload_hash == workload_hash, Best.device_class_id == device_class_id)
         with self._sessions.read() as session:
-            bests = [best_view(*row) for row in session.execute(known)]
-        return {best.certificate.workload_hash: best for best in bests}
+            row = session.execute(wanted).one_or_none()
+        return None if row is None else best_view(*row)
 
     def bests(
         self,

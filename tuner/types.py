@@ -52,6 +52,7 @@ class Origin(enum.StrEnum):
     RANDOM = "random"
     MUTATION = "mutation"
     CROSSOVER = "crossover"
+    """Of trials that are stored; no search proposes it any more."""
     TRANSFER = "transfer"
     IMPORT = "import"
     """Measured elsewhere and imported; no search proposes it."""

@@ -136,11 +136,11 @@ def get_module(ctx: Ctx, job_id: str, shapes: Shapes) -> dict[str, Any]:
     """
     view = ctx.database.jobs.get(job_id)
     hashes = [task.workload_hash for task in ctx.database.tasks.of_job(job_id)]
-    bests = ctx.database.certificates.lookup(hashes, view.device_class_id)
+    bests = ctx.database.lookup.bests(hashes, view.target_json, device_class_id=view.device_class_id)
     module = ctx.sandbox.apply(
         module_json=ctx.database.jobs.inputs(job_id).module_json,
         target_json=view.target_json,
-        traces={workload_hash: best.trace_json for workload_hash, best in bests.items()},
+        traces={workload_hash: known.best.trace_json for workload_hash, known in bests.items()},
         shapes=shapes,
     )
     return {"format": "tvm-json", "data": module.module_json, "applied": module.applied, "missed": module.missed}

@@ -7,7 +7,8 @@ import json
 from collections.abc import Sequence
 
 from db.inputs import NewJob, space_hash
-from db.views import BestView, JobView
+from db.lookup import KnownBest
+from db.views import JobView
 from loopwright import schemas
 from service.context import Context
 from service.fleet.offers import resolve
@@ -64,7 +65,8 @@ def resubmit(
 def preview(ctx: Context, request: schemas.SubmitJob) -> schemas.Preview:
     """Return what `submit` would store. Raise ProblemError as `submit` does."""
     device_class, parsed = _parse(ctx, request)
-    bests = ctx.database.certificates.lookup([task.workload.hash for task in parsed.tasks], device_class.id)
+    hashes = [task.workload.hash for task in parsed.tasks]
+    bests = ctx.database.lookup.bests(hashes, device_class.target_json, device_class_id=device_class.id)
     budget = budget_per_task(request.budget.max_trials, len(parsed.tasks))
 
     def is_known(workload_hash: str) -> bool:
@@ -85,7 +87,7 @@ def preview(ctx: Context, request: schemas.SubmitJob) -> schemas.Preview:
     )
 
 
-def _preview(task: TaskSpec, best: BestView | None, answered: bool) -> schemas.PreviewTask:
+def _preview(task: TaskSpec, known: KnownBest | None, answered: bool) -> schemas.PreviewTask:
     workload = task.workload
     return schemas.PreviewTask(
         name=workload.name,
@@ -94,7 +96,7 @@ def _preview(task: TaskSpec, best: BestView | None, answered: bool) -> schemas.P
         args=[schemas.Tensor(shape=list(info.shape), dtype=info.dtype) for info in workload.args],
         weight=task.weight,
         flop=workload.operation.flop,
-        best=None if best is None else wire.best(best),
+        best=None if known is None else wire.best(known.best),
         answered=answered,
     )
 

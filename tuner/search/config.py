@@ -14,7 +14,7 @@ from tuner.cost_model.model import RankingConfig
 
 @dataclass(frozen=True, slots=True)
 class SearchConfig:
-    """All parameters of a tuning run. Counts are programs unless said otherwise; shares are between 0 and 1."""
+    """All parameters of a tuning run. Counts are programs unless said otherwise."""
 
     # The loop.
     batch: int = 8
@@ -57,6 +57,6 @@ class SearchConfig:
     gp_points: int = 256
     """Newest trials that the Gaussian process is fitted to, in cubic time. Not tuned."""
     gp: GaussianProcessConfig = GaussianProcessConfig()
-    """How the hyperparameters of the Gaussian process are fitted."""
+    """Length scales and noise of the Gaussian process."""
     ranking: RankingConfig = RankingConfig()
     """When the ranking is trained, and on what."""

@@ -35,8 +35,6 @@ class EvolutionarySearch:
         config: SearchConfig = SearchConfig(),
     ) -> None:
         self._space = space
-        self._rng = rng
-        self._config = config
         self._population = Population()
         self._surrogate = Surrogate(name, model, config)
         self._known: Proposer = Known(space, known)

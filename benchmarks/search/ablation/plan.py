@@ -12,8 +12,8 @@ from benchmarks.search.ours import ABLATIONS, WARM_ABLATIONS
 from benchmarks.search.run_record import this_code
 
 WORKLOADS = ("C1D-1", "DEP-1", "GMM-128", "GRP-1", "MM-512")
-"""Workloads on which the search ended clearly ahead of random search (docs/benchmarks/search.md). On the others random
-programs are nearly as good: taking out even all models shows nothing there, and so would any mechanism."""
+"""Workloads of which a cell takes minutes, and on which random search was behind after 64 or 128 trials
+(docs/benchmarks/search.md). Where random programs are as good, no mechanism can show a gain."""
 SEEDS = (0, 1, 2)
 TRIALS = 96
 """After 64, the models were not shown to be better than random search on two cores of a Zen 4 machine."""

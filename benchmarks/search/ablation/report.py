@@ -188,7 +188,8 @@ def by_workload(plan: dict[str, Any], cells: Sequence[Cell]) -> str:
         for workload in workloads:
             here = [by_name[name] for of, by_name in ratios if of == workload and name in by_name]
             columns.append(" / ".join(f"{geomean(values):.2f}" for values in zip(*here, strict=True)) or "-")
-        rows.append((name, *columns))
+        if set(columns) != {"-"}:
+            rows.append((name, *columns))
     return table(["mechanism", *workloads], rows)
 
 

@@ -153,10 +153,14 @@ def test_bests_are_looked_up_for_many_workloads_at_once(world: World) -> None:
     _, a = world.measured(0.25, hash="a")
     _, b = world.measured(0.5, hash="b")
     _, gpu = world.measured(0.125, hash="a", device_class=CUDA)
-    found = world.db.certificates.lookup(["a", "b", "unknown"], world.device_class.id)
-    assert {key: best.certificate.id for key, best in found.items()} == {"a": a, "b": b}
-    assert {best.certificate.id for best in world.db.certificates.lookup(["a", "b"], CUDA.id).values()} == {gpu}
-    assert world.db.certificates.lookup([], world.device_class.id) == {}
+
+    def found(hashes: list[str], machine: DeviceClass) -> dict[str, str]:
+        bests = world.db.lookup.bests(hashes, machine.target_json, device_class_id=machine.id)
+        return {key: known.best.certificate.id for key, known in bests.items()}
+
+    assert found(["a", "b", "unknown"], world.device_class) == {"a": a, "b": b}
+    assert found(["a", "b"], CUDA) == {"a": gpu}
+    assert found([], world.device_class) == {}
 
 
 def test_a_certificate_needs_the_lease_and_a_measured_trial(world: World) -> None:

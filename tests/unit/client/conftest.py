@@ -6,10 +6,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import tvm
+from tvm import relax
+from tvm.s_tir import Schedule
 
 import loopwright
-from loopwright import transport
-from tests.unit.client.fake_service import FakeService
+from loopwright import frontends, transport
+from loopwright.codegen.digest import normal_form, workload_digest
+from loopwright.codegen.functions import prim_funcs
+from loopwright.codegen.serialization import trace_to_list
+from tests.support.programs import MM_RELU
+from tests.unit.client.fake_service import FakeService, best_json
+from tests.unit.client.known_bests import HASH, LLVM, parallel_matmul, scheduled, serve, two_layers
 
 
 @pytest.fixture(autouse=True)
@@ -32,3 +40,27 @@ def service() -> Iterator[FakeService]:
 def client(service: FakeService) -> Iterator[loopwright.Client]:
     with loopwright.Client(service.url, "secret") as connected:
         yield connected
+
+
+@pytest.fixture
+def mod() -> tvm.IRModule:
+    return frontends.to_program(MM_RELU).module
+
+
+@pytest.fixture
+def tuned(service: FakeService, mod: tvm.IRModule) -> Schedule:
+    schedule = scheduled(mod)
+    serve(service, best_json(HASH, trace_to_list(schedule.trace)))
+    return schedule
+
+
+@pytest.fixture
+def layer(service: FakeService) -> tvm.IRModule:
+    """The second layer's program, known to the service; the first layer's is not."""
+    with tvm.target.Target(LLVM):
+        lowered = relax.get_pipeline("zero")(two_layers())
+    [func] = [func for var, func in prim_funcs(lowered) if var.name_hint.startswith("matmul")]
+    workload = normal_form(func)
+    digest = workload_digest(workload)
+    serve(service, best_json(digest, parallel_matmul(workload)))
+    return workload

@@ -14,7 +14,7 @@ from loopwright.codegen.digest import function_digest
 from loopwright.codegen.serialization import module_from_json, trace_to_list
 from tests.support.programs import MM_RELU
 from tests.unit.client.fake_service import Answer, FakeService, best_json, job_json, page, problem
-from tests.unit.client.test_client_compile import scheduled, serve
+from tests.unit.client.known_bests import scheduled, serve
 
 HASH = "a" * 32
 LLVM = '{"kind": "llvm", "num-cores": 2}'

@@ -1,4 +1,4 @@
-"""Best schedules reach programs: apply, compile and database, with TVM, from bests that a service serves."""
+"""Best schedules reach programs: apply and compile, with TVM, from bests that a service serves."""
 
 from __future__ import annotations
 
@@ -15,37 +15,12 @@ from tvm_ffi import structural_equal
 
 import loopwright
 from loopwright import frontends
-from loopwright.codegen.digest import function_digest, normal_form, workload_digest
+from loopwright.codegen.digest import function_digest
 from loopwright.codegen.functions import prim_funcs
 from loopwright.codegen.serialization import module_to_json, trace_to_list
-from tests.support.programs import MM_RELU, OTHER_BLOCKS, RENAMED, schedule_mm_relu
-from tests.unit.client.fake_service import Answer, FakeService, best_json, lookup
-
-LOOKUP = "/api/v1/workloads/lookup"
-LLVM = {"kind": "llvm", "num-cores": 2}
-HASH = function_digest(frontends.to_program(MM_RELU).module["main"])
-
-
-def scheduled(mod: tvm.IRModule) -> Schedule:
-    schedule = Schedule(mod, seed=1)
-    schedule_mm_relu(schedule)
-    return schedule
-
-
-def serve(service: FakeService, *bests: dict[str, Any], auto: dict[str, Any] | None = None) -> None:
-    service.on("POST", LOOKUP, lookup(*bests, auto=auto))
-
-
-@pytest.fixture
-def mod() -> tvm.IRModule:
-    return frontends.to_program(MM_RELU).module
-
-
-@pytest.fixture
-def tuned(service: FakeService, mod: tvm.IRModule) -> Schedule:
-    schedule = scheduled(mod)
-    serve(service, best_json(HASH, trace_to_list(schedule.trace)))
-    return schedule
+from tests.support.programs import MM_RELU, OTHER_BLOCKS, RENAMED
+from tests.unit.client.fake_service import Answer, FakeService, best_json
+from tests.unit.client.known_bests import HASH, LLVM, LOOKUP, layers, scheduled, serve, two_layers
 
 
 def run_mm(built: Any, name: str) -> None:
@@ -184,52 +159,6 @@ def test_a_function_is_looked_up_by_its_program(client: loopwright.Client, tuned
     assert found.workload_hash == HASH
 
 
-def two_layers() -> tvm.IRModule:
-    builder = relax.BlockBuilder()
-    x, w1, w2 = (
-        relax.Var(name, relax.TensorType(shape, "float32"))
-        for name, shape in (("x", (1, 64)), ("w1", (64, 32)), ("w2", (32, 16)))
-    )
-    with builder.function("main", [x, w1, w2]):
-        with builder.dataflow():
-            hidden = builder.emit(relax.op.nn.relu(relax.op.matmul(x, w1)))
-            out = builder.emit_output(relax.op.matmul(hidden, w2))
-        builder.emit_func_output(out)
-    return builder.get()
-
-
-def layers(count: int) -> tvm.IRModule:
-    """A model of so many functions, all different."""
-    builder = relax.BlockBuilder()
-    x = relax.Var("x", relax.TensorType((1, 8), "float32"))
-    weights = [relax.Var(f"w{i}", relax.TensorType((8 + i, 9 + i), "float32")) for i in range(count)]
-    with builder.function("main", [x, *weights]):
-        with builder.dataflow():
-            for weight in weights:
-                x = builder.emit(relax.op.nn.relu(relax.op.matmul(x, weight)))
-            out = builder.emit_output(x)
-        builder.emit_func_output(out)
-    return builder.get()
-
-
-def parallel_matmul(mod: tvm.IRModule) -> list[Any]:
-    schedule = Schedule(mod)
-    schedule.parallel(schedule.get_loops(schedule.get_sblock("matmul"))[1])
-    return trace_to_list(schedule.trace)
-
-
-@pytest.fixture
-def layer(service: FakeService) -> tvm.IRModule:
-    """The second layer's program, known to the service; the first layer's is not."""
-    with tvm.target.Target(LLVM):
-        lowered = relax.get_pipeline("zero")(two_layers())
-    [func] = [func for var, func in prim_funcs(lowered) if var.name_hint.startswith("matmul")]
-    workload = normal_form(func)
-    digest = workload_digest(workload)
-    serve(service, best_json(digest, parallel_matmul(workload)))
-    return workload
-
-
 def test_a_relax_model_runs_with_its_schedules(client: loopwright.Client, layer: tvm.IRModule) -> None:
     generator = np.random.default_rng(0)
     x, w1, w2 = (generator.standard_normal(shape, dtype="float32") for shape in ((1, 64), (64, 32), (32, 16)))
@@ -247,81 +176,6 @@ def test_a_relax_model_runs_with_its_schedules(client: loopwright.Client, layer:
     np.testing.assert_allclose(got.numpy(), want, rtol=1e-4, atol=1e-4)
 
 
-def test_tvm_itself_picks_up_the_database(client: loopwright.Client, layer: tvm.IRModule) -> None:
-    database = client.database(LLVM)
-    target = tvm.target.Target(LLVM)
-    assert isinstance(database, tvm.s_tir.meta_schedule.Database)
-    with target, database:
-        applied = relax.get_pipeline("zero")(two_layers())
-    marks = {str(v.name_hint): bool(f.attrs.get("tirx.is_scheduled")) for v, f in prim_funcs(applied)}
-    assert sorted(marks.values()) == [False, True]
-    assert "T.parallel" in applied.script()
-    assert {*database.hits, *database.misses} == set(marks)
-    assert {name for name, tuned in marks.items() if tuned} == set(database.hits)
-
-    from tvm.s_tir.meta_schedule.relax_integration import compile_relax
-
-    built = compile_relax(database, two_layers(), target, None)
-    assert isinstance(built, relax.VMExecutable)
-
-
-def test_the_database_answers_as_one_of_tvm(
-    service: FakeService, client: loopwright.Client, tuned: Schedule, mod: tvm.IRModule
-) -> None:
-    database = client.database(LLVM)
-    target = tvm.target.Target(LLVM)
-    assert service.requests == []
-    assert database.has_workload(mod)
-    assert len(database) == 1
-    record = database.query_tuning_record(mod, target, "main")
-    assert [float(seconds) for seconds in record.run_secs] == [pytest.approx(1e-5)]
-    assert structural_equal(database.query_ir_module(mod, target, "main"), tuned.mod)
-    assert structural_equal(database.query_schedule(mod, target, "main").mod, tuned.mod)
-    assert len(database.get_top_k(database.commit_workload(mod), 3)) == 1
-    assert len(database.get_all_tuning_records()) == 1
-    with pytest.raises(Exception, match="read-only"):
-        database.commit_tuning_record(record)
-    assert len(service.requests) == 1
-
-
-def test_the_database_does_not_answer_for_another_target(
-    client: loopwright.Client, tuned: Schedule, mod: tvm.IRModule
-) -> None:
-    database = client.database(LLVM)
-    assert database.query_tuning_record(mod, tvm.target.Target({"kind": "cuda", "arch": "sm_90"}), "main") is None
-
-
-def test_the_database_may_be_of_one_device_class(
-    service: FakeService, client: loopwright.Client, mod: tvm.IRModule
-) -> None:
-    trace = trace_to_list(scheduled(mod).trace)
-    serve(service, best_json(HASH, trace, device_class="class-2"))
-    assert client.database(LLVM, "class-2").has_workload(mod)
-    assert not client.database(LLVM, "class-3").has_workload(mod)
-
-
-def test_the_database_of_auto_says_no_for_another_kind(
-    service: FakeService, client: loopwright.Client, tuned: Schedule, mod: tvm.IRModule
-) -> None:
-    serve(service, best_json(HASH, trace_to_list(tuned.trace)), auto=LLVM)
-    database = client.database()
-    assert database.query_tuning_record(mod, tvm.target.Target({"kind": "cuda", "arch": "sm_90"}), "main") is None
-    assert database.query_tuning_record(mod, tvm.target.Target(LLVM), "main") is not None
-
-
-def test_the_database_asks_for_a_whole_model_at_once(service: FakeService, client: loopwright.Client) -> None:
-    serve(service)
-    target = tvm.target.Target(LLVM)
-    with target:
-        lowered = relax.get_pipeline("zero")(layers(10))
-    database = client.database(LLVM)
-    database.look_up(lowered)
-    with target, database:
-        relax.transform.MetaScheduleApplyDatabase()(lowered)
-    assert len(database.misses) == 10
-    assert len(service.requests) == 1
-
-
 def test_ones_own_build_with_the_bests(client: loopwright.Client, layer: tvm.IRModule) -> None:
     generator = np.random.default_rng(0)
     x, w1, w2 = (generator.standard_normal(shape, dtype="float32") for shape in ((1, 64), (64, 32), (32, 16)))
@@ -330,14 +184,6 @@ def test_ones_own_build_with_the_bests(client: loopwright.Client, layer: tvm.IRM
     got = relax.VirtualMachine(built, tvm.cpu())["main"](*(tvm.runtime.tensor(value) for value in (x, w1, w2)))
     np.testing.assert_allclose(got.numpy(), np.maximum(x @ w1, 0) @ w2, rtol=1e-4, atol=1e-4)
     assert "TVMBackendParallelLaunch" in built.mod.imports[0].inspect_source("ll")
-
-
-def test_asking_leaves_nothing_behind(client: loopwright.Client, tuned: Schedule) -> None:
-    other = frontends.to_program(MM_RELU.replace("64", "32")).module
-    database = client.database(LLVM)
-    assert database.query_tuning_record(other, tvm.target.Target(LLVM), "main") is None
-    assert not database.has_workload(other)
-    assert database.get_all_tuning_records() == []
 
 
 def test_a_best_that_needs_a_newer_codegen_is_refused(
