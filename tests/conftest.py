@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
+import os
 import random
 from collections.abc import Iterator
 from typing import Any
@@ -10,7 +12,6 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
-from tests.support.perceptron import PERCEPTRON
 from tests.support.programs import MM_RELU
 from tests.support.service import Service
 
@@ -21,6 +22,11 @@ OWN_SERVICES = ("tests/acceptance/test_acceptance_chaos.py", "tests/browser/test
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--order-seed", type=int, metavar="N", help="shuffle modules, and tests within modules; N repeats")
+
+
+def pytest_configure() -> None:
+    """Give libraries one thread, before tests import them: as many processes run tests as there are cores."""
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
@@ -40,6 +46,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for tests in modules:
         draw.shuffle(tests)
     items[:] = itertools.chain.from_iterable(modules)
+
+
+def pytest_collection_finish() -> None:
+    """Spare the garbage collector what was imported: it would go through all of PyTorch and TVM again and again."""
+    gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -99,4 +110,6 @@ def finished_job(service: Service) -> dict[str, Any]:
 @pytest.fixture(scope="session")
 def finished_model(service: Service) -> dict[str, Any]:
     """A succeeded job of `PERCEPTRON`, two functions. No other test tunes these workloads."""
+    from tests.support.perceptron import PERCEPTRON
+
     return service.tuned(PERCEPTRON, trials=16, name="perceptron")

@@ -15,6 +15,7 @@ import tvm
 
 from loopwright.codegen.errors import CodegenError, InvalidModule
 from loopwright.codegen.lowering import bind_shapes
+from loopwright.codegen.script import parse_script
 from loopwright.codegen.serialization import module_from_json, module_to_json
 from loopwright.codegen.target import target_from
 from tuner.errors import InvalidSpace, TunerError
@@ -31,7 +32,7 @@ def read_module(fmt: str, data: str) -> tvm.IRModule:
         return load_module_json(data)
     source = check_tvmscript(data)
     try:
-        parsed = tvm.script.from_source(source)
+        parsed = parse_script(source)
     except Exception as error:
         raise InvalidModule(f"TVM cannot parse this TVMScript: {_diagnosis(error)}") from error
     if isinstance(parsed, tvm.IRModule):

@@ -6,7 +6,6 @@ import signal
 import sqlite3
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import psutil
@@ -30,10 +29,10 @@ VICTIMS = {
 }
 
 
-@pytest.fixture
-def mortal_service(tmp_path: Path) -> Iterator[Service]:
-    """A running service for a test that kills or stops it."""
-    with Service(tmp_path) as service:
+@pytest.fixture(scope="module")
+def mortal_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """A running service for tests that kill or stop it, and start it again."""
+    with Service(tmp_path_factory.mktemp("mortal")) as service:
         yield service
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tvm.s_tir.meta_schedule.builder import Builder, LocalBuilder
 from tvm.target import Target
 
 from examples import (
@@ -20,12 +21,14 @@ from examples import (
 )
 from loopwright import Client
 from loopwright.codegen.intrinsics import only_intrinsics_of
+from tests.support import stock_builder
 from tests.support.service import Service
 
 
 def with_intrinsics_of_llvm(run: Callable[[], None]) -> None:
-    """Stock MetaSchedule parses the intrinsics of all vendors, which takes over ten seconds."""
-    with only_intrinsics_of(Target("llvm")):
+    """Stock MetaSchedule parses the intrinsics of all vendors, here and in each process that builds: 10 s each time."""
+    with only_intrinsics_of(Target("llvm")), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Builder, "create", lambda kind, **options: LocalBuilder(f_build=stock_builder.build, **options))
         run()
 
 

@@ -41,9 +41,8 @@ class Service:
         self.home = folder / "home"
         self.home.mkdir(parents=True)
         self.port = free_port()
-        kept = {
-            name: value for name, value in os.environ.items() if not name.startswith(("LOOPWRIGHT_", "XDG_", "RAY_"))
-        }
+        dropped = ("LOOPWRIGHT_", "XDG_", "RAY_", "OMP_")
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
         self.environment = {**kept, "HOME": str(self.home), "XDG_STATE_HOME": str(folder / "state")}
         if database_url is not None:
             self.environment["LOOPWRIGHT_DATABASE_URL"] = database_url

@@ -16,7 +16,7 @@ from tuner.guard.source import TOO_DEEP, refuse, without_imports
 
 
 def check_tvmscript(source: str) -> str:
-    """The text for `tvm.script.from_source`: as given, with the import lines blanked (line numbers stay).
+    """The text for `codegen.script.parse_script`: as given, with the import lines blanked (line numbers stay).
 
     It holds one `@I.ir_module` class, or one `@T.prim_func` or `@R.function` function. Touches no TVM; on text of
     `MAX_CHARS` it takes seconds and hundreds of megabytes, so run it where that does no harm.

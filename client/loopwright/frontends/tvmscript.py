@@ -34,12 +34,10 @@ def to_payload(model: str | os.PathLike[str]) -> ModulePayload:
 
 
 def to_program(model: str | os.PathLike[str], options: Options) -> Program:
-    require_tvm()
-    from loopwright.codegen.serialization import module_from_json
-
+    tvm = require_tvm()
     payload = to_payload(model)
     if payload.format == "tvm-json":
-        return detach(module_from_json(payload.data))
+        return detach(tvm.ir.load_json(payload.data))
     return detach(module_from_script(translate(payload.data).text))
 
 
@@ -48,15 +46,16 @@ def module_from_script(text: str) -> Any:
 
     Import lines are passed over, since the parser takes definitions only and knows T, R and I by itself.
     """
-    tvm = require_tvm()
+    require_tvm()
     from loopwright.codegen.functions import as_module
+    from loopwright.codegen.script import parse_script
 
     lines = text.splitlines()
     for node in ast.parse(text).body:
         if isinstance(node, ast.Import | ast.ImportFrom):
             end = node.end_lineno or node.lineno
             lines[node.lineno - 1 : end] = [""] * (end - node.lineno + 1)
-    return as_module(tvm.script.from_source("\n".join(lines)))
+    return as_module(parse_script("\n".join(lines)))
 
 
 def _text(model: str | os.PathLike[str]) -> str:

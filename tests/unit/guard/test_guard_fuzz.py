@@ -17,7 +17,7 @@ from tests.unit.guard.scripts import MATMUL, RELAX
 from tuner.guard.tvmscript import check_tvmscript
 
 # Reads texts from stdin, parses each with TVM in a fork of its own (TVM's parser can crash on nonsense such as a shape
-# of None), and prints how many it parsed and what the interpreter's audit saw meanwhile.
+# of None), and prints for each what the interpreter's audit saw meanwhile, and whether it was parsed.
 WATCHED_PARSER = """
 import json, os, signal, sys
 import tvm, ml_dtypes
@@ -49,7 +49,7 @@ for text in texts["watched"]:
         parse(text, write)
     os.close(write)
     with os.fdopen(read) as report:
-        seen += report.read().split()
+        seen.append(report.read().split())
     os.wait()
 json.dump(seen, sys.__stdout__)
 """
@@ -75,8 +75,8 @@ HOSTILE = [
 ]
 
 
-def _parse(warm: list[str], watched: list[str]) -> Counter[str]:
-    """Audit events while the texts were parsed, and `parsed` for each that was."""
+def _parse(warm: list[str], watched: list[str]) -> list[list[str]]:
+    """For each text the audit events while it was parsed, and `parsed` if it was."""
     done = subprocess.run(
         [sys.executable, "-c", WATCHED_PARSER],
         input=json.dumps({"warm": warm, "watched": watched}),
@@ -85,7 +85,8 @@ def _parse(warm: list[str], watched: list[str]) -> Counter[str]:
         timeout=600,
         check=True,
     )
-    return Counter(json.loads(done.stdout.splitlines()[-1]))
+    seen: list[list[str]] = json.loads(done.stdout.splitlines()[-1])
+    return seen
 
 
 def _replaced(tree: ast.Module, position: int, replacement: ast.expr) -> None:
@@ -114,9 +115,8 @@ def mutants(draw: st.DrawFn) -> str:
     return ast.unparse(tree)
 
 
-def test_the_watch_sees_an_attack() -> None:
-    attack = "@T.prim_func\ndef main(A: T.Buffer((4,), 'float32')):\n    A[0] = __import__('os').system('true')\n"
-    assert _parse([check_tvmscript(MATMUL)], [attack])["os.system"] == 1
+ATTACK = "@T.prim_func\ndef main(A: T.Buffer((4,), 'float32')):\n    A[0] = __import__('os').system('true')\n"
+"""Not checked by the guard: the watch must see it."""
 
 
 @pytest.mark.parametrize("examples", [160, pytest.param(1600, marks=pytest.mark.long)])
@@ -142,6 +142,8 @@ def test_accepted_mutants_have_no_side_effects(examples: int) -> None:
     assert len(refused) > examples // 4
     assert len(accepted) > examples // 8
     warm = [check_tvmscript(MATMUL), check_tvmscript(RELAX)]
-    seen = _parse(warm, sorted(accepted))
+    attacked, *others = _parse(warm, [ATTACK, *sorted(accepted)])
+    assert "os.system" in attacked
+    seen = Counter(event for events in others for event in events)
     assert seen.pop("parsed") > examples // 40
     assert not seen

@@ -19,7 +19,7 @@ import pytest
 from workers import host_lock, warm_child
 from workers.warm_child import ChildCrashed, ChildError, ChildLost, ChildRaised, ChildTimeout, WarmChild
 
-FUNCTIONS = "tests.unit.workers.functions"
+FUNCTIONS = "tests.integration.workers.functions"
 CHECKOUT = Path(__file__).resolve().parents[3]
 SOON = 0.4
 
