@@ -1,55 +1,15 @@
-"""The main job, through HTTP alone: a real speedup, proven, remembered; on SQLite and on PostgreSQL."""
+"""The main job on SQLite."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
-
 from tests.support.ledger import check_ledger
-from tests.support.postgres import postgres_server
-from tests.support.programs import product_relu, renamed
+from tests.support.main_job import MM_RELU, main_job
 from tests.support.service import Service
-
-MM_RELU = product_relu(112)
-"""No other test tunes it."""
 
 
 def test_main_job_on_sqlite(service: Service) -> None:
-    _main_job(service, trials=12)
+    main_job(service, trials=12)
     # Unless it is to be searched anew.
     anew = service.tuned(MM_RELU, trials=4, force=True, seed=1)
     assert anew["tasks"][0]["answered_from"] == "search"
     check_ledger(service, anew)
-
-
-def test_main_job_on_postgresql(tmp_path: Path) -> None:
-    with postgres_server() as server, Service(tmp_path, server.get_uri()) as service:
-        _main_job(service, trials=8)
-        assert not (service.data_dir / "loopwright.db").exists()
-        assert service.stop() == 0
-
-
-def _main_job(service: Service, trials: int) -> None:
-    """Tune the program and ask again."""
-    job = service.tuned(MM_RELU, trials=trials, name="mm_relu")
-    (task,) = job["tasks"]
-    assert job["name"] == "mm_relu"
-    assert task["answered_from"] == "search"
-    assert task["speedup"] > 1, task
-    assert task["speedup"] == pytest.approx(task["baseline_us"] / task["best_us"])
-    ledger = check_ledger(service, job)
-    record = service.get(f"/records/{task['record_id']}")
-    assert record["job_id"] == job["id"]
-    assert record["certificate"]["speedup"] == task["speedup"]
-    assert record["id"] in {trial["id"] for trial in ledger}
-
-    # The same once more, and with other names: known already.
-    for module in (MM_RELU, renamed(MM_RELU)):
-        again = service.finished(service.submit(module, trials=trials))
-        assert again["state"] == "succeeded"
-        assert again["tasks"][0]["answered_from"] == "database"
-        assert again["tasks"][0]["record_id"] == task["record_id"]
-        assert again["tasks"][0]["speedup"] == task["speedup"]
-        assert again["tasks"][0]["certified"]
-        assert service.items(f"/jobs/{again['id']}/trials") == []

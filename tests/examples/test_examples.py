@@ -39,7 +39,7 @@ EXAMPLES: dict[str, Callable[[Client], None]] = {
     "mm_relu": lambda client: mm_relu.main(client, trials=6),
     "onnx_model": lambda client: onnx_model.main(client, trials=4),
     "perceptron": lambda client: perceptron.main(client, trials=6),
-    "resnet18": lambda client: resnet18.main(client, seconds=2, size=64),
+    "resnet18": lambda client: resnet18.main(client, seconds=2, size=32),
     "transformer": lambda client: transformer.main(client, trials=12),
 }
 

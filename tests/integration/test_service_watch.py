@@ -11,6 +11,7 @@ import pytest
 from db import Database, migrate
 from db.inputs import NewJob
 from db.views import WorkerView
+from service import controller
 from service.controller import Controller
 from service.fleet.watch import Watch
 from service.settings import Settings
@@ -72,11 +73,11 @@ def test_workers_are_measured_as_they_join_and_held_out_as_they_drift(
 
 
 def test_a_job_waits_while_its_only_worker_is_held_out(
-    cluster: Cluster, offer: Offer, database: Database, settings: Settings
+    cluster: Cluster, offer: Offer, database: Database, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(controller, "_HEARTBEAT_SECONDS", 0.5)
     stop = threading.Event()
-    controller = Controller(settings, database, cluster)
-    thread = threading.Thread(target=controller.run, args=(stop,))
+    thread = threading.Thread(target=Controller(settings, database, cluster).run, args=(stop,))
     thread.start()
     try:
         wait_for(
