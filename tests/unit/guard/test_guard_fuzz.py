@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import ast
 import json
+import random
 import subprocess
 import sys
 from collections import Counter
 
-import hypothesis.strategies as st
 import pytest
-from hypothesis import HealthCheck, given, settings
 
 from loopwright.codegen.errors import InvalidModule
 from tests.unit.guard.scripts import MATMUL, RELAX
@@ -105,13 +104,13 @@ def _replaced(tree: ast.Module, position: int, replacement: ast.expr) -> None:
         getattr(node, name)[index] = replacement
 
 
-@st.composite
-def mutants(draw: st.DrawFn) -> str:
-    tree = ast.parse(draw(st.sampled_from([MATMUL, RELAX])))
+def _mutant(draw: random.Random) -> str:
+    """One to three expressions replaced. Hypothesis would draw others when other modules are loaded."""
+    tree = ast.parse(draw.choice([MATMUL, RELAX]))
     own = [ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.expr)]
-    for _ in range(draw(st.integers(1, 3))):
-        text = draw(st.sampled_from(HOSTILE) | st.sampled_from(own))
-        _replaced(tree, draw(st.integers(0, 10_000)), ast.parse(text, mode="eval").body)
+    for _ in range(draw.choice([1, 1, 2, 3])):
+        text = draw.choice(draw.choice([HOSTILE, own]))
+        _replaced(tree, draw.randrange(10_000), ast.parse(text, mode="eval").body)
     return ast.unparse(tree)
 
 
@@ -124,26 +123,18 @@ def test_accepted_mutants_have_no_side_effects(examples: int) -> None:
     accepted: set[str] = set()
     refused: set[str] = set()
 
-    @settings(
-        max_examples=examples,
-        derandomize=True,
-        database=None,
-        deadline=None,
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(mutants())
-    def collect(text: str) -> None:
+    draw = random.Random(1)
+    for text in (_mutant(draw) for _ in range(examples)):
         try:
             accepted.add(check_tvmscript(text))
         except InvalidModule:
             refused.add(text)
 
-    collect()
     assert len(refused) > examples // 4
     assert len(accepted) > examples // 8
     warm = [check_tvmscript(MATMUL), check_tvmscript(RELAX)]
     attacked, *others = _parse(warm, [ATTACK, *sorted(accepted)])
-    assert "os.system" in attacked
+    assert attacked.count("os.system") == 1
     seen = Counter(event for events in others for event in events)
     assert seen.pop("parsed") > examples // 40
     assert not seen
