@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tests.acceptance.main_job import MM_RELU, main_job
 from tests.support.ledger import check_ledger
-from tests.support.main_job import MM_RELU, main_job
 from tests.support.service import Service
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.support.main_job import main_job
+from tests.acceptance.main_job import main_job
 from tests.support.postgres import postgres_server
 from tests.support.service import Service
 

@@ -21,7 +21,7 @@ from examples import (
 )
 from loopwright import Client
 from loopwright.codegen.intrinsics import only_intrinsics_of
-from tests.support import stock_builder
+from tests.examples import stock_builder
 from tests.support.service import Service
 
 

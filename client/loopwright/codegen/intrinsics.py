@@ -33,19 +33,26 @@ def only_intrinsics_of(target: Target) -> Iterator[None]:
     block, an empty package that finds the same submodules takes its place. Afterwards the real package can be imported
     as ever, with the submodules that are loaded already.
     """
-    skip_searches()
     substitute = None
     if _PACKAGE not in sys.modules:
         substitute = types.ModuleType(_PACKAGE)
         substitute.__path__ = [str(Path(tvm.s_tir.__file__).parent / "tensor_intrin")]
         sys.modules[_PACKAGE] = substitute
     try:
-        with ThreadPoolExecutor(max_workers=1) as own_stack:  # a notebook's stack takes 5 s for CUDA, a new one 2 s
-            own_stack.submit(importlib.import_module, f"{_PACKAGE}.{_vendor(target)}").result()
+        _load(f"{_PACKAGE}.{_vendor(target)}")
         yield
     finally:
         if substitute is not None and sys.modules.get(_PACKAGE) is substitute:
             del sys.modules[_PACKAGE]
+
+
+def _load(module: str) -> None:
+    """Import a submodule, the first time in a thread: on a notebook's stack CUDA's takes 5 s, on an empty one 2 s."""
+    if module not in sys.modules:
+        skip_searches()
+        with ThreadPoolExecutor(max_workers=1) as empty_stack:
+            empty_stack.submit(importlib.import_module, module).result()
+    importlib.import_module(module)  # waits if another thread is still at it
 
 
 def _vendor(target: Target) -> str:

@@ -18,7 +18,7 @@ job.wait(progress=True)
 records = client.records(job.info.tasks[0].workload_hash);"""
 HELD = {
     "job": "main",
-    "client.bests()": "speedup",  # of all workloads of the service: which come first is not known here
+    "client.bests()": "llvm",  # of all workloads of the service: which come first is not known here
     "client.best(PROGRAM)": "main",
     "client.best(PROGRAM).to_pandas()": "main",
     "records": "main",
