@@ -105,7 +105,7 @@ def _replaced(tree: ast.Module, position: int, replacement: ast.expr) -> None:
 
 
 def _mutant(draw: random.Random) -> str:
-    """One to three expressions replaced. Hypothesis would draw others when other modules are loaded."""
+    """A program with one to three expressions replaced. Hypothesis would draw others when other modules are loaded."""
     tree = ast.parse(draw.choice([MATMUL, RELAX]))
     own = [ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.expr)]
     for _ in range(draw.choice([1, 1, 2, 3])):
