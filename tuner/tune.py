@@ -17,7 +17,7 @@ from tuner.errors import InvalidSpace, RaceFailed
 from tuner.ports import Fleet, Ledger, MeasureRequest
 from tuner.search.config import SearchConfig
 from tuner.search.evolutionary_search import EvolutionarySearch
-from tuner.space.builtin import builtin_space
+from tuner.space.builtin import builtin_space, stock_space
 from tuner.space.user import user_space
 from tuner.types import (
     BASELINE,
@@ -106,11 +106,12 @@ class _Loop:
             mod = module_from_json(spec.workload.module_json)
             target = target_from(self._request.target_json)
             seed = int(rng.integers(1, 2**31 - 1))
-            space = (
-                builtin_space(mod, target, seed)
-                if self._request.space is None
-                else user_space(mod, target, self._request.space, seed)
-            )
+            if self._request.space is not None:
+                space = user_space(mod, target, self._request.space, seed)
+            elif self._config.rules:
+                space = builtin_space(mod, target, seed)
+            else:
+                space = stock_space(mod, target, seed)
             run.search = EvolutionarySearch(
                 spec.workload.hash, space, self._model, rng, spec.relatives, spec.known, self._config
             )

@@ -49,6 +49,8 @@ class Origin(enum.StrEnum):
     """Where a candidate came from."""
 
     BASELINE = "baseline"
+    SEED = "seed"
+    """A starting point that a rule of the space gives by analysis."""
     RANDOM = "random"
     MUTATION = "mutation"
     CROSSOVER = "crossover"

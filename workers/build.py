@@ -40,7 +40,8 @@ def build(request: Json) -> Iterator[Json]:
 def artifact_of(request: BuildRequest) -> Artifact:
     target = target_from(request.target_json)
     trace = None if request.trace_json is None else json.loads(request.trace_json)
-    return artifact(scheduled_module(module_from_json(request.module_json), trace, target), target)
+    mod = module_from_json(request.module_json)
+    return artifact(scheduled_module(mod, trace, target, exact_math=request.exact_math), target)
 
 
 def artifact(mod: tvm.IRModule, target: Target) -> Artifact:

@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class _Programs:
-    """``reference`` is the unscheduled program for the host; on llvm it is the baseline as well."""
+    """``reference`` is the unscheduled program for the host, with the C library's elementary functions."""
 
     reference: Artifact
     baseline: Artifact
@@ -73,7 +73,8 @@ class ClosingRace:
     def _build(self, request: RaceRequest) -> _Programs:
         kept = self._kept.take(request.module_json)
         on_host = json.loads(self._target_json)["kind"] == "llvm"
-        reference = BuildRequest(request.module_json, None, self._target_json if on_host else _HOST_TARGET)
+        host = self._target_json if on_host else _HOST_TARGET
+        reference = BuildRequest(request.module_json, None, host, exact_math=True)
         baseline = BuildRequest(request.module_json, None, self._target_json)
         contenders = {
             key: BuildRequest(request.module_json, trace, self._target_json)

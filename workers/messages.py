@@ -67,11 +67,15 @@ class Artifact:
 
 @dataclass(frozen=True, slots=True)
 class BuildRequest(_Flat):
-    """A program to build: a module with a trace applied (None: the baseline)."""
+    """A program to build: a module with a trace applied (None: the baseline).
+
+    With ``exact_math`` its elementary functions are those of the C library, as in the reference for results.
+    """
 
     module_json: str
     trace_json: str | None
     target_json: str
+    exact_math: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from loopwright.codegen import schedule
 from loopwright.codegen.build import compile_module, executable_passes
 from loopwright.codegen.digest import normal_form
 from loopwright.codegen.functions import prim_funcs
-from loopwright.codegen.versions import check_codegen_version
+from loopwright.codegen.versions import VECTOR_MATH_VERSION, check_codegen_version
 from loopwright.lookup import Ask, LookedUp, look_up
 from loopwright.program import Program
 from loopwright.report import AppliedFunction, ApplyReport, Outcome
@@ -36,8 +36,14 @@ def apply(model: LookedUp) -> tuple[tvm.IRModule, ApplyReport]:
         if best is not None:
             check_codegen_version(best.codegen_version)
             outcome = "baseline" if best.trace is None else "tuned"
-            workload = normal_form(func)
-            result.update_func(var, schedule.scheduled_function(func, workload, best.trace, model.target))
+            tuned = schedule.scheduled_function(
+                func,
+                normal_form(func),
+                best.trace,
+                model.target,
+                exact_math=best.codegen_version < VECTOR_MATH_VERSION,
+            )
+            result.update_func(var, tuned)
         report.append(AppliedFunction(str(var.name_hint), outcome, best))
     return result, ApplyReport(tuple(report))
 

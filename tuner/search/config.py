@@ -16,6 +16,10 @@ from tuner.cost_model.model import RankingConfig
 class SearchConfig:
     """All parameters of a tuning run. Counts are programs unless said otherwise."""
 
+    # The space.
+    rules: bool = True
+    """Whether sketches of Loopwright's own rules are in the built-in space, beside those of TVM."""
+
     # The loop.
     batch: int = 8
     """Candidates proposed at a time. With 64, a benchmark with one seed took 1.2 times as long."""

@@ -12,6 +12,7 @@ from tvm.s_tir.schedule import Instruction, Trace
 from tvm.tirx import IntImm
 
 from tuner.cost_model.gaussian_process import FloatArray
+from tuner.space.rules.sketches import KNOB
 
 Key = tuple[object, ...]
 """Name of a feature: instruction kind, index among the instructions of its kind, part of the decision."""
@@ -70,9 +71,10 @@ class DecisionVector:
     def of(cls, trace: Trace) -> DecisionVector:
         """Return the decision vector of a trace without postprocessing, whose instructions depend on the sketch only.
 
-        Choices are counted by kind, so that sketches share features where they are alike.
+        Choices are counted by kind, so that sketches share features where they are alike; a rule's knobs have names.
         """
         decided = dict(trace.decisions)
+        knobs = _knobs(trace)
         counts: Counter[str] = Counter()
         numbers: dict[object, int] = {}
         name: list[Key] = []
@@ -88,7 +90,8 @@ class DecisionVector:
             if kind == "Annotate" and isinstance(inst.inputs[1], IntImm):
                 fixed[(kind, str(inst.attrs[0]))] = _half_log2(1 + abs(int(inst.inputs[1])))
             if inst in decided:
-                choices.append(Choice(inst, kind, (kind, counts[kind])))
+                key = (kind, counts[kind]) if inst.outputs[0] not in knobs else (kind, knobs[inst.outputs[0]])
+                choices.append(Choice(inst, kind, key))
                 decision = decided[inst]
                 decisions.append(tuple(map(int, decision)) if choices[-1].is_tile else (int(decision),))
                 counts[kind] += 1
@@ -108,6 +111,15 @@ class DecisionVector:
             for choice, decision in zip(self.choices, self.decisions, strict=True)
         }
         return Trace(self.trace.insts, decided)
+
+
+def _knobs(trace: Trace) -> dict[object, str]:
+    """Return the names of the values that are knobs of rules, which several sketches may share."""
+    return {
+        inst.inputs[1]: str(inst.attrs[0])
+        for inst in trace.insts
+        if str(inst.kind.name) == "Annotate" and str(inst.attrs[0]).startswith(KNOB)
+    }
 
 
 def _half_log2(number: int) -> float:

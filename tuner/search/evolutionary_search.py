@@ -15,6 +15,7 @@ from tuner.search.proposers import Proposer
 from tuner.search.proposers.evolution import Evolution
 from tuner.search.proposers.known import Known
 from tuner.search.proposers.random import Random
+from tuner.search.proposers.seeds import Seeds
 from tuner.search.proposers.transfer import Transfer
 from tuner.search.surrogate import Pause, Surrogate, no_pause
 from tuner.space.design_space import DesignSpace
@@ -38,6 +39,7 @@ class EvolutionarySearch:
         self._population = Population()
         self._surrogate = Surrogate(name, model, config)
         self._known: Proposer = Known(space, known)
+        self._seeds: Proposer = Seeds(space, rng, space.seeds)
         self._transfer = Transfer(space, rng, relatives)
         self._random = Random(space, rng, config, self._surrogate)
         self._evolution: Proposer = Evolution(space, rng, config, self._surrogate, self._transfer)
@@ -52,9 +54,11 @@ class EvolutionarySearch:
         # New programs get one place of a batch at least, and half of it while no trials of the task guide the search.
         batch = self._known.propose(population, count - 1, pause)
         if self._surrogate.experienced:
+            batch += self._seeds.propose(population, count // 2 - len(batch), pause)
             batch += self._evolution.propose(population, count - len(batch), pause)
         else:
             batch += self._transfer.propose(population, count // 2 - len(batch), pause)
+            batch += self._seeds.propose(population, count - 1 - len(batch), pause)
             if self._surrogate.ready:
                 batch += self._random.propose_ranked(population, count - len(batch), pause)
         batch += self._random.propose(population, count - len(batch), pause)

@@ -98,9 +98,9 @@ def _identity(vector: DecisionVector) -> frozenset[object]:
 
 
 def _layout(vector: DecisionVector) -> tuple[object, ...]:
-    """Return a value that is equal for vectors with the same kinds of choices over loops of the same extents."""
+    """Return a value that is equal for vectors with the same choices: over equal extents, or of as many categories."""
     choices = zip(vector.choices, vector.decisions, strict=True)
-    return tuple((choice.kind, math.prod(decision) if choice.is_tile else 0) for choice, decision in choices)
+    return tuple((c.key, math.prod(decision) if c.is_tile else c.categories) for c, decision in choices)
 
 
 def _position(vector: DecisionVector, position: int) -> tuple[object, ...]:

@@ -1,4 +1,4 @@
-"""The built-in design space: TVM's own schedule rules and post-processors for the target."""
+"""The built-in design space: Loopwright's rules, and TVM's own schedule rules and post-processors for the target."""
 
 from __future__ import annotations
 
@@ -7,10 +7,24 @@ from tvm.s_tir import meta_schedule as ms
 from tvm.target import Target
 
 from tuner.space.design_space import DesignSpace
+from tuner.space.rules import CPU_RULES
+from tuner.space.rules.rule import Machine
+from tuner.space.rules.sketches import Sketches
 from tuner.workload import tune_context
 
 
 def builtin_space(mod: tvm.IRModule, target: Target, seed: int) -> DesignSpace:
-    """Spaces that PostOrderApply generates for llvm or cuda; ``seed`` in [1, 2^31-1]."""
+    """Return the sketches of Loopwright's rules (on llvm) beside those of TVM; ``seed`` in [1, 2^31-1]."""
+    if target.kind.name != "llvm":
+        return stock_space(mod, target, seed)
+    return _with_stock(mod, target, seed, Sketches(mod, Machine.of(target), CPU_RULES))
+
+
+def stock_space(mod: tvm.IRModule, target: Target, seed: int) -> DesignSpace:
+    """Return what TVM's PostOrderApply generates for llvm or cuda, and nothing else; ``seed`` in [1, 2^31-1]."""
+    return _with_stock(mod, target, seed, None)
+
+
+def _with_stock(mod: tvm.IRModule, target: Target, seed: int, sketches: Sketches | None) -> DesignSpace:
     context = tune_context(mod, target, ms.space_generator.PostOrderApply(), seed)
-    return DesignSpace(mod, context, [schedule.trace for schedule in context.generate_design_space()])
+    return DesignSpace(mod, context, [schedule.trace for schedule in context.generate_design_space()], sketches)

@@ -11,6 +11,7 @@ from tvm.s_tir.meta_schedule import _ffi_api
 from tvm.s_tir.schedule import Trace
 
 from loopwright.codegen.schedule import new_schedule
+from tuner.space.rules.sketches import Sketches
 
 REFUSALS = (RuntimeError, ValueError, TypeError, LookupError)
 """What TVM raises if an instruction or a postprocessor does not apply."""
@@ -22,14 +23,21 @@ class DesignSpace:
     Args:
         mod: the workload's module; its function is ``main``.
         context: a TuneContext that the rules were initialised with.
-        traces: open traces; a candidate comes from exactly one of them.
+        traces: open traces; a candidate comes from exactly one of them, or from a sketch.
+        sketches: those of Loopwright's own rules, whose traces are finished by the rules instead of the
+            post-processors; None for a user's space.
     """
 
-    def __init__(self, mod: tvm.IRModule, context: ms.TuneContext, traces: Sequence[Trace]) -> None:
+    def __init__(
+        self, mod: tvm.IRModule, context: ms.TuneContext, traces: Sequence[Trace], sketches: Sketches | None = None
+    ) -> None:
         self.mod = mod
         self.context = context
+        self._sketches = sketches
         # Without decisions, every replay draws fresh ones from the schedule's seed.
-        self.traces = [Trace(trace.insts, {}) for trace in traces]
+        self.traces = [Trace(trace.insts, {}) for trace in traces] + (sketches.traces if sketches else [])
+        self.seeds = sketches.seeds() if sketches else []
+        """Decided traces to measure first, the most promising first."""
         self._postprocs = list(context.space_generator.postprocs or [])
 
     def replay(self, trace: Trace, seed: int) -> Schedule | None:
@@ -41,8 +49,10 @@ class DesignSpace:
         schedule = self.draw(trace, seed)
         if schedule is None:
             return None
-        schedule.enter_postproc()
         try:
+            if self._sketches is not None and self._sketches.finish(schedule):
+                return schedule
+            schedule.enter_postproc()
             accepted = all(_ffi_api.PostprocApply(postproc, schedule) for postproc in self._postprocs)
         except REFUSALS:
             return None

@@ -19,6 +19,7 @@ from loopwright.codegen.schedule import new_schedule
 from tuner.errors import InvalidSpace
 from tuner.guard.module import check_callouts
 from tuner.space.design_space import DesignSpace
+from tuner.space.rules.sketches import KNOB, RULE
 from tuner.workload import tune_context
 
 INSTRUCTIONS = frozenset(
@@ -149,7 +150,9 @@ def check_trace(trace: Any, name: str, also: frozenset[str] = frozenset()) -> No
         if kind not in INSTRUCTIONS | also:
             raise InvalidSpace(f"{name} uses {kind}, which a submitted space may not; remove that step")
         if kind in ("Annotate", "Unannotate") and not (
-            attributes and isinstance(attributes[0], str) and attributes[0] in ANNOTATIONS
+            attributes
+            and isinstance(attributes[0], str)
+            and (attributes[0] in ANNOTATIONS or attributes[0].startswith((RULE, KNOB)))
         ):
             raise InvalidSpace(f"{name} sets the annotation {attributes[:1]}, which a space may not")
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import tvm.s_tir
 from tvm.target import Target
 
+from loopwright.codegen import row_reduction
 from loopwright.codegen.script import skip_searches
 from loopwright.codegen.target import triple
 
@@ -23,6 +24,11 @@ def load_intrinsics(target: Target) -> None:
     """Register the tensor intrinsics that schedules for the target may name. Does nothing the second time."""
     with only_intrinsics_of(target):
         pass
+
+
+def register_named(name: str) -> bool:
+    """Register an intrinsic of Loopwright's own, which its name describes. Returns False if it is none of them."""
+    return row_reduction.register(name)
 
 
 @contextmanager

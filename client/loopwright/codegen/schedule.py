@@ -13,12 +13,19 @@ from tvm.target import Target
 from loopwright.codegen.defaults import default_schedule
 from loopwright.codegen.digest import normal_form
 from loopwright.codegen.functions import prim_funcs
-from loopwright.codegen.intrinsics import load_intrinsics
+from loopwright.codegen.intrinsics import load_intrinsics, register_named
+from loopwright.codegen.vector_math import with_vector_math
 
 
 def new_schedule(mod: tvm.IRModule, seed: int = 1) -> Schedule:
-    """Return a schedule whose errors give their reason without the program around it, which would be slow to render."""
-    return Schedule(mod, seed=seed, debug_mask="none", error_render_level="fast")
+    """Return a schedule of a copy of the module, whose errors give their reason without rendering the program.
+
+    Some primitives change statements in place that the schedule shares with the module.
+    """
+    copy = mod.clone()
+    for var, func in prim_funcs(mod):
+        copy.update_func(var, tvm.s_tir.renew_defs(func))
+    return Schedule(copy, seed=seed, debug_mask="none", error_render_level="fast")
 
 
 def apply_trace(mod: tvm.IRModule, trace: list[Any], seed: int = 1) -> Schedule:
@@ -41,25 +48,42 @@ def apply_trace_json(mod: tvm.IRModule, trace_json: str, seed: int = 1) -> Sched
 
 def replay(mod: tvm.IRModule, trace: list[Any], target: Target) -> Schedule:
     """Replay a trace on the workload that it is for, with the intrinsics that it names loaded; see `apply_trace`."""
-    if any(instruction[0] == "Tensorize" for instruction in trace[0]):
+    names = {str(attributes[0]) for kind, _, attributes, _ in trace[0] if kind == "Tensorize"}
+    if [name for name in names if not register_named(name)]:
         load_intrinsics(target)
     return apply_trace(mod, trace)
 
 
-def scheduled_module(mod: tvm.IRModule, trace: list[Any] | None, target: Target) -> tvm.IRModule:
-    """Return the program that is built for a workload: the trace applied, or the default schedule for None."""
-    return default_schedule(mod, target) if trace is None else replay(mod, trace, target).mod
+def scheduled_module(
+    mod: tvm.IRModule, trace: list[Any] | None, target: Target, *, exact_math: bool = False
+) -> tvm.IRModule:
+    """Return the program that is built for a workload: the trace applied, or the default schedule for None.
+
+    Elementary functions become polynomials (`loopwright.codegen.vector_math`), unless ``exact_math`` is set.
+    """
+    scheduled = default_schedule(mod, target) if trace is None else replay(mod, trace, target).mod
+    if exact_math:
+        return scheduled
+    result = scheduled.clone()
+    for var, func in prim_funcs(scheduled):
+        result.update_func(var, with_vector_math(func, target))
+    return result
 
 
 def scheduled_function(
-    func: tvm.tirx.PrimFunc, workload: tvm.IRModule, trace: list[Any] | None, target: Target
+    func: tvm.tirx.PrimFunc,
+    workload: tvm.IRModule,
+    trace: list[Any] | None,
+    target: Target,
+    *,
+    exact_math: bool = False,
 ) -> tvm.tirx.PrimFunc:
     """Return what takes the place of ``func``, whose normal form ``workload`` is, with a best schedule applied.
 
     It keeps the name and the attributes of ``func``: a private function stays private, and nothing is promised of
     its buffers that ``func`` does not promise. The attribute ``tirx.is_scheduled`` tells TVM to leave it alone.
     """
-    scheduled = scheduled_module(workload, trace, target)["main"]
+    scheduled = scheduled_module(workload, trace, target, exact_math=exact_math)["main"]
     if trace is not None:
         scheduled = scheduled.with_attr("tirx.is_scheduled", True)
     attributes = func.attrs or {}

@@ -10,9 +10,11 @@ TVM_VERSION = "0.27.0.post1"
 """TVM's JSON for modules and traces is bound to this version; it is stored with everything that TVM wrote."""
 TVM_FFI_VERSION = "0.1.14.post1"
 """TVM's own metadata admits newer releases of tvm-ffi, but saving a module as JSON crashes with them."""
-CODEGEN_VERSION = 1
+CODEGEN_VERSION = 2
 """What a trace may rely on in `loopwright.codegen`. Raised by one when traces come to need something that earlier
 versions cannot do; a record stores the version that it needs."""
+VECTOR_MATH_VERSION = 2
+"""Records of earlier versions were measured with the C library's elementary functions, and keep them."""
 
 PINS = {"apache-tvm": TVM_VERSION, "apache-tvm-ffi": TVM_FFI_VERSION}
 

@@ -17,7 +17,7 @@ from tuner.search.config import SearchConfig
 from tuner.search.encoding import Encoding, Vectorizer
 from tuner.search.individual import Individual
 from tuner.search.surrogate import Surrogate
-from tuner.space.builtin import builtin_space
+from tuner.space.builtin import stock_space
 from tuner.space.design_space import DesignSpace
 from tuner.testing.simulated_fleet import SimulatedFleet
 from tuner.types import Origin
@@ -29,7 +29,7 @@ WARM_UP = CONFIG.gp_warm_up
 
 @cache
 def space() -> DesignSpace:
-    return builtin_space(module_from_json(matmul().module_json), target_from(LLVM), 1)
+    return stock_space(module_from_json(matmul().module_json), target_from(LLVM), 1)
 
 
 @cache

@@ -23,7 +23,7 @@ from tuner.search.individual import Individual
 from tuner.search.neighbourhood import Neighbourhood
 from tuner.search.proposers.transfer import Transfer, fit_tile
 from tuner.search.surrogate import no_pause
-from tuner.space.builtin import builtin_space
+from tuner.space.builtin import builtin_space, stock_space
 from tuner.space.design_space import DesignSpace
 from tuner.types import Measured, Origin
 
@@ -168,7 +168,8 @@ def neighbours(of: DesignSpace, count: int) -> list[str]:
 @pytest.mark.parametrize("theirs", [1.0, 1e-5])
 def test_relatives_have_to_compete_once_the_task_speaks_for_itself(theirs: float) -> None:
     relatives = neighbours(space(64), 24)
-    search = EvolutionarySearch("w", space(96), CostModel(0), np.random.default_rng(0), relatives)
+    here = stock_space(product(96), target_from(LLVM), seed=1)
+    search = EvolutionarySearch("w", here, CostModel(0), np.random.default_rng(0), relatives)
     for candidate in search.propose(8):
         seconds = theirs if candidate.origin is Origin.TRANSFER else 1e-3
         search.observe(candidate, Measured((seconds,), "worker"))

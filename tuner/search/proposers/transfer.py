@@ -23,6 +23,7 @@ from tuner.search.individual import Individual
 from tuner.search.population import Population
 from tuner.search.surrogate import Pause
 from tuner.space.design_space import DesignSpace
+from tuner.space.rules.sketches import KNOB, RULE
 from tuner.types import Origin
 
 
@@ -61,12 +62,12 @@ class Transfer:
         return None
 
     def vectors(self, trace_json: str) -> list[DecisionVector]:
-        """Return a vector of each sketch with the same tiles as the trace, the sketch most similar to it first."""
+        """Return a vector of each sketch of the same rule, or with the same tiles, the most similar sketch first."""
         other = _Steps.of(trace_json)
         similar = [
             (SequenceMatcher(None, own.instructions, other.instructions, autojunk=False).ratio(), vector)
             for own, vector in self._sketches
-            if own.tile_levels == other.tile_levels
+            if own.rule == other.rule and own.tile_levels == other.tile_levels
         ]
         return [_fit(vector, other.decisions) for _, vector in sorted(similar, key=lambda pair: -pair[0])]
 
@@ -88,6 +89,8 @@ class _Steps:
 
     instructions: list[str]
     decisions: dict[Key, Any]
+    rule: str | None
+    """The annotation that names the rule of Loopwright's own, if the sketch is of one."""
 
     @property
     def tile_levels(self) -> dict[Key, int]:
@@ -106,6 +109,11 @@ class _Steps:
                 used.update(_strings(inputs))
                 live.insert(0, position)
         decided = dict(decision_pairs)
+        knobs = {
+            inputs[1]: attributes[0]
+            for kind, inputs, attributes, _ in instructions[:end]
+            if kind == "Annotate" and isinstance(inputs[1], str) and attributes[0].startswith(KNOB)
+        }
         counts: Counter[str] = Counter()
         numbers: dict[str, int] = {}
         texts: list[str] = []
@@ -115,9 +123,11 @@ class _Steps:
             texts.append(json.dumps([kind, _numbered(inputs, numbers), attributes]))
             numbers |= {output: len(numbers) + i for i, output in enumerate(outputs)}
             if kind.startswith("Sample"):
-                decisions[(kind, counts[kind])] = decided.get(position)
+                decisions[(kind, knobs.get(outputs[0], counts[kind]))] = decided.get(position)
                 counts[kind] += 1
-        return cls(texts, decisions)
+        annotations = [attributes[0] for kind, _, attributes, _ in instructions[:end] if kind == "Annotate"]
+        rule = next((name for name in annotations if name.startswith(RULE)), None)
+        return cls(texts, decisions, rule)
 
 
 def _strings(value: Any) -> Iterator[str]:

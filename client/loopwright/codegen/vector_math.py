@@ -1,0 +1,177 @@
+"""Elementary functions of float32 as polynomials, which vectorise; LLVM calls the C library once for each element.
+
+`with_vector_math` replaces calls of exp, tanh, sigmoid, erf and log, and powers with a small whole exponent, in a
+scheduled function for a CPU. Largest errors against the exact values, over all arguments with a normal result, in units
+in the last place: exp 1.1, log 1, tanh 6, erf 6, sigmoid 3. NaN stays NaN, and infinities and values out of range give
+what the C library gives, except that results of exp below 1.7e-38 are 0.
+
+A function with the attribute ``loopwright.exact_math`` is left as it is.
+
+The coefficients are minimax fits of the relative error, computed by iteratively reweighted least squares.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tvm
+import tvm_ffi
+from tvm import tirx
+from tvm.target import Target
+
+EXACT_MATH = "loopwright.exact_math"
+"""The attribute of a function whose elementary functions are those of the C library. It is a part of the workload."""
+
+_EXP = (0.499999995515, 0.166665771366, 0.041666853727, 0.008363170984, 0.001390129812)
+"""(exp(r) - 1 - r) / r² for |r| <= ln(2) / 2, the lowest power first."""
+_LOG = (
+    0.333333299436, -0.25000303938, 0.200012010518, -0.166415806682,
+    0.142099422868, -0.129892854032, 0.126557322493, -0.07974232929,
+)  # fmt: skip
+"""(log(1 + m) - m + m² / 2) / m³ for 1 + m in [sqrt(1/2), sqrt(2)]."""
+_TANH = (
+    (9.999999790192e-01, 1.337971914062e-01, 3.494035951767e-03, 2.058350266089e-05, 1.331909841223e-08),
+    (1.0, 4.671303438220e-01, 2.587107858391e-02, 3.283095053028e-04, 7.762030966438e-07),
+)
+"""tanh(x) / x as a quotient of polynomials of x², for |x| <= 9.02; beyond, tanh rounds to 1."""
+_ERF = (
+    (
+        1.128379139309e00, 1.935461184563e-01, 5.310189410018e-02,
+        3.883391659328e-03, 2.845673356319e-04, 1.986778842928e-06,
+    ),
+    (
+        1.0, 5.048583369311e-01, 1.153504442832e-01,
+        1.520734633145e-02, 1.185583382593e-03, 3.742021413197e-05,
+    ),
+)  # fmt: skip
+"""erf(x) / x as a quotient of polynomials of x², for |x| <= 4; beyond, erf rounds to 1."""
+
+_LN2_HIGH, _LN2_LOW = 0.693145751953125, 1.42860682030941723e-6
+"""ln(2) in two parts; a product of the first, of 15 bits, with an exponent is exact."""
+_LARGEST_POWER = 3
+"""A larger whole exponent is left to the C library."""
+
+
+def with_vector_math(func: tirx.PrimFunc, target: Target) -> tirx.PrimFunc:
+    """Return the function with polynomials in place of elementary functions of float32; on a GPU, the function itself.
+
+    Call it once the function is scheduled: schedules refer to blocks whose expressions they compare.
+    """
+    if target.kind.name != "llvm" or (func.attrs and func.attrs.get(EXACT_MATH)):
+        return func
+
+    def rewrite(call: tvm.ir.Call) -> Any:
+        expand = _EXPANSIONS.get(str(getattr(call.op, "name", "")))
+        if expand is None or str(call.ty) != "float32":
+            return call
+        return expand(*call.args)
+
+    return func.with_body(tvm_ffi.structural_map(func.body, (tvm.ir.Call, rewrite), order="post"))
+
+
+def _exp(x: Any) -> Any:
+    def body(x: Any) -> Any:
+        # Conditions come with the bound first, for then NaN passes through.
+        clamped = _at_most(_at_least(x, -87.0), 89.0)
+        exponent = tirx.floor(clamped * _f32(1 / math.log(2)) + _f32(0.5))
+        return _let(
+            exponent, lambda n: _let(clamped + n * _f32(-_LN2_HIGH) + n * _f32(-_LN2_LOW), lambda r: power(r, n))
+        )
+
+    def power(r: Any, n: Any) -> Any:
+        return _scaled(_polynomial(r, _EXP) * (r * r) + r + _f32(1.0), n)
+
+    return _let(x, lambda x: tirx.Select(x < _f32(-87.0), _f32(0.0), body(x)))
+
+
+def _scaled(value: Any, exponent: Any) -> Any:
+    """Return value * 2**exponent, for a whole exponent in [-125, 128], in two steps: 2**128 is no float32."""
+    bits = (tirx.Cast("int32", exponent) + 126) << 23
+    return (value + value) * tirx.reinterpret("float32", bits)
+
+
+def _log(x: Any) -> Any:
+    def finite(x: Any) -> Any:
+        # Numbers below the normal ones are made normal first.
+        is_small = x < _f32(2.0**-126)
+        bits = tirx.reinterpret("int32", tirx.Select(is_small, x * _f32(2.0**23), x))
+        return _let(bits, lambda bits: parts(bits, tirx.Select(is_small, _f32(-23.0), _f32(0.0))))
+
+    def parts(bits: Any, shift: Any) -> Any:
+        # The exponent is that of x / sqrt(1/2), so that the rest is in [sqrt(1/2), sqrt(2)).
+        offset = bits - 0x3F3504F3
+        exponent = tirx.Cast("float32", offset >> 23) + shift
+        rest = tirx.reinterpret("float32", (offset & 0x7FFFFF) + 0x3F3504F3) - _f32(1.0)
+        return _let(exponent, lambda n: _let(rest, lambda m: joined(m, n)))
+
+    def joined(m: Any, n: Any) -> Any:
+        correction = _polynomial(m, _LOG) * (m * m * m) + n * _f32(_LN2_LOW)
+        return correction - m * m * _f32(0.5) + m + n * _f32(_LN2_HIGH)
+
+    def value(x: Any) -> Any:
+        regular = tirx.Select(x < _f32(math.inf), finite(x), x)
+        return tirx.Select(x < _f32(0.0), _f32(math.nan), tirx.Select(x == _f32(0.0), _f32(-math.inf), regular))
+
+    return _let(x, value)
+
+
+def _tanh(x: Any) -> Any:
+    return _let(_at_most(_at_least(x, -9.02), 9.02), lambda x: _odd_quotient(x, *_TANH))
+
+
+def _erf(x: Any) -> Any:
+    return _let(_at_most(_at_least(x, -4.0), 4.0), lambda x: _odd_quotient(x, *_ERF))
+
+
+def _sigmoid(x: Any) -> Any:
+    return _f32(1.0) / (_f32(1.0) + _exp(_f32(0.0) - x))
+
+
+def _power(x: Any, exponent: Any) -> Any:
+    constant = float(exponent.value) if isinstance(exponent, tirx.FloatImm) else None
+    if constant == 0.5:
+        return tirx.sqrt(x)
+    if constant is None or not 1 <= constant <= _LARGEST_POWER or constant != int(constant):
+        return tirx.pow(x, exponent)
+    return _let(x, lambda x: math.prod([x] * (int(constant) - 1), start=x))
+
+
+_EXPANSIONS: dict[str, Callable[..., Any]] = {
+    "tirx.exp": _exp,
+    "tirx.log": _log,
+    "tirx.tanh": _tanh,
+    "tirx.erf": _erf,
+    "tirx.sigmoid": _sigmoid,
+    "tirx.pow": _power,
+}
+
+
+def _odd_quotient(x: Any, numerator: Sequence[float], denominator: Sequence[float]) -> Any:
+    return _let(x * x, lambda square: x * _polynomial(square, numerator) / _polynomial(square, denominator))
+
+
+def _polynomial(x: Any, coefficients: Sequence[float]) -> Any:
+    """Return the polynomial by Horner's rule; the lowest power comes first."""
+    value = _f32(coefficients[-1])
+    for coefficient in reversed(coefficients[:-1]):
+        value = value * x + _f32(coefficient)
+    return value
+
+
+def _at_least(x: Any, bound: float) -> Any:
+    return tirx.Select(x < _f32(bound), _f32(bound), x)
+
+
+def _at_most(x: Any, bound: float) -> Any:
+    return tirx.Select(x > _f32(bound), _f32(bound), x)
+
+
+def _let(value: Any, body: Callable[[Any], Any]) -> Any:
+    var = tvm.ir.Var("x", "float32" if str(value.ty) == "float32" else "int32")
+    return tirx.Let(var, value, body(var))
+
+
+def _f32(value: float) -> Any:
+    return tirx.FloatImm("float32", value)

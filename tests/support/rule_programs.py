@@ -1,0 +1,107 @@
+"""Functions that Loopwright's rules schedule, and the check that a scheduled one computes the same."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import tvm
+from tvm import te, topi
+
+from loopwright.codegen.build import compile_module
+from loopwright.codegen.digest import normal_form
+from loopwright.codegen.schedule import scheduled_module
+from loopwright.codegen.serialization import trace_to_json
+from loopwright.codegen.target import target_from
+from tuner.arrays import Array, compare, poison, tolerance
+from tuner.space.design_space import DesignSpace
+from tuner.workload import tensor_args, write_only
+
+TARGET = {"kind": "llvm", "mcpu": "x86-64-v3", "num-cores": 2}
+"""AVX2, which every machine that tests run on has."""
+
+
+def function(*tensors: te.Tensor) -> tvm.IRModule:
+    """Return the workload with these arguments, the results last."""
+    return normal_form(te.create_prim_func(list(tensors)))
+
+
+def product(rows: int, columns: int, depth: int, epilogue: Callable[[Any], Any] | None = None) -> tvm.IRModule:
+    a, b = te.placeholder((rows, depth), name="A"), te.placeholder((depth, columns), name="B")
+    k = te.reduce_axis((0, depth), name="k")
+    c = te.compute((rows, columns), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C")
+    return function(a, b, c if epilogue is None else epilogue(c))
+
+
+def linear(rows: int, columns: int, depth: int) -> tvm.IRModule:
+    """A product with a transposed right operand, a bias and gelu."""
+    a, b = te.placeholder((rows, depth), name="A"), te.placeholder((columns, depth), name="B")
+    bias = te.placeholder((columns,), name="bias")
+    k = te.reduce_axis((0, depth), name="k")
+    c = te.compute((rows, columns), lambda i, j: te.sum(a[i, k] * b[j, k], axis=k), name="C")
+    shifted = te.compute(c.shape, lambda i, j: c[i, j] + bias[j], name="shifted")
+    gelu = te.compute(c.shape, lambda i, j: shifted[i, j] * (1.0 + te.erf(shifted[i, j] * 0.7071)) * 0.5, name="gelu")
+    return function(a, b, bias, gelu)
+
+
+def batched(batch: int, rows: int, columns: int, depth: int) -> tvm.IRModule:
+    a, b = te.placeholder((batch, rows, depth), name="A"), te.placeholder((batch, depth, columns), name="B")
+    return function(a, b, topi.nn.batch_matmul(a, b, transpose_b=False))
+
+
+def softmax(*shape: int) -> tvm.IRModule:
+    x = te.placeholder(shape, name="x")
+    return function(x, topi.nn.softmax(x))
+
+
+def log_softmax(*shape: int) -> tvm.IRModule:
+    x = te.placeholder(shape, name="x")
+    return function(x, topi.nn.log_softmax(x))
+
+
+def layer_norm(rows: int, columns: int) -> tvm.IRModule:
+    x = te.placeholder((rows, columns), name="x")
+    gamma, beta = te.placeholder((columns,), name="gamma"), te.placeholder((columns,), name="beta")
+    return function(x, gamma, beta, topi.nn.layer_norm(x, gamma, beta, [1], 1e-5))
+
+
+def mean(rows: int, columns: int) -> tvm.IRModule:
+    x = te.placeholder((rows, columns), name="x")
+    return function(x, topi.sum(x, axis=1) / tvm.tirx.const(columns, "float32"))
+
+
+def silu(*shape: int) -> tvm.IRModule:
+    x, y = te.placeholder(shape, name="x"), te.placeholder(shape, name="y")
+    return function(x, y, topi.add(topi.multiply(x, topi.sigmoid(x)), y))
+
+
+def check_program(mod: tvm.IRModule, schedule: Any) -> None:
+    """Replay a schedule's trace from JSON, build it, and compare with the unscheduled program on random inputs."""
+    trace = json.loads(trace_to_json(schedule.trace))
+    results = _run(mod, scheduled_module(mod, trace, target_from(TARGET)))
+    for info, result, expected in zip(tensor_args(mod["main"]), results, _expected(mod), strict=True):
+        assert compare(result, expected, tolerance(info.dtype)).close
+
+
+@functools.cache
+def _expected(mod: tvm.IRModule) -> list[Array]:
+    return _run(mod, mod)
+
+
+def _run(mod: tvm.IRModule, program: tvm.IRModule) -> list[Array]:
+    """Return all arguments after a call of a program of a workload."""
+    rng = np.random.default_rng(0)
+    arguments = [
+        tvm.runtime.tensor(poison(info) if output else rng.standard_normal(info.shape).astype(info.dtype))
+        for info, output in zip(tensor_args(mod["main"]), write_only(mod["main"]), strict=True)
+    ]
+    compile_module(program, target_from(TARGET))["main"](*arguments)
+    return [argument.numpy() for argument in arguments]
+
+
+def sketches_of(space: DesignSpace, rule: str) -> list[Any]:
+    """Return the open traces of a rule in a space: one, or none if the rule does not apply."""
+    return [trace for trace in space.traces if any(rule in str(inst.attrs) for inst in trace.insts)]

@@ -1,0 +1,108 @@
+"""Elementary functions as polynomials: how far they are from the exact values, and where they do not apply."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import tvm
+from scipy import special
+from tvm import te, tirx
+
+from loopwright.codegen.build import compile_module
+from loopwright.codegen.schedule import scheduled_module
+from loopwright.codegen.target import target_from
+from loopwright.codegen.vector_math import EXACT_MATH, with_vector_math
+from tests.support.rule_programs import TARGET, function
+
+FUNCTIONS: dict[str, tuple[Callable[..., tirx.Expr], Callable[..., np.ndarray], float]] = {
+    "exp": (te.exp, np.exp, 1.1),
+    "log": (te.log, np.log, 1.0),
+    "tanh": (te.tanh, np.tanh, 6.0),
+    "erf": (te.erf, special.erf, 6.0),
+    "sigmoid": (te.sigmoid, special.expit, 3.0),
+}
+"""TVM's function, the exact one, and the largest error in units in the last place."""
+SPECIAL = np.array(
+    [np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-45, -1e-45, 1e-38, 88.72, 88.73, 1e30, -1e30, 3.4e38], dtype=np.float32
+)
+
+
+def mapped(op: Callable[..., tirx.Expr], count: int, dtype: str = "float32") -> tvm.IRModule:
+    x = te.placeholder((count,), dtype, name="x")
+    return function(x, te.compute(x.shape, lambda i: op(x[i]), name="y"))
+
+
+def call(mod: tvm.IRModule, x: np.ndarray) -> np.ndarray:
+    target = target_from(TARGET)
+    out = tvm.runtime.tensor(np.zeros_like(x))
+    compile_module(scheduled_module(mod, None, target), target)["main"](tvm.runtime.tensor(x), out)
+    return np.asarray(out.numpy())
+
+
+def arguments(name: str, count: int) -> np.ndarray:
+    """Return numbers of all magnitudes for which the result is a normal number."""
+    rng = np.random.default_rng(1)
+    bits = rng.integers(0x00800000, 0x7F000000, count, dtype=np.int32)
+    x = bits.view(np.float32) * (1 if name == "log" else rng.choice(np.array([-1, 1], dtype=np.float32), count))
+    x[: count // 2] = rng.uniform(0.01 if name == "log" else -90, 90, count // 2)
+    return np.clip(x, -86.9, 88.7) if name in ("exp", "sigmoid") else x
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_the_error_is_within_what_is_promised(name: str) -> None:
+    op, exact, most = FUNCTIONS[name]
+    x = arguments(name, 200_000)
+    expected = exact(x.astype(np.float64))
+    unit = np.spacing(np.abs(expected).astype(np.float32)).astype(np.float64)
+    assert (np.abs(call(mapped(op, len(x)), x) - expected) / unit).max() < most
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_what_is_not_a_number_or_out_of_range_comes_out_as_in_the_c_library(name: str) -> None:
+    op, exact, _ = FUNCTIONS[name]
+    with np.errstate(all="ignore"):
+        expected = exact(SPECIAL.astype(np.float64)).astype(np.float32)
+    assert call(mapped(op, len(SPECIAL)), SPECIAL) == pytest.approx(expected, rel=1e-6, abs=1.7e-38, nan_ok=True)
+
+
+def test_a_masked_score_has_no_weight() -> None:
+    x = np.array([-np.inf, -104.0, -88.0], dtype=np.float32)
+    assert (call(mapped(te.exp, 3), x) == 0).all()
+
+
+@pytest.mark.parametrize("exponent", [2.0, 3.0, 0.5, -1.0])
+def test_powers(exponent: float) -> None:
+    x = np.linspace(0.1, 9, 64, dtype=np.float32)
+    mod = mapped(lambda v: te.power(v, tirx.const(exponent, "float32")), 64)
+    assert call(mod, x) == pytest.approx(x.astype(np.float64) ** exponent, rel=1e-6)
+
+
+def test_small_whole_powers_are_products() -> None:
+    square = mapped(lambda v: te.power(v, tirx.const(2.0, "float32")), 8)
+    assert "pow" not in with_vector_math(square["main"], target_from(TARGET)).script()
+    tenth = mapped(lambda v: te.power(v, tirx.const(10.0, "float32")), 8)
+    assert "pow" in with_vector_math(tenth["main"], target_from(TARGET)).script()
+
+
+def test_functions_of_functions() -> None:
+    x = np.linspace(-2, 2, 100, dtype=np.float32)
+    mod = mapped(lambda v: te.exp(te.tanh(te.exp(v))), 100)
+    assert call(mod, x) == pytest.approx(np.exp(np.tanh(np.exp(x.astype(np.float64)))), rel=1e-6)
+
+
+def test_exact_math_leaves_a_function_alone() -> None:
+    func = mapped(te.exp, 8)["main"].with_attr(EXACT_MATH, True)
+    assert with_vector_math(func, target_from(TARGET)).same_as(func)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float64"])
+def test_other_dtypes_are_left_alone(dtype: str) -> None:
+    func = mapped(te.exp, 8, dtype)["main"]
+    assert "T.exp" in with_vector_math(func, target_from(TARGET)).script()
+
+
+def test_functions_for_a_gpu_are_left_alone() -> None:
+    func = mapped(te.exp, 8)["main"]
+    assert with_vector_math(func, target_from({"kind": "cuda", "arch": "sm_80"})).same_as(func)

@@ -1,0 +1,117 @@
+"""Loopwright's own rules: what they make of a function computes the same, and is a trace that anybody can replay."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import tvm
+import tvm_ffi
+from tvm import topi
+
+from loopwright.codegen.schedule import apply_trace
+from loopwright.codegen.serialization import module_from_json, trace_to_json
+from loopwright.codegen.target import target_from
+from tests.support import rule_programs as programs
+from tests.support.rule_programs import TARGET, check_program, sketches_of
+from tests.support.tuner_programs import LLVM, matmul
+from tuner.space.builtin import builtin_space, stock_space
+from tuner.space.rules import CPU_RULES
+from tuner.space.rules.program import Program
+from tuner.space.rules.rule import Machine, Refused
+from tuner.space.rules.sketches import KNOB, RULE
+from tuner.types import Origin
+
+PROGRAMS = {
+    "elementwise": [programs.silu(3, 5, 40), programs.silu(77), programs.silu(4, 33)],
+    "row_reduce": [
+        programs.softmax(5, 37),
+        programs.softmax(2, 3, 64),
+        programs.log_softmax(3, 100),
+        programs.layer_norm(6, 50),
+        programs.mean(7, 19),
+    ],
+    "register_tile": [
+        programs.product(24, 32, 16),
+        programs.product(29, 37, 11, lambda c: topi.nn.relu(c)),
+        programs.linear(10, 48, 24),
+        programs.batched(3, 12, 20, 8),
+    ],
+    "gemv": [programs.product(1, 96, 40), programs.linear(1, 24, 32), programs.linear(1, 30, 16)],
+}
+CASES = [(rule, place) for rule, mods in PROGRAMS.items() for place in range(len(mods))]
+
+
+@pytest.mark.parametrize(("rule", "place"), CASES)
+def test_what_a_rule_makes_computes_the_same_and_can_be_replayed(rule: str, place: int) -> None:
+    mod = PROGRAMS[rule][place]
+    space = builtin_space(mod, target_from(TARGET), seed=1)
+    [sketch] = sketches_of(space, RULE + rule)
+    drawn = [space.replay(sketch, seed) for seed in range(1, 9)]
+    seeds = [space.replay(seed, 1) for seed in space.seeds if rule in str(seed.insts)]
+    made = {tvm_ffi.structural_hash(s.mod): s for s in (*seeds, *drawn) if s is not None}
+    assert len(made) > 1
+    for schedule in list(made.values())[:3]:
+        again = apply_trace(mod, json.loads(trace_to_json(schedule.trace)))
+        assert tvm_ffi.structural_equal(again.mod, schedule.mod)
+        check_program(mod, schedule)
+
+
+@pytest.mark.parametrize(("rule", "place"), CASES)
+def test_every_seed_makes_a_program_and_leaves_no_annotation(rule: str, place: int) -> None:
+    space = builtin_space(PROGRAMS[rule][place], target_from(TARGET), seed=1)
+    for seed in space.seeds:
+        schedule = space.replay(seed, 1)
+        assert schedule is not None
+        assert RULE not in schedule.mod.script()
+        assert KNOB not in schedule.mod.script()
+        assert all(decision is not None for decision in seed.decisions.values())
+
+
+def test_a_function_is_left_as_it_was() -> None:
+    """TVM changes statements in place that nobody else refers to."""
+    mod = programs.linear(1, 24, 32)
+    before = mod.script()
+    space = builtin_space(mod, target_from(TARGET), seed=1)
+    for trace in (*space.seeds, *space.traces):
+        space.replay(trace, 1)
+    assert mod.script() == before
+
+
+@pytest.mark.parametrize("rule", [rule for rule in CPU_RULES if rule.name in PROGRAMS], ids=lambda rule: rule.name)
+def test_a_rule_is_for_its_own_functions(rule: object) -> None:
+    machine = Machine.of(target_from(TARGET))
+    for name, mods in PROGRAMS.items():
+        for mod in mods:
+            program = Program.of(mod)
+            assert program is not None
+            assert bool(rule.knobs(program, machine)) == (name == rule.name)  # type: ignore[attr-defined]
+
+
+def test_a_tile_with_more_vectors_than_registers_is_refused() -> None:
+    mod = PROGRAMS["register_tile"][0]
+    [rule] = [rule for rule in CPU_RULES if rule.name == "register_tile"]
+    program, machine = Program.of(mod), Machine.of(target_from(TARGET))
+    assert program is not None
+    assert machine == Machine(lanes=8, registers=16, threads=2)
+    values = {"rows": 14, "vectors": 4, "pack": 0, "outer": 0, "block": 0, "unroll": 1}
+    with pytest.raises(Refused, match="registers"):
+        rule.apply(tvm.s_tir.Schedule(mod), program, machine, values)
+
+
+def test_the_stock_space_has_none_of_the_rules() -> None:
+    mod = module_from_json(matmul().module_json)
+    assert not stock_space(mod, target_from(LLVM), 1).seeds
+    assert len(stock_space(mod, target_from(LLVM), 1).traces) < len(builtin_space(mod, target_from(LLVM), 1).traces)
+
+
+def test_a_search_begins_with_the_seeds() -> None:
+    import numpy as np
+
+    from tuner.cost_model.model import CostModel
+    from tuner.search.evolutionary_search import EvolutionarySearch
+
+    space = builtin_space(PROGRAMS["register_tile"][0], target_from(TARGET), seed=1)
+    first = EvolutionarySearch("w", space, CostModel(0), np.random.default_rng(0)).propose(8)
+    assert [candidate.origin for candidate in first].count(Origin.SEED) == 7
+    assert len({candidate.hash for candidate in first}) == 8

@@ -1,0 +1,16 @@
+"""Loopwright's own rules for CPUs, one a file. Each adds a sketch to the built-in space, beside those of TVM.
+
+A sketch is an open trace whose instructions only draw values for a rule's knobs and write them down as annotations.
+When a trace is finished, `Sketches.finish` takes the annotations away and the rule schedules the function by the
+values, with concrete instructions: a finished trace needs TVM and the intrinsics of `loopwright.codegen`, and no rule.
+"""
+
+from __future__ import annotations
+
+from tuner.space.rules.elementwise import Elementwise
+from tuner.space.rules.gemv import Gemv
+from tuner.space.rules.register_tile import RegisterTile
+from tuner.space.rules.row_reduce import RowReduce
+from tuner.space.rules.rule import Rule
+
+CPU_RULES: tuple[Rule, ...] = (Elementwise(), RowReduce(), RegisterTile(), Gemv())

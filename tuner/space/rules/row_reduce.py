@@ -1,0 +1,137 @@
+"""Softmax, normalisations and reductions along rows: all stages of a row in one pass over a parallel loop of rows.
+
+Every stage is computed where the result of its row is written, so that a row stays in the first cache. Reductions keep
+vectors of partial results (`loopwright.codegen.row_reduction`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from tvm import tirx
+from tvm.s_tir import Schedule
+
+from loopwright.codegen import row_reduction
+from loopwright.codegen.row_reduction import RowReduction
+from tuner.space.rules.contraction import Contraction
+from tuner.space.rules.program import Block, Program, is_var
+from tuner.space.rules.rule import Knob, Knobs, Machine
+from tuner.space.rules.steps import fuse, inline, vectorize
+
+_SERIAL, _PARALLEL = 0, 1
+
+
+class RowReduce:
+    name = "row_reduce"
+    version = 1
+
+    def knobs(self, program: Program, machine: Machine) -> tuple[Knob, ...]:
+        if _rows(program) is None:
+            return ()
+        return (Knob("parallel", (_SERIAL, _PARALLEL)), Knob("vectors", (1, 2, 4, 8)))
+
+    def seeds(self, program: Program, machine: Machine) -> Iterable[Knobs]:
+        for vectors in (2, 4):
+            yield {"parallel": _PARALLEL, "vectors": vectors}
+        yield {"parallel": _SERIAL, "vectors": 4}
+
+    def apply(self, schedule: Schedule, program: Program, machine: Machine, values: Knobs) -> None:
+        rows = _rows(program)
+        assert rows is not None, "the rule has no knobs for this function"
+        stages = inline(schedule, program)
+        last = stages[-1]
+        names = [name for stage in stages for name in _with_terms(schedule, stage)]
+        loops = schedule.get_loops(schedule.get_sblock(last.name))
+        count = _leading(last, rows)
+        row = fuse(schedule, loops[:count])
+        if values["parallel"] == _PARALLEL:
+            schedule.parallel(row)
+        for name in reversed(names[:-1]):
+            schedule.compute_at(schedule.get_sblock(name), row)
+        reduced = {stage.name: stage for stage in stages if stage.is_reduction}
+        for stage in reduced.values():
+            _reduce(schedule, stage, machine.lanes, values["vectors"])
+        for name in names:
+            loops = schedule.get_loops(schedule.get_sblock(name)) if name not in reduced else []
+            if len(loops) > 1:
+                vectorize(schedule, name, loops[-1], machine.lanes)
+
+
+def _with_terms(schedule: Schedule, stage: Block) -> list[str]:
+    """Return the names of a stage's blocks: the terms of a sum that are not just read are computed first, as a row."""
+    if not stage.is_reduction or _operation(stage) is not None:
+        return [stage.name]
+    block = schedule.get_sblock(stage.name)
+    terms = schedule.rfactor(schedule.get_loops(block)[-1], len(stage.spatial))
+    return [str(schedule.get(terms).name_hint), stage.name]
+
+
+def _reduce(schedule: Schedule, stage: Block, lanes: int, vectors: int) -> None:
+    block = schedule.get_sblock(stage.name)
+    schedule.decompose_reduction(block, schedule.get_loops(block)[-1])
+    block = schedule.get_sblock(f"{stage.name}_update")
+    reduction = RowReduction(_operation(stage) or "sum", stage.reduced[0][1], vectors, lanes)
+    row_reduction.register(reduction.name)
+    schedule.tensorize(schedule.get_loops(block)[-1], reduction.name)
+
+
+def _operation(stage: Block) -> str | None:
+    """Return "sum" or "max" for a reduction of the elements of a buffer, None for a sum of anything else."""
+    value = stage.store.value
+    if isinstance(value, tirx.Max):
+        return "max"
+    return "sum" if len(stage.loads) == 1 and value.b.same_as(stage.loads[0]) else None
+
+
+def _rows(program: Program) -> list[int] | None:
+    """Return the extents of the rows' axes, those of one element left out; None if the function is of another form."""
+    reductions = program.reductions
+    if (
+        not reductions
+        or Contraction.of(program)
+        or len(program.outputs) != 1
+        or program.outputs[0] != program.blocks[-1].name
+    ):
+        return None
+    rows = _extents(reductions[0])
+    for block in program.blocks:
+        if block.dtype != "float32":
+            return None
+        if block.is_reduction and not (_extents(block) == rows and _reduces_rows(block)):
+            return None
+        if _extents(block)[: len(rows)] != rows and _extents(block):
+            return None
+    return rows
+
+
+def _extents(block: Block) -> list[int]:
+    return [extent for _, extent in block.spatial if extent > 1]
+
+
+def _leading(block: Block, rows: list[int]) -> int:
+    """Return how many of the block's loops are the rows' axes; loops of one element count where they come first."""
+    product, count = 1, 0
+    for _, extent in block.spatial:
+        if product == math.prod(rows) and extent > 1:
+            break
+        product *= extent
+        count += 1
+    return count
+
+
+def _reduces_rows(block: Block) -> bool:
+    """Return whether the block sums, or takes the maximum, along the last axis of what it reads."""
+    if len(block.reduced) != 1 or not isinstance(block.store.value, tirx.Add | tirx.Max):
+        return False
+    [(axis, extent)] = block.reduced
+    along = [load for load in block.loads if any(is_var(index, axis) for index in load.indices)]
+    if not along or extent == 1 or not all(is_var(load.indices[-1], axis) for load in along):
+        return False
+    # What is read along the axis is a row of the result's own, or one for all rows; else it is a product of matrices.
+    rows = [var for var, size in block.spatial if size > 1]
+    if any(0 < sum(any(is_var(index, var) for index in load.indices) for var in rows) < len(rows) for load in along):
+        return False
+    if isinstance(block.store.value, tirx.Max):
+        return len(block.loads) == 1 and block.store.value.b.same_as(block.loads[0])
+    return True
