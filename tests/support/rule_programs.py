@@ -10,17 +10,18 @@ from typing import Any
 import numpy as np
 import tvm
 from tvm import te, topi
+from tvm.target import Target
 
 from loopwright.codegen.build import compile_module
 from loopwright.codegen.digest import normal_form
 from loopwright.codegen.schedule import scheduled_module
 from loopwright.codegen.serialization import trace_to_json
 from loopwright.codegen.target import target_from
-from tuner.arrays import Array, compare, poison, tolerance
+from tuner.arrays import DRAWS, Array, compare, poison, random_array, tolerance
 from tuner.space.design_space import DesignSpace
 from tuner.workload import tensor_args, write_only
 
-TARGET = {"kind": "llvm", "mcpu": "x86-64-v3", "num-cores": 2}
+TARGET = target_from({"kind": "llvm", "mcpu": "x86-64-v3", "num-cores": 2})
 """AVX2, which every machine that tests run on has."""
 
 
@@ -34,6 +35,15 @@ def product(rows: int, columns: int, depth: int, epilogue: Callable[[Any], Any] 
     k = te.reduce_axis((0, depth), name="k")
     c = te.compute((rows, columns), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C")
     return function(a, b, c if epilogue is None else epilogue(c))
+
+
+def byte_product(rows: int, columns: int, depth: int) -> tvm.IRModule:
+    a, b = te.placeholder((rows, depth), "uint8", name="A"), te.placeholder((depth, columns), "int8", name="B")
+    k = te.reduce_axis((0, depth), name="k")
+    c = te.compute(
+        (rows, columns), lambda i, j: te.sum(a[i, k].astype("int32") * b[k, j].astype("int32"), axis=k), name="C"
+    )
+    return function(a, b, c)
 
 
 def linear(rows: int, columns: int, depth: int) -> tvm.IRModule:
@@ -78,27 +88,27 @@ def silu(*shape: int) -> tvm.IRModule:
     return function(x, y, topi.add(topi.multiply(x, topi.sigmoid(x)), y))
 
 
-def check_program(mod: tvm.IRModule, schedule: Any) -> None:
+def check_program(mod: tvm.IRModule, schedule: Any, target: Target = TARGET) -> None:
     """Replay a schedule's trace from JSON, build it, and compare with the unscheduled program on random inputs."""
     trace = json.loads(trace_to_json(schedule.trace))
-    results = _run(mod, scheduled_module(mod, trace, target_from(TARGET)))
+    results = _run(mod, scheduled_module(mod, trace, target), target)
     for info, result, expected in zip(tensor_args(mod["main"]), results, _expected(mod), strict=True):
         assert compare(result, expected, tolerance(info.dtype)).close
 
 
 @functools.cache
 def _expected(mod: tvm.IRModule) -> list[Array]:
-    return _run(mod, mod)
+    return _run(mod, mod, TARGET)
 
 
-def _run(mod: tvm.IRModule, program: tvm.IRModule) -> list[Array]:
+def _run(mod: tvm.IRModule, program: tvm.IRModule, target: Target) -> list[Array]:
     """Return all arguments after a call of a program of a workload."""
     rng = np.random.default_rng(0)
     arguments = [
-        tvm.runtime.tensor(poison(info) if output else rng.standard_normal(info.shape).astype(info.dtype))
+        tvm.runtime.tensor(poison(info) if output else random_array(info, DRAWS[0], rng, 1))
         for info, output in zip(tensor_args(mod["main"]), write_only(mod["main"]), strict=True)
     ]
-    compile_module(program, target_from(TARGET))["main"](*arguments)
+    compile_module(program, target)["main"](*arguments)
     return [argument.numpy() for argument in arguments]
 
 

@@ -10,7 +10,6 @@ from tvm import te
 from loopwright.codegen import row_reduction
 from loopwright.codegen.build import compile_module
 from loopwright.codegen.row_reduction import RowReduction
-from loopwright.codegen.target import target_from
 from tests.support.rule_programs import TARGET, function
 
 
@@ -34,7 +33,7 @@ def reduced(operation: str, length: int, vectors: int, lanes: int) -> tvm.IRModu
 def test_rows_of_every_length(operation: str, vectors: int, lanes: int, length: int) -> None:
     x = np.random.default_rng(length).standard_normal((3, length)).astype(np.float32) - 3
     out = tvm.runtime.tensor(np.full(3, np.nan, dtype=np.float32))
-    compile_module(reduced(operation, length, vectors, lanes), target_from(TARGET))["main"](tvm.runtime.tensor(x), out)
+    compile_module(reduced(operation, length, vectors, lanes), TARGET)["main"](tvm.runtime.tensor(x), out)
     expected = x.max(axis=1) if operation == "max" else x.sum(axis=1, dtype=np.float64)
     assert out.numpy() == pytest.approx(expected, rel=1e-5, abs=1e-5)
 

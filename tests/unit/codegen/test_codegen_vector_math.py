@@ -35,7 +35,7 @@ def mapped(op: Callable[..., tirx.Expr], count: int, dtype: str = "float32") -> 
 
 
 def call(mod: tvm.IRModule, x: np.ndarray) -> np.ndarray:
-    target = target_from(TARGET)
+    target = TARGET
     out = tvm.runtime.tensor(np.zeros_like(x))
     compile_module(scheduled_module(mod, None, target), target)["main"](tvm.runtime.tensor(x), out)
     return np.asarray(out.numpy())
@@ -81,9 +81,9 @@ def test_powers(exponent: float) -> None:
 
 def test_small_whole_powers_are_products() -> None:
     square = mapped(lambda v: te.power(v, tirx.const(2.0, "float32")), 8)
-    assert "pow" not in with_vector_math(square["main"], target_from(TARGET)).script()
+    assert "pow" not in with_vector_math(square["main"], TARGET).script()
     tenth = mapped(lambda v: te.power(v, tirx.const(10.0, "float32")), 8)
-    assert "pow" in with_vector_math(tenth["main"], target_from(TARGET)).script()
+    assert "pow" in with_vector_math(tenth["main"], TARGET).script()
 
 
 def test_functions_of_functions() -> None:
@@ -94,13 +94,13 @@ def test_functions_of_functions() -> None:
 
 def test_exact_math_leaves_a_function_alone() -> None:
     func = mapped(te.exp, 8)["main"].with_attr(EXACT_MATH, True)
-    assert with_vector_math(func, target_from(TARGET)).same_as(func)
+    assert with_vector_math(func, TARGET).same_as(func)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float64"])
 def test_other_dtypes_are_left_alone(dtype: str) -> None:
     func = mapped(te.exp, 8, dtype)["main"]
-    assert "T.exp" in with_vector_math(func, target_from(TARGET)).script()
+    assert "T.exp" in with_vector_math(func, TARGET).script()
 
 
 def test_functions_for_a_gpu_are_left_alone() -> None:

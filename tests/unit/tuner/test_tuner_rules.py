@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
+import numpy as np
 import pytest
 import tvm
 import tvm_ffi
 from tvm import topi
 
-from loopwright.codegen.schedule import apply_trace
+from loopwright.codegen.build import compile_module
+from loopwright.codegen.schedule import apply_trace, scheduled_module
 from loopwright.codegen.serialization import module_from_json, trace_to_json
 from loopwright.codegen.target import target_from
 from tests.support import rule_programs as programs
 from tests.support.rule_programs import TARGET, check_program, sketches_of
 from tests.support.tuner_programs import LLVM, matmul
+from tuner.cost_model.model import CostModel
+from tuner.search.evolutionary_search import EvolutionarySearch
 from tuner.space.builtin import builtin_space, stock_space
 from tuner.space.rules import CPU_RULES
 from tuner.space.rules.program import Program
@@ -45,7 +50,7 @@ CASES = [(rule, place) for rule, mods in PROGRAMS.items() for place in range(len
 @pytest.mark.parametrize(("rule", "place"), CASES)
 def test_what_a_rule_makes_computes_the_same_and_can_be_replayed(rule: str, place: int) -> None:
     mod = PROGRAMS[rule][place]
-    space = builtin_space(mod, target_from(TARGET), seed=1)
+    space = builtin_space(mod, TARGET, seed=1)
     [sketch] = sketches_of(space, RULE + rule)
     drawn = [space.replay(sketch, seed) for seed in range(1, 9)]
     seeds = [space.replay(seed, 1) for seed in space.seeds if rule in str(seed.insts)]
@@ -59,7 +64,7 @@ def test_what_a_rule_makes_computes_the_same_and_can_be_replayed(rule: str, plac
 
 @pytest.mark.parametrize(("rule", "place"), CASES)
 def test_every_seed_makes_a_program_and_leaves_no_annotation(rule: str, place: int) -> None:
-    space = builtin_space(PROGRAMS[rule][place], target_from(TARGET), seed=1)
+    space = builtin_space(PROGRAMS[rule][place], TARGET, seed=1)
     for seed in space.seeds:
         schedule = space.replay(seed, 1)
         assert schedule is not None
@@ -72,7 +77,7 @@ def test_a_function_is_left_as_it_was() -> None:
     """TVM changes statements in place that nobody else refers to."""
     mod = programs.linear(1, 24, 32)
     before = mod.script()
-    space = builtin_space(mod, target_from(TARGET), seed=1)
+    space = builtin_space(mod, TARGET, seed=1)
     for trace in (*space.seeds, *space.traces):
         space.replay(trace, 1)
     assert mod.script() == before
@@ -80,7 +85,7 @@ def test_a_function_is_left_as_it_was() -> None:
 
 @pytest.mark.parametrize("rule", [rule for rule in CPU_RULES if rule.name in PROGRAMS], ids=lambda rule: rule.name)
 def test_a_rule_is_for_its_own_functions(rule: object) -> None:
-    machine = Machine.of(target_from(TARGET))
+    machine = Machine.of(TARGET)
     for name, mods in PROGRAMS.items():
         for mod in mods:
             program = Program.of(mod)
@@ -91,12 +96,27 @@ def test_a_rule_is_for_its_own_functions(rule: object) -> None:
 def test_a_tile_with_more_vectors_than_registers_is_refused() -> None:
     mod = PROGRAMS["register_tile"][0]
     [rule] = [rule for rule in CPU_RULES if rule.name == "register_tile"]
-    program, machine = Program.of(mod), Machine.of(target_from(TARGET))
+    program, machine = Program.of(mod), Machine.of(TARGET)
     assert program is not None
     assert machine == Machine(lanes=8, registers=16, threads=2)
     values = {"rows": 14, "vectors": 4, "pack": 0, "outer": 0, "block": 0, "unroll": 1}
     with pytest.raises(Refused, match="registers"):
         rule.apply(tvm.s_tir.Schedule(mod), program, machine, values)
+
+
+def test_products_of_bytes_use_the_instruction_for_them() -> None:
+    """They are run where the processor has it; elsewhere they are only built."""
+    mod = programs.byte_product(20, 40, 30)
+    target = target_from({"kind": "llvm", "mcpu": "icelake-server", "mattr": ["-prefer-256-bit"], "num-cores": 2})
+    space = builtin_space(mod, target, seed=1)
+    schedules = [space.replay(seed, 1) for seed in space.seeds]
+    assert len(schedules) == 8
+    for schedule in schedules[:2]:
+        assert schedule is not None
+        program = scheduled_module(mod, json.loads(trace_to_json(schedule.trace)), target)
+        assert "vpdpbusd" in compile_module(program, target).inspect_source("asm")
+        if "avx512_vnni" in Path("/proc/cpuinfo").read_text():
+            check_program(mod, schedule, target)
 
 
 def test_the_stock_space_has_none_of_the_rules() -> None:
@@ -106,12 +126,7 @@ def test_the_stock_space_has_none_of_the_rules() -> None:
 
 
 def test_a_search_begins_with_the_seeds() -> None:
-    import numpy as np
-
-    from tuner.cost_model.model import CostModel
-    from tuner.search.evolutionary_search import EvolutionarySearch
-
-    space = builtin_space(PROGRAMS["register_tile"][0], target_from(TARGET), seed=1)
+    space = builtin_space(PROGRAMS["register_tile"][0], TARGET, seed=1)
     first = EvolutionarySearch("w", space, CostModel(0), np.random.default_rng(0)).propose(8)
     assert [candidate.origin for candidate in first].count(Origin.SEED) == 7
     assert len({candidate.hash for candidate in first}) == 8

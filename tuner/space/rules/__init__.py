@@ -12,5 +12,6 @@ from tuner.space.rules.gemv import Gemv
 from tuner.space.rules.register_tile import RegisterTile
 from tuner.space.rules.row_reduce import RowReduce
 from tuner.space.rules.rule import Rule
+from tuner.space.rules.vnni import Vnni
 
-CPU_RULES: tuple[Rule, ...] = (Elementwise(), RowReduce(), RegisterTile(), Gemv())
+CPU_RULES: tuple[Rule, ...] = (Elementwise(), RowReduce(), RegisterTile(), Gemv(), Vnni())

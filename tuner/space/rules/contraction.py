@@ -11,6 +11,8 @@ from tvm import tirx
 
 from tuner.space.rules.program import Block, Program, is_var
 
+FLOAT = ("float32", "float32", "float32")
+
 
 @dataclass(frozen=True)
 class Contraction:
@@ -51,13 +53,23 @@ class Contraction:
         return self.right_column != len(self.right.indices) - 1
 
     @staticmethod
-    def of(program: Program) -> Contraction | None:
-        """Return the product that is the only reduction of a function of float32, or None."""
+    def required(program: Program, dtypes: tuple[str, str, str] = FLOAT) -> Contraction:
+        """Return the product of a function that is known to be one."""
+        contraction = Contraction.of(program, dtypes)
+        assert contraction is not None, "the rule has no knobs for this function"
+        return contraction
+
+    @staticmethod
+    def of(program: Program, dtypes: tuple[str, str, str] = FLOAT) -> Contraction | None:
+        """Return the product that is the only reduction of a function, or None.
+
+        ``dtypes`` are those of the left operand, the right one and the result.
+        """
         if len(program.reductions) != 1 or len(program.outputs) != 1:
             return None
         [block] = program.reductions
         factors = _factors(block)
-        if factors is None or len(block.reduced) != 1 or block.dtype != "float32":
+        if factors is None or len(block.reduced) != 1 or block.dtype != dtypes[2]:
             return None
         [(depth, _)] = block.reduced
         axes = [axis for axis, _ in block.spatial]
@@ -87,7 +99,7 @@ def _factors(block: Block) -> list[Any] | None:
     product = value.b if isinstance(value, tirx.Add) else None
     if not isinstance(product, tirx.Mul):
         return None
-    loads = [product.a, product.b]
+    loads = [factor.value if isinstance(factor, tirx.Cast) else factor for factor in (product.a, product.b)]
     if not all(isinstance(load, tvm.ir.TensorLoad) for load in loads) or loads[0].source.same_as(loads[1].source):
         return None
     if not all(isinstance(index, tvm.ir.Var | tirx.IntImm) for load in loads for index in load.indices):

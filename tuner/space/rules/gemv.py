@@ -36,15 +36,12 @@ class Gemv:
         return (Knob("block", _BLOCKS), Knob("at_once", _AT_ONCE))
 
     def seeds(self, program: Program, machine: Machine) -> Iterable[Knobs]:
-        contraction = Contraction.of(program)
-        assert contraction is not None, "the rule has no knobs for this function"
         for at_once in (8, 4):
             yield {"block": 256, "at_once": at_once}
         yield {"block": 64, "at_once": 4}
 
     def apply(self, schedule: Schedule, program: Program, machine: Machine, values: Knobs) -> None:
-        contraction = Contraction.of(program)
-        assert contraction is not None, "the rule has no knobs for this function"
+        contraction = Contraction.required(program)
         last = inline(schedule, program)[-1].name
         name = contraction.block.name
         product = schedule.get_sblock(name)

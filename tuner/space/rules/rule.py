@@ -32,19 +32,20 @@ class Machine:
     """What rules need to know of the processor.
 
     ``lanes`` is the number of float32 in a vector, ``registers`` the number of vector registers, ``threads`` the number
-    of threads that run a parallel loop.
+    of threads that run a parallel loop. ``has_vnni`` says whether there are 512-bit dot products of bytes.
     """
 
     lanes: int
     registers: int
     threads: int
+    has_vnni: bool = False
 
     @staticmethod
     def of(target: Target) -> Machine:
         features = set(map(str, codegen.llvm_get_cpu_features(target)))
         threads = int(target.attrs.get("num-cores", 1))
         if "avx512f" in features and "prefer-256-bit" not in features:
-            return Machine(16, 32, threads)
+            return Machine(16, 32, threads, "avx512vnni" in features)
         return Machine(8 if "avx2" in features else 4, 32 if "avx512vl" in features else 16, threads)
 
 
