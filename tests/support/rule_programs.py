@@ -62,6 +62,27 @@ def batched(batch: int, rows: int, columns: int, depth: int) -> tvm.IRModule:
     return function(a, b, topi.nn.batch_matmul(a, b, transpose_b=False))
 
 
+def attention(heads: int, rows: int, columns: int, width: int) -> tvm.IRModule:
+    """Scaled attention whose operands and result have the heads behind the rows, as models have them."""
+    q, k, v = (
+        te.placeholder((count, heads, width), name=name)
+        for count, name in ((rows, "q"), (columns, "k"), (columns, "v"))
+    )
+    d, j, s, m = (
+        te.reduce_axis((0, extent), name)
+        for extent, name in ((width, "d"), (columns, "j"), (columns, "s"), (columns, "m"))
+    )
+    scores = te.compute((heads, rows, columns), lambda h, i, c: te.sum(q[i, h, d] * k[c, h, d], axis=d), name="scores")
+    weights = te.compute(scores.shape, lambda *i: scores(*i) * tvm.tirx.const(width**-0.5, "float32"), name="weights")
+    maximum = te.compute((heads, rows), lambda *i: te.max(weights(*i, j), axis=j), name="maximum")
+    exps = te.compute(scores.shape, lambda *i: te.exp(weights(*i) - maximum(*i[:-1])), name="exps")
+    total = te.compute((heads, rows), lambda *i: te.sum(exps(*i, s), axis=s), name="total")
+    values = te.compute((heads, rows, width), lambda h, i, c: te.sum(exps[h, i, m] * v[m, h, c], axis=m), name="values")
+    return function(
+        q, k, v, te.compute((rows, heads, width), lambda i, h, c: values[h, i, c] / total[h, i], name="out")
+    )
+
+
 def softmax(*shape: int) -> tvm.IRModule:
     x = te.placeholder(shape, name="x")
     return function(x, topi.nn.softmax(x))

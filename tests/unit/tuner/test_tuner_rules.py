@@ -42,6 +42,7 @@ PROGRAMS = {
         programs.linear(10, 48, 24),
         programs.batched(3, 12, 20, 8),
     ],
+    "attention": [programs.attention(3, 12, 24, 16), programs.attention(2, 32, 32, 8)],
     "gemv": [programs.product(1, 96, 40), programs.linear(1, 24, 32), programs.linear(1, 30, 16)],
 }
 CASES = [(rule, place) for rule, mods in PROGRAMS.items() for place in range(len(mods))]

@@ -60,6 +60,20 @@ class Contraction:
         return contraction
 
     @staticmethod
+    def factors(block: Block) -> list[Any] | None:
+        """Return the two loads whose product is summed, with plain indices; None for any other reduction."""
+        value = block.store.value
+        product = value.b if isinstance(value, tirx.Add) else None
+        if not isinstance(product, tirx.Mul):
+            return None
+        loads = [factor.value if isinstance(factor, tirx.Cast) else factor for factor in (product.a, product.b)]
+        if not all(isinstance(load, tvm.ir.TensorLoad) for load in loads) or loads[0].source.same_as(loads[1].source):
+            return None
+        if not all(isinstance(index, tvm.ir.Var | tirx.IntImm) for load in loads for index in load.indices):
+            return None
+        return loads
+
+    @staticmethod
     def of(program: Program, dtypes: tuple[str, str, str] = FLOAT) -> Contraction | None:
         """Return the product that is the only reduction of a function, or None.
 
@@ -68,7 +82,7 @@ class Contraction:
         if len(program.reductions) != 1 or len(program.outputs) != 1:
             return None
         [block] = program.reductions
-        factors = _factors(block)
+        factors = Contraction.factors(block)
         if factors is None or len(block.reduced) != 1 or block.dtype != dtypes[2]:
             return None
         [(depth, _)] = block.reduced
@@ -91,20 +105,6 @@ class Contraction:
         sources = [region.source for region in block.block.reads if not region.source.same_as(block.store.buffer)]
         index = next(n for n, source in enumerate(sources) if source.same_as(right.source))
         return Contraction(block, left, right, rows[-1], column, right_column, right_depth, index)
-
-
-def _factors(block: Block) -> list[Any] | None:
-    """Return the two loads whose product is summed, with variables as their only indices; None for any other sum."""
-    value = block.store.value
-    product = value.b if isinstance(value, tirx.Add) else None
-    if not isinstance(product, tirx.Mul):
-        return None
-    loads = [factor.value if isinstance(factor, tirx.Cast) else factor for factor in (product.a, product.b)]
-    if not all(isinstance(load, tvm.ir.TensorLoad) for load in loads) or loads[0].source.same_as(loads[1].source):
-        return None
-    if not all(isinstance(index, tvm.ir.Var | tirx.IntImm) for load in loads for index in load.indices):
-        return None
-    return loads
 
 
 def _position(load: Any, axis: Any) -> int | None:

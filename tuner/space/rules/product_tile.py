@@ -59,7 +59,7 @@ def seeds(contraction: Contraction, machine: Machine, packs: bool) -> Iterable[K
     scored = []
     for rows in _ROWS:
         for vectors in _VECTORS:
-            if _registers(rows, vectors) > machine.registers:
+            if registers(rows, vectors) > machine.registers:
                 continue
             width = vectors * machine.lanes
             down, across = math.ceil(contraction.rows / rows), math.ceil(contraction.columns / width)
@@ -103,7 +103,7 @@ class ProductTile:
 
     def apply(self, values: Knobs) -> None:
         sch, contraction = self._schedule, self._contraction
-        if _registers(values["rows"], values["vectors"]) > self._registers:
+        if registers(values["rows"], values["vectors"]) > self._registers:
             raise Refused("the tile has more vectors than the processor has registers")
         width = values["vectors"] * self._lanes
         self._find_blocks(values["rows"], width)
@@ -211,7 +211,7 @@ class ProductTile:
             vectorize(sch, str(sch.get(self._write).name_hint), loop, self._lanes)
 
 
-def _registers(rows: int, vectors: int) -> int:
+def registers(rows: int, vectors: int) -> int:
     """Return how many vectors a step needs: the tile, the right operand's, and an element of the left one."""
     return rows * vectors + vectors + 1
 

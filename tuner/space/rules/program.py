@@ -104,6 +104,10 @@ class Program:
     def block(self, name: str) -> Block:
         return next(block for block in self.blocks if block.name == name)
 
+    def producer(self, buffer: Any) -> Block | None:
+        """Return the block that writes a buffer; None for a parameter."""
+        return next((block for block in self.blocks if block.store.buffer.same_as(buffer)), None)
+
     def consumers(self, block: Block) -> list[Block]:
         """Return the blocks that read what a block writes."""
         return [other for other in self.blocks if other is not block and other.reads(block.store.buffer)]
