@@ -8,6 +8,7 @@ values, with concrete instructions: a finished trace needs TVM and the intrinsic
 from __future__ import annotations
 
 from tuner.space.rules.attention import Attention
+from tuner.space.rules.conv_direct import ConvDirect
 from tuner.space.rules.elementwise import Elementwise
 from tuner.space.rules.gemv import Gemv
 from tuner.space.rules.register_tile import RegisterTile
@@ -15,4 +16,12 @@ from tuner.space.rules.row_reduce import RowReduce
 from tuner.space.rules.rule import Rule
 from tuner.space.rules.vnni import Vnni
 
-CPU_RULES: tuple[Rule, ...] = (Elementwise(), RowReduce(), RegisterTile(), Gemv(), Vnni(), Attention())
+CPU_RULES: tuple[Rule, ...] = (
+    Elementwise(),
+    RowReduce(),
+    RegisterTile(),
+    Gemv(),
+    Vnni(),
+    Attention(),
+    ConvDirect(),
+)

@@ -24,12 +24,17 @@ def inline(schedule: Schedule, program: Program, keep: frozenset[str] = frozense
     """
     remaining = []
     for block in program.blocks:
-        repeated = len(program.consumers(block)) > 1 and block.calls & _COSTLY
-        if block.is_reduction or block.name in program.outputs or block.name in keep or repeated:
+        if block.name in keep or remains(program, block):
             remaining.append(block)
         else:
             schedule.compute_inline(schedule.get_sblock(block.name))
     return remaining
+
+
+def remains(program: Program, block: Block) -> bool:
+    """Return whether `inline` leaves a block that it is not told to keep."""
+    repeated = len(program.consumers(block)) > 1 and block.calls & _COSTLY
+    return block.is_reduction or block.name in program.outputs or bool(repeated)
 
 
 def vectorize(schedule: Schedule, name: str, loop: Any, lanes: int) -> None:
@@ -72,3 +77,16 @@ def largest_divisor(extent: int, most: int) -> int:
 def fuse(schedule: Schedule, loops: list[Any]) -> Any:
     """Fuse any number of loops, one after another; None if there are none."""
     return schedule.fuse(*loops) if len(loops) > 1 else loops[0] if loops else None
+
+
+def divisors(extent: int, most: int | None = None) -> tuple[int, ...]:
+    """Return the divisors of an extent in ascending order, up to ``most``."""
+    return tuple(n for n in range(1, min(extent, most or extent) + 1) if extent % n == 0)
+
+
+def separate_partial_tiles(schedule: Schedule, loop: Any) -> None:
+    """Compile the iterations of a loop that are whole tiles apart from the last one, which is a part of a tile.
+
+    Conditions on the loops in a tile are then constant once those are unrolled.
+    """
+    schedule.annotate(loop, "pragma_loop_partition_hint", 1)

@@ -1,0 +1,167 @@
+"""Convolutions: a tile of pixels and channels stays in vector registers while the whole sum runs over it.
+
+The vectors run along the last axis of the result: the channels (NHWC), each step of the sum multiplying vectors of the
+kernel with elements of the image, or the pixels of a line (NCHW), vectors of the image with elements of the kernel. The
+other axis of the tile is the other one of the two. The padded image is made before, and the kernel may be packed into
+panels. What follows the convolution is computed on the tile while it is in the first cache. (Georganas et al., Anatomy
+of high-performance deep learning convolutions on SIMD architectures, SC 2018.)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from tvm.s_tir import Schedule
+
+from tuner.space.rules.conv_tile import Tile, cycles, tiles
+from tuner.space.rules.convolution import Convolution
+from tuner.space.rules.program import Program
+from tuner.space.rules.rule import Knob, Knobs, Machine, Refused
+from tuner.space.rules.steps import divisors, fuse, inline, remains, separate_partial_tiles, vectorize
+
+_PIXELS, _CHANNELS = 0, 1
+"""Which axis varies slowest over the tasks. A thread takes a contiguous part of the tasks."""
+_IN_PLACE, _BY_TASK, _FIRST = 0, 1, 2
+"""The kernel: read where it is; a panel packed by the task that uses it; all panels packed before."""
+_TASK_OVERHEAD = 500
+"""Cycles for a task beside its tiles. Not tuned."""
+_SEED_TILES = 3
+"""Tiles of different widths to measure first."""
+
+
+class ConvDirect:
+    name = "conv_direct"
+    version = 1
+
+    def knobs(self, program: Program, machine: Machine) -> tuple[Knob, ...]:
+        convolution = Convolution.of(program)
+        if convolution is None or not _is_simple(program, convolution):
+            return ()
+        sizes = tiles(convolution, machine)
+        if not sizes:
+            return ()
+        return (
+            Knob("rows", tuple(sorted({tile.rows for tile in sizes}))),
+            Knob("width", tuple(sorted({tile.width for tile in sizes}))),
+            Knob("outer", (_PIXELS, _CHANNELS)),
+            Knob("lines", divisors(convolution.lines)),
+            Knob("pack", (_IN_PLACE, _BY_TASK, _FIRST)),
+        )
+
+    def seeds(self, program: Program, machine: Machine) -> Iterable[Knobs]:
+        convolution = Convolution.of(program)
+        assert convolution is not None, "the rule has no knobs for this function"
+        return _seeds(convolution, machine)
+
+    def apply(self, schedule: Schedule, program: Program, machine: Machine, values: Knobs) -> None:
+        convolution = Convolution.of(program)
+        assert convolution is not None, "the rule has no knobs for this function"
+        tile = Tile.of(convolution, machine, values["rows"], values["width"])
+        if tile.registers > machine.registers:
+            raise Refused("the tile has more vectors than the processor has registers")
+        if values["pack"] == _BY_TASK and values["outer"] == _PIXELS:
+            raise Refused("a panel of the kernel would be packed again for each line of pixels")
+        if values["pack"] == _IN_PLACE and not convolution.kernel_is_contiguous:
+            raise Refused("the kernel's channels are not contiguous")
+        kept = {convolution.padding} if convolution.padding is not None else set()
+        last = inline(schedule, program, frozenset(kept))[-1].name
+        if convolution.padding is not None:
+            # LLVM makes vectors of the inner loop. TVM would compute vectors with conditions one element after another.
+            schedule.parallel(fuse(schedule, schedule.get_loops(schedule.get_sblock(convolution.padding))[:-1]))
+        _schedule(schedule, convolution, tile, values, last)
+
+
+def _is_simple(program: Program, convolution: Convolution) -> bool:
+    """Return whether all blocks are the convolution, its padding, its result, or are inlined."""
+    known = (convolution.padding, convolution.block.name, program.blocks[-1].name)
+    remaining = [block.name for block in program.blocks if remains(program, block)]
+    return program.outputs == (program.blocks[-1].name,) and all(name in known for name in remaining)
+
+
+def _schedule(sch: Schedule, convolution: Convolution, tile: Tile, values: Knobs, last: str) -> None:
+    block = sch.get_sblock(convolution.block.name)
+    packed = _packed(sch, convolution, tile) if values["pack"] != _IN_PLACE else None
+    write = sch.cache_write(block, 0, "global") if last == convolution.block.name else sch.get_sblock(last)
+    loops = sch.get_loops(block)
+    reduced = loops[len(convolution.block.spatial) :]
+    *others, line = [loops[n] for n in convolution.other_axes] or [None]
+    channel, pixel = loops[convolution.channel], loops[convolution.pixels[-1]]
+    if convolution.channels_last:
+        channels, vector, lane = sch.split(channel, [None, tile.vectors, tile.lanes])
+        pixels, row = sch.split(pixel, [None, tile.rows])
+    else:
+        channels, row = sch.split(channel, [None, tile.rows])
+        pixels, lane = sch.split(pixel, [None, tile.lanes])
+        pixels, vector = sch.split(pixels, [None, tile.vectors])
+    inner = []
+    if line is not None:
+        line, within = sch.split(line, [None, values["lines"]])
+        others, inner = [*others, line], [within]
+    tasks = [channels, *others] if values["outer"] == _CHANNELS else [*others, channels]
+    sch.reorder(*tasks, *inner, pixels, *reduced, row, vector, lane)
+    sch.reverse_compute_at(write, pixels)
+    task = channels if values["pack"] == _BY_TASK else fuse(sch, tasks)
+    sch.parallel(task)
+    if packed is not None:
+        _pack(sch, packed, task if values["pack"] == _BY_TASK else None, tile)
+    sch.vectorize(lane)
+    sch.unroll(row)
+    sch.unroll(vector)
+    separate_partial_tiles(sch, pixels)
+    sch.decompose_reduction(block, reduced[0])
+    vectorize(sch, str(sch.get(write).name_hint), sch.get_loops(write)[-1], tile.lanes)
+
+
+def _packed(sch: Schedule, convolution: Convolution, tile: Tile) -> Any:
+    """Copy the kernel into panels ``[channels / size, …, size]`` of the channels of a tile."""
+    size = tile.width if convolution.channels_last else tile.rows
+    place = convolution.kernel_dimension
+
+    def panels(*i: Any) -> list[Any]:
+        return [i[place] // size, *i[:place], *i[place + 1 :], i[place] % size]
+
+    copy = sch.cache_read(sch.get_sblock(convolution.block.name), convolution.kernel_index, "global")
+    sch.transform_layout(copy, ("write", 0), panels)
+    loops = sch.get_loops(copy)
+    outer, inner = sch.split(loops[place], [None, size])
+    sch.reorder(outer, *loops[:place], *loops[place + 1 :], inner)
+    return copy
+
+
+def _pack(sch: Schedule, copy: Any, task: Any, tile: Tile) -> None:
+    if task is not None:
+        sch.compute_at(copy, task)
+    else:
+        sch.parallel(fuse(sch, sch.get_loops(copy)[:2]))
+    inner = sch.get_loops(copy)[-1]
+    if int(sch.get(inner).extent) % tile.lanes == 0:
+        sch.vectorize(sch.split(inner, [None, tile.lanes])[1])
+
+
+def _seeds(convolution: Convolution, machine: Machine) -> Iterable[Knobs]:
+    """Return the tiles that should take the fewest cycles, first with the kernel as it is, then in other orders."""
+    best: dict[int, Tile] = {}
+    for tile in tiles(convolution, machine):
+        best.setdefault(tile.width, tile)
+    choices = [*best.values()][:_SEED_TILES]
+    place = _IN_PLACE if convolution.kernel_is_contiguous else _FIRST
+    orders = [(tile, _PIXELS, place) for tile in choices] + [(choices[0], _CHANNELS, place)]
+    if convolution.channels_last:
+        orders.append((choices[0], _CHANNELS, _BY_TASK))
+    for tile, outer, pack in orders:
+        lines = _best_lines(convolution, tile, machine, pack)
+        yield {"rows": tile.rows, "width": tile.width, "outer": outer, "lines": lines, "pack": pack}
+
+
+def _best_lines(convolution: Convolution, tile: Tile, machine: Machine, pack: int) -> int:
+    """Return the smallest number of lines in a task with which the threads finish early and together."""
+    panels = convolution.channels // (tile.width if convolution.channels_last else tile.rows)
+    others = math.prod(convolution.extent(n) for n in convolution.other_axes[:-1])
+    work = cycles(convolution, tile, machine) * others * convolution.lines
+    costs = {}
+    for lines in divisors(convolution.lines):
+        tasks = panels * (1 if pack == _BY_TASK else others * convolution.lines // lines)
+        costs[lines] = math.ceil(tasks / machine.threads) * (work / tasks + _TASK_OVERHEAD)
+    return next(lines for lines, cost in costs.items() if cost < 1.02 * min(costs.values()))
