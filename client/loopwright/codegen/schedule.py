@@ -80,22 +80,29 @@ def scheduled_function(
 ) -> tvm.tirx.PrimFunc:
     """Return what takes the place of ``func``, whose normal form ``workload`` is, with a best schedule applied.
 
-    It keeps the name and the attributes of ``func``: a private function stays private, and nothing is promised of
-    its buffers that ``func`` does not promise. The attribute ``tirx.is_scheduled`` tells TVM to leave it alone.
+    It keeps the name of ``func`` and its place in fusion: a private function stays private. Like the program that was
+    certified, it promises that its buffers do not overlap (``tirx.noalias``), unless ``func`` has False there.
+    Schedules assume it anyway, and LLVM's code takes up to three times as long without the promise. The attribute
+    ``tirx.is_scheduled`` tells TVM to leave the function alone.
     """
     scheduled = scheduled_module(workload, trace, target, exact_math=exact_math)["main"]
     if trace is not None:
         scheduled = scheduled.with_attr("tirx.is_scheduled", True)
     attributes = func.attrs or {}
-    for name in ("global_symbol", "op_pattern", "tirx.noalias"):
+    for name in ("global_symbol", "op_pattern"):
         scheduled = scheduled.with_attr(name, attributes[name]) if name in attributes else scheduled.without_attr(name)
-    return scheduled
+    return scheduled if attributes.get("tirx.noalias", True) else scheduled.without_attr("tirx.noalias")
 
 
 def with_default_schedules(mod: tvm.IRModule, target: Target) -> tvm.IRModule:
-    """Return a copy of the module in which functions that nothing has scheduled have their default schedule."""
+    """Return a copy of the module in which functions that nothing has scheduled have their default schedule.
+
+    Nothing is promised of their buffers that they do not promise themselves.
+    """
     result = mod.clone()
     for var, func in prim_funcs(mod) if "gpu" in target.keys else ():
-        if not (func.attrs and func.attrs.get("tirx.is_scheduled")):
-            result.update_func(var, scheduled_function(func, normal_form(func), None, target))
+        attributes = func.attrs or {}
+        if not attributes.get("tirx.is_scheduled"):
+            explicit = func if "tirx.noalias" in attributes else func.with_attr("tirx.noalias", False)
+            result.update_func(var, scheduled_function(explicit, normal_form(func), None, target))
     return result

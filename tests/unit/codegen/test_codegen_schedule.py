@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 import tvm
@@ -38,21 +39,31 @@ def test_a_trace_of_another_workload_is_refused() -> None:
         apply_trace_json(module_from_json(elementwise().module_json), trace)
 
 
-def test_a_function_keeps_its_name_and_its_promises() -> None:
+def test_a_function_keeps_its_name_and_its_place_in_fusion() -> None:
     func = add_one("mine").with_attr("op_pattern", 0)
     scheduled = scheduled_function(func, normal_form(func), [[], []], target_from(LLVM))
     assert str(scheduled.attrs["global_symbol"]) == "mine"
     assert int(scheduled.attrs["op_pattern"]) == 0
-    assert "tirx.noalias" not in scheduled.attrs
     assert scheduled.attrs["tirx.is_scheduled"]
     private = func.without_attr("global_symbol")
     assert "global_symbol" not in scheduled_function(private, normal_form(func), [[], []], target_from(LLVM)).attrs
 
 
-def test_on_a_gpu_functions_without_a_schedule_get_threads() -> None:
-    mod = tvm.IRModule({"mine": add_one("mine")})
+@pytest.mark.parametrize("trace", [[[], []], None], ids=["tuned", "baseline"])
+def test_what_runs_promises_what_was_certified_unless_its_buffers_may_overlap(trace: list[Any] | None) -> None:
+    func = add_one("mine").without_attr("tirx.noalias")
+    for promise, expected in ((None, True), (True, True), (False, None)):
+        written = func if promise is None else func.with_attr("tirx.noalias", promise)
+        scheduled = scheduled_function(written, normal_form(written), trace, target_from(LLVM))
+        assert scheduled.attrs.get("tirx.noalias") is expected
+
+
+def test_on_a_gpu_functions_without_a_schedule_get_threads_and_no_promise() -> None:
+    mod = tvm.IRModule({"mine": add_one("mine").without_attr("tirx.noalias")})
     before = mod.script()
-    assert "threadIdx.x" in with_default_schedules(mod, target_from({"kind": "cuda", "arch": "sm_80"})).script()
+    scheduled = with_default_schedules(mod, target_from({"kind": "cuda", "arch": "sm_80"}))
+    assert "threadIdx.x" in scheduled.script()
+    assert "tirx.noalias" not in scheduled["mine"].attrs
     assert tvm_ffi.structural_equal(with_default_schedules(mod, target_from(LLVM)), mod)
     assert mod.script() == before
 
