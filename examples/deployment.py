@@ -21,9 +21,12 @@ import loopwright
 from examples.mm_relu import TVMSCRIPT
 
 FUNCTION = """
-import ctypes, sys
+import ctypes, os, sys
 import torch
 import tvm_ffi
+# As certified: this many threads, none bound to a core. TVM's runtime reads it when it runs the first parallel loop.
+os.environ.setdefault("TVM_NUM_THREADS", sys.argv[3])
+os.environ.setdefault("TVM_BIND_THREADS", "0")
 ctypes.CDLL(sys.argv[2], ctypes.RTLD_GLOBAL)  # TVM's runtime: the threads of parallel loops
 function = tvm_ffi.load_module(sys.argv[1])["main"]
 a, b = torch.rand(128, 128) - 0.5, torch.rand(128, 128) - 0.5
@@ -36,10 +39,12 @@ print("Python: right, with TVM's runtime alone")
 """
 
 MODEL = """
-import sys
+import os, sys
 import torch
 import tvm
 from tvm import relax
+os.environ.setdefault("TVM_NUM_THREADS", sys.argv[3])
+os.environ.setdefault("TVM_BIND_THREADS", "0")
 machine = relax.VirtualMachine(tvm.runtime.load_module(sys.argv[1]), tvm.cpu())
 x, expected = torch.load(sys.argv[2])
 torch.testing.assert_close(torch.from_dlpack(machine["main"](tvm.runtime.from_dlpack(x))), expected)
@@ -54,9 +59,10 @@ def main(client: loopwright.Client, trials: int = 32) -> None:
     with tempfile.TemporaryDirectory() as folder:
         library = Path(folder) / "mm_relu.so"
         client.compile(TVMSCRIPT).export_library(str(library))
+        threads = _certified_threads(client)
         runtime = _tvm_libraries() / "libtvm_runtime.so"
-        subprocess.run([sys.executable, "-c", FUNCTION, library, runtime], check=True)
-        subprocess.run([_built(Path(folder)), library], check=True)
+        subprocess.run([sys.executable, "-c", FUNCTION, library, runtime, threads], check=True)
+        subprocess.run([_built(Path(folder)), library, threads], check=True)
 
         model, x = torch.nn.Sequential(torch.nn.Linear(64, 32), torch.nn.ReLU()).eval(), torch.rand(8, 64)
         job = client.submit(model, example_inputs=(x,), max_trials=trials, name="a layer").wait()
@@ -65,7 +71,14 @@ def main(client: loopwright.Client, trials: int = 32) -> None:
         client.compile(model, example_inputs=(x,)).export_library(str(library))  # its weights are in it
         with torch.no_grad():
             torch.save((x, model(x)), Path(folder) / "layer.pt")
-        subprocess.run([sys.executable, "-c", MODEL, library, Path(folder) / "layer.pt"], check=True)
+        threads = _certified_threads(client)
+        subprocess.run([sys.executable, "-c", MODEL, library, Path(folder) / "layer.pt", threads], check=True)
+
+
+def _certified_threads(client: loopwright.Client) -> str:
+    """The number of threads with which the bests of the last compiled program were certified."""
+    assert client.last_report is not None
+    return str(client.last_report.threads[-1])
 
 
 def _tvm_libraries() -> Path:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 import psutil
 import ray
 
+from loopwright.codegen.threads import OMP_NUM_THREADS, environment
 from tuner.types import Failure, FailureKind, Stage
 from workers import child_calls
 from workers.messages import (
@@ -104,8 +105,7 @@ class Measurer:
         """By target: to compile them for each timing would cost a GPU's host seconds."""
         self._child = WarmChild(
             [backend, child_calls.REFERENCE],
-            # TVM halves the number of cores for hyper-threads that a virtual machine does not show.
-            {"TVM_NUM_THREADS": str(threads), "OMP_NUM_THREADS": str(threads)},
+            {**environment(threads), OMP_NUM_THREADS: str(threads)},
             # CUDA maps far more memory than it uses.
             memory_bytes=0 if self._device.kind == "cuda" else int(_MEASURE_SHARE * psutil.virtual_memory().total),
         )

@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import platform
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import psutil
 import tvm
 from tvm.target import Target, codegen
 
 from loopwright.codegen.target import canonical_target, target_from, triple
+from loopwright.codegen.threads import usable_cores
 from loopwright.codegen.versions import TVM_VERSION
 from tuner.answers import TargetMatch
 from tuner.types import DeviceClass
@@ -66,15 +65,6 @@ def detect() -> Iterator[list[Json]]:
 
 def runtime_version() -> str:
     return f"tvm {TVM_VERSION}, llvm {codegen.llvm_version_major()}"
-
-
-def usable_cores() -> int:
-    """Return the number of physical cores that this process may use (one of each pair of hyper-threads)."""
-    allowed = len(os.sched_getaffinity(0))
-    physical, logical = psutil.cpu_count(logical=False), psutil.cpu_count(logical=True)
-    if physical and logical and logical >= 2 * physical:
-        return max(1, allowed * physical // logical)
-    return allowed
 
 
 def _cpu() -> DetectedDevice:

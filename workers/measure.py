@@ -9,7 +9,7 @@ from typing import Any
 import tvm
 
 from tuner.types import Failure, FailureKind, Stage
-from workers import host_lock, threads
+from workers import host_lock
 from workers.arguments import draw, to_device, tvm_device
 from workers.build import FUNCTION, load
 from workers.clock import Clock
@@ -92,9 +92,7 @@ class Calls:
         started = time.perf_counter()
         function(*self._arguments)
         self._device.sync()
-        seconds = time.perf_counter() - started
-        threads.settle()
-        return seconds
+        return time.perf_counter() - started
 
     def mean(self, number: int) -> float:
         """Return the mean of ``number`` calls after one call that does not count."""

@@ -15,7 +15,7 @@ import numpy as np
 from tuner.arrays import DRAWS
 from tuner.ports import Raced
 from tuner.types import Failure, LibraryTime, Stage
-from workers import host_lock, threads
+from workers import host_lock
 from workers.arguments import draw, to_device, tvm_device
 from workers.build import load
 from workers.check import Agreement, check, expected
@@ -81,7 +81,6 @@ def run_race(device: Device, race: BuiltRace) -> Generator[Clock, None, RaceAnsw
                     checks[position] = failure_of(error, Stage.CERTIFY)
             yield Clock.START
     arguments = to_device(draw(race.args, [False] * len(race.args), "normal", race.seed), on_device)
-    threads.settle()
     yield Clock.STOP
     with host_lock.quiet():
         yield Clock.START

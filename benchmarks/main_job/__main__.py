@@ -27,6 +27,7 @@ from benchmarks.main_job.report import NAME, text
 from benchmarks.main_job.workload import SIZE, TRIALS, product
 from benchmarks.results import ROOT, write_raw
 from loopwright import Client
+from loopwright.codegen.threads import environment
 from service.settings import Settings, ensure_token
 from service.supervisor import Supervisor
 
@@ -97,8 +98,7 @@ def stock(target: dict[str, Any], work_dir: Path, seed: int) -> dict[str, Any]:
 
 def race(client: Client, target: dict[str, Any], work_dir: Path) -> dict[str, Any]:
     """Loopwright's best and that of stock's first round, interleaved in this process; microseconds a call."""
-    # TVM's runtime takes half of the cores it sees, unless told before its pool starts.
-    tvm.get_global_func("runtime.config_threadpool")(1, target["num-cores"])
+    os.environ.update(environment(target["num-cores"]))  # before the first call starts the threads
     real_target = tvm.target.Target(target)
     database = ms.database.JSONDatabase(work_dir=str(work_dir))
     tuned = ms.tir_integration.compile_tir(database, product(), real_target)

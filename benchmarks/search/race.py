@@ -24,6 +24,7 @@ from benchmarks.search.full_speed import FullSpeed
 from benchmarks.search.run_record import PYTORCH, RUNS, Run, name_of
 from benchmarks.search.workloads import WORKLOADS
 from loopwright.codegen.serialization import module_from_json
+from loopwright.codegen.threads import OMP_NUM_THREADS, environment
 from tuner.types import Failure, TensorInfo
 from tuner.workload import make_workload, write_only
 from workers import child_calls, host_lock, reference
@@ -84,8 +85,7 @@ def race(workload: str, programs: dict[str, str], *, pytorch: bool = True) -> di
     found = make_workload(WORKLOADS[workload](), workload)
     target_json = host_target()
     threads = json.loads(target_json)["num-cores"]
-    environment = {"TVM_NUM_THREADS": "1"}
-    builders = [WarmChild([child_calls.BUILD], environment) for _ in range(threads)]
+    builders = [WarmChild([child_calls.BUILD], environment(1)) for _ in range(threads)]
     with ThreadPoolExecutor(threads) as pool:
 
         def build(position: int, trace_json: str) -> dict[str, Any]:
@@ -100,7 +100,7 @@ def race(workload: str, programs: dict[str, str], *, pytorch: bool = True) -> di
     outputs = list(write_only(module_from_json(found.module_json)["main"]))
     runner = WarmChild(
         ["benchmarks.search.race", child_calls.REFERENCE],
-        {"TVM_NUM_THREADS": str(threads), "OMP_NUM_THREADS": str(threads)},
+        {**environment(threads), OMP_NUM_THREADS: str(threads)},
     )
     try:
         request = ReferenceRequest(target_json, threads)

@@ -20,6 +20,7 @@ import tvm
 from benchmarks.search.race import host_target, succeeded
 from benchmarks.search.run_record import RUNS
 from benchmarks.search.teachers import TEACHERS, histories
+from loopwright.codegen.threads import OMP_NUM_THREADS, environment
 from tuner.search.config import SearchConfig
 from tuner.types import Measured, TensorInfo
 from tuner.workload import make_workload
@@ -40,9 +41,9 @@ def main() -> None:
     taught = histories()
     each = -(-CANDIDATES // len(taught))
     target_json = host_target()
-    threads = str(json.loads(target_json)["num-cores"])
+    threads = json.loads(target_json)["num-cores"]
     builder = WarmChild([child_calls.BUILD], {"TVM_NUM_THREADS": "1"})
-    runner = WarmChild(["benchmarks.search.rejects"], {"TVM_NUM_THREADS": threads, "OMP_NUM_THREADS": threads})
+    runner = WarmChild(["benchmarks.search.rejects"], {**environment(threads), OMP_NUM_THREADS: str(threads)})
     records: list[dict[str, Any]] = []
     for name, trials in taught.items():
         workload = make_workload(TEACHERS[name](), name)

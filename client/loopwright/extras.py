@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import importlib
+import logging
 from typing import Any
 
+from loopwright.codegen import threads
 from loopwright.codegen.versions import check_versions
 from loopwright.errors import TvmUnavailable, UnsupportedVersion
+
+logger = logging.getLogger("loopwright")
 
 
 def require_tvm() -> Any:
     """Return the tvm package. Called before the first import of a module of `loopwright.codegen` that needs it.
+
+    It sets the environment variables of TVM's runtime that are not set (`loopwright.codegen.threads.set_defaults`).
 
     Raises:
         TvmUnavailable: it is not installed, or not in the versions that the service speaks.
     """
     try:
         check_versions()
+        if warning := threads.set_defaults():
+            logger.warning("%s", warning)
         return importlib.import_module("tvm")
     except (ImportError, UnsupportedVersion) as error:
         raise TvmUnavailable(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from loopwright.best import Best
+from loopwright.codegen import threads as runtime_threads
 from loopwright.units import ratio
 
 logger = logging.getLogger("loopwright")
@@ -39,9 +40,30 @@ class ApplyReport:
     def misses(self) -> tuple[AppliedFunction, ...]:
         return tuple(function for function in self.functions if function.outcome == "missed")
 
+    @property
+    def threads(self) -> tuple[int, ...]:
+        """The numbers of threads with which the bests for CPUs were certified, the smallest first; usually one."""
+        targets = [function.best.target for function in self.functions if function.best]
+        return tuple(sorted({target["num-cores"] for target in targets if "num-cores" in target}))
+
     def log(self) -> None:
-        """Tell it: as a warning where something was missed."""
+        """Tell it: as a warning where something was missed, or where this process runs the bests with other threads."""
         logger.log(logging.WARNING if self.misses else logging.INFO, "%s", self)
+        here, certified = runtime_threads.configured(), self.threads
+        if here is None or not certified or here in certified:
+            return
+        numbers = " or ".join(map(str, certified))
+        text = f"the bests were certified with {numbers} threads, and this process runs them with {here}"
+        cores = runtime_threads.usable_cores()
+        if here == cores:
+            logger.info("%s, one for each core that it may use: expect other times than the certified ones", text)
+        else:
+            logger.warning(
+                "%s, as its environment says; for the certified times, set %s=%d before the process starts",
+                text,
+                runtime_threads.NUM_THREADS,
+                min(certified[-1], cores),
+            )
 
     def __str__(self) -> str:
         lines = [f"{len(self.hits)} of {len(self.functions)} functions have a certified best"]

@@ -13,6 +13,7 @@ from loopwright.cli.options import Json, Model, Shape, Target, connect, shape
 from loopwright.cli.output import print_json, print_line
 from loopwright.cli.views import show_best
 from loopwright.client import Client
+from loopwright.codegen.threads import environment
 from loopwright.units import ratio
 
 app = typer.Typer(help="Look up, apply and build the best schedules.", no_args_is_help=True)
@@ -84,6 +85,10 @@ def compile(
         print_json({**report, "output": str(output)})
     else:
         _say(report, output)
+        assert client.last_report is not None
+        for threads in client.last_report.threads[-1:]:
+            variables = " ".join(f"{name}={value}" for name, value in environment(threads).items())
+            print_line(f"run it with {variables} in the environment, as the bests were certified")
 
 
 def _as_json(mod: Any) -> str:

@@ -177,7 +177,8 @@ def test_a_refused_login_is_not_saved(service: FakeService, run: Command) -> Non
 def test_schedules_are_applied_and_built(service: FakeService, run: Command, program: str, tmp_path: Path) -> None:
     mod = frontends.to_program(MM_RELU).module
     digest = function_digest(mod["main"])
-    serve(service, best_json(digest, trace_to_list(scheduled(mod).trace)))
+    target = {"kind": "llvm", "num-cores": 2}
+    serve(service, best_json(digest, trace_to_list(scheduled(mod).trace), target=target))
 
     assert "T.parallel" in run("schedule", "apply", program, "--target", LLVM).out
     written = tmp_path / "applied.json"
@@ -189,6 +190,10 @@ def test_schedules_are_applied_and_built(service: FakeService, run: Command, pro
     assert done.status == 0, done.err
     assert json.loads(done.out)["functions"][0]["outcome"] == "tuned"
     assert library.stat().st_size > 0
+    assert (
+        "TVM_NUM_THREADS=2 TVM_BIND_THREADS=0"
+        in run("schedule", "compile", program, "--target", LLVM, "-o", str(library)).out
+    )
 
 
 def test_a_job_is_resubmitted(service: FakeService, run: Command) -> None:

@@ -153,6 +153,41 @@ def test_compiled_code_holds_the_schedule(client: loopwright.Client, tuned: Sche
     assert parallel not in tvm.compile(mod, target=tvm.target.Target(LLVM)).mod.inspect_source("ll")
 
 
+@pytest.mark.parametrize(
+    ("configured", "usable", "advice"),
+    [
+        (8, 8, None),
+        (16, 16, "INFO: expect other times"),
+        (4, 16, "WARNING: set TVM_NUM_THREADS=8 "),
+        (16, 8, "WARNING: set TVM_NUM_THREADS=8 "),
+        (4, 6, "WARNING: set TVM_NUM_THREADS=6 "),
+    ],
+)
+def test_other_threads_than_the_certified_are_said(
+    service: FakeService,
+    client: loopwright.Client,
+    mod: tvm.IRModule,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    configured: int,
+    usable: int,
+    advice: str | None,
+) -> None:
+    monkeypatch.setenv("TVM_NUM_THREADS", str(configured))
+    monkeypatch.setattr("loopwright.codegen.threads.usable_cores", lambda: usable)
+    serve(service, best_json(HASH, None, target={"kind": "llvm", "num-cores": 8}))
+    with caplog.at_level(logging.INFO, logger="loopwright"):
+        client.compile(mod, LLVM)
+    assert client.last_report is not None
+    assert client.last_report.threads == (8,)
+    said = [record for record in caplog.records if "threads" in record.getMessage()]
+    assert len(said) == (advice is not None)
+    for record in said:
+        level, text = str(advice).split(": ")
+        assert record.levelname == level
+        assert text in record.getMessage()
+
+
 def test_a_function_is_looked_up_by_its_program(client: loopwright.Client, tuned: Schedule, mod: tvm.IRModule) -> None:
     found = client.best(mod["main"], LLVM)
     assert found is not None
