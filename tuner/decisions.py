@@ -16,6 +16,7 @@ import tvm
 import tvm_ffi
 import xgboost as xgb
 
+from loopwright.codegen.rule import RULE
 from loopwright.codegen.schedule import apply_trace_json, new_schedule
 from loopwright.codegen.serialization import module_from_json
 from tuner.answers import DecisionColumn, DecisionTable, Kind
@@ -111,6 +112,8 @@ def _sampled(trace: list[Any], loops: dict[str, list[str]]) -> Iterator[Cell]:
             known = loops.get(block, [])
             for number, loop in enumerate(outputs):
                 named[loop] = f"{block}: tile {known[number] if len(known) == len(outputs) else f'loop {number + 1}'}"
+        elif kind == "Annotate" and attributes[0].startswith(RULE):
+            yield "rule", "categorical", attributes[0].removeprefix(RULE)
         elif kind in _DERIVED:
             named |= dict.fromkeys(outputs, f"{_DERIVED[kind]} {named.get(inputs[0], 'block').partition(':')[0]}")
         elif decision is None:

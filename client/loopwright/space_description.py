@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from loopwright import frontends
+from loopwright.codegen.rule import KNOB
 from loopwright.extras import require_tvm
 from loopwright.frontends import Options, stochastic
 
@@ -112,10 +113,24 @@ def _draw(trace: list[Any], workload: Any, seed: int) -> list[Choice]:
 
     schedule = apply_trace(workload, [trace[0], []], seed)
     decisions = dict(schedule.trace.decisions)
-    return [_choice(inst, decisions.get(inst)) for inst in schedule.trace.insts if inst.kind.name.startswith("Sample")]
+    knobs = _knobs(schedule.trace.insts)
+    return [
+        _choice(inst, decisions.get(inst), knobs)
+        for inst in schedule.trace.insts
+        if inst.kind.name.startswith("Sample")
+    ]
 
 
-def _choice(inst: Any, decision: Any) -> Choice:
+def _knobs(instructions: Sequence[Any]) -> dict[Any, str]:
+    """Return the names of the knobs of Loopwright's rules, by the value that a sampling instruction draws for them."""
+    return {
+        inst.inputs[1]: str(inst.attrs[0]).removeprefix(KNOB)
+        for inst in instructions
+        if str(inst.kind.name) == "Annotate" and str(inst.attrs[0]).startswith(KNOB)
+    }
+
+
+def _choice(inst: Any, decision: Any, knobs: dict[Any, str]) -> Choice:
     kind = str(inst.kind.name)
     if kind == "SamplePerfectTile":
         parts, innermost = int(inst.attrs[0]), int(inst.attrs[1])
@@ -125,7 +140,9 @@ def _choice(inst: Any, decision: Any) -> Choice:
         return Choice(kind, about, (count, count))
     if kind == "SampleCategorical":
         candidates = [_plain(candidate) for candidate in inst.attrs[0]]
-        return Choice(kind, f"among {', '.join(map(str, candidates))}", (len(candidates), len(candidates)))
+        knob = knobs.get(inst.outputs[0])
+        of = "" if knob is None else f"of the knob {knob} "
+        return Choice(kind, f"{of}among {', '.join(map(str, candidates))}", (len(candidates), len(candidates)))
     return Choice(kind, "as the program allows", None)
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import statistics
+from dataclasses import asdict
 from typing import Any
 
 from db.views import BestView, CertificateView, JobView, RecordDetail, RecordView
 from loopwright import schemas
+from loopwright.codegen.rule import applied_rule
 from service.records.reproduce import reproduce
 from service.units import micros
 from tuner.answers import Scripts
@@ -52,6 +54,7 @@ def certificate(view: CertificateView) -> schemas.Certificate:
 
 
 def best(view: BestView) -> schemas.Best:
+    trace = None if view.trace_json is None else json.loads(view.trace_json)
     return schemas.Best(
         workload_hash=view.certificate.workload_hash,
         name=view.name,
@@ -62,7 +65,8 @@ def best(view: BestView) -> schemas.Best:
         best_us=micros(view.certificate.best_median),
         speedup=view.certificate.speedup,
         is_baseline=view.is_baseline,
-        trace=None if view.trace_json is None else json.loads(view.trace_json),
+        trace=trace,
+        rule=rule(trace),
         codegen_version=view.codegen_version,
         certificate=certificate(view.certificate),
         created_at=view.certificate.created_at,
@@ -87,9 +91,11 @@ def record(view: RecordView) -> schemas.Record:
 def detail(found: RecordDetail, scripts: Scripts, job: JobView | None) -> schemas.RecordDetail:
     """``job`` is the one that measured the record, None for an imported record."""
     view = found.record
+    trace = None if view.trace_json is None else json.loads(view.trace_json)
     return schemas.RecordDetail(
         **dict(record(view)),
-        trace=None if view.trace_json is None else json.loads(view.trace_json),
+        trace=trace,
+        rule=rule(trace),
         run_secs=list(view.run_secs),
         device=device(found.device_class),
         origin=view.origin,
@@ -106,6 +112,11 @@ def detail(found: RecordDetail, scripts: Scripts, job: JobView | None) -> schema
         job_name=None if job is None else job.name,
         reproduce=None if job is None else reproduce(view, job),
     )
+
+
+def rule(trace: list[Any] | None) -> schemas.AppliedRule | None:
+    applied = applied_rule(trace)
+    return None if applied is None else schemas.AppliedRule(**asdict(applied))
 
 
 def device(device_class: DeviceClass) -> dict[str, Any]:

@@ -11,8 +11,8 @@ import numpy as np
 from tvm.s_tir.schedule import Instruction, Trace
 from tvm.tirx import IntImm
 
+from loopwright.codegen.rule import KNOB
 from tuner.cost_model.gaussian_process import FloatArray
-from tuner.space.rules.sketches import KNOB
 
 Key = tuple[object, ...]
 """Name of a feature: instruction kind, index among the instructions of its kind, part of the decision."""

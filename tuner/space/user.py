@@ -15,11 +15,11 @@ from tvm.s_tir.schedule import Trace
 from tvm.target import Target
 
 from loopwright.codegen.errors import last_line
+from loopwright.codegen.rule import KNOB, RULE
 from loopwright.codegen.schedule import new_schedule
 from tuner.errors import InvalidSpace
 from tuner.guard.module import check_callouts
 from tuner.space.design_space import DesignSpace
-from tuner.space.rules.sketches import KNOB, RULE
 from tuner.workload import tune_context
 
 INSTRUCTIONS = frozenset(

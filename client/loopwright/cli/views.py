@@ -101,12 +101,18 @@ def show_record(record: schemas.RecordDetail) -> None:
         ("target", json.dumps(record.target, sort_keys=True)),
         ("device class", record.device_class),
         ("median", f"{latency(record.median_us)} of {samples}"),
+        *([] if record.rule is None else [("rule", _rule_words(record.rule))]),
         ("found by", record.origin + (f", job {record.job_id}" if record.job_id else "")),
         ("certified", "no" if record.certificate is None else certificate_words(record.certificate)),
         *([] if record.certificate is None else _rejected(record.certificate)),
     ]
     print_facts(facts)
     print_line(f"\n{record.script_after}")
+
+
+def _rule_words(rule: schemas.AppliedRule) -> str:
+    """Return a rule with its knobs: ``gemv (version 1): block 256, at_once 4``."""
+    return f"{rule.name} (version {rule.version}): {', '.join(f'{name} {value}' for name, value in rule.knobs.items())}"
 
 
 _WORKER_COLUMNS = (

@@ -9,6 +9,7 @@ from loopwright.schemas.access import GuestLink, NewGuestLink, Right, Session
 from loopwright.schemas.base import (
     FINISHED,
     AnsweredFrom,
+    AppliedRule,
     FailureKind,
     FailureStage,
     JobState,
@@ -74,6 +75,7 @@ __all__ = [
     "FINISHED",
     "MAX_LOOKUP",
     "AnsweredFrom",
+    "AppliedRule",
     "Assembly",
     "Best",
     "Budget",

@@ -26,6 +26,14 @@ class Wire(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
+class AppliedRule(Wire):
+    """The rule of the built-in space that made a schedule, and the values of its knobs."""
+
+    name: str
+    version: int
+    knobs: dict[str, int]
+
+
 class Version(Wire):
     loopwright: str
     tvm: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Literal
 
-from loopwright.schemas.base import Wire
+from loopwright.schemas.base import AppliedRule, Wire
 from loopwright.schemas.workloads import Certificate
 
 
@@ -33,6 +33,8 @@ class Reproduce(Wire):
 
 class RecordDetail(Record):
     trace: list[Any] | None
+    rule: AppliedRule | None = None
+    """The rule of the built-in space that made the trace; None if TVM's rules or a user's space did."""
     run_secs: list[float]
     device: dict[str, Any]
     """The device class in full: target, CPU features or GPU model, cores, threads, versions."""

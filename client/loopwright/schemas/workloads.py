@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from loopwright.schemas.base import FailureKind, Wire
+from loopwright.schemas.base import AppliedRule, FailureKind, Wire
 
 
 class Library(Wire):
@@ -95,6 +95,8 @@ class Best(Wire):
     """True where nothing beat the baseline: the unscheduled program is the best."""
     trace: list[Any] | None
     """TVM's ``[instructions, decisions]``; None for the baseline."""
+    rule: AppliedRule | None = None
+    """The rule of the built-in space that made the trace; None if TVM's rules or a user's space did."""
     codegen_version: int = 1
     """The version of ``loopwright.codegen`` that applying it needs."""
     certificate: Certificate

@@ -12,6 +12,7 @@ import tvm_ffi
 from tvm import topi
 
 from loopwright.codegen.build import compile_module
+from loopwright.codegen.rule import KNOB, RULE
 from loopwright.codegen.schedule import apply_trace, scheduled_module
 from loopwright.codegen.serialization import module_from_json, trace_to_json
 from loopwright.codegen.target import target_from
@@ -24,7 +25,6 @@ from tuner.space.builtin import builtin_space, stock_space
 from tuner.space.rules import CPU_RULES
 from tuner.space.rules.program import Program
 from tuner.space.rules.rule import Machine, Refused
-from tuner.space.rules.sketches import KNOB, RULE
 from tuner.types import Origin
 
 PROGRAMS = {

@@ -9,14 +9,10 @@ import tvm
 from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import Trace
 
+from loopwright.codegen.rule import KNOB, RULE
 from loopwright.codegen.schedule import new_schedule
 from tuner.space.rules.program import Program
 from tuner.space.rules.rule import Knob, Knobs, Machine, Refused, Rule
-
-RULE = "loopwright.rule."
-"""Before a rule's name: the annotation whose value is the rule's version."""
-KNOB = "loopwright.knob."
-"""Before a knob's name: the annotation whose value is the knob's."""
 
 
 @dataclass(frozen=True)

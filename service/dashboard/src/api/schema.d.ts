@@ -805,6 +805,20 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         /**
+         * AppliedRule
+         * @description The rule of the built-in space that made a schedule, and the values of its knobs.
+         */
+        AppliedRule: {
+            /** Name */
+            name: string;
+            /** Version */
+            version: number;
+            /** Knobs */
+            knobs: {
+                [key: string]: number;
+            };
+        };
+        /**
          * Assembly
          * @description What the scheduled program became.
          */
@@ -844,6 +858,7 @@ export interface components {
             is_baseline: boolean;
             /** Trace */
             trace: unknown[] | null;
+            rule?: components["schemas"]["AppliedRule"] | null;
             /**
              * Codegen Version
              * @default 1
@@ -1619,6 +1634,7 @@ export interface components {
             created_at: string;
             /** Trace */
             trace: unknown[] | null;
+            rule?: components["schemas"]["AppliedRule"] | null;
             /** Run Secs */
             run_secs: number[];
             /** Device */

@@ -8,12 +8,19 @@ import { formatSmall } from "../format/units";
 
 const ORIGINS: Record<string, string> = {
   baseline: "It is the baseline: what the compiler makes of the untouched program.",
+  seed: "It was a starting point of a rule of the design space.",
   random: "It was drawn at random from the design space.",
   mutation: "It is a small change of another candidate.",
   crossover: "It joins decisions of two candidates.",
   transfer: "It was fast for the same function at other shapes, and was adapted.",
   import: "It was imported from another database.",
 };
+
+function formatKnobs(knobs: Record<string, number>): string {
+  return Object.entries(knobs)
+    .map(([name, value]) => `${name} ${value}`)
+    .join(", ");
+}
 
 /** Where a record comes from. */
 export function Provenance({ record }: { record: RecordDetail }) {
@@ -29,6 +36,11 @@ export function Provenance({ record }: { record: RecordDetail }) {
       </Text>
       <Facts>
         <Fact label="Origin">{record.origin}</Fact>
+        {record.rule && (
+          <Fact label="Rule" title={`Version ${record.rule.version}, with the values of its knobs`}>
+            {record.rule.name}: {formatKnobs(record.rule.knobs)}
+          </Fact>
+        )}
         {record.job_id && (
           <Fact label="Job">
             <Link to={`/jobs/${record.job_id}`} className="link">
