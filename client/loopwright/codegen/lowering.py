@@ -8,26 +8,42 @@ from tvm.target import Target
 
 from loopwright.codegen.errors import InvalidModule
 from loopwright.codegen.functions import has_relax, prim_funcs, relax_funcs
+from loopwright.codegen.graph.preparation import KEPT, prepare
 
 _OPAQUE = 8
 """``relax::OpPatternKind::kOpaque``: a function that is fused with no other."""
 
 
 def lower(mod: tvm.IRModule, target: Target) -> tvm.IRModule:
-    """Return the module after TVM's pipeline ``zero``; a module without Relax is returned as it is.
+    """Return the module prepared, legalised and fused; a module without Relax is returned as it is.
+
+    Its Relax functions call PrimFuncs, and ``reshape``, which is a view.
 
     Raises:
         RuntimeError: TVM cannot lower the module.
     """
     if not has_relax(mod):
         return mod
-    pipeline = relax.get_pipeline("zero")
     with target:
+        mod = prepare(mod)
         try:
-            return pipeline(mod)
+            return _legalised_and_fused(mod)
         except RuntimeError:
             # People write extents of 32 bits, operators are legalised to 64, and TVM fails to fuse one with the other.
-            return pipeline(_kept_apart(mod))
+            return _legalised_and_fused(_kept_apart(mod))
+
+
+def _legalised_and_fused(mod: tvm.IRModule) -> tvm.IRModule:
+    """Return the module after the passes of TVM's pipeline ``zero``, but for the operators that are kept."""
+    for apply in (
+        relax.transform.LegalizeOps(skip_ops=list(KEPT)),
+        relax.transform.AnnotateTIROpPattern(),
+        relax.transform.FoldConstant(),
+        relax.transform.FuseOps(),
+        relax.transform.FuseTIR(),
+    ):
+        mod = apply(mod)
+    return mod
 
 
 def bind_shapes(mod: tvm.IRModule, shapes: dict[str, int]) -> tvm.IRModule:

@@ -1,0 +1,32 @@
+"""The order of the rewritings that need no values."""
+
+from __future__ import annotations
+
+import tvm
+from tvm.relax import transform
+
+from loopwright.codegen.graph.identities import remove_identities
+from loopwright.codegen.graph.products import flatten_products, read_transposed
+from loopwright.codegen.graph.sinking import sink_movements, sink_permutations, sink_reshapes
+
+KEPT = ("relax.reshape",)
+"""Operators that are not legalised: Relax's virtual machine makes a view of them, and no function fuses with them."""
+
+
+def prepare(mod: tvm.IRModule) -> tvm.IRModule:
+    """Return a Relax module whose operators, legalised and fused, are few and simple functions."""
+    for apply in (
+        transform.ConvertToDataflow(),  # TVM fuses in dataflow blocks only
+        transform.CanonicalizeBindings(),
+        sink_permutations,
+        remove_identities,
+        sink_movements,
+        remove_identities,
+        read_transposed,
+        flatten_products,
+        transform.EliminateCommonSubexpr(),
+        sink_reshapes,
+        remove_identities,
+    ):
+        mod = apply(mod)
+    return mod

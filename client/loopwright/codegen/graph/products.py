@@ -1,0 +1,93 @@
+"""Products in the fewest axes, whose operands are read in place."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import tvm
+from tvm import relax, te
+from tvm.relax.expr_functor import mutator
+
+from loopwright.codegen.graph.rewriting import CallRewriter, dtype_of, reshaped, rewrite_calls, shape_of
+from loopwright.codegen.graph.views import Access, View, access, view_of
+
+
+def flatten_products(mod: tvm.IRModule) -> tvm.IRModule:
+    """Turn a product of many axes into one of matrices between two reshapes, which are views.
+
+    ``[b, t, k] x [k, n]`` becomes ``[b * t, k] x [k, n]``, so that rows of all batches are tiled alike and models of
+    all importers have the same tasks; ``[b, h, t, k] x [b, h, k, n]`` becomes ``[b * h, t, k] x [b * h, k, n]``.
+    """
+    return rewrite_calls(mod, _Flat)
+
+
+def read_transposed(mod: tvm.IRModule) -> tvm.IRModule:
+    """Make one function of a product and the permutations of its operands, which reads them where they lie."""
+    return rewrite_calls(mod, _InPlace)
+
+
+@mutator
+class _Flat(CallRewriter):
+    def rewrite(self, name: str, call: tvm.ir.Call) -> Any:
+        shape = shape_of(call)
+        if name != "matmul" or shape is None or len(shape) < 3:
+            return call
+        left, right = (shape_of(operand) or () for operand in call.args)
+        if len(right) == 2:
+            flat = [reshaped(call.args[0], (math.prod(left[:-1]), left[-1])), call.args[1]]
+        elif len(shape) > 3 and left[:-2] == right[:-2]:
+            batch = math.prod(shape[:-2])
+            flat = [
+                reshaped(operand, (batch, *extents[-2:]))
+                for operand, extents in zip(call.args, (left, right), strict=True)
+            ]
+        else:
+            return call
+        product = relax.op.matmul(*(self.emit(operand) for operand in flat), call.attrs.out_dtype)
+        return reshaped(self.emit(product), shape)
+
+
+@mutator
+class _InPlace(CallRewriter):
+    def rewrite(self, name: str, call: tvm.ir.Call) -> Any:
+        shape = shape_of(call)
+        if name != "matmul" or shape is None or len(shape) < 2:
+            return call
+        if len({dtype_of(call), *(dtype_of(operand) for operand in call.args)}) > 1:
+            return call
+        batch = shape[:-2]
+        shapes = [shape_of(operand) or () for operand in call.args]
+        if any(extents[:-2] not in (batch, ()) for extents in shapes):
+            return call
+        reads = [self._read(operand) for operand in call.args]
+        if all(read is None for read in reads):
+            return call
+        taken = [_whole(operand) if read is None else read for operand, read in zip(call.args, reads, strict=True)]
+        tensors = [self.emit(reshaped(read.base, read.shape)) for read in taken]
+        depth = shapes[0][-1]
+
+        def compute(left: te.Tensor, right: te.Tensor) -> te.Tensor:
+            k = te.reduce_axis((0, depth), "k")
+
+            def element(*i: Any) -> Any:
+                rows = (*i[len(shape) - len(shapes[0]) : -1], k)
+                columns = (*i[len(shape) - len(shapes[1]) : -2], k, i[-1])
+                return te.sum(taken[0].at(left, rows) * taken[1].at(right, columns), axis=k)
+
+            return te.compute(shape, element, name="matmul")
+
+        return self.builder_.call_te(compute, *tensors, primfunc_name_hint="matmul")
+
+    def _read(self, operand: Any) -> Access | None:
+        """Return how to read an operand that is a permutation of a tensor; None for any other."""
+        view = view_of(self, operand)
+        walked = [stride for extent, stride in zip(view.shape, view.strides, strict=True) if extent > 1]
+        moved = walked != sorted(walked, reverse=True) and view.factor == 1.0
+        return access(view) if moved else None
+
+
+def _whole(operand: Any) -> Access:
+    found = access(View.of(operand, shape_of(operand) or ()))
+    assert found is not None
+    return found

@@ -1,0 +1,118 @@
+"""What rewritings of Relax calls share: a visitor that sees each call once, and questions about expressions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import tvm
+from tvm import relax
+from tvm.relax.expr_functor import PyExprMutator
+
+from loopwright.codegen.functions import relax_funcs
+
+
+class CallRewriter(PyExprMutator):
+    """Replaces calls, in the order in which they are computed; subclasses say by what in `rewrite`."""
+
+    def __init__(self, mod: tvm.IRModule) -> None:
+        super().__init__(mod)
+        self.uses: Counter[relax.Var] = Counter()
+        """How often each variable of the function as it was before is used."""
+
+    def visit_call_(self, call: tvm.ir.Call) -> Any:
+        call = self.builder_.normalize(super().visit_call_(call))  # a call with new operands has no type yet
+        name = op_name(call)
+        return call if name is None else self.rewrite(name, call)
+
+    def rewrite(self, name: str, call: tvm.ir.Call) -> Any:
+        """Return what takes the place of a call of the operator ``name``; the call itself if it stays."""
+        raise NotImplementedError
+
+    def value(self, expr: Any) -> Any:
+        """Return the expression that a variable is bound to; other expressions, and parameters, as they are."""
+        while isinstance(expr, relax.Var):
+            bound = self.lookup_binding(expr)
+            if bound is None:
+                return expr
+            expr = bound
+        return expr
+
+    def call_of(self, expr: Any, *names: str) -> tvm.ir.Call | None:
+        """Return the call of one of these operators that an expression is; None if it is something else."""
+        value = self.value(expr)
+        return value if op_name(value) in names else None
+
+    def emit(self, expr: Any) -> Any:
+        """Bind an expression to a variable, unless it is one."""
+        return expr if isinstance(expr, relax.Var) else self.builder_.emit(expr)
+
+
+def rewrite_calls(mod: tvm.IRModule, rewriter: type[CallRewriter]) -> tvm.IRModule:
+    """Return the module with every Relax function visited by a rewriter, and without what is then unused."""
+    visitor = rewriter(mod)
+    for var, func in relax_funcs(mod):
+        visitor.uses = _uses(func)
+        rewritten = visitor.visit_expr(func)
+        visitor.builder_.update_func(var, rewritten)
+    result = relax.transform.CanonicalizeBindings()(visitor.builder_.get())
+    return relax.transform.DeadCodeElimination()(result)
+
+
+def op_name(expr: Any) -> str | None:
+    """Return the name of a called operator without ``relax.``: ``add``, ``nn.relu``; None for anything else."""
+    if isinstance(expr, tvm.ir.Call) and isinstance(expr.op, tvm.ir.Op):
+        return str(expr.op.name).removeprefix("relax.")
+    return None
+
+
+def shape_of(expr: Any) -> tuple[int, ...] | None:
+    """Return the shape of a tensor; None if it is not known, or symbolic."""
+    shape = getattr(getattr(expr, "ty", None), "shape", None)
+    values = getattr(shape, "values", None)
+    if values is None or not all(isinstance(extent, tvm.tirx.IntImm) for extent in values):
+        return None
+    return tuple(int(extent) for extent in values)
+
+
+def dtype_of(expr: Any) -> str:
+    return str(expr.ty.dtype)
+
+
+def scalar_of(expr: Any) -> float | None:
+    """Return the value of a constant with one element and no axes; None for anything else."""
+    if isinstance(expr, tvm.ir.GenericConst) and shape_of(expr) == ():
+        return float(expr.value.numpy())
+    return None
+
+
+def permutation_of(call: tvm.ir.Call) -> tuple[int, ...]:
+    """Return the axes of a call of ``permute_dims``."""
+    rank = len(call.ty.shape.values)
+    axes = call.attrs.axes
+    return tuple(reversed(range(rank))) if axes is None else tuple(int(axis) % rank for axis in axes)
+
+
+def reshaped(expr: Any, shape: Sequence[int]) -> Any:
+    """Return a tensor of known shape under another shape; itself if that is its shape."""
+    return expr if shape_of(expr) == tuple(shape) else relax.op.reshape(expr, list(shape))
+
+
+def _uses(func: relax.Function) -> Counter[relax.Var]:
+    uses: Counter[relax.Var] = Counter()
+
+    def visit(node: Any) -> None:
+        operands: list[Any] = []
+        if isinstance(node, tvm.ir.Call):
+            operands = list(node.args)
+        elif isinstance(node, relax.Tuple):
+            operands = list(node.fields)
+        elif isinstance(node, relax.TupleGetItem):
+            operands = [node.tuple_value]
+        elif isinstance(node, relax.SeqExpr):
+            operands = [node.body]
+        uses.update(operand for operand in operands if isinstance(operand, relax.Var))
+
+    relax.analysis.post_order_visit(func, visit)
+    return uses
