@@ -5,6 +5,7 @@ from __future__ import annotations
 import tvm
 from tvm.relax import transform
 
+from loopwright.codegen.graph.attention import fuse_attention
 from loopwright.codegen.graph.identities import remove_identities
 from loopwright.codegen.graph.products import flatten_products, read_transposed
 from loopwright.codegen.graph.sinking import sink_movements, sink_permutations, sink_reshapes
@@ -19,6 +20,7 @@ def prepare(mod: tvm.IRModule) -> tvm.IRModule:
         transform.ConvertToDataflow(),  # TVM fuses in dataflow blocks only
         transform.CanonicalizeBindings(),
         sink_permutations,
+        fuse_attention,
         remove_identities,
         sink_movements,
         remove_identities,

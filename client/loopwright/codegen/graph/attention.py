@@ -1,0 +1,328 @@
+"""Attention as one function: scores, scale, masks, softmax and the product with the values as consecutive blocks.
+
+Matched is ``softmax(q k^T …) v`` as importers and people write it, with scales on either side, additive masks and
+``where``, and with the check for rows that are masked entirely, of which PyTorch's `scaled_dot_product_attention` makes
+zeros. Queries, keys and values are read where they lie (`loopwright.codegen.graph.views`), so that neither the split
+into heads nor the transposition of the keys is a function of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import tvm
+from tvm import relax, te, tirx
+from tvm.relax.expr_functor import mutator
+
+from loopwright.codegen.graph.rewriting import (
+    CallRewriter,
+    dtype_of,
+    reshaped,
+    rewrite_calls,
+    scalar_of,
+    shape_of,
+)
+from loopwright.codegen.graph.views import Access, View, access, view_of
+
+_LEAST_SUM = 1e-30
+"""A sum of exponentials is at least 1, unless its row is masked entirely: then it is 0, and so is what it divides."""
+
+
+def fuse_attention(mod: tvm.IRModule) -> tvm.IRModule:
+    """Make one function of every attention whose probabilities are used by nothing else."""
+    return rewrite_calls(mod, _Attention)
+
+
+@dataclass(frozen=True)
+class _Step:
+    """What is done to the scores: multiplied by ``value``, a mask added, or replaced where a condition is (not) met.
+
+    With a condition, the scores become ``other`` where it is false (or true, if ``inverted``), or ``value`` is added
+    where it is true and ``other`` where it is false (if ``added``).
+    """
+
+    value: float = 1.0
+    mask: Any = None
+    condition: Any = None
+    other: float = 0.0
+    inverted: bool = False
+    added: bool = False
+
+
+@dataclass(frozen=True)
+class _Scores:
+    left: Any
+    right: Any
+    steps: tuple[_Step, ...] = field(default=())
+
+
+@mutator
+class _Attention(CallRewriter):
+    def rewrite(self, name: str, call: tvm.ir.Call) -> Any:
+        if name != "matmul" or not shape_of(call) or len(shape_of(call) or ()) < 3:
+            return call
+        probabilities = self._without_reshape(call.args[0])
+        softmax, is_safe = self._softmax(probabilities)
+        if softmax is None or any(self.uses[tensor] > 1 for tensor in (probabilities, call.args[0])):
+            return call
+        shape = shape_of(softmax)
+        if shape is None or int(softmax.attrs.axis) % len(shape) != len(shape) - 1:
+            return call
+        scores = self._scores(softmax.args[0], shape)
+        fused = None if scores is None else self._fused(call, scores, shape, is_safe)
+        return call if fused is None else fused
+
+    def _without_reshape(self, tensor: Any) -> Any:
+        """Return the tensor before a reshape of its batch."""
+        call = self.call_of(tensor, "reshape")
+        source = None if call is None else call.args[0]
+        same = source is not None and (shape_of(source) or ())[-2:] == (shape_of(tensor) or ())[-2:]
+        return source if same else tensor
+
+    def _softmax(self, tensor: Any) -> tuple[tvm.ir.Call | None, bool]:
+        """Return the softmax that a tensor is, and whether rows that are masked entirely become 0."""
+        selection = self.call_of(tensor, "where")
+        if selection is None:
+            return self.call_of(tensor, "nn.softmax"), False
+        condition, filled, kept = selection.args
+        softmax = self.call_of(kept, "nn.softmax")
+        if softmax is None or self._fill(filled) != 0.0 or not self._is_masked(condition, softmax.args[0]):
+            return None, False
+        return softmax, True
+
+    def _fill(self, tensor: Any) -> float | None:
+        call = self.call_of(tensor, "full", "full_like")
+        return scalar_of(self.value(tensor if call is None else call.args[1]))
+
+    def _is_masked(self, condition: Any, scores: Any) -> bool:
+        """Return whether a condition is: all scores of a row are -inf, as ``not any(not (scores == -inf))``."""
+        negations, reductions = 0, 0
+        while (call := self.call_of(condition, "logical_not", "astype", "max", "reshape")) is not None:
+            name = str(call.op.name)
+            negations += name == "relax.logical_not"
+            if name == "relax.max":
+                axes, rank = call.attrs.axis, len(shape_of(call.args[0]) or ())
+                reductions += axes is not None and [int(axis) % rank for axis in axes] == [rank - 1]
+            condition = call.args[0]
+        equal = self.call_of(condition, "equal")
+        if equal is None or (negations, reductions) != (2, 1):
+            return False
+        return equal.args[0].same_as(scores) and scalar_of(self.value(equal.args[1])) == -math.inf
+
+    def _scores(self, tensor: Any, shape: tuple[int, ...]) -> _Scores | None:
+        """Return the product that scores begin with, and what is done to it after."""
+        tensor = self._without_reshape(tensor)
+        call = self.call_of(tensor, "matmul", "multiply", "divide", "add", "where")
+        if call is None:
+            return None
+        name, operands = str(call.op.name).removeprefix("relax."), list(call.args)
+        if name == "matmul":
+            return _Scores(*operands)
+        if name in ("multiply", "divide"):
+            return self._scaled(name, operands, shape)
+        if shape_of(tensor) != shape:
+            return None
+        if name == "add":
+            for inner, mask in (operands, reversed(operands)):
+                scores = self._scores(inner, shape)
+                if scores is not None and shape_of(inner) == shape and shape_of(mask) is not None:
+                    return _Scores(scores.left, scores.right, (*scores.steps, self._mask(mask)))
+            return None
+        condition, *branches = operands
+        condition, is_negated = self._without_negation(condition)
+        for inner, other, inverted in ((*branches, False), (*reversed(branches), True)):
+            value, scores = self._fill(other), self._scores(inner, shape)
+            if value is not None and scores is not None and shape_of(inner) == shape:
+                step = _Step(condition=condition, other=value, inverted=inverted != is_negated)
+                return _Scores(scores.left, scores.right, (*scores.steps, step))
+        return None
+
+    def _without_negation(self, condition: Any) -> tuple[Any, bool]:
+        """Return a condition before its negations, and whether they are odd in number."""
+        is_negated = False
+        while (call := self.call_of(condition, "logical_not", "bitwise_not")) is not None:
+            if dtype_of(call.args[0]) != "bool":
+                break
+            condition, is_negated = call.args[0], not is_negated
+        return condition, is_negated
+
+    def _scaled(self, name: str, operands: Sequence[Any], shape: tuple[int, ...]) -> _Scores | None:
+        factors = [scalar_of(self.value(operand)) for operand in operands]
+        place = 0 if factors[1] is not None else 1
+        factor = factors[1 - place]
+        scores = self._scores(operands[place], shape)
+        if not factor or scores is None or (name == "divide" and place == 1):
+            return None
+        step = _Step(value=1.0 / factor if name == "divide" else factor)
+        return _Scores(scores.left, scores.right, (*scores.steps, step))
+
+    def _mask(self, mask: Any) -> _Step:
+        selection = self.call_of(mask, "where")
+        if selection is not None:
+            values = [scalar_of(self.value(branch)) for branch in selection.args[1:]]
+            condition, is_negated = self._without_negation(selection.args[0])
+            met, otherwise = reversed(values) if is_negated else values
+            if met is not None and otherwise is not None:
+                return _Step(value=met, condition=condition, other=otherwise, added=True)
+        return _Step(mask=mask)
+
+    def _fused(self, call: tvm.ir.Call, scores: _Scores, shape: tuple[int, ...], is_safe: bool) -> Any:
+        rank, kept = len(shape), [axis for axis, extent in enumerate(shape) if extent > 1 or axis >= len(shape) - 2]
+        shape = tuple(shape[axis] for axis in kept)
+        batch, (rows, columns) = shape[:-2], shape[-2:]
+        depth, width = (shape_of(scores.left) or ())[-1:], (shape_of(call) or ())[-1:]
+        query = self._read(scores.left, (*batch, rows, *depth))
+        key = self._read(scores.right, (*batch, *depth, columns))
+        value = self._read(call.args[1], (*batch, columns, *width))
+        if query is None or key is None or value is None:
+            return None
+        scale = query[0].factor * key[0].factor * value[0].factor
+        if value[0].factor != 1.0 or (scale != 1.0 and not math.isfinite(scale)):
+            return None
+        steps = scores.steps if scale == 1.0 else (_Step(value=scale), *scores.steps)
+        operands = _Operands(self)
+        reads = [operands.accessed(found) for _, found in (query, key, value)]
+        masks = [
+            operands.masked(step.condition if step.mask is None else step.mask, [axis - rank for axis in kept])
+            for step in steps
+        ]
+        order = _output_order(query[0])
+        compute = _compute(shape, depth[0], width[0], dtype_of(call), order)
+        fused = self.builder_.call_te(
+            lambda *tensors: compute(
+                *(read(tensors) for read in reads),
+                [(step, mask(tensors)) for step, mask in zip(steps, masks, strict=True)],
+                is_safe,
+            ),
+            *operands.tensors,
+            primfunc_name_hint="attention",
+        )
+        inverse = [order.index(axis) for axis in range(len(order))]
+        result = self.emit(fused)
+        if inverse != sorted(inverse):
+            result = self.emit(relax.op.permute_dims(result, inverse))
+        return reshaped(result, shape_of(call) or ())
+
+    def _read(self, tensor: Any, shape: tuple[int, ...]) -> tuple[View, Access] | None:
+        """Return a tensor as a view of another shape, which may have more of a batch, and how to read it."""
+        own = shape_of(tensor) or ()
+        same_size = math.prod(own) == math.prod(shape)
+        wanted = shape if same_size else own
+        for candidate in (view_of(self, tensor, wanted), View.of(tensor, wanted)):
+            view = candidate if same_size else candidate.broadcast(shape)
+            found = None if view is None else access(view)
+            if view is not None and found is not None:
+                return view, found
+        return None
+
+
+class _Operands:
+    """The tensors that a fused function takes, each once."""
+
+    def __init__(self, rewriter: CallRewriter) -> None:
+        self.rewriter = rewriter
+        self.tensors: list[Any] = []
+        self.keys: list[tuple[Any, tuple[int, ...]]] = []
+
+    def accessed(self, read: Access) -> Callable[[Sequence[Any]], Callable[..., Any]]:
+        place = self._place(read.base, read.shape)
+        return lambda tensors: lambda *index: read.at(tensors[place], index)
+
+    def masked(self, mask: Any, axes: Sequence[int]) -> Callable[[Sequence[Any]], Any]:
+        """Return what finds a mask, with those of its axes, counted from the last, that the scores keep."""
+        if mask is None:
+            return lambda tensors: None
+        shape = shape_of(mask) or ()
+        place = self._place(mask, tuple(shape[axis] for axis in axes if -axis <= len(shape)))
+        return lambda tensors: tensors[place]
+
+    def _place(self, tensor: Any, shape: tuple[int, ...]) -> int:
+        for place, (known, extents) in enumerate(self.keys):
+            if known.same_as(tensor) and extents == shape:
+                return place
+        self.keys.append((tensor, shape))
+        self.tensors.append(self.rewriter.emit(reshaped(tensor, shape)))
+        return len(self.tensors) - 1
+
+
+def _output_order(query: View) -> list[int]:
+    """Return the axes of the result as they lie in memory, the outermost first: as those of the queries do."""
+    last = len(query.shape) - 1
+    walked = [axis for axis in range(last) if query.shape[axis] > 1 and query.strides[axis]]
+    by_stride = iter(sorted(walked, key=lambda axis: -query.strides[axis]))
+    return [next(by_stride) if axis in walked else axis for axis in range(last)] + [last]
+
+
+def _compute(
+    shape: tuple[int, ...], depth: int, width: int, dtype: str, order: Sequence[int]
+) -> Callable[..., te.Tensor]:
+    """Return what computes attention: blocks over (batch …, row, column or element of the values)."""
+    batch, (rows, columns) = shape[:-2], shape[-2:]
+
+    def constant(value: float) -> Any:
+        return tirx.const(value, dtype)
+
+    def compute(query: Any, key: Any, value: Any, steps: Sequence[tuple[_Step, Any]], is_safe: bool) -> te.Tensor:
+        k = te.reduce_axis((0, depth), "k")
+        scores = te.compute(
+            shape,
+            lambda *i: te.sum(query(*i[:-1], k) * key(*i[:-2], k, i[-1]), axis=k),
+            name="attention_scores",
+        )
+        weighted = _stepped(scores, steps, constant)
+        j = te.reduce_axis((0, columns), "j")
+        maximum = te.compute((*batch, rows), lambda *i: te.max(weighted(*i, j), axis=j), name="attention_max")
+        exponentials = te.compute(shape, lambda *i: te.exp(weighted(*i) - maximum(*i[:-1])), name="attention_exp")
+        j = te.reduce_axis((0, columns), "j")
+        total = te.compute((*batch, rows), lambda *i: te.sum(exponentials(*i, j), axis=j), name="attention_sum")
+        j = te.reduce_axis((0, columns), "j")
+        values = te.compute(
+            (*batch, rows, width),
+            lambda *i: te.sum(exponentials(*i[:-1], j) * value(*i[:-2], j, i[-1]), axis=j),
+            name="attention_values",
+        )
+
+        def normalised(*place: Any) -> Any:
+            i = [place[order.index(axis)] for axis in range(len(order))]
+            divisor = total(*i[:-1])
+            return values(*i) / (tirx.max(divisor, constant(_LEAST_SUM)) if is_safe else divisor)
+
+        extents = (*batch, rows, width)
+        return te.compute([extents[axis] for axis in order], normalised, name="attention")
+
+    return compute
+
+
+def _stepped(scores: te.Tensor, steps: Sequence[tuple[_Step, Any]], constant: Callable[[float], Any]) -> te.Tensor:
+    """Return the scores after scales and masks, which are one block."""
+    if not steps:
+        return scores
+
+    def element(*index: Any) -> Any:
+        value = scores(*index)
+        for step, mask in steps:
+            met = None if mask is None else _broadcast(mask, index)
+            if step.mask is not None:
+                value = value + met
+            elif met is None:
+                value = value * constant(step.value)
+            elif step.added:
+                value = value + tirx.Select(met, constant(step.value), constant(step.other))
+            elif step.inverted:
+                value = tirx.Select(met, constant(step.other), value)
+            else:
+                value = tirx.Select(met, value, constant(step.other))
+        return value
+
+    return te.compute(scores.shape, element, name="attention_weights")
+
+
+def _broadcast(tensor: te.Tensor, index: Sequence[Any]) -> Any:
+    """Return the element of a tensor that is broadcast to a larger shape."""
+    own = index[len(index) - len(tensor.shape) :]
+    places = [0 if int(extent) == 1 else place for extent, place in zip(tensor.shape, own, strict=True)]
+    element = tensor(*places)
+    return element if str(tensor.dtype) != "int8" else element != 0
