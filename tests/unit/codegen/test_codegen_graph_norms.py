@@ -1,0 +1,29 @@
+"""Normalisations and softmax are one function each, with what follows them."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from tests.support.models import Calls, called, check
+
+
+@pytest.mark.parametrize(
+    ("model", "names"),
+    [
+        (nn.RMSNorm(16), ["fused_rms_norm_multiply"]),
+        (Calls(lambda x: x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)), ["rms_norm"]),
+        (Calls(lambda x: torch.relu(x / torch.sqrt((x * x).mean(-1, keepdim=True) + 1e-6))), ["fused_rms_norm_relu"]),
+        (nn.Sequential(nn.LayerNorm(16), nn.ReLU()), ["fused_layer_norm_relu"]),
+        (Calls(lambda x: torch.softmax(x, -1) * 2), ["fused_softmax_multiply"]),
+    ],
+    ids=["rms", "written-rms", "quotient", "layer", "softmax"],
+)
+def test_a_normalisation_is_one_function(model: nn.Module, names: list[str]) -> None:
+    assert called(check(model, torch.randn(2, 5, 16))) == names
+
+
+def test_a_mean_square_of_another_tensor_is_no_normalisation() -> None:
+    model = Calls(lambda x, y: x * torch.rsqrt(y.pow(2).mean(-1, keepdim=True) + 1e-6))
+    assert "rms_norm" not in called(check(model, torch.randn(3, 16), torch.randn(3, 16)))
