@@ -11,31 +11,22 @@ from tvm.relax import transform
 from tvm.relax.expr_functor import PyExprMutator, mutator
 from tvm.runtime import Tensor
 
-from loopwright.codegen.folding import fold_normalisation
 from loopwright.codegen.functions import relax_funcs
+from loopwright.codegen.graph.detaching import prepare_weights
 
 
 def detach(mod: tvm.IRModule) -> tuple[tvm.IRModule, dict[str, Tensor]]:
     """Return the module with every constant tensor of its Relax functions as a parameter behind the others.
 
-    What can be computed from constants alone is computed before: transposed weights, and normalisations of inference,
-    which are folded into the convolutions before them. Scalars stay in the module: they are part of the program. A
-    module without constants is returned as it is.
+    What needs their values is done before (`loopwright.codegen.graph.detaching`). Scalars stay in the module: they are
+    part of the program. A module without constants is returned as it is.
 
     Returns:
         The module, and the values by the names of their parameters.
     """
     if not any(_constants(func) for _, func in relax_funcs(mod)):
         return mod, {}
-    for apply in (
-        transform.DecomposeOpsForInference(),
-        transform.CanonicalizeBindings(),
-        transform.FoldConstant(),
-        fold_normalisation,
-        transform.FoldConstant(),
-        transform.DeadCodeElimination(),
-    ):
-        mod = apply(mod)
+    mod = prepare_weights(mod)
     weights: dict[str, Tensor] = {}
     detached = mod.clone()
     for var, func in relax_funcs(mod):

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch import nn
 from torch.nn import functional
 
 from loopwright.codegen.functions import prim_funcs
@@ -58,3 +59,46 @@ def test_probabilities_that_are_used_again_are_computed() -> None:
         return weights @ v + weights.sum(-1, keepdim=True)
 
     assert "attention" not in called(check(Calls(forward), heads(), heads(7), heads(7)))
+
+
+class Layer(nn.Module):
+    """A layer of an encoder as people write it."""
+
+    def __init__(self, width: int = 12, count: int = 3) -> None:
+        super().__init__()
+        self.count = count
+        self.q, self.k, self.v, self.out = (nn.Linear(width, width) for _ in range(4))
+        self.norm0, self.norm1 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.up, self.down = nn.Linear(width, 2 * width), nn.Linear(2 * width, width)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        q, k, v = (
+            layer(x).view(*x.shape[:2], self.count, -1).permute(0, 2, 1, 3) for layer in (self.q, self.k, self.v)
+        )
+        weights = torch.softmax(torch.matmul(q, k.transpose(-1, -2)) / math.sqrt(q.shape[-1]), -1)
+        merged = torch.matmul(weights, v).permute(0, 2, 1, 3).reshape(x.shape)
+        x = self.norm0(self.out(merged) + x)
+        return self.norm1(self.down(functional.gelu(self.up(x))) + x)
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        Layer(),
+        nn.TransformerEncoderLayer(12, 3, 24, batch_first=True, activation="gelu"),
+        nn.TransformerEncoderLayer(12, 3, 24, batch_first=False, activation="gelu"),
+    ],
+    ids=["written", "batch-first", "sequence-first"],
+)
+def test_an_encoder_layer_is_seven_functions(layer: nn.Module) -> None:
+    mod = check(layer, torch.randn(2, 5, 12))
+    assert called(mod) == [
+        "fused_matmul_add",  # queries, keys and values
+        "attention",
+        "fused_matmul_add_add",
+        "layer_norm",
+        "fused_matmul_add_gelu",
+        "fused_matmul_add_add",
+        "layer_norm",
+    ]
+    assert "split" not in mod["main"].script()

@@ -1,1 +1,5 @@
-"""Graph preparation: rewritings of a Relax module for fewer, larger and simpler functions, one in each file."""
+"""Graph preparation: rewritings of a Relax module that make its functions fewer, larger and simpler, one in each file.
+
+`detaching` needs the values of weights and runs before they become parameters; `lowering` is purely structural and runs
+wherever a module is lowered.
+"""

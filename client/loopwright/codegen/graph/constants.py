@@ -1,0 +1,98 @@
+"""What follows from constants alone, computed by NumPy: TVM's ``FoldConstant`` compiles a function for each call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import tvm
+from tvm import relax
+from tvm.relax.expr_functor import mutator
+
+from loopwright.codegen.graph.rewriting import (
+    CallRewriter,
+    dtype_of,
+    permutation_of,
+    rewrite_calls,
+    shape_of,
+)
+
+_Evaluate = Callable[[tvm.ir.Call, list[Any]], Any]
+
+_ELEMENTWISE: dict[str, Callable[..., Any]] = {
+    "abs": np.abs,
+    "add": np.add,
+    "divide": np.true_divide,
+    "equal": np.equal,
+    "exp": np.exp,
+    "greater": np.greater,
+    "greater_equal": np.greater_equal,
+    "less": np.less,
+    "less_equal": np.less_equal,
+    "log": np.log,
+    "logical_and": np.logical_and,
+    "logical_not": np.logical_not,
+    "logical_or": np.logical_or,
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "multiply": np.multiply,
+    "negative": np.negative,
+    "not_equal": np.not_equal,
+    "sqrt": np.sqrt,
+    "square": np.square,
+    "subtract": np.subtract,
+    "where": np.where,
+}
+_SHAPED: dict[str, _Evaluate] = {
+    "broadcast_to": lambda call, values: np.broadcast_to(values[0], shape_of(call) or ()),
+    "expand_dims": lambda call, values: values[0].reshape(shape_of(call)),
+    "full": lambda call, values: np.full(shape_of(call) or (), values[-1]),
+    "full_like": lambda call, values: np.full(shape_of(call) or (), values[1]),
+    "permute_dims": lambda call, values: values[0].transpose(permutation_of(call)),
+    "reshape": lambda call, values: values[0].reshape(shape_of(call)),
+    "rsqrt": lambda _, values: 1 / np.sqrt(values[0]),
+    "squeeze": lambda call, values: values[0].reshape(shape_of(call)),
+    "zeros": lambda call, _: np.zeros(shape_of(call) or ()),
+    "ones": lambda call, _: np.ones(shape_of(call) or ()),
+    "astype": lambda _, values: values[0],
+}
+_TYPES = frozenset(("bool", "int8", "uint8", "int16", "int32", "int64", "uint32", "float16", "float32", "float64"))
+
+
+def fold_constants(mod: tvm.IRModule) -> tvm.IRModule:
+    """Replace calls of constants, of operators that NumPy has under the same rules, by their values.
+
+    Integers are not divided, and a result of another dtype than the operands is only taken of comparisons and casts.
+    """
+    return rewrite_calls(mod, _Folded)
+
+
+@mutator
+class _Folded(CallRewriter):
+    def rewrite(self, name: str, call: tvm.ir.Call) -> Any:
+        if shape_of(call) is None or dtype_of(call) not in _TYPES:
+            return call
+        operands = [self.value(operand) for operand in call.args]
+        values = [operand.value.numpy() for operand in operands if isinstance(operand, tvm.ir.GenericConst)]
+        if name == "arange":
+            return self._range(call)
+        if len(values) + sum(isinstance(operand, relax.ShapeExpr) for operand in operands) < len(operands):
+            return call
+        if name == "divide" and dtype_of(call).startswith(("int", "uint")):
+            return call
+        if name in _ELEMENTWISE:
+            result = _ELEMENTWISE[name](*values)
+        elif name in _SHAPED:
+            result = _SHAPED[name](call, values)
+        else:
+            return call
+        return relax.const(
+            np.ascontiguousarray(np.asarray(result).astype(dtype_of(call))).reshape(shape_of(call) or ())
+        )
+
+    def _range(self, call: tvm.ir.Call) -> Any:
+        bounds = [bound.value for bound in call.args if isinstance(bound, tvm.tirx.IntImm)]
+        if len(bounds) != 3:
+            return call
+        return relax.const(np.arange(bounds[0], bounds[1], bounds[2]).astype(dtype_of(call)))

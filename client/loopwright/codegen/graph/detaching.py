@@ -1,0 +1,35 @@
+"""The order of the rewritings that need the values of weights."""
+
+from __future__ import annotations
+
+import tvm
+from tvm.relax import transform
+
+from loopwright.codegen.folding import fold_normalisation
+from loopwright.codegen.graph.constants import fold_constants
+from loopwright.codegen.graph.identities import remove_identities
+from loopwright.codegen.graph.parallel import combine_projections
+
+
+def prepare_weights(mod: tvm.IRModule) -> tvm.IRModule:
+    """Return a module with constants whose weights are as its products and convolutions want them.
+
+    What follows from constants alone is computed: transposed and concatenated weights, and normalisations of inference,
+    which are folded into the convolutions before them.
+    """
+    for apply in (
+        transform.DecomposeOpsForInference(),
+        transform.CanonicalizeBindings(),
+        remove_identities,
+        fold_constants,
+        fold_normalisation,
+        transform.EliminateCommonSubexpr(),
+        remove_identities,
+        combine_projections,
+        remove_identities,
+        fold_constants,
+        transform.FoldConstant(),
+        transform.DeadCodeElimination(),
+    ):
+        mod = apply(mod)
+    return mod
