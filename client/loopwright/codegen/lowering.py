@@ -8,6 +8,7 @@ from tvm.target import Target
 
 from loopwright.codegen.errors import InvalidModule
 from loopwright.codegen.functions import has_relax, prim_funcs, relax_funcs
+from loopwright.codegen.graph.layout import declare_elementwise
 from loopwright.codegen.graph.preparation import KEPT, prepare
 
 _OPAQUE = 8
@@ -38,6 +39,7 @@ def _legalised_and_fused(mod: tvm.IRModule) -> tvm.IRModule:
     for apply in (
         relax.transform.LegalizeOps(skip_ops=list(KEPT)),
         relax.transform.AnnotateTIROpPattern(),
+        declare_elementwise,
         relax.transform.FoldConstant(),
         relax.transform.FuseOps(),
         relax.transform.FuseTIR(),

@@ -8,7 +8,9 @@ from tvm.relax import transform
 from loopwright.codegen.folding import fold_normalisation
 from loopwright.codegen.graph.constants import fold_constants
 from loopwright.codegen.graph.identities import remove_identities
+from loopwright.codegen.graph.layout import choose_layouts
 from loopwright.codegen.graph.parallel import combine_projections
+from loopwright.codegen.graph.sinking import sink_permutations
 
 
 def prepare_weights(mod: tvm.IRModule) -> tvm.IRModule:
@@ -26,8 +28,10 @@ def prepare_weights(mod: tvm.IRModule) -> tvm.IRModule:
         transform.EliminateCommonSubexpr(),
         remove_identities,
         combine_projections,
+        choose_layouts,
         remove_identities,
         fold_constants,
+        sink_permutations,
         transform.FoldConstant(),
         transform.DeadCodeElimination(),
     ):

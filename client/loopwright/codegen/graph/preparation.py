@@ -7,6 +7,7 @@ from tvm.relax import transform
 
 from loopwright.codegen.graph.attention import fuse_attention
 from loopwright.codegen.graph.identities import remove_identities
+from loopwright.codegen.graph.layout import take_in_transposes
 from loopwright.codegen.graph.norms import fuse_rms_norm
 from loopwright.codegen.graph.products import flatten_products, read_transposed
 from loopwright.codegen.graph.sinking import sink_movements, sink_permutations, sink_reshapes
@@ -31,6 +32,7 @@ def prepare(mod: tvm.IRModule) -> tvm.IRModule:
         sink_reshapes,
         fuse_rms_norm,
         remove_identities,
+        take_in_transposes,
     ):
         mod = apply(mod)
     return mod

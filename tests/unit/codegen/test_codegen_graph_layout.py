@@ -1,0 +1,78 @@
+"""Convolution networks over channels last."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import tvm
+from torch import nn
+from torch.nn import functional
+
+from tests.support.models import Calls, called, check, lowered
+
+
+def normalised(*layers: nn.Module) -> nn.Sequential:
+    """Return layers in sequence, with normalisations of random statistics."""
+    torch.manual_seed(0)
+    model = nn.Sequential(*layers)
+    for module in model.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            for value in (module.running_mean, module.weight, module.bias):
+                nn.init.uniform_(value, -1, 1)
+            nn.init.uniform_(module.running_var, 0.5, 2)
+    return model.eval()
+
+
+def test_a_single_convolution_takes_in_the_transposes_around_it() -> None:
+    model = normalised(nn.Conv2d(4, 6, 3, padding=1), nn.BatchNorm2d(6), nn.ReLU())
+    mod = check(model, torch.randn(2, 4, 7, 9))
+    [name] = called(mod)
+    assert name == "fused_conv2d_add_relu_transpose"
+    text = mod.script()
+    assert '"conv2d_nhwc"' in text
+    assert "R.permute_dims" not in text
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        nn.ReLU6(),
+        nn.Hardswish(),
+        nn.MaxPool2d(2),
+        nn.AvgPool2d(2),
+        nn.Upsample(scale_factor=2, mode="bilinear"),
+        nn.Conv2d(6, 6, 3, padding=1, groups=6),
+        nn.Conv2d(6, 6, 3, groups=3),
+        nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.ReLU()),
+        Calls(lambda x: torch.cat([x, functional.relu(x)], 1)[:, 3:9]),
+        Calls(lambda x: functional.pad(x, (1, 0, 2, 1))),
+    ],
+    ids=lambda module: type(module).__name__,
+)
+def test_what_is_between_convolutions_follows_their_layout(between: nn.Module) -> None:
+    model = normalised(nn.Conv2d(3, 6, 3), nn.BatchNorm2d(6), between, nn.Conv2d(6, 5, 1), nn.ReLU())
+    check(model, torch.randn(1, 3, 10, 8))
+
+
+def test_the_interior_of_a_network_is_not_transposed() -> None:
+    model = normalised(
+        nn.Conv2d(3, 8, 3, 2, bias=False),
+        nn.BatchNorm2d(8),
+        nn.ReLU6(),
+        nn.Conv2d(8, 8, 3, groups=8),
+        nn.Hardswish(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(8, 6, 1),
+        Calls(lambda x: x.mean((2, 3))),
+        nn.Linear(6, 4),
+    )
+    names = called(check(model, torch.randn(2, 3, 22, 22)))
+    assert not any("transpose" in name for name in names)
+    assert len(names) == 6
+
+
+def test_the_layout_can_be_kept() -> None:
+    model, x = normalised(nn.Conv2d(4, 6, 3), nn.ReLU()), torch.randn(1, 4, 7, 7)
+    with tvm.transform.PassContext(disabled_pass=["ChannelsLast"]):
+        mod = lowered(model, x)
+    assert '"conv2d_nchw"' in mod.script()
