@@ -1,6 +1,8 @@
-"""Convolution networks over channels last."""
+"""Convolution networks over channels last, and transposed convolutions by phases."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 import torch
@@ -43,6 +45,8 @@ def test_a_single_convolution_takes_in_the_transposes_around_it() -> None:
         nn.Upsample(scale_factor=2, mode="bilinear"),
         nn.Conv2d(6, 6, 3, padding=1, groups=6),
         nn.Conv2d(6, 6, 3, groups=3),
+        nn.ConvTranspose2d(6, 6, 4, 2, 1),
+        nn.ConvTranspose2d(6, 6, 3, 2, 1, output_padding=1, groups=2),
         nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.ReLU()),
         Calls(lambda x: torch.cat([x, functional.relu(x)], 1)[:, 3:9]),
         Calls(lambda x: functional.pad(x, (1, 0, 2, 1))),
@@ -76,3 +80,29 @@ def test_the_layout_can_be_kept() -> None:
     with tvm.transform.PassContext(disabled_pass=["ChannelsLast"]):
         mod = lowered(model, x)
     assert '"conv2d_nchw"' in mod.script()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"kernel_size": 4, "stride": 2, "padding": 1},
+        {"kernel_size": 2, "stride": 2},
+        {"kernel_size": 3, "stride": 2, "padding": 1, "output_padding": 1},
+        {"kernel_size": 3, "stride": (2, 1), "padding": (0, 2)},
+        {"kernel_size": 3, "stride": 3, "padding": 2},
+        {"kernel_size": 2, "stride": 3},
+    ],
+    ids=str,
+)
+def test_a_transposed_convolution_is_one_reduction_over_its_input(options: Any) -> None:
+    torch.manual_seed(0)
+    mod = check(nn.Sequential(nn.ConvTranspose2d(3, 5, **options), nn.ReLU()), torch.randn(2, 3, 5, 4))
+    assert called(mod) == ["fused_conv2d_transpose_add_relu"]
+    assert "dilat" not in mod.script()
+
+
+def test_a_transposed_convolution_of_inputs_rearranges_its_kernel() -> None:
+    model = Calls(lambda x, w: functional.conv_transpose2d(x, w, stride=2, padding=1))
+    mod = check(model, torch.randn(1, 3, 5, 4), torch.randn(3, 6, 4, 4))
+    assert called(mod) == ["conv2d_transpose"]
+    assert '"rearrange_kernel"' in mod.script()

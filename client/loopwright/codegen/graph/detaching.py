@@ -11,6 +11,7 @@ from loopwright.codegen.graph.identities import remove_identities
 from loopwright.codegen.graph.layout import choose_layouts
 from loopwright.codegen.graph.parallel import combine_projections
 from loopwright.codegen.graph.sinking import sink_permutations
+from loopwright.codegen.graph.transposed_convolution import split_constant_phases
 
 
 def prepare_weights(mod: tvm.IRModule) -> tvm.IRModule:
@@ -29,6 +30,7 @@ def prepare_weights(mod: tvm.IRModule) -> tvm.IRModule:
         remove_identities,
         combine_projections,
         choose_layouts,
+        split_constant_phases,
         remove_identities,
         fold_constants,
         sink_permutations,

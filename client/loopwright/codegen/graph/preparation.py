@@ -11,6 +11,7 @@ from loopwright.codegen.graph.layout import take_in_transposes
 from loopwright.codegen.graph.norms import fuse_rms_norm
 from loopwright.codegen.graph.products import flatten_products, read_transposed
 from loopwright.codegen.graph.sinking import sink_movements, sink_permutations, sink_reshapes
+from loopwright.codegen.graph.transposed_convolution import split_phases
 
 KEPT = ("relax.reshape",)
 """Operators that are not legalised: Relax's virtual machine makes a view of them, and no function fuses with them."""
@@ -31,6 +32,7 @@ def prepare(mod: tvm.IRModule) -> tvm.IRModule:
         transform.EliminateCommonSubexpr(),
         sink_reshapes,
         fuse_rms_norm,
+        split_phases,
         remove_identities,
         take_in_transposes,
     ):

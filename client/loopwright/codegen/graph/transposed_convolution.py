@@ -1,0 +1,227 @@
+"""Transposed convolutions by output phase, without the zeros that TVM puts between the elements of their input.
+
+With stride ``s``, the outputs whose coordinates have the same remainder by ``s``, a phase, meet the same taps of the
+kernel: those that are ``s`` apart. So the ``s * s`` phases are convolutions of the input itself with kernels of
+``ceil(k / s)`` taps, of which this makes one reduction, and the last block interleaves them. Inserted zeros would
+multiply the work by ``s * s``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import tvm
+from tvm import relax, te, tirx
+from tvm.relax.expr_functor import mutator
+
+from loopwright.codegen.graph.rewriting import CallRewriter, dtype_of, rewrite_calls, shape_of
+
+_OUTPUT_FUSABLE = 4
+"""``relax::OpPatternKind::kOutEWiseFusable``: elementwise operations behind it fuse."""
+
+
+def split_phases(mod: tvm.IRModule) -> tvm.IRModule:
+    """Make a function by phases of each transposed convolution with one group and without dilation.
+
+    A constant kernel is rearranged here; of any other, the function rearranges it first. Transposed convolutions over
+    NHWC that cannot be split are computed over NCHW, as TVM can.
+    """
+    return rewrite_calls(mod, _Phases)
+
+
+def split_constant_phases(mod: tvm.IRModule) -> tvm.IRModule:
+    """Do so where the kernel is constant."""
+    return rewrite_calls(mod, _ConstantPhases)
+
+
+@dataclass(frozen=True)
+class _Convolution:
+    """``data`` is (batch, height, width, channels); ``kernel`` (channels, outputs, height, width)."""
+
+    data: tuple[int, ...]
+    kernel: tuple[int, ...]
+    strides: tuple[int, int]
+    padding: tuple[int, int]
+    """At the top and the left."""
+    extents: tuple[int, int]
+    """Of the output."""
+    is_channels_last: bool
+
+    @property
+    def taps(self) -> tuple[int, int]:
+        """How many taps of the kernel a phase has, in either direction."""
+        return _ceil(self.kernel[2], self.strides[0]), _ceil(self.kernel[3], self.strides[1])
+
+    @property
+    def starts(self) -> tuple[int, int]:
+        """Where the outputs begin, in steps of the stride."""
+        return self.padding[0] // self.strides[0], self.padding[1] // self.strides[1]
+
+    @property
+    def steps(self) -> tuple[int, int]:
+        """How many outputs a phase has, in either direction."""
+        ends = [
+            (extent - 1 + before) // stride + 1
+            for extent, before, stride in zip(self.extents, self.padding, self.strides, strict=True)
+        ]
+        return ends[0] - self.starts[0], ends[1] - self.starts[1]
+
+    @property
+    def rearranged(self) -> tuple[int, ...]:
+        """The shape of the kernel by phases: (phase, phase, tap, tap, channels, outputs)."""
+        return (*self.strides, *self.taps, *self.kernel[:2])
+
+
+class _Base(CallRewriter):
+    def by_phases(self, call: tvm.ir.Call) -> Any:
+        """Return the call by phases; None if it cannot be split."""
+        convolution = _described(call)
+        if convolution is None:
+            return None
+        kernel, compute = call.args[1], _compute(convolution, dtype_of(call))
+        if isinstance(kernel, tvm.ir.GenericConst):
+            kernel = relax.const(_rearranged_value(kernel.value.numpy(), convolution))
+        else:
+            inner = compute
+
+            def compute(data: te.Tensor, weight: te.Tensor) -> te.Tensor:
+                return inner(data, _rearranged(weight, convolution))
+
+        return self.builder_.call_te(
+            compute,
+            call.args[0],
+            kernel,
+            primfunc_name_hint="conv2d_transpose",
+            primfunc_attrs={"op_pattern": _OUTPUT_FUSABLE},
+        )
+
+
+@mutator
+class _ConstantPhases(_Base):
+    def rewrite(self, name: str, call: tvm.ir.Call) -> Any:
+        if name != "nn.conv2d_transpose" or not isinstance(call.args[1], tvm.ir.GenericConst):
+            return call
+        split = self.by_phases(call)
+        return call if split is None else split
+
+
+@mutator
+class _Phases(_Base):
+    def rewrite(self, name: str, call: tvm.ir.Call) -> Any:
+        if name != "nn.conv2d_transpose":
+            return call
+        split = self.by_phases(call)
+        return self._channels_first(call) if split is None else split
+
+    def _channels_first(self, call: tvm.ir.Call) -> Any:
+        attrs = call.attrs
+        if str(attrs.data_layout) != "NHWC":
+            return call
+        data = self.emit(relax.op.permute_dims(call.args[0], [0, 3, 1, 2]))
+        result = relax.op.nn.conv2d_transpose(
+            data,
+            call.args[1],
+            strides=[int(stride) for stride in attrs.strides],
+            padding=[int(extent) for extent in attrs.padding],
+            output_padding=[int(extent) for extent in attrs.output_padding],
+            dilation=[int(step) for step in attrs.dilation],
+            groups=int(attrs.groups),
+            kernel_layout=str(attrs.kernel_layout),
+            out_dtype=str(attrs.out_dtype),
+        )
+        return relax.op.permute_dims(self.emit(result), [0, 2, 3, 1])
+
+
+def _described(call: tvm.ir.Call) -> _Convolution | None:
+    """Return a transposed convolution in short; None if it cannot be split into phases."""
+    attrs, shapes = call.attrs, [shape_of(expr) for expr in (*call.args, call)]
+    layouts = {str(attrs.data_layout), str(attrs.out_layout) or str(attrs.data_layout)}
+    if len(layouts) > 1 or not layouts <= {"NCHW", "NHWC"} or str(attrs.kernel_layout) != "IOHW":
+        return None
+    if int(attrs.groups) != 1 or any(int(step) != 1 for step in attrs.dilation) or None in shapes:
+        return None
+    if len({dtype_of(call), *(dtype_of(operand) for operand in call.args)}) > 1:
+        return None
+    data, kernel, result = (shape or () for shape in shapes)
+    is_channels_last = layouts == {"NHWC"}
+    if not is_channels_last:
+        data, result = (data[0], *data[2:], data[1]), (result[0], *result[2:], result[1])
+    padding = [int(extent) for extent in attrs.padding]
+    return _Convolution(
+        data=data,
+        kernel=kernel,
+        strides=(int(attrs.strides[0]), int(attrs.strides[1])),
+        padding=(padding[0], padding[1] if len(padding) > 1 else padding[0]),
+        extents=(result[1], result[2]),
+        is_channels_last=is_channels_last,
+    )
+
+
+def _compute(convolution: _Convolution, dtype: str) -> Callable[[te.Tensor, te.Tensor], te.Tensor]:
+    """Return what computes the convolution from data and a kernel that is rearranged by phases."""
+    batch, height, width, channels = convolution.data
+    outputs, taps, starts, steps = convolution.kernel[1], convolution.taps, convolution.starts, convolution.steps
+    before = [count - 1 - start for count, start in zip(taps, starts, strict=True)]
+    strides, padding = convolution.strides, convolution.padding
+
+    def compute(data: te.Tensor, kernel: te.Tensor) -> te.Tensor:
+        def padded_element(n: Any, y: Any, x: Any, c: Any) -> Any:
+            y, x = y - before[0], x - before[1]
+            element = data(n, y, x, c) if convolution.is_channels_last else data(n, c, y, x)
+            inside = tirx.all(y >= 0, y < height, x >= 0, x < width)
+            return tirx.if_then_else(inside, element, tirx.const(0, dtype))
+
+        padded = te.compute(
+            (batch, steps[0] + taps[0] - 1, steps[1] + taps[1] - 1, channels), padded_element, name="pad_temp"
+        )
+        i = te.reduce_axis((0, taps[0]), "ry")
+        j = te.reduce_axis((0, taps[1]), "rx")
+        c = te.reduce_axis((0, channels), "rc")
+        phases = te.compute(
+            (batch, *steps, *strides, outputs),
+            lambda n, y, x, p, q, o: te.sum(padded(n, y + i, x + j, c) * kernel(p, q, i, j, c, o), axis=[i, j, c]),
+            name="conv2d_transpose",
+        )
+
+        def interleaved(n: Any, y: Any, x: Any, o: Any) -> Any:
+            y, x = y + padding[0], x + padding[1]
+            steps_from = (y // strides[0] - starts[0], x // strides[1] - starts[1])
+            return phases(n, *steps_from, y % strides[0], x % strides[1], o)
+
+        if convolution.is_channels_last:
+            return te.compute((batch, *convolution.extents, outputs), interleaved, name="interleave")
+        return te.compute(
+            (batch, outputs, *convolution.extents), lambda n, o, y, x: interleaved(n, y, x, o), name="interleave"
+        )
+
+    return compute
+
+
+def _rearranged(weight: te.Tensor, convolution: _Convolution) -> te.Tensor:
+    """Return the block that rearranges a kernel by phases, taps in the order in which the padded data has them."""
+    taps, strides, kernel = convolution.taps, convolution.strides, convolution.kernel
+
+    def element(p: Any, q: Any, i: Any, j: Any, c: Any, o: Any) -> Any:
+        y, x = p + strides[0] * (taps[0] - 1 - i), q + strides[1] * (taps[1] - 1 - j)
+        inside = tirx.all(y < kernel[2], x < kernel[3])
+        return tirx.if_then_else(inside, weight(c, o, y, x), tirx.const(0, weight.dtype))
+
+    return te.compute(convolution.rearranged, element, name="rearrange_kernel")
+
+
+def _rearranged_value(weight: Any, convolution: _Convolution) -> Any:
+    value = np.zeros(convolution.rearranged, weight.dtype)
+    taps, strides, kernel = convolution.taps, convolution.strides, convolution.kernel
+    for y in range(kernel[2]):
+        for x in range(kernel[3]):
+            i, j = taps[0] - 1 - y // strides[0], taps[1] - 1 - x // strides[1]
+            value[y % strides[0], x % strides[1], i, j] = weight[:, :, y, x]
+    return value
+
+
+def _ceil(extent: int, step: int) -> int:
+    return math.ceil(extent / step)
