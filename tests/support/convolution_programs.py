@@ -38,3 +38,36 @@ def conv_1d(size: int, inputs: int, outputs: int, window: int) -> tvm.IRModule:
     x = te.placeholder((1, inputs, size), name="x")
     w = te.placeholder((outputs, inputs, window), name="w")
     return function(x, w, topi.nn.conv1d_ncw(x, w, 1, "VALID", 1))
+
+
+def depthwise_nhwc(size: int, channels: int, window: int, stride: int, *, batch: int = 1) -> tvm.IRModule:
+    """Return a depthwise convolution with the channels last, and relu6."""
+    x = te.placeholder((batch, size, size, channels), name="x")
+    w = te.placeholder((window, window, channels, 1), name="w")
+    return function(x, w, topi.clip(topi.nn.depthwise_conv2d_nhwc(x, w, stride, window // 2, 1), 0.0, 6.0))
+
+
+def depthwise_nchw(size: int, channels: int, window: int, stride: int) -> tvm.IRModule:
+    """Return a depthwise convolution with the channels first."""
+    x = te.placeholder((1, channels, size, size), name="x")
+    w = te.placeholder((channels, 1, window, window), name="w")
+    return function(x, w, topi.nn.group_conv2d_nchw(x, w, stride, window // 2, 1, channels))
+
+
+def pool(*shape: int, window: int, stride: int, kind: str, layout: str) -> tvm.IRModule:
+    x = te.placeholder(shape, name="x")
+    padding = [window // 2] * 4
+    return function(
+        x, topi.nn.pool2d(x, [window, window], [stride, stride], [1, 1], padding, pool_type=kind, layout=layout)
+    )
+
+
+def global_average_nhwc(size: int, channels: int) -> tvm.IRModule:
+    x = te.placeholder((2, size, size, channels), name="x")
+    return function(x, topi.divide(topi.sum(x, axis=(1, 2)), float(size * size)))
+
+
+def column_sum(rows: int, columns: int) -> tvm.IRModule:
+    """Return the sum of the squares of each column."""
+    x = te.placeholder((rows, columns), name="x")
+    return function(x, topi.sum(topi.multiply(x, x), axis=0))

@@ -1,4 +1,4 @@
-"""The rules for convolutions: what they make of a function computes the same, and can be replayed."""
+"""The rules for convolutions and poolings: what they make of a function computes the same, and can be replayed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,16 @@ PROGRAMS = {
         programs.conv_nchw(15, 3, 8, 3, 2, batch=2),
         programs.conv_nchw(10, 8, 12, 3, groups=2),
         programs.conv_1d(26, 3, 5, 3),
-    ]
+    ],
+    "column_reduce": [
+        programs.depthwise_nhwc(11, 24, 3, 1, batch=2),
+        programs.depthwise_nhwc(15, 20, 5, 2),
+        programs.depthwise_nchw(14, 5, 3, 1),
+        programs.pool(1, 13, 13, 16, window=3, stride=2, kind="max", layout="NHWC"),
+        programs.pool(2, 3, 12, 12, window=3, stride=1, kind="avg", layout="NCHW"),
+        programs.global_average_nhwc(7, 40),
+        programs.column_sum(50, 36),
+    ],
 }
 CASES = [(rule, place) for rule, mods in PROGRAMS.items() for place in range(len(mods))]
 

@@ -8,6 +8,7 @@ values, with concrete instructions: a finished trace needs TVM and the intrinsic
 from __future__ import annotations
 
 from tuner.space.rules.attention import Attention
+from tuner.space.rules.column_reduce import ColumnReduce
 from tuner.space.rules.conv_direct import ConvDirect
 from tuner.space.rules.elementwise import Elementwise
 from tuner.space.rules.gemv import Gemv
@@ -24,4 +25,5 @@ CPU_RULES: tuple[Rule, ...] = (
     Vnni(),
     Attention(),
     ConvDirect(),
+    ColumnReduce(),
 )

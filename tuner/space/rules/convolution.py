@@ -59,7 +59,7 @@ class Convolution:
     def kernel_dimension(self) -> int:
         """The dimension of the kernel in which the channels are."""
         var = self.block.spatial[self.channel][0]
-        return next(n for n, index in enumerate(self.kernel.indices) if _contains(index, var))
+        return next(n for n, index in enumerate(self.kernel.indices) if contains(index, var))
 
     @property
     def kernel_is_contiguous(self) -> bool:
@@ -82,13 +82,13 @@ class Convolution:
     def image_dimension(self) -> int:
         """The dimension of the image in which the last pixel axis is."""
         var = self.block.spatial[self.pixels[-1]][0]
-        return next(n for n, index in enumerate(self.image.indices) if _contains(index, var))
+        return next(n for n, index in enumerate(self.image.indices) if contains(index, var))
 
     @property
     def stride(self) -> int:
         """Elements of the image between two neighbours on the last pixel axis."""
         var = self.block.spatial[self.pixels[-1]][0]
-        return _coefficient(self.image.indices[self.image_dimension], var) or 0
+        return coefficient(self.image.indices[self.image_dimension], var) or 0
 
     @staticmethod
     def of(program: Program) -> Convolution | None:
@@ -143,7 +143,7 @@ def _padding(program: Program, image: Any) -> str | None:
 
 def _group(image: Any, channel: Any, channels: int) -> int | None:
     """Return how many neighbouring channels read the same elements; None if it is one, or of no known form."""
-    indices = [index for index in image.indices if _contains(index, channel)]
+    indices = [index for index in image.indices if contains(index, channel)]
     if not indices:
         return channels
     divisions = [node for index in indices for node in found(index, tirx.FloorDiv) if is_var(node.a, channel)]
@@ -152,15 +152,15 @@ def _group(image: Any, channel: Any, channels: int) -> int | None:
     return sizes.pop() if len(divisions) == len(uses) and len(sizes) == 1 else None
 
 
-def _contains(index: Any, var: Any) -> bool:
+def contains(index: Any, var: Any) -> bool:
     return any(is_var(other, var) for other in variables(index))
 
 
 def _uses(load: Any, var: Any) -> bool:
-    return any(_contains(index, var) for index in load.indices)
+    return any(contains(index, var) for index in load.indices)
 
 
-def _coefficient(index: Any, var: Any) -> int | None:
+def coefficient(index: Any, var: Any) -> int | None:
     """Return the factor of a variable in an index; None if the index is not linear in it."""
     factors = detect_linear_equation(index, [var])
     return int(factors[0]) if len(factors) and isinstance(factors[0], tirx.IntImm) else None
