@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from db.columns import digest
-from tuner.types import DeviceClass
+from tuner.types import BUILTIN_SPACE, DeviceClass
 
 
 def space_hash(space_json: str | None) -> str:
-    """Return the name of a design space: the digest of its traces, or ``default`` for the built-in one."""
-    return "default" if space_json is None else digest(space_json)
+    """Return the name of a design space: the digest of its traces, or `BUILTIN_SPACE`."""
+    return BUILTIN_SPACE if space_json is None else digest(space_json)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,11 +15,12 @@ def parse(
     target_json: str,
     shapes: submission.Shapes | list[submission.Shapes] | None,
     space: list[Any] | None,
+    exact_math: bool,
 ) -> Iterator[dict[str, Any]]:
     """Yield what `tuner.submission.parse` yields, and ``translated``: what was rewritten of an earlier dialect."""
     notes: tuple[str, ...] = ()
     if fmt == "tvmscript":
         translation = translate(data)
         data, notes = translation.text, translation.notes
-    for found in submission.parse(fmt, data, target_json, shapes, space):
+    for found in submission.parse(fmt, data, target_json, shapes, space, exact_math):
         yield {**found, "translated": list(notes)}

@@ -100,10 +100,18 @@ class Sandbox:
         target_json: str,
         shapes: dict[str, int] | list[dict[str, int]] | None,
         space: list[Any] | None,
+        exact_math: bool,
     ) -> Submission:
         """Take a submitted module apart. Raises ProblemError."""
         fields = self._submitted(
-            PARSE, _MODULE, fmt=format, data=data, target_json=target_json, shapes=shapes, space=space
+            PARSE,
+            _MODULE,
+            fmt=format,
+            data=data,
+            target_json=target_json,
+            shapes=shapes,
+            space=space,
+            exact_math=exact_math,
         )
         return Submission.from_json(fields)
 

@@ -18,12 +18,13 @@ from loopwright.codegen.lowering import bind_shapes
 from loopwright.codegen.script import parse_script
 from loopwright.codegen.serialization import module_from_json, module_to_json
 from loopwright.codegen.target import target_from
+from loopwright.codegen.vector_math import with_exact_math
 from tuner.errors import InvalidSpace, TunerError
 from tuner.guard.module import load_module_json
 from tuner.guard.tvmscript import check_tvmscript
 from tuner.space.user import user_space
 from tuner.task import Tasks, extract_tasks
-from tuner.types import TaskSpec
+from tuner.types import BUILTIN_SPACE, TaskSpec
 
 
 def read_module(fmt: str, data: str) -> tvm.IRModule:
@@ -50,16 +51,23 @@ Shapes = dict[str, int]
 
 
 def parse(
-    fmt: str, data: str, target_json: str, shapes: Shapes | list[Shapes] | None, space: list[Any] | None
+    fmt: str,
+    data: str,
+    target_json: str,
+    shapes: Shapes | list[Shapes] | None,
+    space: list[Any] | None,
+    exact_math: bool = False,
 ) -> Iterator[dict[str, Any]]:
     """Yield ``{"module_json", "tasks": […], "notes": […], "space_json", "space_hash"}`` of a submission.
 
-    With a list of shapes, the module is tuned for each of them and kept as it was submitted. A task is what
-    `Workload.to_json` gives, with its ``weight``.
+    With a list of shapes, the module is tuned for each of them and kept as it was submitted. With ``exact_math``,
+    elementary functions are those of the C library. A task is what `Workload.to_json` gives, with its ``weight``.
     Raises InvalidModule, UnsupportedVersion, InvalidTarget or InvalidSpace.
     """
     target = target_from(target_json)
     mod = read_module(fmt, data)
+    if exact_math:
+        mod = with_exact_math(mod)
     if isinstance(shapes, list):
         found = _for_each(mod, shapes, target)
     else:
@@ -74,7 +82,7 @@ def parse(
         "tasks": [task.workload.to_json() | {"weight": task.weight} for task in found.tasks],
         "notes": list(found.notes),
         "space_json": space_json,
-        "space_hash": "default" if space_json is None else hashlib.sha256(space_json.encode()).hexdigest()[:16],
+        "space_hash": BUILTIN_SPACE if space_json is None else hashlib.sha256(space_json.encode()).hexdigest()[:16],
     }
 
 

@@ -16,6 +16,10 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
+BUILTIN_SPACE = "builtin-2"
+"""Name of the built-in design space in the database. It changes when the space comes to contain faster programs: an
+answer from an earlier space must not keep anybody from a search."""
+
 
 class FailureKind(enum.StrEnum):
     """Why a trial has no latency. Only DEVICE_LOST is retried, and it teaches the cost model nothing."""

@@ -70,6 +70,7 @@ class Client:
         name: str | None = None,
         priority: int = 0,
         force: bool = False,
+        exact_math: bool = False,
         idempotency_key: str | None = None,
         example_inputs: Any = None,
         spec: Any = None,
@@ -87,6 +88,8 @@ class Client:
             shapes: values of symbolic shape variables, by name; with a list of them, each is tuned for.
             priority: -100 to 100; higher goes first.
             force: search even where the database already knows the answer.
+            exact_math: keep the C library's exp, tanh, erf and log, instead of polynomials that vectorise and have an
+                error of a few units in the last place (CPU, float32). Give it to `compile` as well.
             idempotency_key: submitting again with the same key returns the same job; made up here when None, so that
                 a retry after a lost answer submits once.
             example_inputs: what a PyTorch module or FX graph is called with, ``model(*example_inputs)``.
@@ -108,6 +111,7 @@ class Client:
             space=stochastic.to_traces(space, model, Options(example_inputs, spec)),
             shapes=shapes,
             force=force,
+            exact_math=exact_math,
         )
         response = self._transport.request(
             "POST",
@@ -133,6 +137,7 @@ class Client:
         target: Any = "auto",
         *,
         shapes: dict[str, int] | None = None,
+        exact_math: bool = False,
         example_inputs: Any = None,
         spec: Any = None,
     ) -> Best | None:
@@ -147,7 +152,7 @@ class Client:
                 return self._transport.get(Best, f"{API}/workloads/{model}/best", target=_target_in_query(target))
             except NotFound:
                 return None
-        looked_up = self._look_up(model, target, shapes, example_inputs, spec)
+        looked_up = self._look_up(model, target, shapes, exact_math, example_inputs, spec)
         from loopwright.codegen.functions import prim_funcs
 
         funcs = prim_funcs(looked_up.module)
@@ -166,16 +171,17 @@ class Client:
         target: Any = "auto",
         *,
         shapes: dict[str, int] | None = None,
+        exact_math: bool = False,
         example_inputs: Any = None,
         spec: Any = None,
     ) -> Any:
         """A copy of the module with the best schedules applied, as an IRModule.
 
-        ``mod``, ``shapes`` (one of them), ``example_inputs`` and ``spec`` are whatever `submit` takes. A Relax module
-        comes back legalised and fused. ``last_report`` says of each function whether it was tuned, is best as it is,
-        or missed; misses are also logged as a warning.
+        ``mod``, ``shapes`` (one of them), ``exact_math``, ``example_inputs`` and ``spec`` are whatever `submit` takes.
+        A Relax module comes back legalised and fused. ``last_report`` says of each function whether it was tuned, is
+        best as it is, or missed; misses are also logged as a warning.
         """
-        applied, _ = self._apply(self._look_up(mod, target, shapes, example_inputs, spec))
+        applied, _ = self._apply(self._look_up(mod, target, shapes, exact_math, example_inputs, spec))
         return applied
 
     def compile(
@@ -185,6 +191,7 @@ class Client:
         params: dict[str, Any] | None = None,
         *,
         shapes: dict[str, int] | None = None,
+        exact_math: bool = False,
         example_inputs: Any = None,
         spec: Any = None,
     ) -> Any:
@@ -194,7 +201,7 @@ class Client:
 
         Functions that missed are built as TVM would by default; ``last_report`` tells which.
         """
-        applied, built_for = self._apply(self._look_up(mod, target, shapes, example_inputs, spec, params))
+        applied, built_for = self._apply(self._look_up(mod, target, shapes, exact_math, example_inputs, spec, params))
         from loopwright import applying
 
         return applying.build(applied, built_for)
@@ -278,6 +285,7 @@ class Client:
         model: Any,
         target: Any,
         shapes: dict[str, int] | None,
+        exact_math: bool,
         example_inputs: Any,
         spec: Any,
         params: dict[str, Any] | None = None,
@@ -286,7 +294,7 @@ class Client:
         require_tvm()
         from loopwright.lookup import look_up
 
-        program = _program(model, shapes, example_inputs, spec)
+        program = _program(model, shapes, exact_math, example_inputs, spec)
         return look_up(program, self._ask(target), _tvm_target(target), params)
 
     def _ask(self, target: Any, device_class: str | None = None) -> Callable[[list[str]], schemas.LookupAnswer]:
@@ -302,11 +310,13 @@ class Client:
         return ask
 
 
-def _program(model: Any, shapes: dict[str, int] | None, example_inputs: Any, spec: Any) -> Program:
+def _program(model: Any, shapes: dict[str, int] | None, exact_math: bool, example_inputs: Any, spec: Any) -> Program:
     program = frontends.to_program(model, Options(example_inputs, spec))
     from loopwright.codegen.lowering import bind_shapes
+    from loopwright.codegen.vector_math import with_exact_math
 
-    return Program(bind_shapes(program.module, shapes or {}), program.weights)
+    module = bind_shapes(program.module, shapes or {})
+    return Program(with_exact_math(module) if exact_math else module, program.weights)
 
 
 def _target_on_wire(target: Any) -> str | dict[str, Any]:

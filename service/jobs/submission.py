@@ -109,6 +109,7 @@ def _parse(ctx: Context, request: schemas.SubmitJob) -> tuple[DeviceClass, Submi
         target_json=device_class.target_json,
         shapes=request.shapes,
         space=request.space,
+        exact_math=request.exact_math,
     )
     return device_class, parsed
 

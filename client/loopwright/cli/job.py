@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from loopwright.cli.options import JobId, Json, Limit, Model, Target, connect, shapes
+from loopwright.cli.options import ExactMath, JobId, Json, Limit, Model, Target, connect, shapes
 from loopwright.cli.output import print_json, print_line
 from loopwright.cli.views import show_event, show_job, show_jobs
 from loopwright.job import Job
@@ -37,6 +37,7 @@ def submit(
     name: Annotated[str | None, typer.Option(help="How to call the job; by default as the file.")] = None,
     priority: Annotated[int, typer.Option(min=-100, max=100, help="Higher goes first.")] = 0,
     force: Annotated[bool, typer.Option("--force", help="Search even if the answer is known.")] = False,
+    exact_math: ExactMath = False,
     idempotency_key: Annotated[str | None, typer.Option(help="The same key returns the same job.")] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Stay until it is finished.")] = False,
     as_json: Json = False,
@@ -54,6 +55,7 @@ def submit(
             name=name or Path(model).stem,
             priority=priority,
             force=force,
+            exact_math=exact_math,
             idempotency_key=idempotency_key,
         )
         if wait:

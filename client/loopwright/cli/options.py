@@ -9,6 +9,9 @@ import typer
 
 from loopwright.client import Client
 
+ExactMath = Annotated[
+    bool, typer.Option("--exact-math", help="Keep the C library's exp, tanh, erf and log, instead of fast ones.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Target = Annotated[str, typer.Option(help='"auto", a TVM target, tag, or JSON.')]
 Model = Annotated[

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from loopwright.cli.options import Json, Model, Shape, Target, connect, shape
+from loopwright.cli.options import ExactMath, Json, Model, Shape, Target, connect, shape
 from loopwright.cli.output import print_json, print_line
 from loopwright.cli.views import show_best
 from loopwright.client import Client
@@ -27,12 +27,15 @@ def best(
     workload: Annotated[str, typer.Argument(help="A workload's hash, or a file with one function.")],
     target: Target = "auto",
     extents: Shape = None,
+    exact_math: ExactMath = False,
     as_json: Json = False,
 ) -> None:
     """Show the certified best schedule of a workload; exit status 1 if none is known."""
     with connect(context) as client:
         is_hash = re.fullmatch(r"[0-9a-f]{32}", workload) is not None
-        found = client.best(workload if is_hash else Path(workload), target, shapes=shape(extents))
+        found = client.best(
+            workload if is_hash else Path(workload), target, shapes=shape(extents), exact_math=exact_math
+        )
     if found is None:
         print_line("null" if as_json else "no certified best is known for it on this target")
         raise typer.Exit(1)
@@ -48,12 +51,13 @@ def apply(
     model: Model,
     target: Target = "auto",
     extents: Shape = None,
+    exact_math: ExactMath = False,
     output: Output = None,
     as_json: Json = False,
 ) -> None:
     """Apply the best schedules: TVMScript to standard output, or to a .py or (as TVM's JSON) .json file."""
     with connect(context) as client:
-        applied = client.apply(Path(model), target, shapes=shape(extents))
+        applied = client.apply(Path(model), target, shapes=shape(extents), exact_math=exact_math)
         report = _report(client)
     text = _as_json(applied) if output and output.suffix == ".json" else applied.script()
     if output:
@@ -74,11 +78,12 @@ def compile(
     output: Annotated[Path, typer.Option("--output", "-o", help="Shared library (.so) or archive (.tar) to write.")],
     target: Target = "auto",
     extents: Shape = None,
+    exact_math: ExactMath = False,
     as_json: Json = False,
 ) -> None:
     """Build a program with the best schedules in it, into a library that TVM's runtime loads."""
     with connect(context) as client:
-        built = client.compile(Path(model), target, shapes=shape(extents))
+        built = client.compile(Path(model), target, shapes=shape(extents), exact_math=exact_math)
         report = _report(client)
     built.export_library(str(output))
     if as_json:

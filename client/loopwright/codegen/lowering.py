@@ -10,6 +10,7 @@ from loopwright.codegen.errors import InvalidModule
 from loopwright.codegen.functions import has_relax, prim_funcs, relax_funcs
 from loopwright.codegen.graph.layout import declare_elementwise
 from loopwright.codegen.graph.preparation import KEPT, prepare
+from loopwright.codegen.vector_math import keep_exact_math
 
 _OPAQUE = 8
 """``relax::OpPatternKind::kOpaque``: a function that is fused with no other."""
@@ -26,12 +27,12 @@ def lower(mod: tvm.IRModule, target: Target) -> tvm.IRModule:
     if not has_relax(mod):
         return mod
     with target:
-        mod = prepare(mod)
+        prepared = prepare(mod)
         try:
-            return _legalised_and_fused(mod)
+            return keep_exact_math(mod, _legalised_and_fused(prepared))
         except RuntimeError:
             # People write extents of 32 bits, operators are legalised to 64, and TVM fails to fuse one with the other.
-            return _legalised_and_fused(_kept_apart(mod))
+            return keep_exact_math(mod, _legalised_and_fused(_kept_apart(prepared)))
 
 
 def _legalised_and_fused(mod: tvm.IRModule) -> tvm.IRModule:

@@ -21,8 +21,11 @@ import tvm_ffi
 from tvm import tirx
 from tvm.target import Target
 
+from loopwright.codegen.functions import prim_funcs
+
 EXACT_MATH = "loopwright.exact_math"
-"""The attribute of a function whose elementary functions are those of the C library. It is a part of the workload."""
+"""The attribute of a function, or of a module, whose elementary functions are those of the C library. It is a part of
+the workload."""
 
 _EXP = (0.499999995515, 0.166665771366, 0.041666853727, 0.008363170984, 0.001390129812)
 """(exp(r) - 1 - r) / r² for |r| <= ln(2) / 2, the lowest power first."""
@@ -52,6 +55,19 @@ _LN2_HIGH, _LN2_LOW = 0.693145751953125, 1.42860682030941723e-6
 """ln(2) in two parts; a product of the first, of 15 bits, with an exponent is exact."""
 _LARGEST_POWER = 3
 """A larger whole exponent is left to the C library."""
+
+
+def with_exact_math(mod: tvm.IRModule) -> tvm.IRModule:
+    """Return a module whose functions, lowered or not, keep the C library's elementary functions."""
+    marked = mod.with_attr(EXACT_MATH, True)
+    for var, func in prim_funcs(mod):
+        marked.update_func(var, func.with_attr(EXACT_MATH, True))
+    return marked
+
+
+def keep_exact_math(mod: tvm.IRModule, lowered: tvm.IRModule) -> tvm.IRModule:
+    """Return what a module was lowered to, with exact math if the module had it."""
+    return with_exact_math(lowered) if mod.attrs and mod.attrs.get(EXACT_MATH) else lowered
 
 
 def with_vector_math(func: tirx.PrimFunc, target: Target) -> tirx.PrimFunc:

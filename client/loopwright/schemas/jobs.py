@@ -38,6 +38,9 @@ class SubmitJob(Wire):
     shapes: dict[str, int] | list[dict[str, int]] | None = None
     """Values of symbolic extents, by name; a list tunes for each of them."""
     force: bool = False
+    exact_math: bool = False
+    """Whether exp, tanh and the like are those of the C library, instead of polynomials with an error of a few units in
+    the last place. Such functions are workloads of their own."""
 
 
 class Task(Wire):

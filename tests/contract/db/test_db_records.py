@@ -15,7 +15,7 @@ from db.views import ImportCount
 from loopwright.codegen.versions import CODEGEN_VERSION
 from tests.contract.db.conftest import World
 from tuner.errors import LeaseLost
-from tuner.types import DeviceClass, Failure, FailureKind, Measured, Stage
+from tuner.types import BUILTIN_SPACE, DeviceClass, Failure, FailureKind, Measured, Stage
 
 CUDA = DeviceClass('{"kind":{"name":"cuda"}}', "gpu-1", (), 1, 1, "runtime 1")
 
@@ -123,13 +123,13 @@ def test_a_search_is_known_if_it_was_allowed_as_much_in_the_same_space(world: Wo
     _, large = world.measured(0.5, budget=64)
     world.measured(0.1, budget=64, space_json="[[1]]")
     device = world.device_class.id
-    assert world.db.certificates.known("w0", device, "default", 16).id == small
-    assert world.db.certificates.known("w0", device, "default", 17).id == large
-    assert world.db.certificates.known("w0", device, "default", 64).id == large
-    assert world.db.certificates.known("w0", device, "default", 65) is None
+    assert world.db.certificates.known("w0", device, BUILTIN_SPACE, 16).id == small
+    assert world.db.certificates.known("w0", device, BUILTIN_SPACE, 17).id == large
+    assert world.db.certificates.known("w0", device, BUILTIN_SPACE, 64).id == large
+    assert world.db.certificates.known("w0", device, BUILTIN_SPACE, 65) is None
     assert world.db.certificates.known("w0", device, "another", 1) is None
-    assert world.db.certificates.known("w0", CUDA.id, "default", 1) is None
-    assert world.db.certificates.known("w1", device, "default", 1) is None
+    assert world.db.certificates.known("w0", CUDA.id, BUILTIN_SPACE, 1) is None
+    assert world.db.certificates.known("w1", device, BUILTIN_SPACE, 1) is None
 
 
 def test_bests_are_one_a_workload_and_device_class(world: World) -> None:

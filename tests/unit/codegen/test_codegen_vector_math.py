@@ -11,10 +11,15 @@ from scipy import special
 from tvm import te, tirx
 
 from loopwright.codegen.build import compile_module
+from loopwright.codegen.digest import function_digest
+from loopwright.codegen.functions import prim_funcs
+from loopwright.codegen.lowering import lower
 from loopwright.codegen.schedule import scheduled_module
+from loopwright.codegen.serialization import module_from_json, module_to_json
 from loopwright.codegen.target import target_from
-from loopwright.codegen.vector_math import EXACT_MATH, with_vector_math
+from loopwright.codegen.vector_math import EXACT_MATH, with_exact_math, with_vector_math
 from tests.support.rule_programs import TARGET, function
+from tests.support.tuner_programs import mlp
 
 FUNCTIONS: dict[str, tuple[Callable[..., tirx.Expr], Callable[..., np.ndarray], float]] = {
     "exp": (te.exp, np.exp, 1.1),
@@ -95,6 +100,16 @@ def test_functions_of_functions() -> None:
 def test_exact_math_leaves_a_function_alone() -> None:
     func = mapped(te.exp, 8)["main"].with_attr(EXACT_MATH, True)
     assert with_vector_math(func, TARGET).same_as(func)
+
+
+def test_exact_math_is_a_workload_of_its_own_and_survives_lowering() -> None:
+    func = mapped(te.exp, 8)["main"]
+    exact = with_exact_math(tvm.IRModule({"main": func}))
+    assert function_digest(exact["main"]) != function_digest(func)
+    model = with_exact_math(mlp(1))
+    lowered = lower(module_from_json(module_to_json(model)), TARGET)
+    assert all(f.attrs[EXACT_MATH] for _, f in prim_funcs(lowered))
+    assert not any(EXACT_MATH in f.attrs for _, f in prim_funcs(lower(mlp(1), TARGET)))
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float64"])

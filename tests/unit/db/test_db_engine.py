@@ -16,6 +16,7 @@ from db.columns import UtcDateTime, clean_text
 from db.devices import target_id
 from db.engine import Sessions, create_engine, normalise_url
 from db.inputs import space_hash
+from tuner.types import BUILTIN_SPACE
 
 
 @pytest.mark.parametrize(
@@ -125,7 +126,7 @@ def test_clean_text_replaces_what_cannot_be_stored() -> None:
 
 
 def test_digests_name_their_texts() -> None:
-    assert space_hash(None) == "default"
+    assert space_hash(None) == BUILTIN_SPACE
     assert space_hash("[1]") == space_hash("[1]") != space_hash("[2]")
     assert target_id("a") != target_id("b")
 

@@ -14,6 +14,7 @@ from loopwright.codegen.serialization import module_from_json, module_to_json
 from tests.support.tuner_programs import LLVM, add_one, add_one_script, elementwise, matmul, mlp, split_outer, traced
 from tuner.errors import InvalidSpace
 from tuner.submission import parse
+from tuner.types import BUILTIN_SPACE
 
 MODULE = """
 from tvm.script import ir as I
@@ -78,7 +79,7 @@ def test_a_function() -> None:
         == workload_digest(module_from_json(task["module_json"]))
     )
     assert "def main" in task["script"]
-    assert (answer["notes"], answer["space_json"], answer["space_hash"]) == ([], None, "default")
+    assert (answer["notes"], answer["space_json"], answer["space_hash"]) == ([], None, BUILTIN_SPACE)
 
 
 def test_a_function_keeps_its_name() -> None:

@@ -1839,6 +1839,11 @@ export interface components {
              * @default false
              */
             force: boolean;
+            /**
+             * Exact Math
+             * @default false
+             */
+            exact_math: boolean;
         };
         /**
          * TargetOffer
