@@ -1,0 +1,83 @@
+"""The cases of the benchmark, in the order of the report."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from torch import nn
+
+from benchmarks.quality.cases import layers, models
+from benchmarks.quality.cases.case import Case, Kind, Precision
+from benchmarks.quality.cases.layers import Attention, BatchedProduct, Product, conv_bn_relu
+
+
+def _linear(inputs: int, outputs: int, *activation: nn.Module) -> nn.Module:
+    return nn.Sequential(nn.Linear(inputs, outputs), *activation)
+
+
+_OPERATORS = (
+    Case("product-512", "product", partial(Product, 512, 512), ((512, 512),), with_stock=True),
+    Case("product-prime", "product", partial(Product, 127, 251), ((509, 127),)),
+    Case("product-skinny", "product", partial(Product, 4096, 1024), ((8, 4096),)),
+    Case("linear-gelu", "linear", partial(_linear, 768, 3072, nn.GELU()), ((64, 768),), with_stock=True),
+    Case("linear-relu-odd", "linear", partial(_linear, 515, 1031, nn.ReLU()), ((77, 515),)),
+    Case("batched-product", "batched product", BatchedProduct, ((12, 128, 64), (12, 64, 128))),
+    Case("batched-product-odd", "batched product", BatchedProduct, ((7, 61, 97), (7, 97, 53))),
+    Case("gemv", "GEMV", partial(Product, 4096, 4096), ((1, 4096),)),
+    Case("gemv-odd", "GEMV", partial(_linear, 2047, 1000), ((1, 2047),)),
+    Case("softmax", "softmax", partial(nn.Softmax, -1), ((384, 384),), with_stock=True),
+    Case("softmax-odd", "softmax", partial(nn.Softmax, -1), ((100, 1001),)),
+    Case("gelu", "gelu", nn.GELU, ((64, 3072),)),
+    Case("gelu-odd", "gelu", nn.GELU, ((77, 1031),)),
+    Case("layer-norm", "layer norm", partial(nn.LayerNorm, 768), ((128, 768),), with_stock=True),
+    Case("layer-norm-odd", "layer norm", partial(nn.LayerNorm, 1023), ((500, 1023),)),
+    Case("rms-norm", "RMS norm", partial(layers.RMSNorm, 4096), ((64, 4096),)),
+    Case("sum-rows", "reduction", partial(layers.Sum, -1), ((1024, 1024),)),
+    Case("sum-columns-odd", "reduction", partial(layers.Sum, 0), ((1000, 777),)),
+    Case("conv3x3", "convolution", partial(conv_bn_relu, 64, 64, 3), ((1, 64, 56, 56),), with_stock=True),
+    Case("conv3x3-stride-odd", "convolution", partial(conv_bn_relu, 37, 74, 3, stride=2), ((1, 37, 29, 29),)),
+    Case("conv1x1", "convolution", partial(conv_bn_relu, 256, 64, 1), ((1, 256, 56, 56),)),
+    Case("conv7x7-stride", "convolution", partial(conv_bn_relu, 3, 64, 7, stride=2), ((1, 3, 224, 224),)),
+    Case("depthwise3x3", "depthwise", partial(conv_bn_relu, 96, 96, 3, groups=96), ((1, 96, 56, 56),)),
+    Case("depthwise5x5-stride", "depthwise", partial(conv_bn_relu, 72, 72, 5, stride=2, groups=72), ((1, 72, 56, 56),)),
+    Case(
+        "transposed4x4",
+        "transposed convolution",
+        partial(nn.ConvTranspose2d, 64, 32, 4, stride=2, padding=1),
+        ((1, 64, 28, 28),),
+    ),
+    Case(
+        "transposed2x2",
+        "transposed convolution",
+        partial(nn.ConvTranspose2d, 128, 64, 2, stride=2),
+        ((1, 128, 28, 28),),
+    ),
+    Case("max-pool3x3", "pooling", partial(nn.MaxPool2d, 3, stride=2, padding=1), ((1, 64, 112, 112),)),
+    Case("average-pool", "pooling", partial(nn.AdaptiveAvgPool2d, 1), ((1, 1280, 7, 7),)),
+    Case("attention", "attention", partial(Attention, written_out=True), ((1, 12, 128, 64),) * 3),
+    Case("attention-256", "attention", partial(Attention, written_out=False), ((1, 8, 256, 64),) * 3),
+)
+
+_LOW_PRECISION = (
+    *(
+        Case(f"bf16-{n}", "bf16 product", partial(Product, n, n), ((n, n),), Kind.LOW, Precision.BF16)
+        for n in (512, 1024, 2048)
+    ),
+    *(
+        Case(f"int8-{n}", "int8 product", partial(layers.Int8Product, n, n), ((n, n),), Kind.LOW, Precision.INT8)
+        for n in (512, 1024)
+    ),
+)
+
+_IMAGE = ((1, 3, 224, 224),)
+_MODELS = (
+    Case("resnet18", "ResNet-18", models.resnet18, _IMAGE, Kind.MODEL),
+    Case("mobilenet-v2", "MobileNetV2, half its blocks", models.mobilenet_v2, _IMAGE, Kind.MODEL),
+    Case("bert-64", "BERT-base, 2 layers, 64 tokens", models.bert, ((1, 64, 768),), Kind.MODEL),
+    Case("bert-256", "BERT-base, 2 layers, 256 tokens", models.bert, ((1, 256, 768),), Kind.MODEL),
+    Case("mlp", "MLP, batch of 32", models.mlp, ((32, 784),), Kind.MODEL),
+    Case("unet", "U-Net of two levels", models.UNet, ((1, 3, 128, 128),), Kind.MODEL),
+)
+
+CASES = {case.name: case for case in (*_OPERATORS, *_LOW_PRECISION, *_MODELS)}
+"""Every case by its name."""

@@ -1,0 +1,44 @@
+"""``torch.compile``: Inductor with constant weights, autotuned templates, and its C++ wrapper."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import torch
+
+from benchmarks.quality.engines.eager import formatted
+from benchmarks.quality.engines.engine import Prepare, Prepared
+from benchmarks.quality.shared import Shared, as_array
+
+SETTINGS: dict[str, dict[str, bool]] = {
+    "freezing": {"freezing": True},
+    "max_autotune": {"freezing": True, "max_autotune": True},
+    "max_autotune, cpp_wrapper": {"freezing": True, "max_autotune": True, "cpp_wrapper": True},
+}
+"""All with ``freezing``, which makes weights constants."""
+
+
+def variants(shared: Shared, threads: int) -> Iterator[tuple[str, Prepare]]:
+    torch.set_num_threads(threads)
+    for name, options in SETTINGS.items():
+        yield name, partial(_prepared, shared, options, torch.contiguous_format)
+    if any(array.ndim == 4 for array in shared.inputs):
+        options = SETTINGS["max_autotune"]
+        yield "max_autotune, channels_last", partial(_prepared, shared, options, torch.channels_last)
+
+
+def _prepared(shared: Shared, options: dict[str, bool], memory_format: torch.memory_format) -> Prepared:
+    torch._dynamo.reset()
+    module = shared.torch_module().to(memory_format=memory_format)
+    inputs = formatted(shared.torch_inputs(), memory_format)
+    compiled = torch.compile(module)
+
+    def call() -> torch.Tensor:
+        with torch.no_grad():
+            return compiled(*inputs)
+
+    # As ``options`` of torch.compile, freezing has no effect: the capture of the graph reads the global setting.
+    with torch._inductor.config.patch(options):
+        call()
+    return Prepared(call, lambda: as_array(call()))

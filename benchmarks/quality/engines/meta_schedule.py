@@ -1,0 +1,28 @@
+"""TVM with stock MetaSchedule's database, built and run as TVM documents it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import tvm
+from tvm import relax
+from tvm.s_tir import meta_schedule as ms
+
+from benchmarks.quality.engines.engine import Prepare, Prepared
+from benchmarks.quality.engines.loopwright_compile import on_virtual_machine
+from benchmarks.quality.plain_tvm import lowered
+from benchmarks.quality.shared import Shared
+
+
+def variants(shared: Shared, threads: int) -> Iterator[tuple[str, Prepare]]:
+    yield "tune_tir", lambda: _prepared(shared)
+
+
+def _prepared(shared: Shared) -> Prepared:
+    database = ms.database.JSONDatabase(work_dir=str(shared.stock_database))
+    # The target that was tuned for is the one that the records name.
+    target = database.get_all_tuning_records()[0].target
+    with target, database:
+        module = relax.transform.MetaScheduleApplyDatabase()(lowered(shared, target))
+    is_tuned = [bool(func.attrs and "tirx.is_scheduled" in func.attrs) for func in module.functions.values()]
+    return on_virtual_machine(tvm.compile(module, target=target), shared, f"{sum(is_tuned)} functions tuned")
