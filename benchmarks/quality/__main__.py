@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -55,6 +56,8 @@ def main() -> None:
         for case in CASES.values()
         if (not options.only or case.name in options.only) and (not options.kind or case.kind == options.kind)
     ]
+    # Suspended processes of the service must be resumed, and it must be ended, whatever ends the run.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     # All engines and the service inherit the confinement.
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: asked.threads])
     export(cases, asked)

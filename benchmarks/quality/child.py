@@ -19,11 +19,12 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 
 from benchmarks.quality.engines import ENGINES
 from benchmarks.quality.engines.engine import Prepare, Prepared
+from benchmarks.quality.protocol import Answer, Choice, Sample, Variant
 from benchmarks.quality.shared import Shared
 from benchmarks.search.run_record import peak_mb
 
@@ -34,45 +35,6 @@ BATCHES = 5
 """In a sample, which is their median. Both not tuned."""
 _TRIES = 3
 """Samples by which the variants of an engine are compared."""
-
-
-@dataclass(frozen=True, slots=True)
-class Variant:
-    """One choice of settings that works.
-
-    Attributes:
-        seconds: Time to compile it, up to the end of the first call.
-        error: See `Shared.error`.
-    """
-
-    seconds: float
-    error: float
-    note: str
-
-
-@dataclass(slots=True)
-class Answer:
-    """What became of the preparation; there are no ``variants`` if the engine cannot compute the case."""
-
-    variants: dict[str, Variant] = field(default_factory=dict)
-    failures: dict[str, str] = field(default_factory=dict)
-    versions: dict[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """The answer to ``choose``: the fastest variant, and seconds a call of each."""
-
-    variant: str
-    latencies: dict[str, float]
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """The answer to ``sample``: seconds a call, and the peak memory of the process so far in MiB."""
-
-    seconds: float
-    peak_mb: float
 
 
 def main() -> None:

@@ -13,8 +13,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from benchmarks.quality.child import Answer, Choice, Sample, Variant
 from benchmarks.quality.engines import ENGINES, OURS
+from benchmarks.quality.protocol import Answer, Choice, Sample
 from benchmarks.quality.rest import wait_for_rest
 from benchmarks.quality.settings import Settings
 from benchmarks.quality.shared import Shared
@@ -32,11 +32,11 @@ class EngineProcess:
     def answer(self) -> Answer:
         """Wait for the preparation, and return what became of it; if the process died, the engine has no variants."""
         try:
-            fields = self._read()
+            answer = Answer.from_json(self._read())
         except RuntimeError as error:
             return Answer(failures={self.name: str(error)})
         wait_for_rest(self._process.pid)
-        return Answer(**fields | {"variants": {name: Variant(**each) for name, each in fields["variants"].items()}})
+        return answer
 
     def choose(self) -> Choice:
         """Let the engine time its variants, and return which it chose."""

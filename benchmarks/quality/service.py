@@ -1,4 +1,4 @@
-"""The service of the benchmark: started once, used as a user would, and stopped in its tracks while times are taken."""
+"""The service of the benchmark: started once, used as a user would, and suspended while times are taken."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Service:
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Stop all processes of the service for the time of the block, and return when it is ready again.
+        """Suspend all processes of the service for the time of the block, and return when it is ready again.
 
         An idle service needs a tenth of a core for its heartbeats, in bursts that would hit some engine's turn.
         """

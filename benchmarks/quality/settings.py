@@ -8,6 +8,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.quality.engines import ENGINES
 from benchmarks.results import RAW
 
 FOLDER = RAW / "quality"
@@ -25,6 +26,7 @@ class Settings:
         model_seconds: Seconds of search of a model at most.
         processes: Of each engine and case, one after another.
         rounds: Samples of each process.
+        engines: Names of the engines that are timed.
         data_dir: The service's database and logs, which outlive the run.
         lock: A file to lock while times are taken, for machines that others use too.
     """
@@ -36,6 +38,7 @@ class Settings:
     model_seconds: float
     processes: int
     rounds: int
+    engines: tuple[str, ...]
     data_dir: Path
     port: int
     lock: Path | None = None
@@ -69,6 +72,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--processes", type=int, default=2, help="of each engine and case (default 2)")
     parser.add_argument("--rounds", type=int, default=6, help="of samples in each process (default 6)")
     parser.add_argument(
+        "--engines", nargs="+", choices=list(ENGINES), default=list(ENGINES), metavar="ENGINE", help="time these alone"
+    )
+    parser.add_argument(
         "--data-dir", type=Path, default=FOLDER / "service", help="the service's database, kept between runs"
     )
     parser.add_argument("--port", type=int, default=8098, help="of the service (default 8098)")
@@ -86,6 +92,7 @@ def read(options: argparse.Namespace) -> Settings:
         model_seconds=options.model_seconds,
         processes=options.processes,
         rounds=options.rounds,
+        engines=tuple(options.engines),
         data_dir=options.data_dir.absolute(),
         port=options.port,
         lock=options.lock,

@@ -6,16 +6,16 @@ import contextlib
 import fcntl
 import random
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from benchmarks.quality import cells, processes, shared
 from benchmarks.quality.cases.case import Case
-from benchmarks.quality.child import Answer, Choice
 from benchmarks.quality.conditions import conditions
-from benchmarks.quality.engines import ENGINES, STOCK
+from benchmarks.quality.engines import STOCK
 from benchmarks.quality.processes import EngineProcess
+from benchmarks.quality.protocol import EngineResult
 from benchmarks.quality.service import Service
 from benchmarks.quality.settings import Settings
 from workers import host_lock
@@ -28,7 +28,7 @@ def timed(case: Case, settings: Settings, service: Service) -> dict[str, Any]:
     choose the fastest. The later processes compile that one.
     """
     given = shared.of(case, settings.shared)
-    names = [name for name in ENGINES if name != STOCK or given.stock_database.exists()]
+    names = [name for name in settings.engines if name != STOCK or given.stock_database.exists()]
     results = {name: EngineResult() for name in names}
     with contextlib.ExitStack() as stack:
         ready = []
@@ -57,22 +57,6 @@ def timed(case: Case, settings: Settings, service: Service) -> dict[str, Any]:
         "engines": {name: asdict(result) for name, result in results.items()},
         "conditions": conditions(settings.threads),
     }
-
-
-@dataclass(slots=True)
-class EngineResult:
-    """What an engine did in a case.
-
-    Attributes:
-        choice: None if the engine cannot compute the case.
-        samples: Seconds a call, by process and round.
-        peak_mb: Peak memory of the last process, which compiled one variant only.
-    """
-
-    answer: Answer = field(default_factory=Answer)
-    choice: Choice | None = None
-    samples: list[list[float]] = field(default_factory=list)
-    peak_mb: float | None = None
 
 
 def rounds(ready: list[EngineProcess], results: dict[str, EngineResult], count: int, *, seed: int) -> None:

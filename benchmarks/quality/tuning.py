@@ -22,13 +22,15 @@ def tuned(case: Case, settings: Settings, service: Service) -> dict[str, Any]:
     """
     model, example_inputs = program(shared.of(case, settings.shared))
     is_model = case.kind is Kind.MODEL
+    max_trials = settings.model_trials if is_model else settings.trials
+    max_seconds = settings.model_seconds if is_model else None
     with service.client() as client:
         started = time.monotonic()
         job = client.submit(
             model,
             example_inputs=example_inputs,
-            max_trials=settings.model_trials if is_model else settings.trials,
-            max_seconds=settings.model_seconds if is_model else None,
+            max_trials=max_trials,
+            max_seconds=max_seconds,
             name=case.name,
             force=True,
         ).wait(progress=False)
@@ -38,6 +40,7 @@ def tuned(case: Case, settings: Settings, service: Service) -> dict[str, Any]:
         return {
             "kind": cells.TUNED,
             "case": case.name,
+            "budget": {"max_trials": max_trials, "max_seconds": max_seconds},
             "seconds": seconds,
             "trials": job.progress.trials,
             "failed": job.progress.failed,

@@ -13,7 +13,7 @@ from benchmarks.quality.shared import Shared, as_array
 def variants(shared: Shared, threads: int) -> Iterator[tuple[str, Prepare]]:
     torch.set_num_threads(threads)
     yield "contiguous", lambda: _prepared(shared, torch.contiguous_format)
-    if any(array.ndim == 4 for array in shared.inputs):
+    if takes_an_image(shared):
         yield "channels_last", lambda: _prepared(shared, torch.channels_last)
 
 
@@ -26,6 +26,11 @@ def _prepared(shared: Shared, memory_format: torch.memory_format) -> Prepared:
             return module(*inputs)
 
     return Prepared(call, lambda: as_array(call()))
+
+
+def takes_an_image(shared: Shared) -> bool:
+    """Return whether the case has one input of four axes; several of them are attention's."""
+    return [array.ndim for array in shared.inputs] == [4]
 
 
 def formatted(inputs: tuple[torch.Tensor, ...], memory_format: torch.memory_format) -> tuple[torch.Tensor, ...]:

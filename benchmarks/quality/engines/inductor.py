@@ -7,7 +7,7 @@ from functools import partial
 
 import torch
 
-from benchmarks.quality.engines.eager import formatted
+from benchmarks.quality.engines.eager import formatted, takes_an_image
 from benchmarks.quality.engines.engine import Prepare, Prepared
 from benchmarks.quality.shared import Shared, as_array
 
@@ -23,7 +23,7 @@ def variants(shared: Shared, threads: int) -> Iterator[tuple[str, Prepare]]:
     torch.set_num_threads(threads)
     for name, options in SETTINGS.items():
         yield name, partial(_prepared, shared, options, torch.contiguous_format)
-    if any(array.ndim == 4 for array in shared.inputs):
+    if takes_an_image(shared):
         options = SETTINGS["max_autotune"]
         yield "max_autotune, channels_last", partial(_prepared, shared, options, torch.channels_last)
 

@@ -37,7 +37,7 @@ def pins(name: str) -> dict[str, str]:
     return {requirement.name: str(requirement.specifier).removeprefix("==") for requirement, _ in entries(name)}
 
 
-@pytest.mark.parametrize("name", ["service", "dev"])
+@pytest.mark.parametrize("name", ["service", "dev", "rivals"])
 def test_every_entry_is_pinned_and_hashed(name: str) -> None:
     for requirement, hashes in entries(name):
         assert re.fullmatch(r"==[^=*,]+", str(requirement.specifier)), requirement
@@ -45,7 +45,7 @@ def test_every_entry_is_pinned_and_hashed(name: str) -> None:
         assert all(re.fullmatch(r"sha256:[0-9a-f]{64}", value) for value in hashes), requirement
 
 
-@pytest.mark.parametrize("name", ["service", "dev"])
+@pytest.mark.parametrize("name", ["service", "dev", "rivals"])
 def test_no_entry_names_an_address(name: str) -> None:
     text = lock_text(name)
     assert "://" not in text

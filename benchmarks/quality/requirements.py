@@ -1,0 +1,114 @@
+"""What was required of the compiled code before it was measured, and what was measured."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from benchmarks.quality.outcome import NEAR, Outcome
+from benchmarks.quality.ratios import Ratio, geometric_mean
+
+_FUSABLE = ("softmax", "gelu", "layer norm", "attention")
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """A figure with what it must and should be.
+
+    Attributes:
+        measured: None if it could not be measured.
+        shown: The figure in the words of the report, or why there is none.
+        is_cost: Whether lower is better.
+    """
+
+    what: str
+    must: float
+    aim: float
+    measured: float | None
+    shown: str
+    is_cost: bool = False
+
+    @property
+    def verdict(self) -> str:
+        if self.measured is None:
+            return "not measured"
+        if self._reaches(self.aim):
+            return "aim reached"
+        return "must reached" if self._reaches(self.must) else "**missed**"
+
+    def _reaches(self, bound: float) -> bool:
+        assert self.measured is not None
+        return self.measured <= bound if self.is_cost else self.measured >= bound
+
+
+def requirements(found: Sequence[Outcome]) -> Iterator[Requirement]:
+    """Yield every requirement. Ratios are the best rival's latency over Loopwright's."""
+    operators = [outcome for outcome in found if outcome.kind == "operator"]
+    yield _mean("single operators, geometric mean", 1.0, 1.4, _ratios(operators))
+    yield _worst("worst single operator", 0.75, 1.0, operators)
+    fusable = [outcome for outcome in operators if outcome.family in _FUSABLE]
+    yield _mean("softmax, gelu, layer norm and attention, geometric mean", 1.0, 1.5, _ratios(fusable))
+    models = [outcome for outcome in found if outcome.kind == "model"]
+    yield _mean("models end to end, geometric mean", 1.0, 1.3, _ratios(models))
+    yield _low("bf16 products with AMX, geometric mean", found, "bf16", ("amx_bf16",))
+    yield _low("int8 products with AMX or VNNI, geometric mean", found, "int8", ("amx_int8", "avx512_vnni", "avx_vnni"))
+    stock = [outcome.against_stock for outcome in found if outcome.against_stock is not None]
+    yield _mean("against stock MetaSchedule at equal trials, geometric mean", 1.5, 2.5, stock)
+    trials = [outcome.trials_to_near for outcome in operators if outcome.trials_to_near is not None]
+    what = f"trials until {NEAR:.0%} of the final quality, median over single operators"
+    median = statistics.median(trials) if trials else None
+    yield Requirement(what, 32, 16, median, _none() if median is None else f"{median:g}", is_cost=True)
+    users = [outcome.user_over_certified for outcome in operators if outcome.user_over_certified is not None]
+    what = "time in the user's process over the certified time, geometric mean over single operators"
+    mean = statistics.geometric_mean(users) if users else None
+    yield Requirement(what, 1.05, 1.02, mean, _none() if mean is None else f"{mean:.3f}", is_cost=True)
+
+
+def missed(found: Sequence[Requirement]) -> str:
+    """Return sentences that say which requirements were missed or not measured."""
+    below = [one for one in found if one.verdict == "**missed**"]
+    unknown = [one for one in found if one.measured is None]
+    sentences = [f"{len(below)} of {len(found) - len(unknown)} requirements that were measured were missed"]
+    if below:
+        sentences[0] += ": " + "; ".join(f"{one.what} ({one.shown} instead of {one.must:g})" for one in below)
+    if unknown:
+        sentences.append("Not measured: " + "; ".join(f"{one.what} ({one.shown})" for one in unknown))
+    return ". ".join(sentences) + "."
+
+
+def rows(found: Sequence[Requirement]) -> list[list[str]]:
+    return [[one.what, f"{one.must:g}", f"{one.aim:g}", one.shown, one.verdict] for one in found]
+
+
+def _ratios(outcomes: Sequence[Outcome]) -> list[Ratio]:
+    return [outcome.against_rivals for outcome in outcomes if outcome.against_rivals is not None]
+
+
+def _mean(what: str, must: float, aim: float, ratios: Sequence[Ratio]) -> Requirement:
+    if not ratios:
+        return Requirement(what, must, aim, None, _none())
+    mean = geometric_mean(ratios)
+    return Requirement(what, must, aim, mean.value, str(mean))
+
+
+def _worst(what: str, must: float, aim: float, outcomes: Sequence[Outcome]) -> Requirement:
+    ratios = {outcome.name: outcome.against_rivals for outcome in outcomes if outcome.against_rivals is not None}
+    if not ratios:
+        return Requirement(what, must, aim, None, _none())
+    name, worst = min(ratios.items(), key=lambda item: item[1].value)
+    return Requirement(what, must, aim, worst.value, f"{worst}, {name}")
+
+
+def _low(what: str, found: Sequence[Outcome], precision: str, any_of: Sequence[str]) -> Requirement:
+    """Return a requirement that holds on CPUs with any of these features."""
+    outcomes = [outcome for outcome in found if outcome.precision == precision]
+    requirement = _mean(what, 0.9, 1.3, _ratios(outcomes))
+    features = {feature for outcome in outcomes for feature in outcome.conditions["features"]}
+    if requirement.measured is None or features & set(any_of):
+        return requirement
+    return Requirement(what, 0.9, 1.3, None, f"{requirement.shown} on a CPU without {' or '.join(any_of)}")
+
+
+def _none() -> str:
+    return "no result"
