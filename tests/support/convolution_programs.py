@@ -40,6 +40,29 @@ def conv_1d(size: int, inputs: int, outputs: int, window: int) -> tvm.IRModule:
     return function(x, w, topi.nn.conv1d_ncw(x, w, 1, "VALID", 1))
 
 
+def transposed_nhwc(size: int, inputs: int, outputs: int, stride: int, taps: int, cut: int) -> tvm.IRModule:
+    """Return a transposed convolution by phases, of which ``cut`` pixels at the top and the left are left out."""
+    x = te.placeholder((1, size, size, inputs), name="x")
+    w = te.placeholder((stride, stride, taps, taps, inputs, outputs), name="w")
+    border = taps - 1
+    padded = topi.nn.pad(x, (0, border, border, 0), (0, border, border, 0), name="pad_temp")
+    i, j = te.reduce_axis((0, taps), name="i"), te.reduce_axis((0, taps), name="j")
+    c = te.reduce_axis((0, inputs), name="c")
+    steps = size + border
+    phases = te.compute(
+        (1, steps, steps, stride, stride, outputs),
+        lambda n, y, x, p, q, o: te.sum(padded[n, y + i, x + j, c] * w[p, q, i, j, c, o], axis=[i, j, c]),
+        name="phases",
+    )
+    extent = steps * stride - 2 * cut
+
+    def pixel(n: tvm.ir.Var, y: tvm.ir.Var, x: tvm.ir.Var, o: tvm.ir.Var) -> tvm.ir.PrimExpr:
+        y, x = y + cut, x + cut
+        return phases[n, y // stride, x // stride, y % stride, x % stride, o]
+
+    return function(x, w, topi.nn.relu(te.compute((1, extent, extent, outputs), pixel, name="interleave")))
+
+
 def depthwise_nhwc(size: int, channels: int, window: int, stride: int, *, batch: int = 1) -> tvm.IRModule:
     """Return a depthwise convolution with the channels last, and relu6."""
     x = te.placeholder((batch, size, size, channels), name="x")

@@ -30,6 +30,8 @@ PROGRAMS = {
         programs.conv_nchw(15, 3, 8, 3, 2, batch=2),
         programs.conv_nchw(10, 8, 12, 3, groups=2),
         programs.conv_1d(26, 3, 5, 3),
+        programs.transposed_nhwc(5, 6, 16, 2, 2, 1),
+        programs.transposed_nhwc(7, 4, 8, 3, 1, 0),
     ],
     "column_reduce": [
         programs.depthwise_nhwc(11, 24, 3, 1, batch=2),

@@ -65,23 +65,24 @@ class ConvDirect:
             raise Refused("a panel of the kernel would be packed again for each line of pixels")
         if values["pack"] == _IN_PLACE and not convolution.kernel_is_contiguous:
             raise Refused("the kernel's channels are not contiguous")
-        kept = {convolution.padding} if convolution.padding is not None else set()
-        last = inline(schedule, program, frozenset(kept))[-1].name
-        if convolution.padding is not None:
+        last = inline(schedule, program, frozenset(convolution.prepared))[-1].name
+        for name in convolution.prepared:
             # LLVM makes vectors of the inner loop. TVM would compute vectors with conditions one element after another.
-            schedule.parallel(fuse(schedule, schedule.get_loops(schedule.get_sblock(convolution.padding))[:-1]))
+            schedule.parallel(fuse(schedule, schedule.get_loops(schedule.get_sblock(name))[:-1]))
         _schedule(schedule, convolution, tile, values, last)
 
 
 def _is_simple(program: Program, convolution: Convolution) -> bool:
-    """Return whether all blocks are the convolution, its padding, its result, or are inlined."""
-    known = (convolution.padding, convolution.block.name, program.blocks[-1].name)
+    """Return whether all blocks are the convolution, its result, or prepare it, or are inlined."""
+    known = (*convolution.prepared, convolution.block.name, program.blocks[-1].name)
     remaining = [block.name for block in program.blocks if remains(program, block)]
     return program.outputs == (program.blocks[-1].name,) and all(name in known for name in remaining)
 
 
 def _schedule(sch: Schedule, convolution: Convolution, tile: Tile, values: Knobs, last: str) -> None:
     block = sch.get_sblock(convolution.block.name)
+    if convolution.phases:
+        _interleave(sch, convolution)
     packed = _packed(sch, convolution, tile) if values["pack"] != _IN_PLACE else None
     write = sch.cache_write(block, 0, "global") if last == convolution.block.name else sch.get_sblock(last)
     loops = sch.get_loops(block)
@@ -100,7 +101,8 @@ def _schedule(sch: Schedule, convolution: Convolution, tile: Tile, values: Knobs
         line, within = sch.split(line, [None, values["lines"]])
         others, inner = [*others, line], [within]
     tasks = [channels, *others] if values["outer"] == _CHANNELS else [*others, channels]
-    sch.reorder(*tasks, *inner, pixels, *reduced, row, vector, lane)
+    phases = [loops[n] for n in convolution.phases]
+    sch.reorder(*tasks, *inner, pixels, *phases, *reduced, row, vector, lane)
     sch.reverse_compute_at(write, pixels)
     task = channels if values["pack"] == _BY_TASK else fuse(sch, tasks)
     sch.parallel(task)
@@ -112,6 +114,18 @@ def _schedule(sch: Schedule, convolution: Convolution, tile: Tile, values: Knobs
     separate_partial_tiles(sch, pixels)
     sch.decompose_reduction(block, reduced[0])
     vectorize(sch, str(sch.get(write).name_hint), sch.get_loops(write)[-1], tile.lanes)
+
+
+def _interleave(sch: Schedule, convolution: Convolution) -> None:
+    """Let the sums be stored in the order of the result's pixels instead of phase by phase."""
+    pixels, phases = convolution.pixels[1:], convolution.phases
+    extents = [convolution.extent(n) for n in phases]
+
+    def interleaved(*i: Any) -> list[Any]:
+        positions = [i[n] * extent + i[phase] for n, phase, extent in zip(pixels, phases, extents, strict=True)]
+        return [i[0], *positions, i[convolution.channel]]
+
+    sch.transform_layout(sch.get_sblock(convolution.block.name), ("write", 0), interleaved)
 
 
 def _packed(sch: Schedule, convolution: Convolution, tile: Tile) -> Any:

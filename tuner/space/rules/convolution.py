@@ -17,11 +17,12 @@ from tuner.space.rules.program import Block, Program, found, is_var, variables
 class Convolution:
     """``C[…, pixels, …, channel, …] += image[…, pixel * stride + tap, …] * kernel[…, channel, …]``.
 
-    ``pixels`` and ``channel`` are positions among the block's spatial axes. ``pixels`` are the axes that the image has
-    and the kernel has not, in the order of C; the batch is one of them.
+    ``pixels``, ``channel`` and ``phases`` are positions among the block's spatial axes. ``pixels`` are the axes that
+    the image has and the kernel has not, in the order of C; the batch is one of them. ``channel`` is the last of those
+    that the kernel has, and ``phases`` are the others: a transposed convolution has a kernel for each phase.
 
     Args:
-        padding: the name of the block that pads the image; None if the convolution reads the image as it is.
+        prepared: the names of the blocks that pad the image and rearrange the kernel, if there are any.
         group: the number of neighbouring channels that read the same elements of the image.
     """
 
@@ -30,7 +31,8 @@ class Convolution:
     kernel: Any
     pixels: tuple[int, ...]
     channel: int
-    padding: str | None
+    phases: tuple[int, ...]
+    prepared: tuple[str, ...]
     group: int
 
     def extent(self, axis: int) -> int:
@@ -42,12 +44,13 @@ class Convolution:
 
     @property
     def other_axes(self) -> list[int]:
-        """The positions of the spatial axes but the channels and the last of the pixels, in order: batch, lines."""
-        return [n for n in range(len(self.block.spatial)) if n not in (self.channel, self.pixels[-1])]
+        """The positions of the pixels' axes but the last, and of axes that nothing depends on: batch, lines."""
+        others = (self.channel, self.pixels[-1], *self.phases)
+        return [n for n in range(len(self.block.spatial)) if n not in others]
 
     @property
     def lines(self) -> int:
-        """The extent of the last axis but the channels and the last of the pixels."""
+        """The extent of the last of `other_axes`."""
         return self.extent(self.other_axes[-1]) if self.other_axes else 1
 
     @property
@@ -73,6 +76,11 @@ class Convolution:
             region.source for region in self.block.block.reads if not region.source.same_as(self.block.store.buffer)
         ]
         return next(n for n, source in enumerate(reads) if source.same_as(self.kernel.source))
+
+    @property
+    def has_known_phases(self) -> bool:
+        """Whether there are no phases, or one axis of them for each of the pixels' axes that follow the batch."""
+        return not self.phases or (self.channels_last and self.other_axes == [0, *self.pixels[1:-1]])
 
     @property
     def channels_last(self) -> bool:
@@ -105,20 +113,19 @@ class Convolution:
         axes = [axis for axis, _ in block.spatial]
         if len(block.store.indices) != len(axes) or not all(map(is_var, block.store.indices, axes)):
             return None
-        used = [[n for n, axis in enumerate(axes) if _uses(load, axis)] for load in loads]
-        order = (0, 1) if len(used[0]) >= len(used[1]) else (1, 0)
-        image, kernel = loads[order[0]], loads[order[1]]
-        pixels = tuple(n for n in used[order[0]] if n not in used[order[1]])
-        if len(used[order[1]]) != 1 or not pixels or all(isinstance(i, tvm.ir.Var) for i in image.indices):
+        image, kernel = loads if _is_image(loads[0]) else reversed(loads)
+        if not _is_image(image) or _is_image(kernel):
             return None
-        [channel] = used[order[1]]
-        if len(axes) - 1 not in (channel, pixels[-1]):
+        pixels = tuple(n for n, axis in enumerate(axes) if _uses(image, axis) and not _uses(kernel, axis))
+        *phases, channel = [n for n, axis in enumerate(axes) if _uses(kernel, axis)] or [-1]
+        if not pixels or channel < 0 or len(axes) - 1 not in (channel, pixels[-1]):
             return None
         group = _group(image, axes[channel], block.spatial[channel][1])
-        if group is None:
+        if group is None or any(_uses(image, axes[n]) for n in phases):
             return None
-        convolution = Convolution(block, image, kernel, pixels, channel, _padding(program, image), group)
-        return convolution if convolution.stride > 0 else None
+        prepared = tuple(_prepared(program, (image, kernel)))
+        convolution = Convolution(block, image, kernel, pixels, channel, tuple(phases), prepared, group)
+        return convolution if convolution.stride > 0 and convolution.has_known_phases else None
 
 
 def _factors(block: Block) -> list[Any] | None:
@@ -133,12 +140,15 @@ def _factors(block: Block) -> list[Any] | None:
     return loads
 
 
-def _padding(program: Program, image: Any) -> str | None:
-    """Return the name of the block that writes the image, unless it only copies."""
-    for block in program.blocks:
-        if block.store.buffer.same_as(image.source):
-            return None if isinstance(block.store.value, tvm.ir.TensorLoad) else block.name
-    return None
+def _is_image(load: Any) -> bool:
+    """Return whether a load has an index that is more than a variable."""
+    return not all(isinstance(index, tvm.ir.Var | tirx.IntImm) for index in load.indices)
+
+
+def _prepared(program: Program, loads: tuple[Any, ...]) -> list[str]:
+    """Return the names of the blocks that write what is loaded, but those that only copy."""
+    writers = [b for b in program.blocks if any(b.store.buffer.same_as(load.source) for load in loads)]
+    return [block.name for block in writers if not isinstance(block.store.value, tvm.ir.TensorLoad)]
 
 
 def _group(image: Any, channel: Any, channels: int) -> int | None:
