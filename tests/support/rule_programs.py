@@ -62,8 +62,11 @@ def batched(batch: int, rows: int, columns: int, depth: int) -> tvm.IRModule:
     return function(a, b, topi.nn.batch_matmul(a, b, transpose_b=False))
 
 
-def attention(heads: int, rows: int, columns: int, width: int) -> tvm.IRModule:
-    """Scaled attention whose operands and result have the heads behind the rows, as models have them."""
+def attention(heads: int, rows: int, columns: int, width: int, *, moved: bool = False) -> tvm.IRModule:
+    """Scaled attention whose operands and result have the heads behind the rows, as models have them.
+
+    With ``moved``, the result is transposed once more.
+    """
     q, k, v = (
         te.placeholder((count, heads, width), name=name)
         for count, name in ((rows, "q"), (columns, "k"), (columns, "v"))
@@ -78,9 +81,8 @@ def attention(heads: int, rows: int, columns: int, width: int) -> tvm.IRModule:
     exps = te.compute(scores.shape, lambda *i: te.exp(weights(*i) - maximum(*i[:-1])), name="exps")
     total = te.compute((heads, rows), lambda *i: te.sum(exps(*i, s), axis=s), name="total")
     values = te.compute((heads, rows, width), lambda h, i, c: te.sum(exps[h, i, m] * v[m, h, c], axis=m), name="values")
-    return function(
-        q, k, v, te.compute((rows, heads, width), lambda i, h, c: values[h, i, c] / total[h, i], name="out")
-    )
+    out = te.compute((rows, heads, width), lambda i, h, c: values[h, i, c] / total[h, i], name="out")
+    return function(q, k, v, topi.transpose(out, (1, 0, 2)) if moved else out)
 
 
 def softmax(*shape: int) -> tvm.IRModule:
@@ -102,6 +104,12 @@ def layer_norm(rows: int, columns: int) -> tvm.IRModule:
 def mean(rows: int, columns: int) -> tvm.IRModule:
     x = te.placeholder((rows, columns), name="x")
     return function(x, topi.sum(x, axis=1) / tvm.tirx.const(columns, "float32"))
+
+
+def average_pool(channels: int, height: int, width: int) -> tvm.IRModule:
+    x = te.placeholder((1, channels, height, width), name="x")
+    total = topi.sum(x, axis=(2, 3), keepdims=True)
+    return function(x, total / tvm.tirx.const(height * width, "float32"))
 
 
 def silu(*shape: int) -> tvm.IRModule:

@@ -35,6 +35,7 @@ PROGRAMS = {
         programs.log_softmax(3, 100),
         programs.layer_norm(6, 50),
         programs.mean(7, 19),
+        programs.average_pool(3, 5, 7),
     ],
     "register_tile": [
         programs.product(24, 32, 16),
@@ -42,7 +43,7 @@ PROGRAMS = {
         programs.linear(10, 48, 24),
         programs.batched(3, 12, 20, 8),
     ],
-    "attention": [programs.attention(3, 12, 24, 16), programs.attention(2, 32, 32, 8)],
+    "attention": [programs.attention(3, 12, 24, 16), programs.attention(2, 32, 32, 8, moved=True)],
     "gemv": [programs.product(1, 96, 40), programs.linear(1, 24, 32), programs.linear(1, 30, 16)],
 }
 CASES = [(rule, place) for rule, mods in PROGRAMS.items() for place in range(len(mods))]

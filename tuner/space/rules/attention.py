@@ -114,7 +114,7 @@ class _Parts:
             return None
         if not (weights is scores or weights.reads(scores.store.buffer)):
             return None
-        if not (values.reads(exponentials.store.buffer) and last.reads(values.store.buffer)):
+        if not values.reads(exponentials.store.buffer) or not _follows(program, last, values):
             return None
         if len(scores.spatial) != len(values.spatial) or len(scores.spatial) < 3:
             return None
@@ -178,8 +178,10 @@ class _Steps:
     def _outer_loops(self, rows: int) -> tuple[Any, Any, Any]:
         """Order the loops of the result: a task for each head, a block of rows, the loop over the values' width."""
         sch, parts = self._schedule, self._parts
-        load = next(load for load in parts.last.loads if load.source.same_as(parts.values.store.buffer))
-        axes = [axis for axis, _ in parts.last.spatial]
+        # As it is after inlining: the result may be moved once more on its way out.
+        last = Block(parts.last.name, sch.get(sch.get_sblock(parts.last.name)))
+        load = next(load for load in last.loads if load.source.name == parts.values.store.buffer.name)
+        axes = [axis for axis, _ in last.spatial]
         places = [next(n for n, axis in enumerate(axes) if is_var(index, axis)) for index in load.indices]
         loops = sch.get_loops(sch.get_sblock(parts.last.name))
         *heads, row, inner = [loops[place] for place in places]
@@ -210,6 +212,14 @@ class _Steps:
         reduction = RowReduction(operation, part.reduced[0][1], 4, self._machine.lanes)
         row_reduction.register(reduction.name)
         sch.tensorize(sch.get_loops(sch.get_sblock(f"{part.name}_update"))[-1], reduction.name)
+
+
+def _follows(program: Program, last: Block, values: Block) -> bool:
+    """Return whether the last block maps the elements of the values, directly or by blocks that only do so."""
+    if last.reads(values.store.buffer):
+        return True
+    sources = [program.producer(load.source) for load in last.loads]
+    return any(b is not None and not b.is_reduction and _follows(program, b, values) for b in sources)
 
 
 def _dividing(columns: int, machine: Machine) -> tuple[int, ...]:

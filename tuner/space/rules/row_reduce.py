@@ -20,6 +20,8 @@ from tuner.space.rules.rule import Knob, Knobs, Machine
 from tuner.space.rules.steps import fuse, inline, vectorize
 
 _SERIAL, _PARALLEL = 0, 1
+_MOST_AXES = 2
+"""With more axes in one, TVM does not see that the elements of a vector are neighbours."""
 
 
 class RowReduce:
@@ -60,10 +62,10 @@ class RowReduce:
 
 def _with_terms(schedule: Schedule, stage: Block) -> list[str]:
     """Return the names of a stage's blocks: the terms of a sum that are not just read are computed first, as a row."""
-    if not stage.is_reduction or _operation(stage) is not None:
+    if not stage.is_reduction or (_operation(stage) is not None and len(stage.reduced) == 1):
         return [stage.name]
-    block = schedule.get_sblock(stage.name)
-    terms = schedule.rfactor(schedule.get_loops(block)[-1], len(stage.spatial))
+    loops = schedule.get_loops(schedule.get_sblock(stage.name))
+    terms = schedule.rfactor(fuse(schedule, loops[len(stage.spatial) :]), len(stage.spatial))
     return [str(schedule.get(terms).name_hint), stage.name]
 
 
@@ -71,7 +73,8 @@ def _reduce(schedule: Schedule, stage: Block, lanes: int, vectors: int) -> None:
     block = schedule.get_sblock(stage.name)
     schedule.decompose_reduction(block, schedule.get_loops(block)[-1])
     block = schedule.get_sblock(f"{stage.name}_update")
-    reduction = RowReduction(_operation(stage) or "sum", stage.reduced[0][1], vectors, lanes)
+    length = math.prod(extent for _, extent in stage.reduced)
+    reduction = RowReduction(_operation(stage) or "sum", length, vectors, lanes)
     row_reduction.register(reduction.name)
     schedule.tensorize(schedule.get_loops(block)[-1], reduction.name)
 
@@ -121,12 +124,14 @@ def _leading(block: Block, rows: list[int]) -> int:
 
 
 def _reduces_rows(block: Block) -> bool:
-    """Return whether the block sums, or takes the maximum, along the last axis of what it reads."""
-    if len(block.reduced) != 1 or not isinstance(block.store.value, tirx.Add | tirx.Max):
+    """Return whether the block sums, or takes the maximum, along the last axis of what it reads, or the last two."""
+    axes = [axis for axis, _ in block.reduced]
+    if len(axes) > _MOST_AXES or not isinstance(block.store.value, tirx.Add | tirx.Max):
         return False
-    [(axis, extent)] = block.reduced
-    along = [load for load in block.loads if any(is_var(index, axis) for index in load.indices)]
-    if not along or extent == 1 or not all(is_var(load.indices[-1], axis) for load in along):
+    along = [load for load in block.loads if any(is_var(index, axis) for index in load.indices for axis in axes)]
+    if not along or math.prod(extent for _, extent in block.reduced) == 1:
+        return False
+    if not all(all(map(is_var, load.indices[-len(axes) :], axes)) for load in along):
         return False
     # What is read along the axis is a row of the result's own, or one for all rows; else it is a product of matrices.
     rows = [var for var, size in block.spatial if size > 1]
