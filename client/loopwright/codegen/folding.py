@@ -9,6 +9,7 @@ from tvm import relax
 from tvm.relax import dpl
 
 from loopwright.codegen.functions import relax_funcs
+from loopwright.codegen.graph.rewriting import constant
 
 
 def fold_normalisation(mod: tvm.IRModule) -> tvm.IRModule:
@@ -42,8 +43,8 @@ def fold_normalisation(mod: tvm.IRModule) -> tvm.IRModule:
                 shift = shift + added.reshape(channels) * factor
             dtype = values[weight].dtype
             scaled_weight = (values[weight] * factor.reshape(channels, 1, 1, 1)).astype(dtype)
-            folded = tvm.ir.Call(conv.op, [conv.args[0], relax.const(scaled_weight)], conv.attrs, conv.ty_args)
-            return relax.op.add(folded, relax.const(shift.reshape(1, channels, 1, 1).astype(dtype)))
+            folded = tvm.ir.Call(conv.op, [conv.args[0], constant(scaled_weight)], conv.attrs, conv.ty_args)
+            return relax.op.add(folded, constant(shift.reshape(1, channels, 1, 1).astype(dtype)))
 
         rewritten = mod.clone()
         for var, func in relax_funcs(mod):

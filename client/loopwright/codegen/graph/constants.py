@@ -12,6 +12,7 @@ from tvm.relax.expr_functor import mutator
 
 from loopwright.codegen.graph.rewriting import (
     CallRewriter,
+    constant,
     dtype_of,
     permutation_of,
     rewrite_calls,
@@ -87,12 +88,10 @@ class _Folded(CallRewriter):
             result = _SHAPED[name](call, values)
         else:
             return call
-        return relax.const(
-            np.ascontiguousarray(np.asarray(result).astype(dtype_of(call))).reshape(shape_of(call) or ())
-        )
+        return constant(np.asarray(result).astype(dtype_of(call)).reshape(shape_of(call) or ()))
 
     def _range(self, call: tvm.ir.Call) -> Any:
         bounds = [bound.value for bound in call.args if isinstance(bound, tvm.tirx.IntImm)]
         if len(bounds) != 3:
             return call
-        return relax.const(np.arange(bounds[0], bounds[1], bounds[2]).astype(dtype_of(call)))
+        return constant(np.arange(bounds[0], bounds[1], bounds[2]).astype(dtype_of(call)))

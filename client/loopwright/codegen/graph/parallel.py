@@ -16,7 +16,7 @@ from tvm import relax
 from tvm.relax.expr_functor import mutator
 
 from loopwright.codegen.functions import relax_funcs
-from loopwright.codegen.graph.rewriting import CallRewriter, dtype_of, op_name, rewrite_calls, shape_of
+from loopwright.codegen.graph.rewriting import CallRewriter, constant, dtype_of, op_name, rewrite_calls, shape_of
 
 
 def combine_projections(mod: tvm.IRModule) -> tvm.IRModule:
@@ -61,10 +61,10 @@ class _Combined(CallRewriter):
     def _part(self, group: _Group, place: int, product: tvm.ir.Call) -> Any:
         if not group.split:
             matrix = np.concatenate([matrix.value.numpy() for matrix in group.matrices], axis=1)
-            combined = self.emit(relax.op.matmul(product.args[0], relax.const(matrix), product.attrs.out_dtype))
+            combined = self.emit(relax.op.matmul(product.args[0], constant(matrix), product.attrs.out_dtype))
             if group.biases:
                 bias = np.concatenate([bias.value.numpy() for bias in group.biases])
-                combined = self.emit(relax.op.add(combined, relax.const(bias)))
+                combined = self.emit(relax.op.add(combined, constant(bias)))
             widths = [(shape_of(matrix) or ())[1] for matrix in group.matrices]
             ends = list(itertools.accumulate(widths))[:-1]
             parts = self.emit(relax.op.split(combined, ends, axis=-1))

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import tvm
 from tvm import relax
 from tvm.relax.expr_functor import PyExprMutator
@@ -85,6 +86,11 @@ def scalar_of(expr: Any) -> float | None:
     if isinstance(expr, tvm.ir.GenericConst) and shape_of(expr) == ():
         return float(expr.value.numpy())
     return None
+
+
+def constant(value: Any) -> tvm.ir.GenericConst:
+    """Return an array as a constant of its dtype; ``relax.const`` would narrow 64 bits to 32."""
+    return relax.const(np.array(value, order="C"), str(value.dtype))
 
 
 def permutation_of(call: tvm.ir.Call) -> tuple[int, ...]:

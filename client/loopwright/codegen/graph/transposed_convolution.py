@@ -18,7 +18,7 @@ import tvm
 from tvm import relax, te, tirx
 from tvm.relax.expr_functor import mutator
 
-from loopwright.codegen.graph.rewriting import CallRewriter, dtype_of, rewrite_calls, shape_of
+from loopwright.codegen.graph.rewriting import CallRewriter, constant, dtype_of, rewrite_calls, shape_of
 
 _OUTPUT_FUSABLE = 4
 """``relax::OpPatternKind::kOutEWiseFusable``: elementwise operations behind it fuse."""
@@ -84,7 +84,7 @@ class _Base(CallRewriter):
             return None
         kernel, compute = call.args[1], _compute(convolution, dtype_of(call))
         if isinstance(kernel, tvm.ir.GenericConst):
-            kernel = relax.const(_rearranged_value(kernel.value.numpy(), convolution))
+            kernel = constant(_rearranged_value(kernel.value.numpy(), convolution))
         else:
             inner = compute
 
