@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import tvm
 from tvm import te, tirx
 from tvm.relax.expr_functor import mutator
 
-from loopwright.codegen.graph.rewriting import CallRewriter, rewrite_calls, scalar_of, shape_of
+from loopwright.codegen.graph.rewriting import CallRewriter, reshaped, rewrite_calls, scalar_of, shape_of
 
 _OUTPUT_FUSABLE = 4
 """``relax::OpPatternKind::kOutEWiseFusable``: the product with the weight behind it fuses."""
@@ -28,12 +29,14 @@ class _RmsNorm(CallRewriter):
         for data, scale in ((call.args[0], call.args[1]), (call.args[1], call.args[0])):
             epsilon = self._epsilon(scale, data, is_inverse=name == "multiply")
             if epsilon is not None and shape_of(data) == shape:
-                return self.builder_.call_te(
+                rows = self.emit(reshaped(data, (math.prod(shape[:-1]), shape[-1])))
+                normalised = self.builder_.call_te(
                     lambda x, epsilon=epsilon: _compute(x, epsilon),
-                    data,
+                    rows,
                     primfunc_name_hint="rms_norm",
                     primfunc_attrs={"op_pattern": _OUTPUT_FUSABLE},
                 )
+                return reshaped(self.emit(normalised), shape)
             if name == "divide":
                 break
         return call

@@ -22,6 +22,7 @@ def prepare(mod: tvm.IRModule) -> tvm.IRModule:
     for apply in (
         transform.ConvertToDataflow(),  # TVM fuses in dataflow blocks only
         transform.CanonicalizeBindings(),
+        fuse_rms_norm,
         sink_permutations,
         fuse_attention,
         remove_identities,
@@ -31,7 +32,6 @@ def prepare(mod: tvm.IRModule) -> tvm.IRModule:
         flatten_products,
         transform.EliminateCommonSubexpr(),
         sink_reshapes,
-        fuse_rms_norm,
         split_phases,
         remove_identities,
         take_in_transposes,

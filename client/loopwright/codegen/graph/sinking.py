@@ -168,7 +168,8 @@ def _sunk(
                 operands[other] = _counterpart(rewriter, call.args[other], moved, kept)
         if any(operand is None for operand in operands):
             continue
-        before = rewriter.builder_.normalize(tvm.ir.Call(call.op, operands, call.attrs, call.ty_args))
+        moved_call = tvm.ir.Call(call.op, operands, call.attrs, call.ty_args)
+        before = rewriter.builder_.normalize(_over_rows(call, operands) if name in _OF_ROWS else moved_call)
         if shape_of(before) != shape_of(moved.args[0]):
             continue
         before = rewriter.emit(_sunk(rewriter, name, before, movements, (place,)))  # movements may follow one another
@@ -182,6 +183,18 @@ def _is_over_rows(call: tvm.ir.Call) -> bool:
     rank = len(shape_of(call) or ())
     axes = [call.attrs.axis] if hasattr(call.attrs, "axis") else list(call.attrs.axes)
     return [int(axis) % rank for axis in axes] == [rank - 1]
+
+
+def _over_rows(call: tvm.ir.Call, operands: list[Any]) -> Any:
+    """Return a call over the last axis of operands that may have another number of axes."""
+    name, attrs = str(call.op.name), call.attrs
+    if name == "relax.nn.softmax":
+        return relax.op.nn.softmax(operands[0], axis=-1)
+    if name == "relax.nn.rms_norm":
+        return relax.op.nn.rms_norm(*operands, axes=-1, epsilon=float(attrs.epsilon))
+    return relax.op.nn.layer_norm(
+        *operands, axes=-1, epsilon=float(attrs.epsilon), center=bool(attrs.center), scale=bool(attrs.scale)
+    )
 
 
 def _kept_axes(moved: tvm.ir.Call) -> int:
