@@ -53,6 +53,25 @@ def test_written_out_softmax_of_a_row_that_is_masked_entirely_is_not_a_number() 
     )
 
 
+def test_a_mask_that_is_repeated_for_all_heads_is_read_where_it_lies() -> None:
+    def forward(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, hidden: torch.Tensor) -> torch.Tensor:
+        mask = torch.zeros(2, 1, 1, 7).masked_fill(hidden.view(2, 1, 1, 7), -math.inf)
+        return attend(q, k, v, attn_mask=mask.expand(2, 3, 6, 7))
+
+    hidden = torch.tensor([[False] * 7, [True, *[False] * 6]])
+    assert called(check(Calls(forward), heads(), heads(7), heads(7), hidden)) == ["attention"]
+
+
+def test_parts_of_one_tensor_are_read_where_they_lie() -> None:
+    def forward(x: torch.Tensor) -> torch.Tensor:
+        q, k, v = x.view(2, 5, 3, 3, 4).permute(2, 0, 3, 1, 4).unbind(0)
+        first, second, third = x.view(2, 5, 3, 12).unbind(2)
+        joined = attend(first, second, third)
+        return attend(q, k, v).transpose(1, 2).reshape(2, 5, 12) + joined
+
+    assert called(check(Calls(forward), torch.randn(2, 5, 36))) == ["attention", "fused_attention_add"]
+
+
 def test_probabilities_that_are_used_again_are_computed() -> None:
     def forward(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
         weights = torch.softmax(q @ k.mT, -1)
@@ -90,8 +109,9 @@ class Layer(nn.Module):
     ],
     ids=["written", "batch-first", "sequence-first"],
 )
-def test_an_encoder_layer_is_seven_functions(layer: nn.Module) -> None:
-    mod = check(layer, torch.randn(2, 5, 12))
+@pytest.mark.parametrize("batch", [1, 2])
+def test_an_encoder_layer_is_seven_functions(layer: nn.Module, batch: int) -> None:
+    mod = check(layer, torch.randn(batch, 5, 12))
     assert called(mod) == [
         "fused_matmul_add",  # queries, keys and values
         "attention",

@@ -160,6 +160,8 @@ class _Attention(CallRewriter):
         return _Scores(scores.left, scores.right, (*scores.steps, step))
 
     def _mask(self, mask: Any) -> _Step:
+        while (repeated := self.call_of(mask, "broadcast_to")) is not None and shape_of(repeated.args[0]) is not None:
+            mask = repeated.args[0]
         selection = self.call_of(mask, "where")
         if selection is not None:
             values = [scalar_of(self.value(branch)) for branch in selection.args[1:]]

@@ -62,12 +62,30 @@ class Identities(CallRewriter):
         inner = self.call_of(source, "permute_dims")
         if inner is not None:
             source, axes = inner.args[0], tuple(permutation_of(inner)[axis] for axis in axes)
+        else:
+            between = self.call_of(source, "reshape")
+            if between is not None and self.call_of(between.args[0], "permute_dims") is not None:
+                through = self._through_units(between, axes)
+                if through is not None:
+                    return through
         shape = shape_of(source) or ()
         moved = [axis for axis in axes if shape[axis] != 1]
         if moved == sorted(moved):
             inner = self.call_of(source, "reshape")
             return reshaped(source if inner is None else inner.args[0], [shape[axis] for axis in axes])
         return relax.op.permute_dims(source, list(axes))
+
+    def _through_units(self, reshape: tvm.ir.Call, axes: tuple[int, ...]) -> Any:
+        """Return a permutation of a reshape that moves only axes of extent 1 as a reshape of a permutation."""
+        before, after = shape_of(reshape.args[0]) or (), shape_of(reshape) or ()
+        own = [axis for axis, extent in enumerate(before) if extent != 1]
+        others = [axis for axis, extent in enumerate(after) if extent != 1]
+        if [before[axis] for axis in own] != [after[axis] for axis in others]:
+            return None
+        units = [axis for axis, extent in enumerate(before) if extent == 1]
+        order = [own[others.index(axis)] for axis in axes if axis in others]
+        moved = self.emit(self._permuted(reshape.args[0], (*units, *order)))
+        return reshaped(moved, [after[axis] for axis in axes])
 
     def _product(self, call: tvm.ir.Call) -> Any:
         """Take a matrix that ``broadcast_to`` repeats over the batch of the other operand without its batch."""

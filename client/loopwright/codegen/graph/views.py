@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tvm import relax
+from tvm import relax, tirx
 
 from loopwright.codegen.graph.rewriting import CallRewriter, op_name, permutation_of, scalar_of, shape_of
 
@@ -145,6 +145,9 @@ def _derived(rewriter: CallRewriter, value: Any, shape: tuple[int, ...]) -> View
         return replace(view, factor=view.factor * factor if name == "multiply" else view.factor / factor)
     if name == "permute_dims":
         return _permuted(rewriter, source, permutation_of(value), shape)
+    if name == "strided_slice":
+        section = _slice(rewriter, value)
+        return None if section is None else section.reshaped(shape)
     if name == "take":
         element = _element(view_of(rewriter, source), scalar_of(rewriter.value(value.args[1])), value.attrs.axis)
         return None if element is None else element.reshaped(shape)
@@ -199,6 +202,30 @@ def _element(view: View, place: float | None, axis: Any) -> View | None:
     section = view.sliced(removed, int(place) % view.shape[removed], 1)
     kept = [place for place in range(len(view.shape)) if place != removed]
     return section.permuted(kept)
+
+
+def _slice(rewriter: CallRewriter, value: Any) -> View | None:
+    """Return a slice with static bounds and unit strides as a view."""
+    own, extents = shape_of(value.args[0]), shape_of(value)
+    numbers = [_numbers(argument) for argument in value.args[1:]]
+    if own is None or extents is None or len(numbers) < 3 or any(row is None for row in numbers):
+        return None
+    axes, starts, _, *strides = (row or [] for row in numbers)
+    if any(stride != 1 for row in strides for stride in row):
+        return None
+    view = view_of(rewriter, value.args[0])
+    for axis, start in zip(axes, starts, strict=True):
+        place = axis % len(own)
+        begin = min(max(start + own[place] if start < 0 else start, 0), own[place])
+        view = view.sliced(place, begin, extents[place])
+    return view
+
+
+def _numbers(argument: Any) -> list[int] | None:
+    """Return the integers of a tuple; None if one is symbolic."""
+    fields = list(argument.fields) if isinstance(argument, relax.Tuple) else []
+    values = [int(field.value) for field in fields if isinstance(field, tirx.IntImm)]
+    return values if len(values) == len(fields) else None
 
 
 def _section(rewriter: CallRewriter, split: Any, index: int) -> View | None:
