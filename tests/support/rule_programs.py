@@ -65,7 +65,7 @@ def batched(batch: int, rows: int, columns: int, depth: int) -> tvm.IRModule:
 def attention(heads: int, rows: int, columns: int, width: int, *, moved: bool = False) -> tvm.IRModule:
     """Scaled attention whose operands and result have the heads behind the rows, as models have them.
 
-    With ``moved``, the result is transposed once more.
+    With ``moved``, the keys are transposed before, and the result once more.
     """
     q, k, v = (
         te.placeholder((count, heads, width), name=name)
@@ -75,7 +75,12 @@ def attention(heads: int, rows: int, columns: int, width: int, *, moved: bool = 
         te.reduce_axis((0, extent), name)
         for extent, name in ((width, "d"), (columns, "j"), (columns, "s"), (columns, "m"))
     )
-    scores = te.compute((heads, rows, columns), lambda h, i, c: te.sum(q[i, h, d] * k[c, h, d], axis=d), name="scores")
+    keys = te.compute((heads, width, columns), lambda h, i, c: k[c, h, i], name="keys") if moved else None
+    scores = te.compute(
+        (heads, rows, columns),
+        lambda h, i, c: te.sum(q[i, h, d] * (k[c, h, d] if keys is None else keys[h, d, c]), axis=d),
+        name="scores",
+    )
     weights = te.compute(scores.shape, lambda *i: scores(*i) * tvm.tirx.const(width**-0.5, "float32"), name="weights")
     maximum = te.compute((heads, rows), lambda *i: te.max(weights(*i, j), axis=j), name="maximum")
     exps = te.compute(scores.shape, lambda *i: te.exp(weights(*i) - maximum(*i[:-1])), name="exps")

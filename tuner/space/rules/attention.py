@@ -11,12 +11,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import tvm
 from tvm import tirx
 from tvm.s_tir import Schedule
 
 from loopwright.codegen import row_reduction
 from loopwright.codegen.row_reduction import RowReduction
-from tuner.space.rules.contraction import Contraction
 from tuner.space.rules.product_tile import registers
 from tuner.space.rules.program import Block, Program, is_var
 from tuner.space.rules.rule import Knob, Knobs, Machine, Refused
@@ -67,6 +67,8 @@ class Attention:
 class _Parts:
     """The blocks of attention, in order, and the extents of a head."""
 
+    keys: Block | None
+    """What copies the keys, if a block does."""
     scores: Block
     weights: Block | None
     """What scales and masks the scores, if they are."""
@@ -99,7 +101,7 @@ class _Parts:
     def of(program: Program) -> _Parts | None:
         """Return the parts of a function that is attention on float32 with several heads, or None."""
         reductions = program.reductions
-        products = [block for block in reductions if Contraction.factors(block) is not None]
+        products = [block for block in reductions if _is_product(block)]
         maxima = [block for block in reductions if isinstance(block.store.value, tirx.Max)]
         if (len(reductions), len(products), len(maxima), len(program.outputs)) != (4, 2, 1, 1):
             return None
@@ -118,7 +120,11 @@ class _Parts:
             return None
         if len(scores.spatial) != len(values.spatial) or len(scores.spatial) < 3:
             return None
-        return _Parts(scores, None if weights is scores else weights, maximum, exponentials, total, values, last)
+        read = [load for load in scores.loads if any(is_var(i, scores.spatial[-1][0]) for i in load.indices)]
+        if len(read) != 1 or not is_var(values.loads[-1].indices[-1], values.spatial[-1][0]):
+            return None
+        weighted = None if weights is scores else weights
+        return _Parts(program.producer(read[0].source), scores, weighted, maximum, exponentials, total, values, last)
 
 
 class _Steps:
@@ -138,7 +144,8 @@ class _Steps:
             if rows % tile_rows:
                 raise Refused("the block is no whole number of tiles")
         stages = [block.name for block in (parts.exponentials, parts.weights) if block is not None]
-        inline(sch, self._program, keep=frozenset(stages))
+        copies = [block.name for block in (parts.keys,) if block is not None]
+        inline(sch, self._program, keep=frozenset([*stages, *copies]))
         width = values["score_vectors"] * lanes
         keys = self._packed_keys(width)
         task, place, inner = self._outer_loops(rows)
@@ -160,11 +167,13 @@ class _Steps:
         """Copy the keys into panels ``[…, columns / width, depth, width]``; return the copying block."""
         sch, part = self._schedule, self._parts.scores
         column, depth = part.spatial[-1][0], part.reduced[0][0]
-        factors = Contraction.factors(part) or []
-        key = next(load for load in factors if any(is_var(index, column) for index in load.indices))
-        sources = [region.source for region in part.block.reads if not region.source.same_as(part.store.buffer)]
-        place = next(n for n, source in enumerate(sources) if source.same_as(key.source))
-        packed = sch.cache_read(sch.get_sblock(part.name), place, "global")
+        key = next(load for load in part.loads if any(is_var(index, column) for index in load.indices))
+        if self._parts.keys is not None:
+            packed = sch.get_sblock(self._parts.keys.name)
+        else:
+            sources = [region.source for region in part.block.reads if not region.source.same_as(part.store.buffer)]
+            place = next(n for n, source in enumerate(sources) if source.same_as(key.source))
+            packed = sch.cache_read(sch.get_sblock(part.name), place, "global")
         across = next(n for n, index in enumerate(key.indices) if is_var(index, column))
         down = next(n for n, index in enumerate(key.indices) if is_var(index, depth))
         others = [n for n in range(len(key.indices)) if n not in (across, down)]
@@ -212,6 +221,14 @@ class _Steps:
         reduction = RowReduction(operation, part.reduced[0][1], 4, self._machine.lanes)
         row_reduction.register(reduction.name)
         sch.tensorize(sch.get_loops(sch.get_sblock(f"{part.name}_update"))[-1], reduction.name)
+
+
+def _is_product(block: Block) -> bool:
+    """Return whether a block sums products of elements of two buffers."""
+    value = block.store.value
+    factors = [value.b.a, value.b.b] if isinstance(value, tirx.Add) and isinstance(value.b, tirx.Mul) else []
+    loads = [factor for factor in factors if isinstance(factor, tvm.ir.TensorLoad)]
+    return len(loads) == 2 and not loads[0].source.same_as(loads[1].source)
 
 
 def _follows(program: Program, last: Block, values: Block) -> bool:

@@ -268,10 +268,12 @@ def _compute(
         return tirx.const(value, dtype)
 
     def compute(query: Any, key: Any, value: Any, steps: Sequence[tuple[_Step, Any]], is_safe: bool) -> te.Tensor:
+        # Every fast schedule copies the keys, and queries, keys and values may be parts of one tensor.
+        keys = te.compute((*batch, depth, columns), key, name="attention_keys")
         k = te.reduce_axis((0, depth), "k")
         scores = te.compute(
             shape,
-            lambda *i: te.sum(query(*i[:-1], k) * key(*i[:-2], k, i[-1]), axis=k),
+            lambda *i: te.sum(query(*i[:-1], k) * keys(*i[:-2], k, i[-1]), axis=k),
             name="attention_scores",
         )
         weighted = _stepped(scores, steps, constant)

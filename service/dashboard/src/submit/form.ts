@@ -13,6 +13,7 @@ export interface SubmitForm {
   /** Values of symbolic extents, as `n=128, m=64`. */
   shapes: string;
   force: boolean;
+  exactMath: boolean;
 }
 
 export const EMPTY_FORM: SubmitForm = {
@@ -26,6 +27,7 @@ export const EMPTY_FORM: SubmitForm = {
   priority: 0,
   shapes: "",
   force: false,
+  exactMath: false,
 };
 
 /** TVM's JSON is an object or a list; TVMScript, which is Python, never begins so. */
@@ -71,5 +73,6 @@ export function bodyOf(form: SubmitForm): SubmitJob {
     },
     shapes: Object.keys(shapes).length === 0 ? null : shapes,
     force: form.force,
+    exact_math: form.exactMath,
   };
 }

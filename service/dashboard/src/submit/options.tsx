@@ -104,6 +104,12 @@ export function Options({ form, problems, onChange }: OptionsProps) {
         checked={form.force}
         onChange={(event) => onChange({ force: event.currentTarget.checked })}
       />
+      <Checkbox
+        label="Exact math"
+        description="Keep the C library's exp, tanh, erf and log, instead of fast ones that err by a few units in the last place"
+        checked={form.exactMath}
+        onChange={(event) => onChange({ exactMath: event.currentTarget.checked })}
+      />
     </Stack>
   );
 }
