@@ -26,6 +26,8 @@ PROGRAMS = {
         programs.conv_nhwc(13, 3, 24, 7, 2, batch=2),
         programs.conv_nhwc(10, 6, 20, 3, dilation=2),
         programs.conv_nhwc(7, 12, 8, 1),
+        programs.conv_nhwc(8, 6, 17, 3),
+        programs.conv_nhwc(8, 16, 1, 1),
         programs.conv_nchw(12, 4, 6, 3),
         programs.conv_nchw(15, 3, 8, 3, 2, batch=2),
         programs.conv_nchw(10, 8, 12, 3, groups=2),

@@ -15,7 +15,7 @@ from typing import Any
 
 from tvm.s_tir import Schedule
 
-from tuner.space.rules.conv_tile import Tile, cycles, tiles
+from tuner.space.rules.conv_tile import Tile, cycles, padded_channels, tiles
 from tuner.space.rules.convolution import Convolution
 from tuner.space.rules.program import Program
 from tuner.space.rules.rule import Knob, Knobs, Machine, Refused
@@ -69,6 +69,9 @@ class ConvDirect:
         for name in convolution.prepared:
             # LLVM makes vectors of the inner loop. TVM would compute vectors with conditions one element after another.
             schedule.parallel(fuse(schedule, schedule.get_loops(schedule.get_sblock(name))[:-1]))
+        padding = padded_channels(convolution, machine)
+        if padding > convolution.channels:
+            last = _pad_channels(schedule, convolution, padding, last)
         _schedule(schedule, convolution, tile, values, last)
 
 
@@ -114,6 +117,26 @@ def _schedule(sch: Schedule, convolution: Convolution, tile: Tile, values: Knobs
     separate_partial_tiles(sch, pixels)
     sch.decompose_reduction(block, reduced[0])
     vectorize(sch, str(sch.get(write).name_hint), sch.get_loops(write)[-1], tile.lanes)
+
+
+def _pad_channels(sch: Schedule, convolution: Convolution, channels: int, last: str) -> str:
+    """Pad the channels of the kernel and of the sums with zeros. Returns the name of the block that writes the result.
+
+    TVM pads blocks whose indices are variables, so the image is given such indices and inlined again.
+    """
+    block = sch.get_sblock(convolution.block.name)
+    image = sch.reindex(block, ("read", 1 - convolution.kernel_index))
+    pads = [1] * (len(convolution.block.spatial) + len(convolution.block.reduced))
+    pads[convolution.channel] = channels
+    sch.pad_einsum(block, pads)
+    sch.compute_inline(image)
+    [kernel] = [b for b in sch.get_producers(block) if str(sch.get(b).name_hint) not in convolution.prepared]
+    sch.parallel(fuse(sch, sch.get_loops(kernel)[:-1]))
+    [copy] = sch.get_consumers(block)
+    if last == convolution.block.name:
+        return str(sch.get(copy).name_hint)
+    sch.compute_inline(copy)
+    return last
 
 
 def _interleave(sch: Schedule, convolution: Convolution) -> None:
@@ -171,7 +194,7 @@ def _seeds(convolution: Convolution, machine: Machine) -> Iterable[Knobs]:
 
 def _best_lines(convolution: Convolution, tile: Tile, machine: Machine, pack: int) -> int:
     """Return the smallest number of lines in a task with which the threads finish early and together."""
-    panels = convolution.channels // (tile.width if convolution.channels_last else tile.rows)
+    panels = padded_channels(convolution, machine) // (tile.width if convolution.channels_last else tile.rows)
     others = math.prod(convolution.extent(n) for n in convolution.other_axes[:-1])
     work = cycles(convolution, tile, machine) * others * convolution.lines
     costs = {}

@@ -39,10 +39,21 @@ class Tile:
     @staticmethod
     def of(convolution: Convolution, machine: Machine, rows: int, width: int) -> Tile:
         """Return the tile of that width with the longest vectors that it, and the axis, is a whole number of."""
-        extent = convolution.group if convolution.channels_last else convolution.extent(convolution.pixels[-1])
-        common = math.gcd(width, extent)
-        lanes = next(n for n in range(machine.lanes, 0, -1) if common % n == 0)
+        extent = width if convolution.channels_last else convolution.extent(convolution.pixels[-1])
+        lanes = next(n for n in range(machine.lanes, 0, -1) if math.gcd(width, extent) % n == 0)
         return Tile(rows, width // lanes, lanes)
+
+
+def padded_channels(convolution: Convolution, machine: Machine) -> int:
+    """Return the number of channels with those of padding, which are there if vectors of no good length divide them."""
+    channels = convolution.channels
+    longest = min(machine.lanes, channels)
+    lanes = max(n for n in range(1, machine.lanes + 1) if channels % n == 0)
+    is_plain = convolution.group == channels and not convolution.phases and convolution.kernel_is_contiguous
+    if not convolution.channels_last or not is_plain or (lanes > 1 and 2 * lanes >= longest):
+        return channels
+    lanes = next(n for n in (4, 8, 16) if n >= longest)
+    return math.ceil(channels / lanes) * lanes
 
 
 def tiles(convolution: Convolution, machine: Machine) -> list[Tile]:
@@ -50,7 +61,8 @@ def tiles(convolution: Convolution, machine: Machine) -> list[Tile]:
 
     Channels are a whole number of tiles. The last tile of a line of pixels may have fewer vectors or rows.
     """
-    channels, pixels = convolution.group, convolution.extent(convolution.pixels[-1])
+    padded, pixels = padded_channels(convolution, machine), convolution.extent(convolution.pixels[-1])
+    channels = padded if padded > convolution.channels else convolution.group
     if convolution.channels_last:
         rows = [n for n in range(1, min(_MOST_ROWS, pixels) + 1) if n <= machine.registers // 2 or n == pixels]
         widths = [n for n in _widths(channels, machine) if channels % n == 0]
@@ -79,7 +91,7 @@ def cycles(convolution: Convolution, tile: Tile, machine: Machine) -> float:
     """
     rows, columns = convolution.channels, convolution.extent(convolution.pixels[-1])
     if convolution.channels_last:
-        rows, columns = columns, rows
+        rows, columns = columns, padded_channels(convolution, machine)
     vector = 1.0 if tile.lanes > machine.lanes // 2 else 0.55
     sums = tile.rows * tile.vectors
     loads = (1.0 if convolution.channels_last else 1.5) * vector * tile.vectors + 0.5 * tile.rows
