@@ -19,7 +19,7 @@ from tuner.cost_model.features import FEATURES, from_bytes
 from tuner.cost_model.model import CostModel, RankingConfig, Sample, train_base
 from tuner.search.config import SearchConfig
 from tuner.search.evolutionary_search import EvolutionarySearch
-from tuner.space.builtin import builtin_space
+from tuner.space.builtin import builtin_space, stock_space
 from tuner.space.design_space import DesignSpace
 from tuner.space.user import user_space
 from tuner.testing.simulated_fleet import SimulatedFleet
@@ -243,7 +243,8 @@ def test_models_that_never_get_ready_leave_a_random_search() -> None:
 @pytest.mark.parametrize("parents", [1, 24])
 def test_the_config_says_how_many_programs_have_mutants(parents: int) -> None:
     config = replace(CONFIG, parents=parents)
-    search = EvolutionarySearch("workload", _builtin(matmul()), CostModel(1), np.random.default_rng(1), config=config)
+    space = stock_space(module_from_json(matmul().module_json), target_from(LLVM), seed=1)
+    search = EvolutionarySearch("workload", space, CostModel(1), np.random.default_rng(1), config=config)
     later = _run(search, matmul(), batches=4)[GP_WARM_UP:]
     assert {(c.origin, c.predicted is None) for c in later} == {(Origin.MUTATION, False)}
     assert (len({c.parent for c in later[-8:]}) == 1) == (parents == 1)
