@@ -72,6 +72,17 @@ def test_parts_of_one_tensor_are_read_where_they_lie() -> None:
     assert called(check(Calls(forward), torch.randn(2, 5, 36))) == ["attention", "fused_attention_add"]
 
 
+@pytest.mark.parametrize("batch", [1, 2])
+def test_keys_and_values_are_not_repeated_for_the_heads_that_share_them(batch: int) -> None:
+    def forward(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
+        return attend(q, k, v, attn_mask=mask, enable_gqa=True).transpose(1, 2).reshape(batch, 6, 16)
+
+    inputs = torch.randn(batch, 6, 4, 4), torch.randn(batch, 7, 2, 4), torch.randn(batch, 7, 2, 4)
+    for mask in (torch.randn(1, 1, 6, 7), torch.randn(batch, 4, 6, 7)):
+        assert called(check(Calls(forward), *inputs, mask)) == ["attention"]
+
+
 def test_probabilities_that_are_used_again_are_computed() -> None:
     def forward(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
         weights = torch.softmax(q @ k.mT, -1)

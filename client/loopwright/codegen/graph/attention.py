@@ -25,7 +25,7 @@ from loopwright.codegen.graph.rewriting import (
     scalar_of,
     shape_of,
 )
-from loopwright.codegen.graph.views import Access, View, access, view_of
+from loopwright.codegen.graph.views import Access, View, access, split_axes, view_of
 
 _LEAST_SUM = 1e-30
 """A sum of exponentials is at least 1, unless its row is masked entirely: then it is 0, and so is what it divides."""
@@ -172,8 +172,8 @@ class _Attention(CallRewriter):
         return _Step(mask=mask)
 
     def _fused(self, call: tvm.ir.Call, scores: _Scores, shape: tuple[int, ...], is_safe: bool) -> Any:
-        rank, kept = len(shape), [axis for axis, extent in enumerate(shape) if extent > 1 or axis >= len(shape) - 2]
-        shape = tuple(shape[axis] for axis in kept)
+        parts = self._parts(shape, scores.right, call.args[1])
+        shape = tuple(extent for part in parts for extent in part)
         batch, (rows, columns) = shape[:-2], shape[-2:]
         depth, width = (shape_of(scores.left) or ())[-1:], (shape_of(call) or ())[-1:]
         query = self._read(scores.left, (*batch, rows, *depth))
@@ -187,10 +187,7 @@ class _Attention(CallRewriter):
         steps = scores.steps if scale == 1.0 else (_Step(value=scale), *scores.steps)
         operands = _Operands(self)
         reads = [operands.accessed(found) for _, found in (query, key, value)]
-        masks = [
-            operands.masked(step.condition if step.mask is None else step.mask, [axis - rank for axis in kept])
-            for step in steps
-        ]
+        masks = [operands.masked(step.condition if step.mask is None else step.mask, parts) for step in steps]
         order = _output_order(query[0])
         compute = _compute(shape, depth[0], width[0], dtype_of(call), order)
         fused = self.builder_.call_te(
@@ -207,6 +204,27 @@ class _Attention(CallRewriter):
         if inverse != sorted(inverse):
             result = self.emit(relax.op.permute_dims(result, inverse))
         return reshaped(result, shape_of(call) or ())
+
+    def _parts(self, shape: tuple[int, ...], *repeated: Any) -> list[tuple[int, ...]]:
+        """Return the extents into which each axis of the scores is split.
+
+        Axes of the batch with extent 1 are left out. Heads of queries that share keys and values, which are repeated
+        for them, are split into groups, for then the repeated tensor is a view.
+        """
+        batch: list[tuple[int, ...]] = [(extent,) if extent > 1 else () for extent in shape[:-2]]
+        wide = [extent for part in batch for extent in part]
+        for tensor in repeated:
+            source = tensor
+            while (call := self.call_of(source, "reshape", "permute_dims", "multiply", "divide")) is not None:
+                source = call.args[0]
+            call = self.call_of(source, "broadcast_to")
+            finer = [extent for extent in (shape_of(call) or ())[:-2] if extent > 1]
+            groups = split_axes(wide, finer)
+            if call is not None and groups is not None and len(finer) > len(wide):
+                extents = iter([tuple(finer[axis] for axis in group) for group in groups])
+                batch = [next(extents) if part else () for part in batch]
+                break
+        return [*batch, (shape[-2],), (shape[-1],)]
 
     def _read(self, tensor: Any, shape: tuple[int, ...]) -> tuple[View, Access] | None:
         """Return a tensor as a view of another shape, which may have more of a batch, and how to read it."""
@@ -233,12 +251,13 @@ class _Operands:
         place = self._place(read.base, read.shape)
         return lambda tensors: lambda *index: read.at(tensors[place], index)
 
-    def masked(self, mask: Any, axes: Sequence[int]) -> Callable[[Sequence[Any]], Any]:
-        """Return what finds a mask, with those of its axes, counted from the last, that the scores keep."""
+    def masked(self, mask: Any, parts: Sequence[Sequence[int]]) -> Callable[[Sequence[Any]], Any]:
+        """Return what finds a mask, whose axes are split as those of the scores; those of extent 1 stay repeated."""
         if mask is None:
             return lambda tensors: None
-        shape = shape_of(mask) or ()
-        place = self._place(mask, tuple(shape[axis] for axis in axes if -axis <= len(shape)))
+        own = shape_of(mask) or ()
+        axes = zip(own, list(parts)[len(parts) - len(own) :], strict=True)
+        place = self._place(mask, tuple(1 if extent == 1 else width for extent, part in axes for width in part))
         return lambda tensors: tensors[place]
 
     def _place(self, tensor: Any, shape: tuple[int, ...]) -> int:

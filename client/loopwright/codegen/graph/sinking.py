@@ -86,15 +86,17 @@ class _BehindProducts(Identities):
         if inner is None or shape is None:
             return call
         axes, source = permutation_of(inner), shape_of(inner.args[0]) or ()
-        groups = split_axes(shape, [source[axis] for axis in axes])
-        if groups is None or not all(groups):
+        wide = [extent for extent in shape if extent != 1]
+        groups = split_axes(wide, [source[axis] for axis in axes])
+        if groups is None or not all(groups) or all(len(group) == 1 for group in groups):
             return call
         merged = [[axes[place] for place in group] for group in groups]
         if any(group != list(range(group[0], group[0] + len(group))) for group in merged):
             return call
         order = sorted(merged)
         flat = self.emit(reshaped(inner.args[0], [math.prod(source[axis] for axis in group) for group in order]))
-        return relax.op.permute_dims(flat, [order.index(group) for group in merged])
+        permuted = relax.op.permute_dims(flat, [order.index(group) for group in merged])
+        return permuted if len(wide) == len(shape) else reshaped(self.emit(permuted), shape)
 
     def _reduction(self, name: str, call: tvm.ir.Call) -> Any:
         """Reduce before a permutation, over the axes that it moves to those reduced."""
