@@ -65,6 +65,7 @@ def test_weights_that_are_parameters_are_read_transposed() -> None:
         builder.emit_func_output(builder.emit(relax.op.nn.relu(product)))
     mod = lower(builder.get(), LLVM)
     assert called(mod) == ["fused_matmul_relu"]
+    assert list(mod["fused_matmul_relu"].params[0].shape) == [10, 8]
     values = normal(2, 5, 8).numpy(), normal(7, 8).numpy()
     machine = relax.VirtualMachine(tvm.compile(mod, LLVM), tvm.cpu())
     got = machine["main"](*map(tvm.runtime.tensor, values)).numpy()

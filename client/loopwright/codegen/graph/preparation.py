@@ -9,7 +9,7 @@ from loopwright.codegen.graph.attention import fuse_attention
 from loopwright.codegen.graph.identities import remove_identities
 from loopwright.codegen.graph.layout import take_in_transposes
 from loopwright.codegen.graph.norms import fuse_rms_norm
-from loopwright.codegen.graph.products import flatten_products, read_transposed
+from loopwright.codegen.graph.products import flatten_batches, flatten_rows, read_transposed
 from loopwright.codegen.graph.sinking import sink_movements, sink_permutations, sink_reshapes
 from loopwright.codegen.graph.transposed_convolution import split_phases
 
@@ -28,8 +28,9 @@ def prepare(mod: tvm.IRModule) -> tvm.IRModule:
         remove_identities,
         sink_movements,
         remove_identities,
+        flatten_rows,
         read_transposed,
-        flatten_products,
+        flatten_batches,
         transform.EliminateCommonSubexpr(),
         sink_reshapes,
         split_phases,

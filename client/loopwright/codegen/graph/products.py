@@ -13,13 +13,21 @@ from loopwright.codegen.graph.rewriting import CallRewriter, dtype_of, reshaped,
 from loopwright.codegen.graph.views import Access, View, access, view_of
 
 
-def flatten_products(mod: tvm.IRModule) -> tvm.IRModule:
-    """Turn a product of many axes into one of matrices between two reshapes, which are views.
+def flatten_rows(mod: tvm.IRModule) -> tvm.IRModule:
+    """Turn a product with a matrix into one of matrices between two reshapes, which are views.
 
     ``[b, t, k] x [k, n]`` becomes ``[b * t, k] x [k, n]``, so that rows of all batches are tiled alike and models of
-    all importers have the same tasks; ``[b, h, t, k] x [b, h, k, n]`` becomes ``[b * h, t, k] x [b * h, k, n]``.
+    all importers have the same tasks.
     """
-    return rewrite_calls(mod, _Flat)
+    return rewrite_calls(mod, _FlatRows)
+
+
+def flatten_batches(mod: tvm.IRModule) -> tvm.IRModule:
+    """Count through the axes of a batch: ``[b, h, t, k] x [b, h, k, n]`` becomes ``[b * h, t, k] x [b * h, k, n]``.
+
+    Run it once permuted operands are read in place, because merging their axes may need a copy.
+    """
+    return rewrite_calls(mod, _FlatBatches)
 
 
 def read_transposed(mod: tvm.IRModule) -> tvm.IRModule:
@@ -28,24 +36,30 @@ def read_transposed(mod: tvm.IRModule) -> tvm.IRModule:
 
 
 @mutator
-class _Flat(CallRewriter):
+class _FlatRows(CallRewriter):
     def rewrite(self, name: str, call: tvm.ir.Call) -> Any:
         shape = shape_of(call)
-        if name != "matmul" or shape is None or len(shape) < 3:
+        if name != "matmul" or shape is None or len(shape) < 3 or len(shape_of(call.args[1]) or ()) != 2:
             return call
-        left, right = (shape_of(operand) or () for operand in call.args)
-        if len(right) == 2:
-            flat = [reshaped(call.args[0], (math.prod(left[:-1]), left[-1])), call.args[1]]
-        elif len(shape) > 3 and left[:-2] == right[:-2]:
-            batch = math.prod(shape[:-2])
-            flat = [
-                reshaped(operand, (batch, *extents[-2:]))
-                for operand, extents in zip(call.args, (left, right), strict=True)
-            ]
-        else:
+        rows = self.emit(reshaped(call.args[0], (math.prod(shape[:-1]), (shape_of(call.args[0]) or ())[-1])))
+        return reshaped(self.emit(relax.op.matmul(rows, call.args[1], call.attrs.out_dtype)), shape)
+
+
+@mutator
+class _FlatBatches(CallRewriter):
+    def rewrite(self, name: str, call: tvm.ir.Call) -> Any:
+        shape = shape_of(call)
+        if name != "matmul" or shape is None or len(shape) < 4:
             return call
-        product = relax.op.matmul(*(self.emit(operand) for operand in flat), call.attrs.out_dtype)
-        return reshaped(self.emit(product), shape)
+        shapes = [shape_of(operand) or () for operand in call.args]
+        if any(extents[:-2] != shape[:-2] for extents in shapes):
+            return call
+        batch = math.prod(shape[:-2])
+        flat = [
+            self.emit(reshaped(operand, (batch, *extents[-2:])))
+            for operand, extents in zip(call.args, shapes, strict=True)
+        ]
+        return reshaped(self.emit(relax.op.matmul(*flat, call.attrs.out_dtype)), shape)
 
 
 @mutator
