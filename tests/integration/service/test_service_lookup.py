@@ -11,6 +11,7 @@ import tvm
 from loopwright import schemas
 from loopwright.codegen.functions import prim_funcs
 from loopwright.codegen.serialization import module_from_json, module_to_json
+from loopwright.codegen.versions import CODEGEN_VERSION
 from tests.integration.service.conftest import Api
 from tests.support.played_fleet import MACHINE, TARGET
 from tests.support.programs import product
@@ -37,7 +38,7 @@ def test_hits_and_misses_are_told_apart_and_equal_functions_answered_once(api: A
     assert hit.workload_hash == known
     assert hit.best.model_dump(mode="json") == api.get(f"/workloads/{known}/best")
     assert hit.best.trace is not None
-    assert hit.best.codegen_version == 1
+    assert hit.best.codegen_version == CODEGEN_VERSION
     assert hit.best.certificate.rounds == 5
     assert hit.module is None
 
