@@ -41,7 +41,7 @@ def test_the_program_before_and_after(page: Page, service: Service, job: dict[st
     expect(before).to_contain_text("class Module")
     page.get_by_text("Trace as code").click()
     expect(page).to_have_url(re.compile("program=trace"))
-    expect(page.locator("pre").filter(has_text="sch.")).to_contain_text("sample_perfect_tile")
+    expect(page.locator("pre").filter(has_text="sch.")).to_contain_text("sch.sample_")
 
 
 def test_what_is_proven_and_how_to_find_it_again(page: Page, service: Service, job: dict[str, Any]) -> None:

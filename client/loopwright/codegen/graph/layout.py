@@ -12,6 +12,7 @@ from tvm.relax.expr_functor import mutator
 from loopwright.codegen.functions import prim_funcs, relax_funcs
 from loopwright.codegen.graph.rewriting import (
     CallRewriter,
+    dtype_of,
     op_name,
     permutation_of,
     rewrite_calls,
@@ -106,7 +107,7 @@ class _TakenIn(CallRewriter):
                 groups=int(attrs.groups),
                 data_layout=str(attrs.data_layout),
                 kernel_layout=str(attrs.kernel_layout),
-                out_dtype=str(attrs.out_dtype) or None,
+                out_dtype=dtype_of(call),
             )
 
         return self.builder_.call_te(compute, moved.args[0], call.args[1], primfunc_name_hint="conv2d")

@@ -131,7 +131,7 @@ class _Phases(_Base):
             dilation=[int(step) for step in attrs.dilation],
             groups=int(attrs.groups),
             kernel_layout=str(attrs.kernel_layout),
-            out_dtype=str(attrs.out_dtype),
+            out_dtype=dtype_of(call),
         )
         return relax.op.permute_dims(self.emit(result), [0, 2, 3, 1])
 
