@@ -20,7 +20,7 @@ from loopwright.codegen.row_reduction import RowReduction
 from tuner.space.rules.product_tile import registers
 from tuner.space.rules.program import Block, Program, is_var
 from tuner.space.rules.rule import Knob, Knobs, Machine, Refused
-from tuner.space.rules.steps import fuse, inline, vectorize
+from tuner.space.rules.steps import fuse, inline, parallelize, vectorize
 
 _ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14)
 _VECTORS = (1, 2, 3, 4)
@@ -154,7 +154,7 @@ class _Steps:
         for name in (*first, *stages[1:], parts.scores.name):
             sch.compute_at(sch.get_sblock(name), place)
         sch.compute_at(keys, task)
-        sch.parallel(task)
+        parallelize(sch, task)
         self._tile(parts.scores, values["score_rows"], width)
         self._tile(parts.values, values["value_rows"], values["value_vectors"] * lanes)
         for reduction, operation in ((parts.maximum, "max"), (parts.total, "sum")):

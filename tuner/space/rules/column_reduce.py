@@ -17,7 +17,7 @@ from tuner.space.rules.columns import Columns, conditions
 from tuner.space.rules.convolution import contains
 from tuner.space.rules.program import Block, Program
 from tuner.space.rules.rule import Knob, Knobs, Machine, Refused
-from tuner.space.rules.steps import divisors, fuse, inline, separate_partial_tiles, vectorize
+from tuner.space.rules.steps import divisors, fuse, inline, parallelize, separate_partial_tiles, vectorize
 
 _BY_TASK, _FIRST = 0, 1
 """Where a padded image is made."""
@@ -85,7 +85,7 @@ def _schedule(sch: Schedule, program: Program, columns: Columns, lanes: int, val
     task = fuse(sch, tasks)
     sch.reverse_compute_at(write, inner[-1] if inner else task)
     if values["parallel"] == _PARALLEL:
-        sch.parallel(task)
+        parallelize(sch, task)
     if padding is not None:
         by_task = values["padding"] == _BY_TASK
         _pad(sch, program.block(padding), lanes, task if by_task else None, values["parallel"] == _PARALLEL)
@@ -104,7 +104,7 @@ def _pad(sch: Schedule, padding: Block, lanes: int, task: Any, parallel: bool) -
     if task is not None:
         sch.compute_at(block, task)
     elif parallel:
-        sch.parallel(fuse(sch, sch.get_loops(block)[:-1]))
+        parallelize(sch, fuse(sch, sch.get_loops(block)[:-1]))
     if not any(contains(call, padding.spatial[-1][0]) for call in conditions(padding)):
         inner = sch.get_loops(block)[-1]
         sch.vectorize(sch.split(inner, [None, math.gcd(int(sch.get(inner).extent), lanes)])[1])

@@ -19,7 +19,7 @@ from tuner.space.rules.conv_tile import Tile, cycles, padded_channels, tiles
 from tuner.space.rules.convolution import Convolution
 from tuner.space.rules.program import Program
 from tuner.space.rules.rule import Knob, Knobs, Machine, Refused
-from tuner.space.rules.steps import divisors, fuse, inline, remains, separate_partial_tiles, vectorize
+from tuner.space.rules.steps import divisors, fuse, inline, parallelize, remains, separate_partial_tiles, vectorize
 
 _PIXELS, _CHANNELS = 0, 1
 """Which axis varies slowest over the tasks. A thread takes a contiguous part of the tasks."""
@@ -68,7 +68,7 @@ class ConvDirect:
         last = inline(schedule, program, frozenset(convolution.prepared))[-1].name
         for name in convolution.prepared:
             # LLVM makes vectors of the inner loop. TVM would compute vectors with conditions one element after another.
-            schedule.parallel(fuse(schedule, schedule.get_loops(schedule.get_sblock(name))[:-1]))
+            parallelize(schedule, fuse(schedule, schedule.get_loops(schedule.get_sblock(name))[:-1]))
         padding = padded_channels(convolution, machine)
         if padding > convolution.channels:
             last = _pad_channels(schedule, convolution, padding, last)
@@ -108,7 +108,7 @@ def _schedule(sch: Schedule, convolution: Convolution, tile: Tile, values: Knobs
     sch.reorder(*tasks, *inner, pixels, *phases, *reduced, row, vector, lane)
     sch.reverse_compute_at(write, pixels)
     task = channels if values["pack"] == _BY_TASK else fuse(sch, tasks)
-    sch.parallel(task)
+    parallelize(sch, task)
     if packed is not None:
         _pack(sch, packed, task if values["pack"] == _BY_TASK else None, tile)
     sch.vectorize(lane)
@@ -131,7 +131,7 @@ def _pad_channels(sch: Schedule, convolution: Convolution, channels: int, last: 
     sch.pad_einsum(block, pads)
     sch.compute_inline(image)
     [kernel] = [b for b in sch.get_producers(block) if str(sch.get(b).name_hint) not in convolution.prepared]
-    sch.parallel(fuse(sch, sch.get_loops(kernel)[:-1]))
+    parallelize(sch, fuse(sch, sch.get_loops(kernel)[:-1]))
     [copy] = sch.get_consumers(block)
     if last == convolution.block.name:
         return str(sch.get(copy).name_hint)
@@ -171,7 +171,7 @@ def _pack(sch: Schedule, copy: Any, task: Any, tile: Tile) -> None:
     if task is not None:
         sch.compute_at(copy, task)
     else:
-        sch.parallel(fuse(sch, sch.get_loops(copy)[:2]))
+        parallelize(sch, fuse(sch, sch.get_loops(copy)[:2]))
     inner = sch.get_loops(copy)[-1]
     if int(sch.get(inner).extent) % tile.lanes == 0:
         sch.vectorize(sch.split(inner, [None, tile.lanes])[1])

@@ -8,7 +8,7 @@ from tvm.s_tir import Schedule
 
 from tuner.space.rules.program import Program, is_var
 from tuner.space.rules.rule import Knob, Knobs, Machine
-from tuner.space.rules.steps import fuse, inline, vectorize
+from tuner.space.rules.steps import fuse, inline, parallelize, vectorize
 
 _TASKS = (0, 1, 2, 4, 8)
 """Tasks a thread; 0 is a serial loop."""
@@ -44,7 +44,7 @@ class Elementwise:
                 part, inner = schedule.split(inner, [parts, None])
                 outer = [part]
             if outer:
-                schedule.parallel(fuse(schedule, outer))
+                parallelize(schedule, fuse(schedule, outer))
         vectorize(schedule, name, inner, width)
 
 

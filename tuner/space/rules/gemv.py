@@ -15,7 +15,7 @@ from tvm.s_tir import Schedule
 from tuner.space.rules.contraction import Contraction
 from tuner.space.rules.program import Program
 from tuner.space.rules.rule import Knob, Knobs, Machine, Refused
-from tuner.space.rules.steps import fuse, inline, largest_divisor, vectorize
+from tuner.space.rules.steps import fuse, inline, largest_divisor, parallelize, vectorize
 
 _BLOCKS = (64, 128, 256, 512, 1024, 2048)
 _AT_ONCE = (1, 2, 4, 8)
@@ -61,7 +61,7 @@ class Gemv:
         schedule.reorder(*others, task, rest, vector, at_once, lane)
         tasks = fuse(schedule, [*others, task])
         schedule.reverse_compute_at(write, tasks)
-        schedule.parallel(tasks)
+        parallelize(schedule, tasks)
         schedule.vectorize(lane)
         schedule.unroll(at_once)
         schedule.decompose_reduction(product, rest)
@@ -83,7 +83,7 @@ def _dot_products(schedule: Schedule, contraction: Contraction, last: str, machi
     loops = schedule.get_loops(write)
     outer, _ = schedule.split(loops[-1], [None, columns])
     tasks = fuse(schedule, [*loops[:-1], outer])
-    schedule.parallel(tasks)
+    parallelize(schedule, tasks)
     if last != name:
         schedule.compute_at(product, tasks)
     schedule.compute_at(parts, tasks)

@@ -19,7 +19,7 @@ from tvm.s_tir import Schedule
 from tuner.space.rules.contraction import Contraction
 from tuner.space.rules.program import Program
 from tuner.space.rules.rule import Knob, Knobs, Machine, Refused
-from tuner.space.rules.steps import fuse, inline, largest_divisor, vectorize
+from tuner.space.rules.steps import fuse, inline, largest_divisor, parallelize, vectorize
 
 _ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14)
 _VECTORS = (1, 2, 3, 4)
@@ -125,15 +125,15 @@ class ProductTile:
         packed = self._packed_right(values["pack"], width)
         sch.reverse_compute_at(self._write, place)
         task = fuse(sch, tasks)
-        sch.parallel(task)
+        parallelize(sch, task)
         for loop in (ki, ii, jv):
             sch.unroll(loop)
         if packed is not None and values["pack"] == _BY_TASK:
             sch.compute_at(packed, task)
         elif packed is not None:
-            sch.parallel(fuse(sch, sch.get_loops(packed)[: -2 if self._group == 1 else -3]))
+            parallelize(sch, fuse(sch, sch.get_loops(packed)[: -2 if self._group == 1 else -3]))
         if self._left_pad is not None:
-            sch.parallel(fuse(sch, sch.get_loops(self._left_pad)[:-1]))
+            parallelize(sch, fuse(sch, sch.get_loops(self._left_pad)[:-1]))
         self._multiply(ko, jx)
         if packed is not None and self._group == 1:
             sch.vectorize(sch.split(sch.get_loops(packed)[-1], [None, self._lanes])[1])

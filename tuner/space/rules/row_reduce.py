@@ -17,7 +17,7 @@ from loopwright.codegen.row_reduction import RowReduction
 from tuner.space.rules.contraction import Contraction
 from tuner.space.rules.program import Block, Program, is_var
 from tuner.space.rules.rule import Knob, Knobs, Machine
-from tuner.space.rules.steps import fuse, inline, vectorize
+from tuner.space.rules.steps import fuse, inline, parallelize, vectorize
 
 _SERIAL, _PARALLEL = 0, 1
 _MOST_AXES = 2
@@ -48,7 +48,7 @@ class RowReduce:
         count = _leading(last, rows)
         row = fuse(schedule, loops[:count])
         if values["parallel"] == _PARALLEL:
-            schedule.parallel(row)
+            parallelize(schedule, row)
         for name in reversed(names[:-1]):
             schedule.compute_at(schedule.get_sblock(name), row)
         reduced = {stage.name: stage for stage in stages if stage.is_reduction}

@@ -74,6 +74,12 @@ def largest_divisor(extent: int, most: int) -> int:
     return max(divisor for divisor in range(1, min(extent, most) + 1) if extent % divisor == 0)
 
 
+def parallelize(schedule: Schedule, loop: Any) -> None:
+    """Share the iterations of a loop among the threads, if there are several."""
+    if int(schedule.get(loop).extent) > 1:
+        schedule.parallel(loop)
+
+
 def fuse(schedule: Schedule, loops: list[Any]) -> Any:
     """Fuse any number of loops, one after another; None if there are none."""
     return schedule.fuse(*loops) if len(loops) > 1 else loops[0] if loops else None
