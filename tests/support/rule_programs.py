@@ -62,10 +62,13 @@ def batched(batch: int, rows: int, columns: int, depth: int) -> tvm.IRModule:
     return function(a, b, topi.nn.batch_matmul(a, b, transpose_b=False))
 
 
-def attention(heads: int, rows: int, columns: int, width: int, *, moved: bool = False) -> tvm.IRModule:
+def attention(
+    heads: int, rows: int, columns: int, width: int, *, moved: bool = False, in_order: bool = False
+) -> tvm.IRModule:
     """Scaled attention whose operands and result have the heads behind the rows, as models have them.
 
-    With ``moved``, the keys are transposed before, and the result once more.
+    With ``moved``, the keys are transposed before, and the result once more. With ``in_order``, the result has the
+    heads first: TVM's own rules raise on that.
     """
     q, k, v = (
         te.placeholder((count, heads, width), name=name)
@@ -86,6 +89,8 @@ def attention(heads: int, rows: int, columns: int, width: int, *, moved: bool = 
     exps = te.compute(scores.shape, lambda *i: te.exp(weights(*i) - maximum(*i[:-1])), name="exps")
     total = te.compute((heads, rows), lambda *i: te.sum(exps(*i, s), axis=s), name="total")
     values = te.compute((heads, rows, width), lambda h, i, c: te.sum(exps[h, i, m] * v[m, h, c], axis=m), name="values")
+    if in_order:
+        return function(q, k, v, te.compute(values.shape, lambda h, i, c: values[h, i, c] / total[h, i], name="out"))
     out = te.compute((rows, heads, width), lambda i, h, c: values[h, i, c] / total[h, i], name="out")
     return function(q, k, v, topi.transpose(out, (1, 0, 2)) if moved else out)
 

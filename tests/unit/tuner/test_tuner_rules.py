@@ -121,6 +121,17 @@ def test_products_of_bytes_use_the_instruction_for_them() -> None:
             check_program(mod, schedule, target)
 
 
+def test_where_tvms_rules_raise_the_others_remain() -> None:
+    mod = programs.attention(4, 64, 64, 32, in_order=True)
+    (trace,) = stock_space(mod, TARGET, 1).traces
+    assert not trace.insts
+    space = builtin_space(mod, TARGET, 1)
+    schedule = space.replay(space.seeds[0], 1)
+    assert schedule is not None
+    check_program(mod, schedule)
+    assert stock_space(mod, TARGET, 1).replay(trace, 1) is not None
+
+
 def test_the_stock_space_has_none_of_the_rules() -> None:
     mod = module_from_json(matmul().module_json)
     assert not stock_space(mod, target_from(LLVM), 1).seeds
