@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from loopwright import frontends
-from loopwright.codegen.rule import KNOB
+from loopwright.codegen.rule import knob_names
 from loopwright.extras import require_tvm
 from loopwright.frontends import Options, stochastic
 
@@ -113,21 +113,12 @@ def _draw(trace: list[Any], workload: Any, seed: int) -> list[Choice]:
 
     schedule = apply_trace(workload, [trace[0], []], seed)
     decisions = dict(schedule.trace.decisions)
-    knobs = _knobs(schedule.trace.insts)
+    knobs = knob_names(schedule.trace.insts)
     return [
         _choice(inst, decisions.get(inst), knobs)
         for inst in schedule.trace.insts
         if inst.kind.name.startswith("Sample")
     ]
-
-
-def _knobs(instructions: Sequence[Any]) -> dict[Any, str]:
-    """Return the names of the knobs of Loopwright's rules, by the value that a sampling instruction draws for them."""
-    return {
-        inst.inputs[1]: str(inst.attrs[0]).removeprefix(KNOB)
-        for inst in instructions
-        if str(inst.kind.name) == "Annotate" and str(inst.attrs[0]).startswith(KNOB)
-    }
 
 
 def _choice(inst: Any, decision: Any, knobs: dict[Any, str]) -> Choice:

@@ -11,7 +11,7 @@ import numpy as np
 from tvm.s_tir.schedule import Instruction, Trace
 from tvm.tirx import IntImm
 
-from loopwright.codegen.rule import KNOB
+from loopwright.codegen.rule import knob_names
 from tuner.cost_model.gaussian_process import FloatArray
 
 Key = tuple[object, ...]
@@ -74,7 +74,7 @@ class DecisionVector:
         Choices are counted by kind, so that sketches share features where they are alike; a rule's knobs have names.
         """
         decided = dict(trace.decisions)
-        knobs = _knobs(trace)
+        knobs = knob_names(trace.insts)
         counts: Counter[str] = Counter()
         numbers: dict[object, int] = {}
         name: list[Key] = []
@@ -111,15 +111,6 @@ class DecisionVector:
             for choice, decision in zip(self.choices, self.decisions, strict=True)
         }
         return Trace(self.trace.insts, decided)
-
-
-def _knobs(trace: Trace) -> dict[object, str]:
-    """Return the names of the values that are knobs of rules, which several sketches may share."""
-    return {
-        inst.inputs[1]: str(inst.attrs[0])
-        for inst in trace.insts
-        if str(inst.kind.name) == "Annotate" and str(inst.attrs[0]).startswith(KNOB)
-    }
 
 
 def _half_log2(number: int) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,15 @@ class AppliedRule:
     name: str
     version: int
     knobs: dict[str, int]
+
+
+def knob_names(instructions: Iterable[Any]) -> dict[Any, str]:
+    """Return the names of the knobs in a trace's instructions (``Trace.insts``), by the value drawn for each."""
+    return {
+        inst.inputs[1]: str(inst.attrs[0]).removeprefix(KNOB)
+        for inst in instructions
+        if str(inst.kind.name) == "Annotate" and str(inst.attrs[0]).startswith(KNOB)
+    }
 
 
 def applied_rule(trace: list[Any] | None) -> AppliedRule | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import loopwright
 from loopwright.codegen.rule import AppliedRule, applied_rule
 from loopwright.codegen.serialization import trace_to_json
 from tests.support import rule_programs as programs
@@ -17,6 +18,16 @@ def test_the_rule_and_its_knobs_are_read_from_a_trace() -> None:
     assert schedule is not None
     trace = json.loads(trace_to_json(schedule.trace))
     assert applied_rule(trace) == AppliedRule("gemv", 1, {"block": 256, "at_once": 8})
+
+
+def test_explain_names_the_knobs_of_a_trace() -> None:
+    mod = programs.product(1, 96, 40)
+    space = builtin_space(mod, TARGET, seed=1)
+    schedule = space.replay(space.seeds[0], 1)
+    assert schedule is not None
+    explained = str(loopwright.explain(json.loads(trace_to_json(schedule.trace)), mod))
+    assert "of the knob block among 64, 128, 256, 512, 1024, 2048: 6 options" in explained
+    assert "of the knob at_once among 1, 2, 4, 8: 4 options" in explained
 
 
 def test_other_traces_have_none() -> None:

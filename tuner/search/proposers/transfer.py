@@ -110,7 +110,7 @@ class _Steps:
                 live.insert(0, position)
         decided = dict(decision_pairs)
         knobs = {
-            inputs[1]: attributes[0]
+            inputs[1]: attributes[0].removeprefix(KNOB)
             for kind, inputs, attributes, _ in instructions[:end]
             if kind == "Annotate" and isinstance(inputs[1], str) and attributes[0].startswith(KNOB)
         }

@@ -8,7 +8,7 @@ from tvm.s_tir import Schedule
 
 from tuner.space.rules.program import Program, is_var
 from tuner.space.rules.rule import Knob, Knobs, Machine
-from tuner.space.rules.steps import fuse, inline, parallelize, vectorize
+from tuner.space.rules.steps import fuse, inline, largest_divisor, parallelize, vectorize
 
 _TASKS = (0, 1, 2, 4, 8)
 """Tasks a thread; 0 is a serial loop."""
@@ -31,27 +31,24 @@ class Elementwise:
         name = inline(schedule, program)[-1].name
         loops = schedule.get_loops(schedule.get_sblock(name))
         loops = [loop for loop in loops if int(schedule.get(loop).extent) > 1]
+        if not loops:
+            return
         if _is_flat(program):
             # With more than two axes in one, TVM does not see that the elements of a vector are neighbours.
             loops = [*loops[:-2], fuse(schedule, loops[-2:])]
-        if not loops:
-            return
         width = machine.lanes * values["vectors"]
         *outer, inner = loops
         if values["tasks"]:
-            parts = _parts(int(schedule.get(inner).extent), width, values["tasks"] * machine.threads)
+            extent = int(schedule.get(inner).extent)
+            # Each part is a whole number of vectors, if the extent is one.
+            whole = extent // width if extent % width == 0 else extent
+            parts = largest_divisor(whole, values["tasks"] * machine.threads)
             if parts > 1 and not outer:
                 part, inner = schedule.split(inner, [parts, None])
                 outer = [part]
             if outer:
                 parallelize(schedule, fuse(schedule, outer))
         vectorize(schedule, name, inner, width)
-
-
-def _parts(extent: int, width: int, most: int) -> int:
-    """Return the largest number of equal parts up to ``most``, each a whole number of vectors if the extent is one."""
-    unit = width if extent % width == 0 else 1
-    return max(parts for parts in range(1, most + 1) if (extent // unit) % parts == 0)
 
 
 def _is_flat(program: Program) -> bool:
