@@ -35,10 +35,9 @@ def extract_tasks(mod: tvm.IRModule, target: Target) -> Tasks:
     # Folding compiles and runs functions, so the submitted ones are checked before any pass sees them.
     for var, func in prim_funcs(mod):
         _check_callouts(str(var.name_hint), func)
-    library_calls: list[str] = []
+    library_calls = _library_calls(mod)
+    mod = lower(mod, target)
     if has_relax(mod):
-        library_calls = _library_calls(mod)
-        mod = lower(mod, target)
         found = [
             (str(task.task_name), task.dispatched[0]["main"], int(task.weight))
             for task in ms.relax_integration.extract_tasks(mod, target)

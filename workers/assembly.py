@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from loopwright.codegen.build import compile_module
+from loopwright.codegen.prepacking import split
 from loopwright.codegen.schedule import scheduled_module
 from loopwright.codegen.serialization import module_from_json
 from loopwright.codegen.target import target_from
@@ -22,7 +23,7 @@ def assembly(module_json: str, trace_json: str | None, target_json: str) -> Iter
     """
     target = target_from(target_json)
     trace = None if trace_json is None else json.loads(trace_json)
-    mod = scheduled_module(module_from_json(module_json), trace, target)
+    mod, _ = split(scheduled_module(module_from_json(module_json), trace, target))
     if target.kind.name == "cuda":
         yield asdict(Assembly("cuda", cuda.source(mod, target)))
     else:

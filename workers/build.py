@@ -12,14 +12,17 @@ import json
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import tvm
 from tvm.target import Target
 
 from loopwright.codegen.build import compile_module
 from loopwright.codegen.intrinsics import load_intrinsics
+from loopwright.codegen.packed_weight import PACK
+from loopwright.codegen.prepacking import split
 from loopwright.codegen.schedule import scheduled_module
 from loopwright.codegen.serialization import module_from_json
 from loopwright.codegen.target import target_from
@@ -48,13 +51,14 @@ def artifact(mod: tvm.IRModule, target: Target) -> Artifact:
     """Return the code of a scheduled module, in a format that `load` takes."""
     if target.kind.name == "cuda":
         return cuda.build(mod, target)
+    mod, packed = split(mod)
     module = compile_module(mod, target, argument_checks=False)
     linker = shutil.which("ld")
     if linker is None:
-        return Artifact(ArtifactFormat.LLVM_IR, module.inspect_source("ll"))
+        return Artifact(ArtifactFormat.LLVM_IR, module.inspect_source("ll"), packed)
     module.write_to_file("code.o", "obj")
     subprocess.run([linker, "-shared", "-o", "code.so", "code.o"], check=True, stdin=subprocess.DEVNULL)
-    return Artifact(ArtifactFormat.SHARED_LIBRARY, base64.b64encode(Path("code.so").read_bytes()).decode())
+    return Artifact(ArtifactFormat.SHARED_LIBRARY, base64.b64encode(Path("code.so").read_bytes()).decode(), packed)
 
 
 def load(artifact: Artifact) -> tvm.runtime.Module:
@@ -71,3 +75,15 @@ def load(artifact: Artifact) -> tvm.runtime.Module:
         file.write(code)
         file.flush()
         return tvm.runtime.load_module(file.name)
+
+
+def with_packed_weight(
+    module: tvm.runtime.Module, artifact: Artifact, arguments: Sequence[Any], device: tvm.runtime.Device
+) -> list[Any]:
+    """Return the arguments for a loaded artifact, with its weight packed, from the arguments of the workload."""
+    packed = artifact.packed
+    if packed is None:
+        return list(arguments)
+    tensor = tvm.runtime.empty(packed.shape, packed.dtype, device)
+    module[PACK](arguments[packed.argument], tensor)
+    return [tensor if place == packed.argument else each for place, each in enumerate(arguments)]

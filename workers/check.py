@@ -10,7 +10,8 @@ import tvm
 from tuner.arrays import Array, compare, tolerance
 from tuner.types import Failure, FailureKind, Stage, TensorInfo
 from workers.arguments import draw, to_device
-from workers.build import FUNCTION
+from workers.build import FUNCTION, with_packed_weight
+from workers.messages import Artifact
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,18 +40,27 @@ def expected(
 ) -> Expected:
     """Draw inputs of a kind (`tuner.arrays.DRAWS`) and run the unscheduled program on the host."""
     inputs = draw(args, outputs, kind, seed)
-    return Expected(kind, args, inputs, _results(reference, inputs, tvm.runtime.cpu(0)))
+    arguments = to_device(inputs, tvm.runtime.cpu(0))
+    reference[FUNCTION](*arguments)
+    return Expected(kind, args, inputs, [argument.numpy() for argument in arguments])
 
 
 def check(
-    module: tvm.runtime.Module, expected: Expected, device: tvm.runtime.Device, before: Agreement
+    module: tvm.runtime.Module,
+    artifact: Artifact,
+    expected: Expected,
+    device: tvm.runtime.Device,
+    before: Agreement,
 ) -> Agreement | Failure:
-    """Run a program on the inputs and compare its results; ``before`` are the differences on other inputs.
+    """Run a loaded artifact on the inputs and compare its results; ``before`` are the differences on other inputs.
 
     Raises what the program raises.
     """
     agreement = before
-    results = _results(module, expected.inputs, device)
+    arguments = to_device(expected.inputs, device)
+    module[FUNCTION](*with_packed_weight(module, artifact, arguments, device))
+    device.sync()
+    results = [argument.numpy() for argument in arguments]
     for position, (result, reference, info) in enumerate(zip(results, expected.results, expected.args, strict=True)):
         comparison = compare(result, reference, tolerance(info.dtype))
         if not comparison.close:
@@ -64,10 +74,3 @@ def check(
             max(agreement.max_rel_error, comparison.max_rel_error),
         )
     return agreement
-
-
-def _results(module: tvm.runtime.Module, inputs: Sequence[Array], device: tvm.runtime.Device) -> list[Array]:
-    arguments = to_device(inputs, device)
-    module[FUNCTION](*arguments)
-    device.sync()
-    return [argument.numpy() for argument in arguments]

@@ -11,7 +11,7 @@ import tvm
 from tuner.types import Failure, FailureKind, Stage
 from workers import host_lock
 from workers.arguments import draw, to_device, tvm_device
-from workers.build import FUNCTION, load
+from workers.build import FUNCTION, load, with_packed_weight
 from workers.clock import Clock
 from workers.messages import Device, Json, MeasureBatch, MeasureFinished, MeasureStarted, Samples
 
@@ -62,8 +62,9 @@ def measured(device: Device, batch: MeasureBatch) -> Iterator[MeasureStarted | M
     with host_lock.quiet():
         for position, module in modules.items():
             yield MeasureStarted(position)
-            calls = Calls(module, on_device, arguments)
             try:
+                packed = with_packed_weight(module, batch.candidates[position].artifact, arguments, on_device)
+                calls = Calls(module, on_device, packed)
                 run_secs = sample(calls.cold, calls.mean, batch.candidates[position].cutoff)
                 yield MeasureFinished(position, Samples(tuple(run_secs)))
             except Exception as error:

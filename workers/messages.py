@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol, Self, TypeVar
 
+from loopwright.codegen.packed_weight import PackedWeight
 from tuner.ports import Raced
 from tuner.types import DeviceClass, Failure, LibraryTime, TensorInfo
 
@@ -52,17 +53,30 @@ class ArtifactFormat(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """Generated code: LLVM IR or CUDA source as it is, a shared library in base64."""
+    """Generated code: LLVM IR or CUDA source as it is, a shared library in base64.
+
+    ``packed`` is the weight that a function of the code packs once, before the calls that are timed.
+    """
 
     format: ArtifactFormat
     code: str
+    packed: PackedWeight | None = None
 
     def to_json(self) -> Json:
-        return {"format": self.format.value, "code": self.code}
+        return {
+            "format": self.format.value,
+            "code": self.code,
+            "packed": None if self.packed is None else asdict(self.packed),
+        }
 
     @staticmethod
     def from_json(fields: Json) -> Artifact:
-        return Artifact(ArtifactFormat(fields["format"]), fields["code"])
+        packed = fields["packed"]
+        return Artifact(
+            ArtifactFormat(fields["format"]),
+            fields["code"],
+            None if packed is None else PackedWeight(packed["argument"], tuple(packed["shape"]), packed["dtype"]),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from tuner.ports import Raced
 from tuner.types import Failure, LibraryTime, Stage
 from workers import host_lock
 from workers.arguments import draw, to_device, tvm_device
-from workers.build import load
+from workers.build import load, with_packed_weight
 from workers.check import Agreement, check, expected
 from workers.clock import Clock
 from workers.library import find, library_name
@@ -70,11 +70,11 @@ def run_race(device: Device, race: BuiltRace) -> Generator[Clock, None, RaceAnsw
         if device.kind == "llvm" and number == 0:
             library = find(results.inputs, race.outputs, results.results)
             yield Clock.START
-        for position, module in enumerate(modules):
+        for position, (module, artifact) in enumerate(zip(modules, race.contenders, strict=True)):
             before = checks[position]
             if isinstance(before, Agreement):
                 try:
-                    checks[position] = check(module, results, on_device, before)
+                    checks[position] = check(module, artifact, results, on_device, before)
                 except Exception as error:
                     if device.kind == "cuda":
                         raise  # the context may be dead: no later result of this process would count
@@ -84,11 +84,11 @@ def run_race(device: Device, race: BuiltRace) -> Generator[Clock, None, RaceAnsw
     yield Clock.STOP
     with host_lock.quiet():
         yield Clock.START
-        runs = {
-            position: _evaluated(Calls(modules[position], on_device, arguments))
-            for position, checked in enumerate(checks)
-            if isinstance(checked, Agreement)
-        }
+        runs = {}
+        for position, (module, artifact) in enumerate(zip(modules, race.contenders, strict=True)):
+            if isinstance(checks[position], Agreement):
+                packed = with_packed_weight(module, artifact, arguments, on_device)
+                runs[position] = _evaluated(Calls(module, on_device, packed))
         if library is not None:
             runs[len(modules)] = _called(library)
         samples = yield from _interleaved(runs, None if library is None else len(modules), race.seed)

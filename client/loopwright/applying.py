@@ -14,7 +14,8 @@ from tvm.target import Target
 from loopwright.codegen import schedule
 from loopwright.codegen.build import compile_module, executable_passes
 from loopwright.codegen.digest import normal_form
-from loopwright.codegen.functions import prim_funcs
+from loopwright.codegen.functions import has_relax, prim_funcs
+from loopwright.codegen.prepacking import fold_packing
 from loopwright.codegen.versions import VECTOR_MATH_VERSION, check_codegen_version
 from loopwright.lookup import Ask, LookedUp, look_up
 from loopwright.program import Program
@@ -24,7 +25,8 @@ from loopwright.report import AppliedFunction, ApplyReport, Outcome
 def apply(model: LookedUp) -> tuple[tvm.IRModule, ApplyReport]:
     """Return a copy of a lowered module with each known function's best in it, and the report.
 
-    Functions that are not known stay unscheduled.
+    Functions that are not known stay unscheduled. Weights that a best packs once are packed now, if the module has
+    their values.
 
     Raises:
         UnsupportedVersion: a best needs a newer version of this package.
@@ -45,6 +47,8 @@ def apply(model: LookedUp) -> tuple[tvm.IRModule, ApplyReport]:
             )
             result.update_func(var, tuned)
         report.append(AppliedFunction(str(var.name_hint), outcome, best))
+    if has_relax(result):
+        result = fold_packing(result)
     return result, ApplyReport(tuple(report))
 
 

@@ -69,5 +69,6 @@ class ApplyReport:
         lines = [f"{len(self.hits)} of {len(self.functions)} functions have a certified best"]
         for function in self.functions:
             gain = f", {ratio(function.best.speedup)} over the baseline" if function.best else ""
-            lines.append(f"  {function.name}: {function.outcome}{gain}")
+            packs = ", its weight packed once" if function.best and function.best.packs_weight else ""
+            lines.append(f"  {function.name}: {function.outcome}{gain}{packs}")
         return "\n".join(lines)

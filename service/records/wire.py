@@ -9,6 +9,7 @@ from typing import Any
 
 from db.views import BestView, CertificateView, JobView, RecordDetail, RecordView
 from loopwright import schemas
+from loopwright.codegen.packed_weight import packs_weight
 from loopwright.codegen.rule import applied_rule
 from service.records.reproduce import reproduce
 from service.units import micros
@@ -67,6 +68,7 @@ def best(view: BestView) -> schemas.Best:
         is_baseline=view.is_baseline,
         trace=trace,
         rule=rule(trace),
+        packs_weight=packs_weight(trace),
         codegen_version=view.codegen_version,
         certificate=certificate(view.certificate),
         created_at=view.certificate.created_at,
@@ -96,6 +98,7 @@ def detail(found: RecordDetail, scripts: Scripts, job: JobView | None) -> schema
         **dict(record(view)),
         trace=trace,
         rule=rule(trace),
+        packs_weight=packs_weight(trace),
         run_secs=list(view.run_secs),
         device=device(found.device_class),
         origin=view.origin,

@@ -95,6 +95,18 @@ def attention(
     return function(q, k, v, topi.transpose(out, (1, 0, 2)) if moved else out)
 
 
+def with_weight(mod: tvm.IRModule, position: int) -> tvm.IRModule:
+    """Return the workload with the argument at a position as its weight."""
+    return normal_form(mod["main"].with_attr("layout_free_buffers", [position]))
+
+
+def column_sum(rows: int, columns: int, epilogue: Callable[[Any], Any] | None = None) -> tvm.IRModule:
+    """The sum of each column."""
+    x = te.placeholder((rows, columns), name="x")
+    y = topi.sum(x, axis=0)
+    return function(x, y if epilogue is None else epilogue(y))
+
+
 def softmax(*shape: int) -> tvm.IRModule:
     x = te.placeholder(shape, name="x")
     return function(x, topi.nn.softmax(x))

@@ -7,8 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
+import tvm
 from tvm.s_tir import Schedule
 from tvm.s_tir import meta_schedule as ms
+
+from loopwright.codegen.prepacking import split
 
 FEATURES = 164
 """Length of one store's feature vector."""
@@ -22,11 +25,17 @@ _extractor = ms.feature_extractor.PerStoreFeature()
 
 
 def extract(context: ms.TuneContext, schedules: Sequence[Schedule]) -> list[Features]:
-    """Return the features of each schedule, float32 [stores, 164], in the given order."""
+    """Return the features of what a call of each schedule computes, float32 [stores, 164], in the given order."""
     if not schedules:
         return []
-    candidates = [ms.MeasureCandidate(schedule, []) for schedule in schedules]
+    candidates = [ms.MeasureCandidate(_timed(schedule), []) for schedule in schedules]
     return [tensor.numpy().astype(np.float32) for tensor in _extractor.extract_from(context, candidates)]
+
+
+def _timed(schedule: Schedule) -> Schedule:
+    """Return a schedule of what a call computes, without the packing of a weight, which TVM's extractor cannot take."""
+    mod, packed = split(schedule.mod)
+    return schedule if packed is None else Schedule(tvm.IRModule({"main": mod["main"]}))
 
 
 def to_bytes(features: Features) -> bytes:

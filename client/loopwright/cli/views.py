@@ -102,6 +102,7 @@ def show_record(record: schemas.RecordDetail) -> None:
         ("device class", record.device_class),
         ("median", f"{latency(record.median_us)} of {samples}"),
         *([] if record.rule is None else [("rule", _rule_words(record.rule))]),
+        *([("weight", "packed once, outside the times")] if record.packs_weight else []),
         ("found by", record.origin + (f", job {record.job_id}" if record.job_id else "")),
         ("certified", "no" if record.certificate is None else certificate_words(record.certificate)),
         *([] if record.certificate is None else _rejected(record.certificate)),

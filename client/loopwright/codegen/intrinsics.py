@@ -13,7 +13,7 @@ from pathlib import Path
 import tvm.s_tir
 from tvm.target import Target
 
-from loopwright.codegen import dot_product, row_reduction
+from loopwright.codegen import column_reduction, dot_product, row_reduction
 from loopwright.codegen.script import skip_searches
 from loopwright.codegen.target import triple
 
@@ -28,7 +28,7 @@ def load_intrinsics(target: Target) -> None:
 
 def register_named(name: str) -> bool:
     """Register an intrinsic of Loopwright's own, which its name describes. Returns False if it is none of them."""
-    return row_reduction.register(name) or dot_product.register(name)
+    return row_reduction.register(name) or column_reduction.register(name) or dot_product.register(name)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from loopwright.codegen.errors import InvalidModule
 from loopwright.codegen.functions import has_relax, prim_funcs, relax_funcs
 from loopwright.codegen.graph.layout import declare_elementwise
 from loopwright.codegen.graph.preparation import KEPT, prepare
+from loopwright.codegen.layout_free import declare_weights
 from loopwright.codegen.vector_math import keep_exact_math
 
 _OPAQUE = 8
@@ -17,22 +18,23 @@ _OPAQUE = 8
 
 
 def lower(mod: tvm.IRModule, target: Target) -> tvm.IRModule:
-    """Return the module prepared, legalised and fused; a module without Relax is returned as it is.
+    """Return the module prepared, legalised and fused; the functions of a module without Relax stay as they are.
 
-    Its Relax functions call PrimFuncs, and ``reshape``, which is a view.
+    Its Relax functions call PrimFuncs, which name their weights, and ``reshape``, which is a view.
 
     Raises:
         RuntimeError: TVM cannot lower the module.
     """
     if not has_relax(mod):
-        return mod
+        return declare_weights(mod)
     with target:
         prepared = prepare(mod)
         try:
-            return keep_exact_math(mod, _legalised_and_fused(prepared))
+            lowered = _legalised_and_fused(prepared)
         except RuntimeError:
             # People write extents of 32 bits, operators are legalised to 64, and TVM fails to fuse one with the other.
-            return keep_exact_math(mod, _legalised_and_fused(_kept_apart(prepared)))
+            lowered = _legalised_and_fused(_kept_apart(prepared))
+    return declare_weights(keep_exact_math(mod, lowered))
 
 
 def _legalised_and_fused(mod: tvm.IRModule) -> tvm.IRModule:

@@ -13,6 +13,7 @@ from tvm.runtime import Tensor
 
 from loopwright.codegen.functions import relax_funcs
 from loopwright.codegen.graph.detaching import prepare_weights
+from loopwright.codegen.layout_free import mark_inputs
 
 
 def detach(mod: tvm.IRModule) -> tuple[tvm.IRModule, dict[str, Tensor]]:
@@ -66,7 +67,8 @@ def _detached(mod: tvm.IRModule, func: relax.Function, weights: dict[str, Tensor
         parameters.append((relax.Var(name, constant.ty), constant))
     mutated = _Replace(mod, parameters).visit_expr(func)
     params = [*mutated.params, *(var for var, _ in parameters)]
-    return relax.Function(params, mutated.body, mutated.ret_ty, mutated.is_pure, mutated.attrs)
+    replaced = relax.Function(params, mutated.body, mutated.ret_ty, mutated.is_pure, mutated.attrs)
+    return mark_inputs(replaced, len(mutated.params))
 
 
 def _is_weight(constant: tvm.ir.GenericConst) -> bool:

@@ -35,6 +35,8 @@ class RecordDetail(Record):
     trace: list[Any] | None
     rule: AppliedRule | None = None
     """The rule of the built-in space that made the trace; None if TVM's rules or a user's space did."""
+    packs_weight: bool = False
+    """Whether a weight is packed once, when a program is compiled with its values. No time of a call contains that."""
     run_secs: list[float]
     device: dict[str, Any]
     """The device class in full: target, CPU features or GPU model, cores, threads, versions."""

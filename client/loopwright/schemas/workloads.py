@@ -97,6 +97,8 @@ class Best(Wire):
     """TVM's ``[instructions, decisions]``; None for the baseline."""
     rule: AppliedRule | None = None
     """The rule of the built-in space that made the trace; None if TVM's rules or a user's space did."""
+    packs_weight: bool = False
+    """Whether a weight is packed once, when a program is compiled with its values. No time of a call contains that."""
     codegen_version: int = 1
     """The version of ``loopwright.codegen`` that applying it needs."""
     certificate: Certificate

@@ -84,6 +84,8 @@ def test_repeated_layers_are_one_task_with_a_weight(client: Client) -> None:
     model, x = torch.nn.Sequential(*layers).eval(), torch.ones(2, 24)
     job = tuned(client.submit(model, example_inputs=(x,), max_trials=4, name="layers"))
     assert [task.weight for task in job.tasks] == [3]
+    records = [client.record(record.id) for record in client.records(job.tasks[0].workload_hash)]
+    assert {record.packs_weight for record in records} == {True, False}
     machine = relax.VirtualMachine(client.compile(model, example_inputs=(x,)), tvm.cpu())
     with torch.no_grad():
         torch.testing.assert_close(torch.from_dlpack(machine["main"](tvm.runtime.from_dlpack(x))), model(x))

@@ -121,3 +121,33 @@ def test_other_dtypes_are_left_alone(dtype: str) -> None:
 def test_functions_for_a_gpu_are_left_alone() -> None:
     func = mapped(te.exp, 8)["main"]
     assert with_vector_math(func, target_from({"kind": "cuda", "arch": "sm_80"})).same_as(func)
+
+
+def test_a_row_is_multiplied_with_the_reciprocal_of_what_it_is_divided_by() -> None:
+    x, y = te.placeholder((4, 50), name="x"), te.placeholder((4,), name="y")
+    mod = function(x, y, te.compute(x.shape, lambda i, j: x[i, j] / y[i], name="z"))
+    rows, divisors = arguments("tanh", 200).reshape(4, 50), np.array([3.0, -7e-38, 8e37, 1e-3], dtype=np.float32)
+    rows = (rows * np.float32(1e-2)).clip(-1e-2, 1e-2) * np.abs(divisors)[:, None]
+    out = tvm.runtime.tensor(np.zeros_like(rows))
+    program = scheduled_module(mod, None, TARGET)
+    assert "T.float32(1.0) / y" in program.script()
+    compile_module(program, TARGET)["main"](*map(tvm.runtime.tensor, (rows, divisors)), out)
+    exact = rows.astype(np.float64) / divisors.astype(np.float64)[:, None]
+    is_normal = np.abs(exact) > 1e-30
+    error = np.abs(out.numpy() - exact)[is_normal] / np.spacing(np.abs(exact[is_normal]).astype(np.float32))
+    assert error.max() <= 1.5
+
+
+@pytest.mark.parametrize(
+    "quotient",
+    [
+        lambda x, y: lambda i, j: x[i, j] / y[j],
+        lambda x, y: lambda i, j: y[i] / x[i, j],
+        lambda x, y: lambda i, j: x[i, j] / 3.0,
+    ],
+    ids=["of each column", "by a row", "by a number"],
+)
+def test_other_quotients_stay(quotient: Callable[..., Callable[..., tirx.Expr]]) -> None:
+    x, y = te.placeholder((5, 5), name="x"), te.placeholder((5,), name="y")
+    mod = function(x, y, te.compute(x.shape, quotient(x, y), name="z"))
+    assert scheduled_module(mod, None, TARGET).script() == mod.script()

@@ -12,8 +12,9 @@ import tvm_ffi
 from tvm import topi
 
 from loopwright.codegen.build import compile_module
+from loopwright.codegen.packed_weight import packs_weight
 from loopwright.codegen.rule import KNOB, RULE
-from loopwright.codegen.schedule import apply_trace, scheduled_module
+from loopwright.codegen.schedule import apply_trace, new_schedule, scheduled_module
 from loopwright.codegen.serialization import module_from_json, trace_to_json
 from loopwright.codegen.target import target_from
 from tests.support import rule_programs as programs
@@ -23,8 +24,10 @@ from tuner.cost_model.model import CostModel
 from tuner.search.evolutionary_search import EvolutionarySearch
 from tuner.space.builtin import builtin_space, stock_space
 from tuner.space.rules import CPU_RULES
+from tuner.space.rules.contraction import Contraction
 from tuner.space.rules.program import Program
 from tuner.space.rules.rule import Machine, Refused
+from tuner.space.rules.sketches import Sketches
 from tuner.types import Origin
 
 PROGRAMS = {
@@ -43,7 +46,12 @@ PROGRAMS = {
         programs.linear(10, 48, 24),
         programs.batched(3, 12, 20, 8),
     ],
-    "attention": [programs.attention(3, 12, 24, 16), programs.attention(2, 32, 32, 8, moved=True)],
+    "attention": [
+        programs.attention(3, 12, 24, 16),
+        programs.attention(2, 32, 32, 8, moved=True),
+        programs.attention(2, 13, 24, 16),
+    ],
+    "column_sum": [programs.column_sum(30, 37), programs.column_sum(32, 48, lambda y: topi.nn.relu(y))],
     "gemv": [programs.product(1, 96, 40), programs.linear(1, 24, 32), programs.linear(1, 30, 16)],
 }
 CASES = [(rule, place) for rule, mods in PROGRAMS.items() for place in range(len(mods))]
@@ -92,7 +100,32 @@ def test_a_rule_is_for_its_own_functions(rule: object) -> None:
         for mod in mods:
             program = Program.of(mod)
             assert program is not None
-            assert bool(rule.knobs(program, machine)) == (name == rule.name)  # type: ignore[attr-defined]
+            applies = name == rule.name or (rule.name, name) == ("column_reduce", "column_sum")  # type: ignore[attr-defined]
+            assert bool(rule.knobs(program, machine)) == applies  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "mod", [programs.product(29, 37, 11, lambda c: topi.nn.relu(c)), programs.linear(10, 48, 24), PROGRAMS["gemv"][0]]
+)
+def test_every_seed_packs_a_weight_once(mod: tvm.IRModule) -> None:
+    mod = programs.with_weight(mod, 1)
+    [rule] = [rule for rule in CPU_RULES if rule.name == "register_tile"]
+    sketches = Sketches(mod, Machine.of(TARGET), [rule])
+    assert sketches.seeds()
+    for seed in sketches.seeds():
+        schedule = new_schedule(mod)
+        seed.apply_to_schedule(schedule, remove_postproc=True)
+        assert sketches.finish(schedule)
+        assert packs_weight(json.loads(trace_to_json(schedule.trace)))
+    check_program(mod, schedule)
+
+
+def test_only_the_weight_itself_is_packed_once() -> None:
+    """The left operand may be a constant, too."""
+    program = Program.of(programs.with_weight(PROGRAMS["register_tile"][0], 0))
+    assert program is not None
+    contraction = Contraction.required(program)
+    assert not contraction.right_is_weight
 
 
 def test_a_tile_with_more_vectors_than_registers_is_refused() -> None:

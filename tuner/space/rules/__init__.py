@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from tuner.space.rules.attention import Attention
 from tuner.space.rules.column_reduce import ColumnReduce
+from tuner.space.rules.column_sum import ColumnSum
 from tuner.space.rules.conv_direct import ConvDirect
 from tuner.space.rules.elementwise import Elementwise
 from tuner.space.rules.gemv import Gemv
@@ -26,4 +27,5 @@ CPU_RULES: tuple[Rule, ...] = (
     Attention(),
     ConvDirect(),
     ColumnReduce(),
+    ColumnSum(),
 )

@@ -20,7 +20,7 @@ from loopwright.codegen.row_reduction import RowReduction
 from tuner.space.rules.product_tile import registers
 from tuner.space.rules.program import Block, Program, is_var
 from tuner.space.rules.rule import Knob, Knobs, Machine, Refused
-from tuner.space.rules.steps import fuse, inline, parallelize, vectorize
+from tuner.space.rules.steps import fuse, inline, parallelize, separate_partial_tiles, vectorize
 
 _ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14)
 _VECTORS = (1, 2, 3, 4)
@@ -37,7 +37,7 @@ class Attention:
         parts = _Parts.of(program)
         if parts is None or parts.columns % machine.lanes or parts.width % machine.lanes:
             return ()
-        rows = tuple(rows for rows in _ROWS if parts.rows % rows == 0)
+        rows = tuple(rows for rows in _ROWS if rows <= parts.rows)
         return (
             Knob("block", (0, *(block for block in _BLOCKS if block < parts.rows and parts.rows % block == 0))),
             Knob("score_rows", rows),
@@ -141,8 +141,6 @@ class _Steps:
             tile_rows, vectors = values[f"{kind}_rows"], values[f"{kind}_vectors"]
             if registers(tile_rows, vectors) > self._machine.registers:
                 raise Refused("the tile has more vectors than the processor has registers")
-            if rows % tile_rows:
-                raise Refused("the block is no whole number of tiles")
         stages = [block.name for block in (parts.exponentials, parts.weights) if block is not None]
         copies = [block.name for block in (parts.keys,) if block is not None]
         inline(sch, self._program, keep=frozenset([*stages, *copies]))
@@ -155,8 +153,8 @@ class _Steps:
             sch.compute_at(sch.get_sblock(name), place)
         sch.compute_at(keys, task)
         parallelize(sch, task)
-        self._tile(parts.scores, values["score_rows"], width)
-        self._tile(parts.values, values["value_rows"], values["value_vectors"] * lanes)
+        self._tile(parts.scores, values["score_rows"], width, rows)
+        self._tile(parts.values, values["value_rows"], values["value_vectors"] * lanes, rows)
         for reduction, operation in ((parts.maximum, "max"), (parts.total, "sum")):
             self._reduce(reduction, operation)
         for name in stages:
@@ -200,8 +198,11 @@ class _Steps:
             place, _ = sch.split(row, [None, rows])
         return task, place, inner
 
-    def _tile(self, part: Block, rows: int, width: int) -> None:
-        """Keep a tile of a product in registers while the sum runs over it."""
+    def _tile(self, part: Block, rows: int, width: int, extent: int) -> None:
+        """Keep a tile of a product in registers while the sum runs over it.
+
+        The last tile of the ``extent`` rows may be a part of one.
+        """
         sch, lanes = self._schedule, self._machine.lanes
         block = sch.get_sblock(part.name)
         i, j, k = sch.get_loops(block)[-3:]
@@ -209,6 +210,8 @@ class _Steps:
         jo, jv, jx = sch.split(j, [None, width // lanes, lanes])
         ko, ki = sch.split(k, [None, math.gcd(part.reduced[0][1], 4)])
         sch.reorder(jo, io, ko, ki, ii, jv, jx)
+        if extent % rows:
+            separate_partial_tiles(sch, io)
         sch.vectorize(jx)
         for loop in (ki, ii, jv):
             sch.unroll(loop)
@@ -245,11 +248,11 @@ def _dividing(columns: int, machine: Machine) -> tuple[int, ...]:
 
 
 def _tiles(rows: int, columns: int, machine: Machine) -> list[tuple[int, int]]:
-    """Return tiles (rows, vectors) without waste for a product, those that load least for their work first."""
+    """Return tiles (rows, vectors) for a product, those that load least for their work and waste least first."""
     scored = [
-        ((tile + vectors) / (tile * vectors), tile, vectors)
+        (math.ceil(rows / tile) * tile / rows * (1 + (tile + vectors) / (tile * vectors)), tile, vectors)
         for tile in _ROWS
         for vectors in _dividing(columns, machine)
-        if rows % tile == 0 and registers(tile, vectors) <= machine.registers
+        if tile <= rows and registers(tile, vectors) <= machine.registers
     ]
     return [(tile, vectors) for _, tile, vectors in sorted(scored)]

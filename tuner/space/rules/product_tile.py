@@ -2,7 +2,8 @@
 
 The tile is ``rows`` x ``vectors`` registers: each step of the sum loads ``vectors`` vectors of the right operand, and
 multiplies them with ``rows`` elements of the left one. Panels of the right operand may be packed, so that a step reads
-consecutive memory; extents that are no multiple of the tile are padded. What follows the product is computed on the
+consecutive memory: in each call, or once before all calls if the operand is a weight. Extents that are no multiple of
+the tile are padded. What follows the product is computed on the
 tile while it is in the first cache. (Goto and van de Geijn, ACM TOMS 34(3), 2008; Van Zee and van de Geijn, ACM TOMS
 41(3), 2015.)
 """
@@ -16,6 +17,7 @@ from typing import Any
 
 from tvm.s_tir import Schedule
 
+from loopwright.codegen.packed_weight import PACKS
 from tuner.space.rules.contraction import Contraction
 from tuner.space.rules.program import Program
 from tuner.space.rules.rule import Knob, Knobs, Machine, Refused
@@ -23,8 +25,9 @@ from tuner.space.rules.steps import fuse, inline, largest_divisor, parallelize, 
 
 _ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14)
 _VECTORS = (1, 2, 3, 4)
-_IN_PLACE, _BY_TASK, _FIRST = 0, 1, 2
-"""The right operand: read where it is; a panel packed by the task that uses it; all panels packed before."""
+_IN_PLACE, _BY_TASK, _FIRST, _ONCE = 0, 1, 2, 3
+"""The right operand: read where it is; a panel packed by the task that uses it; all panels packed before the product; a
+weight's panels packed once, before all calls."""
 _COLUMNS, _ROWS_OUTER = 0, 1
 """Which loop of tiles is the outer one."""
 _BLOCKS = (0, 1, 2, 4, 8, 16, 32)
@@ -42,12 +45,13 @@ class Dot:
     group: int
 
 
-def knobs(packs: bool) -> tuple[Knob, ...]:
+def knobs(contraction: Contraction, packs: bool) -> tuple[Knob, ...]:
     """Return the knobs of a tile; with ``packs``, the right operand is never read in place."""
+    places = (_BY_TASK, _FIRST) if packs else (_IN_PLACE, _BY_TASK, _FIRST)
     return (
         Knob("rows", _ROWS),
         Knob("vectors", _VECTORS),
-        Knob("pack", (_BY_TASK, _FIRST) if packs else (_IN_PLACE, _BY_TASK, _FIRST)),
+        Knob("pack", (*places, _ONCE) if contraction.right_is_weight else places),
         Knob("outer", (_COLUMNS, _ROWS_OUTER)),
         Knob("block", _BLOCKS),
         Knob("unroll", (1, 2, 4)),
@@ -70,13 +74,18 @@ def seeds(contraction: Contraction, machine: Machine, packs: bool) -> Iterable[K
                 block, idle = _share(contraction.batches * first, second, machine.threads)
                 scored.append((padded * (1 + loads) * idle + copies, rows, vectors, outer, block))
     scored.sort()
-    packs = packs or contraction.right_is_transposed or contraction.depth * contraction.columns > _LARGE
+    copies_right = packs or contraction.right_is_transposed or contraction.depth * contraction.columns > _LARGE
     for place, (_, rows, vectors, outer, block) in enumerate(scored[:_SEEDS]):
-        by_task = outer == _COLUMNS and not block
+        if contraction.right_is_weight:
+            pack = _ONCE
+        elif copies_right:
+            pack = _BY_TASK if outer == _COLUMNS and not block else _FIRST
+        else:
+            pack = _IN_PLACE
         yield {
             "rows": rows,
             "vectors": vectors,
-            "pack": _IN_PLACE if not packs else _BY_TASK if by_task else _FIRST,
+            "pack": pack,
             "outer": outer,
             "block": block,
             "unroll": 1 if place % 2 else 4,
@@ -131,7 +140,9 @@ class ProductTile:
         if packed is not None and values["pack"] == _BY_TASK:
             sch.compute_at(packed, task)
         elif packed is not None:
-            parallelize(sch, fuse(sch, sch.get_loops(packed)[: -2 if self._group == 1 else -3]))
+            parallelize(sch, fuse(sch, sch.get_loops(packed)[: -1 if self._group == 1 else -3]))
+        if packed is not None and values["pack"] == _ONCE:
+            sch.annotate(packed, PACKS, True)
         if self._left_pad is not None:
             parallelize(sch, fuse(sch, sch.get_loops(self._left_pad)[:-1]))
         self._multiply(ko, jx)
@@ -186,8 +197,8 @@ class ProductTile:
         sch.transform_layout(copy, ("write", 0), panels)
         loops = sch.get_loops(copy)
         panel, inner = sch.split(loops[column], [None, width])
-        step, part = sch.split(loops[depth], [None, group])
-        sch.reorder(*(loops[n] for n in others), panel, step, inner, part)
+        step = [loops[depth]] if group == 1 else sch.split(loops[depth], [None, group])
+        sch.reorder(*(loops[n] for n in others), panel, step[0], inner, *step[1:])
         return copy
 
     def _multiply(self, step: Any, lane: Any) -> None:

@@ -11,6 +11,8 @@ import tvm
 import tvm_ffi
 from tvm import tirx
 
+from loopwright.codegen.layout_free import weight_of
+
 _SPATIAL, _REDUCE = 0, 2
 """`IterVar.DataPar`, `IterVar.CommReduce`."""
 
@@ -72,6 +74,8 @@ class Program:
     blocks: tuple[Block, ...]
     outputs: tuple[str, ...]
     """Names of the blocks that write a parameter."""
+    weight: Any
+    """The parameter that is a weight (`loopwright.codegen.layout_free`); None if there is none."""
 
     @staticmethod
     def of(mod: tvm.IRModule) -> Program | None:
@@ -99,7 +103,8 @@ class Program:
             if not all(isinstance(axis.dom.extent, tirx.IntImm) for axis in block.block.iter_vars):
                 return None
         outputs = tuple(b.name for b in computing if any(b.store.buffer.same_as(param) for param in func.params))
-        return Program(tuple(computing), outputs)
+        position = weight_of(func)
+        return Program(tuple(computing), outputs, None if position is None else func.params[position])
 
     def block(self, name: str) -> Block:
         return next(block for block in self.blocks if block.name == name)

@@ -19,9 +19,11 @@ class RegisterTile:
 
     def knobs(self, program: Program, machine: Machine) -> tuple[Knob, ...]:
         contraction = Contraction.of(program)
-        if contraction is None or contraction.columns < machine.lanes // 2 or contraction.rows < 2:
+        if contraction is None or contraction.columns < machine.lanes // 2:
             return ()
-        return product_tile.knobs(packs=False)
+        if contraction.rows < 2 and not contraction.right_is_weight:
+            return ()
+        return product_tile.knobs(contraction, packs=False)
 
     def seeds(self, program: Program, machine: Machine) -> Iterable[Knobs]:
         return product_tile.seeds(Contraction.required(program), machine, packs=False)

@@ -24,7 +24,7 @@ class Vnni:
         contraction = Contraction.of(program, ("uint8", "int8", "int32"))
         if contraction is None or not machine.has_vnni:
             return ()
-        return product_tile.knobs(packs=True)
+        return product_tile.knobs(contraction, packs=True)
 
     def seeds(self, program: Program, machine: Machine) -> Iterable[Knobs]:
         return product_tile.seeds(self._contraction(program), machine, packs=True)

@@ -2,7 +2,8 @@
 
 Matched is ``softmax(q k^T …) v`` as importers and people write it, with scales on either side, additive masks and
 ``where``, and with the check for rows that are masked entirely, of which PyTorch's `scaled_dot_product_attention` makes
-zeros. Queries, keys and values are read where they lie (`loopwright.codegen.graph.views`), so that neither the split
+zeros. A row of scores is a whole number of vectors, so that all its stages are in vectors: what is added is masked.
+Queries, keys and values are read where they lie (`loopwright.codegen.graph.views`), so that neither the split
 into heads nor the transposition of the keys is a function of its own.
 """
 
@@ -27,6 +28,8 @@ from loopwright.codegen.graph.rewriting import (
 )
 from loopwright.codegen.graph.views import Access, View, access, split_axes, view_of
 
+_LANES = 16
+"""Elements of float32 in the longest vector."""
 _LEAST_SUM = 1e-30
 """A sum of exponentials is at least 1, unless its row is masked entirely: then it is 0, and so is what it divides."""
 
@@ -282,24 +285,30 @@ def _compute(
 ) -> Callable[..., te.Tensor]:
     """Return what computes attention: blocks over (batch …, row, column or element of the values)."""
     batch, (rows, columns) = shape[:-2], shape[-2:]
+    padded = -(-columns // _LANES) * _LANES
 
     def constant(value: float) -> Any:
         return tirx.const(value, dtype)
 
     def compute(query: Any, key: Any, value: Any, steps: Sequence[tuple[_Step, Any]], is_safe: bool) -> te.Tensor:
+        def padded_key(*index: Any) -> Any:
+            return key(*index) if padded == columns else te.if_then_else(index[-1] < columns, key(*index), constant(0))
+
         # Every fast schedule copies the keys, and queries, keys and values may be parts of one tensor.
-        keys = te.compute((*batch, depth, columns), key, name="attention_keys")
+        keys = te.compute((*batch, depth, padded), padded_key, name="attention_keys")
         k = te.reduce_axis((0, depth), "k")
         scores = te.compute(
-            shape,
+            (*batch, rows, padded),
             lambda *i: te.sum(query(*i[:-1], k) * keys(*i[:-2], k, i[-1]), axis=k),
             name="attention_scores",
         )
-        weighted = _stepped(scores, steps, constant)
-        j = te.reduce_axis((0, columns), "j")
+        weighted = _stepped(scores, steps, columns, constant)
+        j = te.reduce_axis((0, padded), "j")
         maximum = te.compute((*batch, rows), lambda *i: te.max(weighted(*i, j), axis=j), name="attention_max")
-        exponentials = te.compute(shape, lambda *i: te.exp(weighted(*i) - maximum(*i[:-1])), name="attention_exp")
-        j = te.reduce_axis((0, columns), "j")
+        exponentials = te.compute(
+            scores.shape, lambda *i: te.exp(weighted(*i) - maximum(*i[:-1])), name="attention_exp"
+        )
+        j = te.reduce_axis((0, padded), "j")
         total = te.compute((*batch, rows), lambda *i: te.sum(exponentials(*i, j), axis=j), name="attention_sum")
         j = te.reduce_axis((0, columns), "j")
         values = te.compute(
@@ -319,15 +328,20 @@ def _compute(
     return compute
 
 
-def _stepped(scores: te.Tensor, steps: Sequence[tuple[_Step, Any]], constant: Callable[[float], Any]) -> te.Tensor:
-    """Return the scores after scales and masks, which are one block."""
-    if not steps:
+def _stepped(
+    scores: te.Tensor, steps: Sequence[tuple[_Step, Any]], columns: int, constant: Callable[[float], Any]
+) -> te.Tensor:
+    """Return the scores after scales and masks, which are one block; those beyond the last column are -inf."""
+    is_padded = int(scores.shape[-1]) > columns
+    if not steps and not is_padded:
         return scores
 
     def element(*index: Any) -> Any:
+        # A vector of masks is read where the mask ends, and what is not a column's is not used.
+        within = [*index[:-1], te.min(index[-1], columns - 1)] if is_padded else index
         value = scores(*index)
         for step, mask in steps:
-            met = None if mask is None else _broadcast(mask, index)
+            met = None if mask is None else _broadcast(mask, within)
             if step.mask is not None:
                 value = value + met
             elif met is None:
@@ -338,7 +352,7 @@ def _stepped(scores: te.Tensor, steps: Sequence[tuple[_Step, Any]], constant: Ca
                 value = tirx.Select(met, constant(step.other), value)
             else:
                 value = tirx.Select(met, value, constant(step.other))
-        return value
+        return tirx.Select(index[-1] < columns, value, constant(-math.inf)) if is_padded else value
 
     return te.compute(scores.shape, element, name="attention_weights")
 

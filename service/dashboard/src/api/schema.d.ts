@@ -860,6 +860,11 @@ export interface components {
             trace: unknown[] | null;
             rule?: components["schemas"]["AppliedRule"] | null;
             /**
+             * Packs Weight
+             * @default false
+             */
+            packs_weight: boolean;
+            /**
              * Codegen Version
              * @default 1
              */
@@ -1635,6 +1640,11 @@ export interface components {
             /** Trace */
             trace: unknown[] | null;
             rule?: components["schemas"]["AppliedRule"] | null;
+            /**
+             * Packs Weight
+             * @default false
+             */
+            packs_weight: boolean;
             /** Run Secs */
             run_secs: number[];
             /** Device */

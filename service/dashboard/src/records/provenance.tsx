@@ -41,6 +41,11 @@ export function Provenance({ record }: { record: RecordDetail }) {
             {record.rule.name}: {formatKnobs(record.rule.knobs)}
           </Fact>
         )}
+        {record.packs_weight && (
+          <Fact label="Weight" title="The times are those of calls, which find the weight packed">
+            packed once, when a program is compiled
+          </Fact>
+        )}
         {record.job_id && (
           <Fact label="Job">
             <Link to={`/jobs/${record.job_id}`} className="link">
