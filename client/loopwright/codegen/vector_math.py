@@ -54,6 +54,8 @@ _ERF = (
 
 _LN2_HIGH, _LN2_LOW = 0.693145751953125, 1.42860682030941723e-6
 """ln(2) in two parts; a product of the first, of 15 bits, with an exponent is exact."""
+_ROUND = 1.5 * 2.0**23 + 126
+"""Added to a number, it leaves in the last bits the nearest whole number, plus the exponent's bias of 127, less 1."""
 _LARGEST_POWER = 3
 """A larger whole exponent is left to the C library."""
 
@@ -118,21 +120,22 @@ def _exp(x: Any) -> Any:
     def body(x: Any) -> Any:
         # Conditions come with the bound first, for then NaN passes through.
         clamped = _at_most(_at_least(x, -87.0), 89.0)
-        exponent = tirx.floor(clamped * _f32(1 / math.log(2)) + _f32(0.5))
         return _let(
-            exponent, lambda n: _let(clamped + n * _f32(-_LN2_HIGH) + n * _f32(-_LN2_LOW), lambda r: power(r, n))
+            clamped, lambda x: _let(x * _f32(1 / math.log(2)) + _f32(_ROUND), lambda shifted: power(x, shifted))
         )
 
-    def power(r: Any, n: Any) -> Any:
-        return _scaled(_polynomial(r, _EXP) * (r * r) + r + _f32(1.0), n)
+    def power(x: Any, shifted: Any) -> Any:
+        # The last bits of the sum are those of the exponent, which is thereby rounded. 2**128 is no float32, so half
+        # of the result comes first.
+        half = tirx.reinterpret("float32", tirx.reinterpret("int32", shifted) << 23)
+        rest = _let(shifted - _f32(_ROUND), lambda n: x + n * _f32(-_LN2_HIGH) + n * _f32(-_LN2_LOW))
+        return _let(half, lambda half: _let(rest, lambda r: doubled(half, r)))
+
+    def doubled(half: Any, r: Any) -> Any:
+        sum_of_halves = half * r * (_polynomial(r, _EXP) * r + _f32(1.0)) + half
+        return _let(sum_of_halves, lambda value: value + value)
 
     return _let(x, lambda x: tirx.Select(x < _f32(-87.0), _f32(0.0), body(x)))
-
-
-def _scaled(value: Any, exponent: Any) -> Any:
-    """Return value * 2**exponent, for a whole exponent in [-125, 128], in two steps: 2**128 is no float32."""
-    bits = (tirx.Cast("int32", exponent) + 126) << 23
-    return (value + value) * tirx.reinterpret("float32", bits)
 
 
 def _log(x: Any) -> Any:

@@ -10,10 +10,11 @@ import tvm
 import tvm_ffi
 from tvm.s_tir.schedule import Trace
 
+from loopwright.codegen.packed_weight import packs_weight
 from loopwright.codegen.schedule import apply_trace, new_schedule
 from loopwright.codegen.serialization import trace_to_json
 from tests.support import convolution_programs as programs
-from tests.support.rule_programs import TARGET, check_program, product, softmax
+from tests.support.rule_programs import TARGET, check_program, product, softmax, with_weight
 from tuner.space.rules import CPU_RULES
 from tuner.space.rules.program import Program
 from tuner.space.rules.rule import Machine, Refused
@@ -61,6 +62,16 @@ def test_what_a_rule_makes_of_a_convolution_computes_the_same(rule: str, place: 
         assert tvm_ffi.structural_equal(again.mod, schedule.mod)
     for schedule in (seeds[0], other):
         check_program(mod, schedule)
+
+
+@pytest.mark.parametrize("mod", [programs.conv_nhwc(9, 5, 16, 3), programs.conv_nchw(12, 4, 6, 3)])
+def test_every_seed_packs_a_constant_kernel_once(mod: tvm.IRModule) -> None:
+    mod = with_weight(mod, 1)
+    sketches = Sketches(mod, Machine.of(TARGET), [rules["conv_direct"]])
+    for seed in sketches.seeds():
+        schedule = _finished(sketches, mod, seed, 1)
+        assert packs_weight(json.loads(trace_to_json(schedule.trace)))
+    check_program(mod, schedule)
 
 
 def _finished(sketches: Sketches, mod: tvm.IRModule, trace: Trace, seed: int) -> Any:

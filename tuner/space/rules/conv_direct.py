@@ -2,9 +2,10 @@
 
 The vectors run along the last axis of the result: the channels (NHWC), each step of the sum multiplying vectors of the
 kernel with elements of the image, or the pixels of a line (NCHW), vectors of the image with elements of the kernel. The
-other axis of the tile is the other one of the two. The padded image is made before, and the kernel may be packed into
-panels. What follows the convolution is computed on the tile while it is in the first cache. (Georganas et al., Anatomy
-of high-performance deep learning convolutions on SIMD architectures, SC 2018.)
+other axis of the tile is the other one of the two. The padded image is made before. The kernel may be packed into
+panels: in each call, or once before all calls if it is a weight. What follows the convolution is computed on the tile
+while it is in the first cache. (Georganas et al., Anatomy of high-performance deep learning convolutions on SIMD
+architectures, SC 2018.)
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 
 from tvm.s_tir import Schedule
 
+from loopwright.codegen.packed_weight import PACKS
 from tuner.space.rules.conv_tile import Tile, cycles, padded_channels, tiles
 from tuner.space.rules.convolution import Convolution
 from tuner.space.rules.program import Program
@@ -23,8 +25,9 @@ from tuner.space.rules.steps import divisors, fuse, inline, parallelize, remains
 
 _PIXELS, _CHANNELS = 0, 1
 """Which axis varies slowest over the tasks. A thread takes a contiguous part of the tasks."""
-_IN_PLACE, _BY_TASK, _FIRST = 0, 1, 2
-"""The kernel: read where it is; a panel packed by the task that uses it; all panels packed before."""
+_IN_PLACE, _BY_TASK, _FIRST, _ONCE = 0, 1, 2, 3
+"""The kernel: read where it is; a panel packed by the task that uses it; all panels packed before the convolution; a
+weight's panels packed once, before all calls."""
 _TASK_OVERHEAD = 500
 """Cycles for a task beside its tiles. Not tuned."""
 _SEED_TILES = 3
@@ -47,7 +50,7 @@ class ConvDirect:
             Knob("width", tuple(sorted({tile.width for tile in sizes}))),
             Knob("outer", (_PIXELS, _CHANNELS)),
             Knob("lines", divisors(convolution.lines)),
-            Knob("pack", (_IN_PLACE, _BY_TASK, _FIRST)),
+            Knob("pack", (_IN_PLACE, _BY_TASK, _FIRST, *([_ONCE] if _packs_once(convolution, machine) else []))),
         )
 
     def seeds(self, program: Program, machine: Machine) -> Iterable[Knobs]:
@@ -73,6 +76,11 @@ class ConvDirect:
         if padding > convolution.channels:
             last = _pad_channels(schedule, convolution, padding, last)
         _schedule(schedule, convolution, tile, values, last)
+
+
+def _packs_once(convolution: Convolution, machine: Machine) -> bool:
+    """Return whether the kernel may be packed before all calls; one that is padded first is not read by the packing."""
+    return convolution.kernel_is_weight and padded_channels(convolution, machine) == convolution.channels
 
 
 def _is_simple(program: Program, convolution: Convolution) -> bool:
@@ -111,6 +119,8 @@ def _schedule(sch: Schedule, convolution: Convolution, tile: Tile, values: Knobs
     parallelize(sch, task)
     if packed is not None:
         _pack(sch, packed, task if values["pack"] == _BY_TASK else None, tile)
+    if packed is not None and values["pack"] == _ONCE:
+        sch.annotate(packed, PACKS, True)
     sch.vectorize(lane)
     sch.unroll(row)
     sch.unroll(vector)
@@ -184,8 +194,10 @@ def _seeds(convolution: Convolution, machine: Machine) -> Iterable[Knobs]:
         best.setdefault(tile.width, tile)
     choices = [*best.values()][:_SEED_TILES]
     place = _IN_PLACE if convolution.kernel_is_contiguous else _FIRST
+    if _packs_once(convolution, machine):
+        place = _ONCE
     orders = [(tile, _PIXELS, place) for tile in choices] + [(choices[0], _CHANNELS, place)]
-    if convolution.channels_last:
+    if convolution.channels_last and place != _ONCE:
         orders.append((choices[0], _CHANNELS, _BY_TASK))
     for tile, outer, pack in orders:
         lines = _best_lines(convolution, tile, machine, pack)

@@ -24,6 +24,7 @@ class Convolution:
     Args:
         prepared: the names of the blocks that pad the image and rearrange the kernel, if there are any.
         group: the number of neighbouring channels that read the same elements of the image.
+        kernel_is_weight: whether the kernel is the function's weight.
     """
 
     block: Block
@@ -34,6 +35,7 @@ class Convolution:
     phases: tuple[int, ...]
     prepared: tuple[str, ...]
     group: int
+    kernel_is_weight: bool
 
     def extent(self, axis: int) -> int:
         return self.block.spatial[axis][1]
@@ -124,7 +126,8 @@ class Convolution:
         if group is None or any(_uses(image, axes[n]) for n in phases):
             return None
         prepared = tuple(_prepared(program, (image, kernel)))
-        convolution = Convolution(block, image, kernel, pixels, channel, tuple(phases), prepared, group)
+        is_weight = program.weight is not None and kernel.source.same_as(program.weight)
+        convolution = Convolution(block, image, kernel, pixels, channel, tuple(phases), prepared, group, is_weight)
         return convolution if convolution.stride > 0 and convolution.has_known_phases else None
 
 

@@ -1,7 +1,8 @@
-"""Softmax, normalisations and reductions along rows: all stages of a row in one pass over a parallel loop of rows.
+"""Softmax, normalisations and reductions along rows: all stages of some rows in one pass over a parallel loop of rows.
 
-Every stage is computed where the result of its row is written, so that a row stays in the first cache. Reductions keep
-vectors of partial results (`loopwright.codegen.row_reduction`).
+Every stage is computed where the results of its rows are written, so that rows stay in the first cache. With several
+rows at a time, TVM's runtime is asked for memory less often. Reductions keep vectors of partial results
+(`loopwright.codegen.row_reduction`).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from loopwright.codegen.row_reduction import RowReduction
 from tuner.space.rules.contraction import Contraction
 from tuner.space.rules.program import Block, Program, is_var
 from tuner.space.rules.rule import Knob, Knobs, Machine
-from tuner.space.rules.steps import fuse, inline, parallelize, vectorize
+from tuner.space.rules.steps import fuse, inline, largest_divisor, parallelize, vectorize
 
 _SERIAL, _PARALLEL = 0, 1
 _MOST_AXES = 2
@@ -31,28 +32,33 @@ class RowReduce:
     def knobs(self, program: Program, machine: Machine) -> tuple[Knob, ...]:
         if _rows(program) is None:
             return ()
-        return (Knob("parallel", (_SERIAL, _PARALLEL)), Knob("vectors", (1, 2, 4, 8)))
+        return (Knob("parallel", (_SERIAL, _PARALLEL)), Knob("vectors", (1, 2, 4, 8)), Knob("rows", (1, 2, 4, 8)))
 
     def seeds(self, program: Program, machine: Machine) -> Iterable[Knobs]:
-        for vectors in (2, 4):
-            yield {"parallel": _PARALLEL, "vectors": vectors}
-        yield {"parallel": _SERIAL, "vectors": 4}
+        for vectors, rows in ((2, 4), (4, 1), (4, 8)):
+            yield {"parallel": _PARALLEL, "vectors": vectors, "rows": rows}
+        yield {"parallel": _SERIAL, "vectors": 4, "rows": 4}
 
     def apply(self, schedule: Schedule, program: Program, machine: Machine, values: Knobs) -> None:
         rows = _rows(program)
         assert rows is not None, "the rule has no knobs for this function"
         stages = inline(schedule, program)
         last = stages[-1]
-        names = [name for stage in stages for name in _with_terms(schedule, stage)]
+        terms = {stage.name: _with_terms(schedule, stage) for stage in stages}
+        names = [name for each in terms.values() for name in each]
         loops = schedule.get_loops(schedule.get_sblock(last.name))
-        count = _leading(last, rows)
-        row = fuse(schedule, loops[:count])
+        leading = loops[: _leading(last, rows)]
+        at_once = largest_divisor(int(schedule.get(leading[-1]).extent), values["rows"])
+        row, _ = schedule.split(fuse(schedule, leading), [None, at_once])
         if values["parallel"] == _PARALLEL:
             parallelize(schedule, row)
         for name in reversed(names[:-1]):
             schedule.compute_at(schedule.get_sblock(name), row)
         reduced = {stage.name: stage for stage in stages if stage.is_reduction}
         for stage in reduced.values():
+            if len(terms[stage.name]) > 1:
+                _, reduced_loop, *inner = schedule.get_loops(schedule.get_sblock(stage.name))
+                schedule.reorder(*inner, reduced_loop)
             _reduce(schedule, stage, machine.lanes, values["vectors"])
         for name in names:
             loops = schedule.get_loops(schedule.get_sblock(name)) if name not in reduced else []
