@@ -21,6 +21,7 @@ from loopwright.codegen.threads import usable_cores
 from loopwright.codegen.versions import TVM_VERSION
 from tuner.answers import TargetMatch
 from tuner.types import DeviceClass
+from workers import vector_width
 from workers.messages import DetectedDevice, Json
 
 # LLVM's names for processor generations, newest first, each with CPU flags that only it and newer ones have. LLVM's own
@@ -73,9 +74,8 @@ def _cpu() -> DetectedDevice:
     target: dict[str, Any] = {"kind": "llvm", "num-cores": cores}
     if platform.machine() in ("x86_64", "AMD64"):
         target["mcpu"] = x86_generation(vendor, flags)
-        if "avx512f" in flags and not target["mcpu"].startswith("znver"):
-            # Most AVX-512 generations prefer 256-bit vectors in LLVM, which leaves half the width unused.
-            target["mattr"] = ["-prefer-256-bit"]
+        if "avx512f" in flags:
+            target["mattr"] = vector_width.attributes(target["mcpu"], vector_width.relative_speed(target["mcpu"]))
     else:
         target["mtriple"] = codegen.llvm_get_systemtriple()
         target["mcpu"] = codegen.llvm_get_system_cpu()

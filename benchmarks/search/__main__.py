@@ -68,7 +68,7 @@ def fill(cell: Cell, offer: Offer, machine: str, until: float) -> bool:
         return False
     runs = [Run(arm, cell.workload, cell.seed, machine) for arm in cell.arms]
     race.path_of(cell).unlink(missing_ok=True)
-    if not run_missing(runs, RUNS, lambda run: execute(run, offer), until):
+    if not run_missing(runs, RUNS, lambda run: execute(run, offer, RUNS), until):
         return False
     if (records := load_all(runs, RUNS)) is not None:
         started = time.monotonic()
@@ -77,11 +77,11 @@ def fill(cell: Cell, offer: Offer, machine: str, until: float) -> bool:
     return True
 
 
-def execute(run: Run, offer: Offer) -> None:
-    """Run an arm in a process of its own."""
+def execute(run: Run, offer: Offer, folder: Path) -> None:
+    """Run an arm in a process of its own; its record goes into the folder."""
     device_class = offer.device_class
     if run.arm in ("A", "A1"):
-        arguments = [run.arm, run.workload, str(run.seed), run.machine, str(TRIALS), str(RUNS)]
+        arguments = [run.arm, run.workload, str(run.seed), run.machine, str(TRIALS), str(folder)]
         # By itself, TVM's runtime takes half of a virtual machine's cores. All arms measure with the same threads.
         threads = {name: str(device_class.threads) for name in ("TVM_NUM_THREADS", "OMP_NUM_THREADS")}
         command = [*arguments, device_class.target_json]
@@ -94,7 +94,7 @@ def execute(run: Run, offer: Offer) -> None:
         seed=run.seed,
         machine=run.machine,
         trials=TRIALS,
-        folder=str(RUNS),
+        folder=str(folder),
         device_class=device_class,
         address=ray.get_runtime_context().gcs_address,
         builders=offer.builders,

@@ -13,6 +13,7 @@ ARMS = {
     "A1": "MetaSchedule's search, cost model and measuring settings on Loopwright's warm workers",
     "R": "random search on Loopwright's workers",
     "C": "Loopwright, cold: with an empty database",
+    "T": "the same search in the space of TVM's own sketches, which A and A1 search",
     "W": "Loopwright, warm: with a database of other workloads, among them the same functions at other shapes",
     "X": "Loopwright, warm: with a database of other functions only",
     "S": "control for W: only the randomly drawn trials of its database, with shuffled latencies; must not beat C",

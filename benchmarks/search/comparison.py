@@ -116,17 +116,28 @@ class Comparison:
 
 
 def read(path: Path = RESULTS) -> Comparison:
+    lines = lines_by_kind(path)
+    (plan,), (objectives,), (rejects,) = lines["plan"], lines["objectives"], lines["rejects"]
+    cells = complete_cells(lines)
+    cells.sort(key=lambda cell: (plan["workloads"].index(cell.workload), cell.seed))
+    return Comparison(Plan(**plan), cells, objectives, rejects)
+
+
+def lines_by_kind(path: Path) -> dict[str, list[dict[str, Any]]]:
+    """Return the lines of a results file by their kind: ``run``, ``race`` and others."""
     lines: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for line in unpack(path):
         lines[line.pop("kind")].append(line)
-    (plan,), (objectives,), (rejects,) = lines["plan"], lines["objectives"], lines["rejects"]
+    return lines
+
+
+def complete_cells(lines: dict[str, list[dict[str, Any]]]) -> list[Cell]:
+    """Return the cells whose closing race is among the lines, in the order of the races."""
     runs: dict[tuple[str, int], list[Run]] = defaultdict(list)
     for line in lines["run"]:
         run = Run.from_json(line)
         runs[run.workload, run.seed].append(run)
-    cells = [_cell(Race(**line), runs[line["workload"], line["seed"]]) for line in lines["race"]]
-    cells.sort(key=lambda cell: (plan["workloads"].index(cell.workload), cell.seed))
-    return Comparison(Plan(**plan), cells, objectives, rejects)
+    return [_cell(Race(**line), runs[line["workload"], line["seed"]]) for line in lines["race"]]
 
 
 def _cell(race: Race, runs: list[Run]) -> Cell:

@@ -55,9 +55,15 @@ def random_only(config: SearchConfig) -> SearchConfig:
     return replace(config, gp_warm_up=NEVER, ranking=replace(config.ranking, warm_up=NEVER))
 
 
+def without_rules(config: SearchConfig) -> SearchConfig:
+    """Search the space of TVM's own sketches."""
+    return replace(config, rules=False)
+
+
 VARIANTS = {
     "R": Variant("random search", random_only),
     "C": Variant("cold"),
+    "T": Variant("cold, in TVM's space", without_rules),
     "W": Variant("warm", relatives=True, base_model=True),
     "X": Variant("warm, by other families", base_model=True, own_family=False),
     "S": Variant("warm, by a database of shuffled latencies", relatives=True, base_model=True),

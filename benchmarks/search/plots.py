@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from benchmarks.search.comparison import Comparison
 
-COLOURS = ("#999999", "#e69f00", "#cc79a7", "#0072b2", "#009e73", "#56b4e9", "#f0e442")
+COLOURS = ("#999999", "#e69f00", "#cc79a7", "#0072b2", "#009e73", "#56b4e9", "#f0e442", "#d55e00")
 """Okabe and Ito's palette, which people with colour blindness can tell apart."""
 
 
@@ -19,7 +19,7 @@ def draw(results: Comparison, folder: Path) -> None:
         figure = Figure(figsize=(7, 4), layout="constrained")
         axes = figure.subplots()
         for number, cell in enumerate(results.of(workload)):
-            for arm, colour in zip(results.plan.arms, COLOURS, strict=True):
+            for arm, colour in zip(results.plan.arms, COLOURS, strict=False):
                 curve = cell.curves[arm]
                 seconds = [*(seconds for seconds, _ in curve.steps), curve.run.seconds]
                 latencies = [*(latency for _, latency in curve.steps), curve.final]

@@ -13,6 +13,8 @@ from benchmarks.search.run_record import PYTORCH
 PAIRS = (
     ("C", "A"),
     ("C", "A1"),
+    ("T", "A"),
+    ("C", "T"),
     ("W", "A"),
     ("W", "C"),
     ("X", "A"),
@@ -21,7 +23,7 @@ PAIRS = (
     ("R", "A"),
     ("A1", "A"),
 )
-"""Arms whose times are compared."""
+"""Arms whose times are compared, if they have run."""
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -50,7 +52,7 @@ def small_kernel_rates(results: Comparison) -> str:
 
 def speedups(results: Comparison) -> str:
     rows = []
-    for arm, other in PAIRS:
+    for arm, other in (pair for pair in PAIRS if set(pair) <= set(results.plan.arms)):
         for share in (NEAR, 1.0):
             found = [(cell, cell.speedup(arm, other, share)) for cell in results.cells]
             ratios = by_workload((cell, speedup.run_charged) for cell, speedup in found)
