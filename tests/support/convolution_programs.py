@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import tvm
-from tvm import te, topi
+from tvm import relax, te, topi
 
-from tests.support.rule_programs import function
+from loopwright.codegen.digest import normal_form
+from loopwright.codegen.functions import prim_funcs
+from loopwright.codegen.graph.winograd import use_winograd
+from loopwright.codegen.lowering import lower
+from tests.support.rule_programs import TARGET, function
 
 
 def conv_nhwc(
@@ -94,3 +99,28 @@ def column_sum(rows: int, columns: int) -> tvm.IRModule:
     """Return the sum of the squares of each column."""
     x = te.placeholder((rows, columns), name="x")
     return function(x, topi.sum(topi.multiply(x, x), axis=0))
+
+
+def winograd_image(height: int, width: int, channels: int, batch: int = 1) -> tvm.IRModule:
+    """Return the transformation of an image for Winograd's convolution."""
+    return _winograd(height, width, channels, batch)[0]
+
+
+def winograd_result(height: int, width: int, channels: int, batch: int = 1) -> tvm.IRModule:
+    """Return the transformation of the products into a result, with a bias and relu."""
+    return _winograd(height, width, channels, batch)[1]
+
+
+def _winograd(height: int, width: int, channels: int, batch: int) -> list[tvm.IRModule]:
+    """Return what a convolution is lowered to, but for its product of matrices."""
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType((batch, height, width, channels), "float32"))
+    kernel = relax.const(np.zeros((3, 3, channels, channels), "float32"))
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            conv = relax.op.nn.conv2d(x, kernel, padding=1, data_layout="NHWC", kernel_layout="HWIO")
+            biased = builder.emit(relax.op.add(builder.emit(conv), relax.const(np.ones(channels, "float32"))))
+            out = builder.emit_output(relax.op.nn.relu(biased))
+        builder.emit_func_output(out)
+    funcs = {str(var.name_hint): func for var, func in prim_funcs(lower(use_winograd(builder.get()), TARGET))}
+    return [normal_form(next(func for name, func in funcs.items() if part in name)) for part in ("image", "result")]

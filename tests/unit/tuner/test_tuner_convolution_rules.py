@@ -45,6 +45,11 @@ PROGRAMS = {
         programs.global_average_nhwc(7, 40),
         programs.column_sum(50, 36),
     ],
+    "winograd": [
+        programs.winograd_image(18, 21, 64),
+        programs.winograd_result(18, 21, 64),
+        programs.winograd_result(16, 16, 68, batch=2),
+    ],
 }
 CASES = [(rule, place) for rule, mods in PROGRAMS.items() for place in range(len(mods))]
 

@@ -17,6 +17,7 @@ from tuner.space.rules.register_tile import RegisterTile
 from tuner.space.rules.row_reduce import RowReduce
 from tuner.space.rules.rule import Rule
 from tuner.space.rules.vnni import Vnni
+from tuner.space.rules.winograd import Winograd
 
 CPU_RULES: tuple[Rule, ...] = (
     Elementwise(),
@@ -28,4 +29,5 @@ CPU_RULES: tuple[Rule, ...] = (
     ConvDirect(),
     ColumnReduce(),
     ColumnSum(),
+    Winograd(),
 )

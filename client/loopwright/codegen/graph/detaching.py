@@ -12,6 +12,7 @@ from loopwright.codegen.graph.layout import choose_layouts
 from loopwright.codegen.graph.parallel import combine_projections
 from loopwright.codegen.graph.sinking import sink_permutations
 from loopwright.codegen.graph.transposed_convolution import split_constant_phases
+from loopwright.codegen.graph.winograd import use_winograd
 
 
 def prepare_weights(mod: tvm.IRModule) -> tvm.IRModule:
@@ -33,6 +34,7 @@ def prepare_weights(mod: tvm.IRModule) -> tvm.IRModule:
         split_constant_phases,
         remove_identities,
         fold_constants,
+        use_winograd,
         sink_permutations,
         transform.FoldConstant(),
         transform.DeadCodeElimination(),

@@ -1,0 +1,65 @@
+"""Winograd's convolutions: what they compute, how far it is from exact, and which convolutions become one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+import tvm
+from torch import nn
+
+from loopwright.codegen.graph.winograd import PASS
+from tests.support.models import called, lowered, run
+
+
+def layers(inputs: int, outputs: int, **options: int) -> nn.Module:
+    torch.manual_seed(inputs)
+    return nn.Sequential(nn.Conv2d(inputs, outputs, 3, **options), nn.ReLU()).eval()
+
+
+@pytest.mark.parametrize(
+    ("shape", "outputs", "padding"),
+    [((1, 64, 16, 16), 64, 1), ((2, 72, 19, 14), 65, 1), ((1, 128, 18, 22), 96, 0), ((1, 64, 17, 17), 80, 2)],
+)
+def test_the_result_is_the_convolutions(shape: tuple[int, ...], outputs: int, padding: int) -> None:
+    model, x = layers(shape[1], outputs, padding=padding), torch.randn(shape)
+    mod = lowered(model, x)
+    assert sum(name.startswith("winograd_image") for name in called(mod)) == 1
+    with torch.no_grad():
+        exact = model.double()(x.double()).numpy()
+    assert np.abs(run(mod, x) - exact).max() < 3e-5 * exact.max()
+
+
+def test_what_follows_is_computed_with_the_result() -> None:
+    mod = lowered(nn.Sequential(layers(64, 64, padding=1), layers(64, 64, padding=1)), torch.randn(1, 64, 20, 20))
+    assert called(mod) == [
+        "transpose",
+        "winograd_image",
+        "matmul",
+        "fused_winograd_result_add_relu",
+        "winograd_image",
+        "matmul",
+        "fused_winograd_result_add_relu_transpose",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("model", "shape"),
+    [
+        (layers(8, 8, padding=1), (1, 8, 32, 32)),
+        (layers(512, 512, padding=1), (1, 512, 7, 7)),
+        (layers(64, 64, padding=1, stride=2), (1, 64, 32, 32)),
+        (layers(64, 64, padding=2, dilation=2), (1, 64, 32, 32)),
+        (layers(128, 128, padding=1, groups=2), (1, 128, 32, 32)),
+        (nn.Conv2d(64, 64, 5, padding=2).eval(), (1, 64, 32, 32)),
+    ],
+    ids=["few channels", "few tiles", "stride", "dilation", "groups", "5x5"],
+)
+def test_other_convolutions_stay(model: nn.Module, shape: tuple[int, ...]) -> None:
+    assert not any("winograd" in name for name in called(lowered(model, torch.zeros(shape))))
+
+
+def test_it_can_be_switched_off() -> None:
+    with tvm.transform.PassContext(disabled_pass=[PASS]):
+        mod = lowered(layers(64, 64, padding=1), torch.zeros(1, 64, 20, 20))
+    assert not any("winograd" in name for name in called(mod))
