@@ -89,7 +89,8 @@ class Client:
             priority: -100 to 100; higher goes first.
             force: search even where the database already knows the answer.
             exact_math: keep the C library's exp, tanh, erf and log, instead of polynomials that vectorise and have an
-                error of a few units in the last place (CPU, float32). Give it to `compile` as well.
+                error of a few units in the last place (CPU, float32), and the sums of convolutions instead of
+                Winograd's. Give it to `compile` as well.
             idempotency_key: submitting again with the same key returns the same job; made up here when None, so that
                 a retry after a lost answer submits once.
             example_inputs: what a PyTorch module or FX graph is called with, ``model(*example_inputs)``.
@@ -101,14 +102,17 @@ class Client:
             UnsupportedModel: the model cannot be turned into a module; the message says what of it.
             InvalidRequest: the service cannot tune this; the detail says what to change.
         """
+        options = Options(example_inputs, spec)
+        with frontends.exactly(exact_math):
+            module, traces = frontends.to_payload(model, options), stochastic.to_traces(space, model, options)
         request = schemas.SubmitJob(
-            module=frontends.to_payload(model, Options(example_inputs, spec)),
+            module=module,
             target=_target_on_wire(target),
             name=name,
             seed=seed,
             priority=priority,
             budget=schemas.Budget(max_trials=max_trials, max_seconds=max_seconds),
-            space=stochastic.to_traces(space, model, Options(example_inputs, spec)),
+            space=traces,
             shapes=shapes,
             force=force,
             exact_math=exact_math,
@@ -311,7 +315,8 @@ class Client:
 
 
 def _program(model: Any, shapes: dict[str, int] | None, exact_math: bool, example_inputs: Any, spec: Any) -> Program:
-    program = frontends.to_program(model, Options(example_inputs, spec))
+    with frontends.exactly(exact_math):
+        program = frontends.to_program(model, Options(example_inputs, spec))
     from loopwright.codegen.lowering import bind_shapes
     from loopwright.codegen.vector_math import with_exact_math
 

@@ -10,7 +10,11 @@ import typer
 from loopwright.client import Client
 
 ExactMath = Annotated[
-    bool, typer.Option("--exact-math", help="Keep the C library's exp, tanh, erf and log, instead of fast ones.")
+    bool,
+    typer.Option(
+        "--exact-math",
+        help="Keep the C library's exp, tanh, erf and log, and the sums of convolutions, instead of fast ones.",
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Target = Annotated[str, typer.Option(help='"auto", a TVM target, tag, or JSON.')]

@@ -7,6 +7,8 @@ A front end is a module with ``ACCEPTS`` (in words), ``accepts(model)``, which i
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -53,6 +55,19 @@ def to_program(model: Any, options: Options = Options()) -> Program:
     """The model as a module on this machine, its weights apart. Raises as `to_payload` does, and TvmUnavailable."""
     program: Program = _frontend_of(model, options).to_program(model, options)
     return program
+
+
+def exactly(exact_math: bool) -> AbstractContextManager[object]:
+    """Return a context in which models become modules without Winograd's convolutions, if ``exact_math`` is set.
+
+    Text, which needs no TVM here, has none in either case.
+    """
+    if not exact_math or importlib.util.find_spec("tvm") is None:
+        return nullcontext()
+    require_tvm()
+    from loopwright.codegen.graph.winograd import switched_off
+
+    return switched_off()
 
 
 def _frontend_of(model: Any, options: Options) -> ModuleType:

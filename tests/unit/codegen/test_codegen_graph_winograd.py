@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
 import numpy as np
 import pytest
 import torch
 import tvm
 from torch import nn
 
-from loopwright.codegen.graph.winograd import PASS
+from loopwright import frontends
+from loopwright.codegen.graph.winograd import PASS, switched_off
 from tests.support.models import called, lowered, run
 
 
@@ -59,7 +63,19 @@ def test_other_convolutions_stay(model: nn.Module, shape: tuple[int, ...]) -> No
     assert not any("winograd" in name for name in called(lowered(model, torch.zeros(shape))))
 
 
-def test_it_can_be_switched_off() -> None:
-    with tvm.transform.PassContext(disabled_pass=[PASS]):
+@pytest.mark.parametrize(
+    "context", [lambda: tvm.transform.PassContext(disabled_pass=[PASS]), lambda: frontends.exactly(True)]
+)
+def test_it_can_be_switched_off(context: Callable[[], AbstractContextManager[object]]) -> None:
+    with context():
         mod = lowered(layers(64, 64, padding=1), torch.zeros(1, 64, 20, 20))
     assert not any("winograd" in name for name in called(mod))
+
+
+def test_what_else_is_switched_off_stays_so() -> None:
+    with tvm.transform.PassContext(opt_level=1, disabled_pass=["ChannelsLast"], config={"tirx.disable_assert": True}):
+        with switched_off():
+            inner = tvm.transform.PassContext.current()
+            assert set(inner.disabled_pass) == {"ChannelsLast", PASS}
+            assert (inner.opt_level, dict(inner.config)) == (1, {"tirx.disable_assert": True})
+        assert PASS not in tvm.transform.PassContext.current().disabled_pass

@@ -81,6 +81,18 @@ class _Convolution:
         return products + _FLOP_PER_BYTE * moved < _WORTH * direct
 
 
+def switched_off() -> tvm.transform.PassContext:
+    """Return the current pass context with `PASS` among its disabled passes."""
+    current = tvm.transform.PassContext.current()
+    return tvm.transform.PassContext(
+        opt_level=current.opt_level,
+        required_pass=list(current.required_pass),
+        disabled_pass=[*current.disabled_pass, PASS],
+        instruments=list(current.instruments),
+        config=dict(current.config),
+    )
+
+
 def use_winograd(mod: tvm.IRModule) -> tvm.IRModule:
     """Transform the convolutions of float32 over NHWC, with constant kernels and stride 1, for which it is worth it."""
     if PASS in tvm.transform.PassContext.current().disabled_pass:
