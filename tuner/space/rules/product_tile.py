@@ -51,7 +51,8 @@ def knobs(contraction: Contraction, packs: bool) -> tuple[Knob, ...]:
     return (
         Knob("rows", _ROWS),
         Knob("vectors", _VECTORS),
-        Knob("pack", (*places, _ONCE) if contraction.right_is_weight else places),
+        # In a model, a weight comes from memory: panels are read in order, whatever a race with a warm cache says.
+        Knob("pack", (_ONCE,) if contraction.right_is_weight else places),
         Knob("outer", (_COLUMNS, _ROWS_OUTER)),
         Knob("block", _BLOCKS),
         Knob("unroll", (1, 2, 4)),
