@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -22,8 +23,12 @@ REPORT = DOCS / "spaces.md"
 RESULTS = kept("spaces")
 
 
+def parser() -> argparse.ArgumentParser:
+    return report_parser("python -m benchmarks.search.spaces.report")
+
+
 def main() -> None:
-    if report_parser("python -m benchmarks.search.spaces.report").parse_args().pack:
+    if parser().parse_args().pack:
         pack(RESULTS, raw_lines())
     REPORT.write_text(text(read()))
     print(REPORT)

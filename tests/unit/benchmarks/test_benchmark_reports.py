@@ -12,6 +12,7 @@ import benchmarks.leaderboard.report
 import benchmarks.lookup.report
 import benchmarks.main_job.report
 import benchmarks.search.report
+import benchmarks.search.spaces.report
 from benchmarks import results
 from benchmarks.search import comparison
 from benchmarks.search.requirements import Requirement, missed
@@ -27,6 +28,11 @@ def test_a_report_follows_from_its_kept_figures(report: Any) -> None:
 
 def test_the_search_report_follows_from_its_kept_results() -> None:
     assert benchmarks.search.report.text(comparison.read()) == benchmarks.search.report.REPORT.read_text()
+
+
+def test_the_report_on_spaces_follows_from_its_kept_results() -> None:
+    report = benchmarks.search.spaces.report
+    assert report.text(report.read()) == report.REPORT.read_text()
 
 
 def test_every_plot_of_the_search_report_is_in_the_repository() -> None:
