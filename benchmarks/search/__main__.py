@@ -16,19 +16,14 @@ import tempfile
 import time
 from pathlib import Path
 
-import ray
-
 from benchmarks.search import race
-from benchmarks.search.arms import TRIALS, Cell, plan
+from benchmarks.search.arms import Cell, plan
 from benchmarks.search.cells import load_all, run_missing
-from benchmarks.search.ours import Request
-from benchmarks.search.processes import run_module, run_request
+from benchmarks.search.execution import SHUFFLED, execute
 from benchmarks.search.run_record import RUNS, Run, load, this_code, this_machine
 from benchmarks.search.teachers import DATABASE, shuffle, teach
 from benchmarks.search.workloads import WORKLOADS
 from workers.cluster import Cluster, Offer, connect
-
-SHUFFLED = f"{DATABASE.removesuffix('.db')}-shuffled.db"
 
 
 def parser() -> argparse.ArgumentParser:
@@ -75,33 +70,6 @@ def fill(cell: Cell, offer: Offer, machine: str, until: float) -> bool:
         programs = race.close(cell, records)
         print(f"{cell.name}: {programs} programs raced, {time.monotonic() - started:.0f} s", flush=True)
     return True
-
-
-def execute(run: Run, offer: Offer, folder: Path) -> None:
-    """Run an arm in a process of its own; its record goes into the folder."""
-    device_class = offer.device_class
-    if run.arm in ("A", "A1"):
-        arguments = [run.arm, run.workload, str(run.seed), run.machine, str(TRIALS), str(folder)]
-        # By itself, TVM's runtime takes half of a virtual machine's cores. All arms measure with the same threads.
-        threads = {name: str(device_class.threads) for name in ("TVM_NUM_THREADS", "OMP_NUM_THREADS")}
-        command = [*arguments, device_class.target_json]
-        run_module("benchmarks.search.stock", command, name=run.file_name, environment=threads)
-        return
-    request = Request(
-        arm=run.arm,
-        variant=run.arm,
-        workload=run.workload,
-        seed=run.seed,
-        machine=run.machine,
-        trials=TRIALS,
-        folder=str(folder),
-        device_class=device_class,
-        address=ray.get_runtime_context().gcs_address,
-        builders=offer.builders,
-        measurer=offer.measurer,
-        teachers={"W": DATABASE, "X": DATABASE, "S": SHUFFLED}.get(run.arm),
-    )
-    run_request(request, name=run.file_name)
 
 
 if __name__ == "__main__":

@@ -18,17 +18,12 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks.results import RAW
 from benchmarks.search import race
-from benchmarks.search.__main__ import execute
 from benchmarks.search.cells import load_all, run_missing
+from benchmarks.search.execution import execute
 from benchmarks.search.run_record import Run, this_machine
+from benchmarks.search.spaces.plan import ARMS, FOLDER, SEED, WORKLOADS, race_of
 from workers.cluster import Cluster, Offer, connect
-
-WORKLOADS = ("C2D-1", "SFM-1", "MM-512")
-SEED = 0
-ARMS = ("A", "T", "C")
-FOLDER = RAW / "spaces"
 
 
 def parser() -> argparse.ArgumentParser:
@@ -47,10 +42,6 @@ def main() -> None:
                 print("time is up; start again to continue")
                 return
     print("complete")
-
-
-def race_of(workload: str) -> Path:
-    return FOLDER / "races" / f"{workload}.json"
 
 
 def fill(workload: str, offer: Offer, until: float) -> bool:

@@ -16,6 +16,8 @@ from typing import Any
 from benchmarks.results import DOCS, kept, pack, report_parser
 from benchmarks.search.comparison import Cell, complete_cells, geomean, lines_by_kind
 from benchmarks.search.requirements import NEAR
+from benchmarks.search.run_record import Run, load
+from benchmarks.search.spaces.plan import ARMS, FOLDER, SEED, WORKLOADS, race_of
 from benchmarks.search.tables import table
 
 TEMPLATE = Path(__file__).with_name("report.md.in")
@@ -36,9 +38,6 @@ def main() -> None:
 
 def raw_lines() -> Iterator[dict[str, Any]]:
     """Yield the runs and races of the last comparison. Raises SystemExit if it is not complete."""
-    from benchmarks.search.run_record import Run, load
-    from benchmarks.search.spaces.__main__ import ARMS, FOLDER, SEED, WORKLOADS, race_of
-
     for workload in WORKLOADS:
         paths = [FOLDER / Run(arm, workload, SEED, "").file_name for arm in ARMS]
         if not race_of(workload).exists() or not all(path.exists() for path in paths):
@@ -70,10 +69,10 @@ def times(cells: list[Cell]) -> str:
     """Return the seconds to the goal by arm, and the factors against A."""
     rows = []
     for cell in cells:
-        seconds = {arm: cell.seconds_to(NEAR, arm) for arm in "ATC"}
+        seconds = {arm: cell.seconds_to(NEAR, arm) for arm in ARMS}
         shown = ["-" if each is None else f"{each:.1f}" for each in seconds.values()]
-        rows.append((cell.workload, *shown, *(f"{cell.speedup(arm, 'A', NEAR).run_charged:.1f}x" for arm in "TC")))
-    means = [geomean(cell.speedup(arm, "A", NEAR).run_charged for cell in cells) for arm in "TC"]
+        rows.append((cell.workload, *shown, *(f"{cell.speedup(arm, 'A', NEAR).run_charged:.1f}x" for arm in ARMS[1:])))
+    means = [geomean(cell.speedup(arm, "A", NEAR).run_charged for cell in cells) for arm in ARMS[1:]]
     rows.append(("geometric mean", "", "", "", *(f"{mean:.1f}x" for mean in means)))
     return table(["workload", "A, s", "T, s", "C, s", "T against A", "C against A"], rows)
 
@@ -82,16 +81,16 @@ def qualities(cells: list[Cell]) -> str:
     """Return the final latencies by arm, and the qualities against A."""
     rows = []
     for cell in cells:
-        latencies = [f"{cell.curves[arm].final * 1e6:.1f} µs" for arm in "ATC"]
-        rows.append((cell.workload, *latencies, *(f"{cell.quality(arm):.2f}x" for arm in "TC")))
-    means = [geomean(cell.quality(arm) for cell in cells) for arm in "TC"]
+        latencies = [f"{cell.curves[arm].final * 1e6:.1f} µs" for arm in ARMS]
+        rows.append((cell.workload, *latencies, *(f"{cell.quality(arm):.2f}x" for arm in ARMS[1:])))
+    means = [geomean(cell.quality(arm) for cell in cells) for arm in ARMS[1:]]
     rows.append(("geometric mean", "", "", "", *(f"{mean:.2f}x" for mean in means)))
     return table(["workload", "A", "T", "C", "T against A", "C against A"], rows)
 
 
 def rates(cells: list[Cell]) -> str:
     """Return the trials a second by arm."""
-    runs = [(cell.workload, [cell.curves[arm].run for arm in "ATC"]) for cell in cells]
+    runs = [(cell.workload, [cell.curves[arm].run for arm in ARMS]) for cell in cells]
     rows = [(workload, *(f"{run.trials / run.seconds:.1f}" for run in each)) for workload, each in runs]
     return table(["workload", "A", "T", "C"], rows)
 

@@ -13,6 +13,8 @@ from tvm import tirx
 from tvm.s_tir import TensorIntrin
 from tvm.script import tirx as T
 
+from loopwright.codegen.row_reduction import combine
+
 _NAME = re.compile(r"loopwright\.columns_(sum|max)_(\d+)x(\d+)_(4|8|16)")
 
 
@@ -38,14 +40,12 @@ def register(name: str) -> bool:
         return False
     if TensorIntrin.get(name, allow_missing=True) is None:
         reduction = ColumnReduction(match[1], *map(int, match.groups()[1:]))
-        TensorIntrin.register(name, _function(reduction, is_vector=False), _function(reduction, is_vector=True))
+        TensorIntrin.register(name, _description(reduction), _implementation(reduction))
     return True
 
 
-def _function(reduction: ColumnReduction, *, is_vector: bool) -> tirx.PrimFunc:
-    """Return the intrinsic's implementation, or its description by single elements."""
-    rows, columns = reduction.rows, reduction.columns
-    op = tirx.max if reduction.operation == "max" else lambda a, b: a + b
+def _description(reduction: ColumnReduction) -> tirx.PrimFunc:
+    rows, columns, op = reduction.rows, reduction.columns, combine(reduction.operation)
 
     @T.prim_func(s_tir=True)
     def description(a: T.handle, c: T.handle) -> None:
@@ -59,8 +59,11 @@ def _function(reduction: ColumnReduction, *, is_vector: bool) -> tirx.PrimFunc:
                     v_j, v_k = T.axis.remap("SR", [j, k])
                     C[v_j] = op(C[v_j], A[v_k, v_j])
 
-    if not is_vector:
-        return description
+    return description
+
+
+def _implementation(reduction: ColumnReduction) -> tirx.PrimFunc:
+    rows, columns, op = reduction.rows, reduction.columns, combine(reduction.operation)
     lanes = min(reduction.lanes, columns)
     whole = columns // lanes
     rest = columns - whole * lanes

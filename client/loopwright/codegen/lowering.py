@@ -10,11 +10,9 @@ from loopwright.codegen.errors import InvalidModule
 from loopwright.codegen.functions import has_relax, prim_funcs, relax_funcs
 from loopwright.codegen.graph.layout import declare_elementwise
 from loopwright.codegen.graph.preparation import KEPT, prepare
+from loopwright.codegen.graph.rewriting import OPAQUE
 from loopwright.codegen.layout_free import declare_weights
 from loopwright.codegen.vector_math import keep_exact_math
-
-_OPAQUE = 8
-"""``relax::OpPatternKind::kOpaque``: a function that is fused with no other."""
 
 
 def lower(mod: tvm.IRModule, target: Target) -> tvm.IRModule:
@@ -88,7 +86,7 @@ def _kept_apart(mod: tvm.IRModule) -> tvm.IRModule:
     """Return the module with its own PrimFuncs marked, so that they are fused with nothing."""
     apart = mod.clone()
     for var, func in prim_funcs(mod):
-        apart.update_func(var, func.with_attr("op_pattern", _OPAQUE))
+        apart.update_func(var, func.with_attr("op_pattern", OPAQUE))
     return apart
 
 

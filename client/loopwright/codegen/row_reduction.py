@@ -50,12 +50,13 @@ def register(name: str) -> bool:
     return True
 
 
-def _combine(operation: str) -> Callable[[Any, Any], Any]:
+def combine(operation: str) -> Callable[[Any, Any], Any]:
+    """Return what combines two elements in a "sum" or a "max"."""
     return tirx.max if operation == "max" else lambda a, b: a + b
 
 
 def _description(reduction: RowReduction) -> tirx.PrimFunc:
-    length, op = reduction.length, _combine(reduction.operation)
+    length, op = reduction.length, combine(reduction.operation)
 
     @T.prim_func(s_tir=True)
     def description(a: T.handle, c: T.handle) -> None:
@@ -73,7 +74,7 @@ def _description(reduction: RowReduction) -> tirx.PrimFunc:
 
 
 def _implementation(reduction: RowReduction) -> tirx.PrimFunc:
-    length, lanes, op = reduction.length, reduction.lanes, _combine(reduction.operation)
+    length, lanes, op = reduction.length, reduction.lanes, combine(reduction.operation)
     vectors = min(reduction.vectors, max(1, length // lanes))
     step = vectors * lanes
     rounds = length // step

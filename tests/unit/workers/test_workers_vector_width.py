@@ -29,7 +29,9 @@ def test_llvm_is_told_where_it_would_make_the_slower_vectors(
     assert machine.lanes == (16 if relative_speed >= 1 else 8)
 
 
-@pytest.mark.skipif("avx512f" not in Path("/proc/cpuinfo").read_text(), reason="needs AVX-512")
+@pytest.mark.skipif(
+    "avx512f" not in Path("/proc/cpuinfo").read_text(), reason="the processor has no vectors of 512 bits"
+)
 def test_vectors_of_512_bits_are_measured() -> None:
     """No processor is slower with them by half, or more than twice as fast; noise may add a little."""
     assert 0.4 < vector_width.relative_speed("x86-64-v4") < 4.0

@@ -120,7 +120,7 @@ def _schedule(sch: Schedule, convolution: Convolution, tile: Tile, values: Knobs
     parallelize(sch, task)
     if packed is not None:
         _pack(sch, packed, task if values["pack"] == _BY_TASK else None, tile)
-    if packed is not None and values["pack"] == _ONCE:
+    if values["pack"] == _ONCE:
         sch.annotate(packed, PACKS, True)
     sch.vectorize(lane)
     sch.unroll(row)

@@ -3,9 +3,8 @@
 The tile is ``rows`` x ``vectors`` registers: each step of the sum loads ``vectors`` vectors of the right operand, and
 multiplies them with ``rows`` elements of the left one. Panels of the right operand may be packed, so that a step reads
 consecutive memory: in each call, or once before all calls if the operand is a weight. Extents that are no multiple of
-the tile are padded. What follows the product is computed on the
-tile while it is in the first cache. (Goto and van de Geijn, ACM TOMS 34(3), 2008; Van Zee and van de Geijn, ACM TOMS
-41(3), 2015.)
+the tile are padded. What follows the product is computed on the tile while it is in the first cache. (Goto and van de
+Geijn, ACM TOMS 34(3), 2008; Van Zee and van de Geijn, ACM TOMS 41(3), 2015.)
 """
 
 from __future__ import annotations
@@ -142,7 +141,7 @@ class ProductTile:
             sch.compute_at(packed, task)
         elif packed is not None:
             parallelize(sch, fuse(sch, sch.get_loops(packed)[: -1 if self._group == 1 else -3]))
-        if packed is not None and values["pack"] == _ONCE:
+        if values["pack"] == _ONCE:
             sch.annotate(packed, PACKS, True)
         if self._left_pad is not None:
             parallelize(sch, fuse(sch, sch.get_loops(self._left_pad)[:-1]))

@@ -11,13 +11,11 @@ from collections.abc import Iterable
 import tvm
 from tvm.s_tir import Schedule
 
+from loopwright.codegen.graph.winograd import IMAGE, LINES, OUTPUTS, PAD, ROWS, SIZE
 from tuner.space.rules.program import Program
 from tuner.space.rules.rule import Knob, Knobs, Machine
 from tuner.space.rules.steps import fuse, inline, parallelize
 
-_PAD, _LINES, _IMAGE = "winograd_pad", "winograd_lines", "winograd_image"
-_ROWS = "winograd_rows"
-_SIZE, _OUTPUTS = 6, 4
 _LANES = (4, 8, 16)
 _TILES, _CHANNELS = 0, 1
 """Which loop is the outer one."""
@@ -47,9 +45,9 @@ class Winograd:
 
 
 def _image(sch: Schedule, values: Knobs) -> None:
-    lines, image, pad = (sch.get_sblock(name) for name in (_LINES, _IMAGE, _PAD))
+    lines, image, pad = (sch.get_sblock(name) for name in (LINES, IMAGE, PAD))
     element, tile, channel = sch.get_loops(image)
-    a, b = sch.split(element, [_SIZE, _SIZE])
+    a, b = sch.split(element, [SIZE, SIZE])
     channel, lane = sch.split(channel, [None, values["lanes"]])
     outer = [channel, tile] if values["inner"] == _TILES else [tile, channel]
     sch.reorder(*outer, a, b, lane)
@@ -66,13 +64,13 @@ def _image(sch: Schedule, values: Knobs) -> None:
 
 def _result(sch: Schedule, program: Program, values: Knobs) -> None:
     moved = _moved(program)
-    remaining = inline(sch, program, frozenset({_ROWS, moved} if moved else {_ROWS}))
-    rows, write = sch.get_sblock(_ROWS), sch.get_sblock(remaining[1].name)
+    remaining = inline(sch, program, frozenset({ROWS, moved} if moved else {ROWS}))
+    rows, write = sch.get_sblock(ROWS), sch.get_sblock(remaining[1].name)
     if moved:
         parallelize(sch, fuse(sch, sch.get_loops(sch.get_sblock(remaining[2].name))[:-1]))
     batch, y, x, channel = sch.get_loops(write)
-    y, p = sch.split(y, [None, _OUTPUTS])
-    x, q = sch.split(x, [None, _OUTPUTS])
+    y, p = sch.split(y, [None, OUTPUTS])
+    x, q = sch.split(x, [None, OUTPUTS])
     channel, lane = sch.split(channel, [None, values["lanes"]])
     outer = [batch, y, channel, x] if values["inner"] == _TILES else [batch, y, x, channel]
     sch.reorder(*outer, p, q, lane)
@@ -86,12 +84,12 @@ def _result(sch: Schedule, program: Program, values: Knobs) -> None:
 
 
 def _is_image(program: Program) -> bool:
-    return [block.name for block in program.blocks] == [_PAD, _LINES, _IMAGE]
+    return [block.name for block in program.blocks] == [PAD, LINES, IMAGE]
 
 
 def _is_result(program: Program) -> bool:
     """Return whether outputs come from transformed products, and whatever follows keeps their order."""
-    if program.blocks[0].name != _ROWS or len(program.outputs) != 1:
+    if program.blocks[0].name != ROWS or len(program.outputs) != 1:
         return False
     batch, rows, _, _, channels = (extent for _, extent in program.blocks[0].spatial)
     extents = [extent for _, extent in program.block(_moved(program) or program.outputs[0]).spatial]

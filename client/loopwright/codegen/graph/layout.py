@@ -11,6 +11,7 @@ from tvm.relax.expr_functor import mutator
 
 from loopwright.codegen.functions import prim_funcs, relax_funcs
 from loopwright.codegen.graph.rewriting import (
+    ELEMENTWISE,
     CallRewriter,
     dtype_of,
     op_name,
@@ -23,8 +24,6 @@ PASS = "ChannelsLast"
 """Under ``tvm.transform.PassContext(disabled_pass=["ChannelsLast"])`` convolutions keep their layout."""
 
 _ENDS = "loopwright.ends_function"
-_ELEMENTWISE = 0
-"""``relax::OpPatternKind::kElemWise``. TVM's analysis of patterns would replace it if it were set before."""
 
 _LAYOUTS = {"relax.nn.conv2d": ["NHWC", "HWIO"]}
 
@@ -52,12 +51,12 @@ def take_in_transposes(mod: tvm.IRModule) -> tvm.IRModule:
 def declare_elementwise(mod: tvm.IRModule) -> tvm.IRModule:
     """Declare elementwise the transposes that may end a function, for TVM fuses nothing else with a product before it.
 
-    Run it between the analysis of patterns and fusion.
+    Run it between the analysis of patterns, which would replace what was declared before, and fusion.
     """
     declared = mod.clone()
     for var, func in prim_funcs(mod):
         if func.attrs and _ENDS in func.attrs:
-            declared.update_func(var, func.without_attr(_ENDS).with_attr("op_pattern", _ELEMENTWISE))
+            declared.update_func(var, func.without_attr(_ENDS).with_attr("op_pattern", ELEMENTWISE))
     return declared
 
 

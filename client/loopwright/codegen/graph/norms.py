@@ -9,10 +9,14 @@ import tvm
 from tvm import te, tirx
 from tvm.relax.expr_functor import mutator
 
-from loopwright.codegen.graph.rewriting import CallRewriter, reshaped, rewrite_calls, scalar_of, shape_of
-
-_OUTPUT_FUSABLE = 4
-"""``relax::OpPatternKind::kOutEWiseFusable``: the product with the weight behind it fuses."""
+from loopwright.codegen.graph.rewriting import (
+    OUTPUT_FUSABLE,
+    CallRewriter,
+    reshaped,
+    rewrite_calls,
+    scalar_of,
+    shape_of,
+)
 
 
 def fuse_rms_norm(mod: tvm.IRModule) -> tvm.IRModule:
@@ -34,7 +38,7 @@ class _RmsNorm(CallRewriter):
                     lambda x, epsilon=epsilon: _compute(x, epsilon),
                     rows,
                     primfunc_name_hint="rms_norm",
-                    primfunc_attrs={"op_pattern": _OUTPUT_FUSABLE},
+                    primfunc_attrs={"op_pattern": OUTPUT_FUSABLE},
                 )
                 return reshaped(self.emit(normalised), shape)
             if name == "divide":

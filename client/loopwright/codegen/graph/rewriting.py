@@ -13,6 +13,10 @@ from tvm.relax.expr_functor import PyExprMutator
 
 from loopwright.codegen.functions import relax_funcs
 
+ELEMENTWISE, OUTPUT_FUSABLE, OPAQUE = 0, 4, 8
+"""Of ``relax::OpPatternKind``: fuses with what is before and after; takes in elementwise operations behind it; fuses
+with nothing."""
+
 
 class CallRewriter(PyExprMutator):
     """Replaces calls, in the order in which they are computed; subclasses say by what in `rewrite`."""

@@ -18,10 +18,7 @@ import tvm
 from tvm import relax, te, tirx
 from tvm.relax.expr_functor import mutator
 
-from loopwright.codegen.graph.rewriting import CallRewriter, constant, dtype_of, rewrite_calls, shape_of
-
-_OUTPUT_FUSABLE = 4
-"""``relax::OpPatternKind::kOutEWiseFusable``: elementwise operations behind it fuse."""
+from loopwright.codegen.graph.rewriting import OUTPUT_FUSABLE, CallRewriter, constant, dtype_of, rewrite_calls, shape_of
 
 
 def split_phases(mod: tvm.IRModule) -> tvm.IRModule:
@@ -96,7 +93,7 @@ class _Base(CallRewriter):
             call.args[0],
             kernel,
             primfunc_name_hint="conv2d_transpose",
-            primfunc_attrs={"op_pattern": _OUTPUT_FUSABLE},
+            primfunc_attrs={"op_pattern": OUTPUT_FUSABLE},
         )
 
 
