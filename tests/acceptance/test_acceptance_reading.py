@@ -63,7 +63,7 @@ def test_lists_in_pages(service: Service, finished_job: dict[str, Any], finished
         pages = service.pages(path, page_size=size, **query)
         assert [len(page) for page in pages[:-1]] == [size] * (len(pages) - 1), path
         assert [item[key] for page in pages for item in page] == whole, path
-    created = [item["created_at"] for item in service.items("/jobs")]
+    created = [datetime.fromisoformat(item["created_at"]) for item in service.items("/jobs")]
     assert created == sorted(created, reverse=True)
     by_latency = [item["median_us"] for item in service.items("/records", sort="latency", **paths["/records"][2])]
     assert by_latency == sorted(by_latency)

@@ -58,7 +58,7 @@ function chartOption(points: HistoryPoint[], ink: Ink) {
     series: classes.flatMap((id, index) => {
       const mine = points
         .filter(({ device_class }) => device_class === id)
-        .sort((a, b) => a.created_at.localeCompare(b.created_at));
+        .sort((a, b) => Date.parse(a.created_at) - Date.parse(b.created_at));
       const color = ink.series[index % ink.series.length];
       const name = className(mine[0] as HistoryPoint);
       const shared = { type: "line", symbol: SHAPES[index % SHAPES.length], symbolSize: 9 };
