@@ -16,6 +16,7 @@ use([LineChart, GridComponent, LegendComponent, TooltipComponent, SVGRenderer]);
 const SHAPES = ["circle", "diamond", "triangle", "rect", "roundRect", "pin"];
 
 export interface HistoryChartProps {
+  /** The oldest first, as the service lists them. */
   points: HistoryPoint[];
   height: number;
   summary: string;
@@ -56,9 +57,7 @@ function chartOption(points: HistoryPoint[], ink: Ink) {
       axisLabel: { ...axis.axisLabel, customValues: scale.ticks, formatter: formatLatencyTick },
     },
     series: classes.flatMap((id, index) => {
-      const mine = points
-        .filter(({ device_class }) => device_class === id)
-        .sort((a, b) => Date.parse(a.created_at) - Date.parse(b.created_at));
+      const mine = points.filter(({ device_class }) => device_class === id);
       const color = ink.series[index % ink.series.length];
       const name = className(mine[0] as HistoryPoint);
       const shared = { type: "line", symbol: SHAPES[index % SHAPES.length], symbolSize: 9 };
