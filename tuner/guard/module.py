@@ -51,7 +51,9 @@ _LLVM_INTRINSICS = re.compile(
 )
 
 _ATTRIBUTE_STATEMENTS = re.compile(r"thread_extent|virtual_thread|pragma_scope")
-_PRAGMAS = frozenset({"pragma_scope", "pragma_auto_unroll_max_step", "pragma_unroll_explicit"})
+_PRAGMAS = frozenset(
+    {"pragma_scope", "pragma_auto_unroll_max_step", "pragma_loop_partition_hint", "pragma_unroll_explicit"}
+)
 
 # MetaSchedule calls the global function that `schedule_rule` names; these are the names that TVM's own operators give.
 _SCHEDULE_RULES = re.compile(r"None|conv2d_\w+|meta_schedule\.(adaptive_)?pool_\w+")

@@ -94,6 +94,7 @@ ANNOTATIONS = frozenset(
         "meta_schedule.vectorize_factor",
         "meta_schedule.cross_thread_reduction",
         "pragma_auto_unroll_max_step",
+        "pragma_loop_partition_hint",
         "pragma_unroll_explicit",
         "software_pipeline_stage",
         "software_pipeline_order",

@@ -16,8 +16,10 @@ from db.json_pair import pack, unpack
 from loopwright.codegen.digest import workload_digest
 from loopwright.codegen.intrinsics import load_intrinsics
 from loopwright.codegen.serialization import module_from_json, module_to_json, trace_to_json
-from loopwright.codegen.target import canonical_target
+from loopwright.codegen.target import canonical_target, target_from
+from tests.support import convolution_programs, rule_programs
 from tests.unit.db_json import stock
+from tuner.space.builtin import builtin_space
 from workers.warm_child import WarmChild
 
 MM_RELU, DOT = stock.module(stock.MM_RELU), stock.module(stock.DOT)
@@ -87,6 +89,31 @@ def test_an_export_reads_back_as_it_was(texts: tuple[str, str]) -> None:
     taken = stock.read(*texts)
     again = stock.read(*unpack(pack(stock.export(taken["workloads"], taken["records"]))))
     assert again == {**taken, "errors": []}
+
+
+@pytest.mark.parametrize(
+    "mod",
+    [
+        rule_programs.product(29, 37, 11),
+        rule_programs.byte_product(20, 40, 30),
+        rule_programs.softmax(5, 37),
+        rule_programs.attention(2, 13, 32, 16),
+        convolution_programs.conv_nhwc(13, 3, 24, 7, 2, batch=2),
+        convolution_programs.depthwise_nhwc(15, 20, 5, 2),
+        convolution_programs.winograd_image(18, 21, 64),
+    ],
+)
+def test_what_the_rules_make_comes_back(mod: tvm.IRModule) -> None:
+    target = target_from({"kind": "llvm", "mcpu": "icelake-server", "mattr": ["-prefer-256-bit"], "num-cores": 2})
+    space = builtin_space(mod, target, seed=1)
+    workload = {"hash": workload_digest(mod), "module_json": module_to_json(mod)}
+    made = [schedule for seed in space.seeds if (schedule := space.replay(seed, 1)) is not None]
+    line = {"workload_hash": workload["hash"], "run_secs": [1e-6], "target_json": canonical_target(target)}
+    records = [{**line, "trace_json": trace_to_json(schedule.trace)} for schedule in made]
+    assert len(records) > 2
+    again = stock.read(*unpack(pack(stock.export([workload], records))))
+    assert again["errors"] == []
+    assert again["records"] == records
 
 
 def test_a_best_that_is_the_baseline_is_skipped(texts: tuple[str, str], tmp_path: Path) -> None:
