@@ -14,14 +14,26 @@ from tests.support.rule_programs import TARGET, function
 
 
 def conv_nhwc(
-    size: int, inputs: int, outputs: int, window: int, stride: int = 1, *, batch: int = 1, dilation: int = 1
+    size: int,
+    inputs: int,
+    outputs: int,
+    window: int,
+    stride: int = 1,
+    *,
+    batch: int = 1,
+    dilation: int = 1,
+    moved: bool = False,
 ) -> tvm.IRModule:
-    """Return a convolution of square images with the channels last, a bias and relu."""
+    """Return a convolution of square images with the channels last, a bias and relu.
+
+    With ``moved``, the result has the channels first.
+    """
     x = te.placeholder((batch, size, size, inputs), name="x")
     w = te.placeholder((window, window, inputs, outputs), name="w")
     bias = te.placeholder((outputs,), name="bias")
     y = topi.nn.conv2d_nhwc(x, w, stride, dilation * (window // 2), dilation)
-    return function(x, w, bias, topi.nn.relu(topi.add(y, bias)))
+    result = topi.nn.relu(topi.add(y, bias))
+    return function(x, w, bias, topi.transpose(result, (0, 3, 1, 2)) if moved else result)
 
 
 def conv_nchw(

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import tvm
 from tvm.s_tir import Schedule
 from tvm.s_tir import meta_schedule as ms
+from tvm.s_tir.transform import ConvertSSA
 
 from loopwright.codegen.prepacking import split
 
@@ -35,7 +36,10 @@ def extract(context: ms.TuneContext, schedules: Sequence[Schedule]) -> list[Feat
 def _timed(schedule: Schedule) -> Schedule:
     """Return a schedule of what a call computes, without the packing of a weight, which TVM's extractor cannot take."""
     mod, packed = split(schedule.mod)
-    return schedule if packed is None else Schedule(tvm.IRModule({"main": mod["main"]}))
+    if packed is None:
+        return schedule
+    # A partitioned loop defines variables twice, which a schedule of its own may not.
+    return Schedule(ConvertSSA()(tvm.IRModule({"main": mod["main"]})))
 
 
 def to_bytes(features: Features) -> bytes:

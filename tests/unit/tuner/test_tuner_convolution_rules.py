@@ -15,6 +15,8 @@ from loopwright.codegen.schedule import apply_trace, new_schedule
 from loopwright.codegen.serialization import trace_to_json
 from tests.support import convolution_programs as programs
 from tests.support.rule_programs import TARGET, check_program, product, softmax, with_weight
+from tuner.cost_model.features import FEATURES, extract
+from tuner.space.builtin import builtin_space
 from tuner.space.rules import CPU_RULES
 from tuner.space.rules.program import Program
 from tuner.space.rules.rule import Machine, Refused
@@ -76,6 +78,18 @@ def test_every_seed_packs_a_constant_kernel_once(mod: tvm.IRModule) -> None:
     for seed in sketches.seeds():
         schedule = _finished(sketches, mod, seed, 1)
         assert packs_weight(json.loads(trace_to_json(schedule.trace)))
+    check_program(mod, schedule)
+
+
+def test_a_call_has_features_where_a_line_of_a_tile_is_no_multiple_of_the_vectors() -> None:
+    mod = with_weight(programs.conv_nhwc(10, 4, 8, 1, moved=True), 1)
+    program, schedule = Program.of(mod), new_schedule(mod)
+    assert program is not None
+    values = {"rows": 5, "width": 4, "outer": 0, "lines": 1, "pack": 3}
+    rules["conv_direct"].apply(schedule, program, Machine.of(TARGET), values)
+    assert "LoopPartition" in {str(step.kind.name) for step in schedule.trace.insts}
+    [features] = extract(builtin_space(mod, TARGET, seed=1).context, [schedule])
+    assert features.shape[1] == FEATURES
     check_program(mod, schedule)
 
 
