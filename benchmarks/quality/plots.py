@@ -62,8 +62,9 @@ def trials(qualities: Sequence[Sequence[float]]) -> Figure:
     axes = figure.subplots()
     for curve in qualities:
         axes.step(range(len(curve)), curve, where="post", color=COLOURS[0], linewidth=0.8, alpha=0.6)
-    length = min(len(curve) for curve in qualities)
-    median = [statistics.median(curve[trial] for curve in qualities) for trial in range(length)]
+    length = max(len(curve) for curve in qualities)
+    # A search of a small space ends early, and keeps what it has.
+    median = [statistics.median(curve[min(trial, len(curve) - 1)] for curve in qualities) for trial in range(length)]
     axes.step(range(length), median, where="post", color=COLOURS[3], linewidth=2, label="median")
     axes.axhline(NEAR, color="#000000", linewidth=0.8)
     axes.set(xlabel="trials", ylabel="quality over the final quality", ylim=(0, 1.02), title="single operators")

@@ -69,7 +69,8 @@ def missed(found: Sequence[Requirement]) -> str:
     """Return sentences that say which requirements were missed or not measured."""
     below = [one for one in found if one.verdict == "**missed**"]
     unknown = [one for one in found if one.measured is None]
-    sentences = [f"{len(below)} of {len(found) - len(unknown)} requirements that were measured were missed"]
+    was = "was" if len(below) == 1 else "were"
+    sentences = [f"Of {len(found) - len(unknown)} requirements that were measured, {len(below)} {was} missed"]
     if below:
         sentences[0] += ": " + "; ".join(f"{one.what} ({one.shown} instead of {one.must:g})" for one in below)
     if unknown:

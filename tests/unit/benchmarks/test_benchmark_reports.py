@@ -11,9 +11,12 @@ import pytest
 import benchmarks.leaderboard.report
 import benchmarks.lookup.report
 import benchmarks.main_job.report
+import benchmarks.quality.report
 import benchmarks.search.report
 import benchmarks.search.spaces.report
 from benchmarks import results
+from benchmarks.quality import plots
+from benchmarks.quality.outcome import outcomes
 from benchmarks.search import comparison
 from benchmarks.search.requirements import Requirement, missed
 from benchmarks.search.run_record import Incumbent, Run, name_of
@@ -33,6 +36,14 @@ def test_the_search_report_follows_from_its_kept_results() -> None:
 def test_the_report_on_spaces_follows_from_its_kept_results() -> None:
     report = benchmarks.search.spaces.report
     assert report.text(report.read()) == report.REPORT.read_text()
+
+
+def test_the_report_on_compiled_code_follows_from_its_kept_results(tmp_path: Path) -> None:
+    report = benchmarks.quality.report
+    found = outcomes(results.unpack(results.kept(report.NAME)))
+    names = plots.draw(found, tmp_path)
+    assert report.text(found, names) == report.REPORT.read_text()
+    assert {path.name for path in report.PLOTS.iterdir()} == set(names)
 
 
 def test_every_plot_of_the_search_report_is_in_the_repository() -> None:

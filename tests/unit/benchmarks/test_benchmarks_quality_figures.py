@@ -165,7 +165,7 @@ def test_the_report_names_what_was_missed_and_what_was_not_measured() -> None:
         Requirement("c", 1, 2, None, "no AMX"),
     ]
     assert missed(found) == (
-        "1 of 2 requirements that were measured were missed: a (0.50 instead of 1). Not measured: c (no AMX)."
+        "Of 2 requirements that were measured, 1 was missed: a (0.50 instead of 1). Not measured: c (no AMX)."
     )
 
 
