@@ -77,7 +77,7 @@ def _cpu() -> DetectedDevice:
         if "avx512f" in flags:
             target["mattr"] = vector_width.attributes(target["mcpu"], vector_width.relative_speed(target["mcpu"]))
     else:
-        target["mtriple"] = codegen.llvm_get_systemtriple()
+        target["mtriple"] = codegen.llvm_get_system_triple()
         target["mcpu"] = codegen.llvm_get_system_cpu()
     features = sorted(flags)
     digest = hashlib.sha256(" ".join(features).encode()).hexdigest()[:8]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from tvm.target import Target, codegen
@@ -21,11 +22,34 @@ _ASSUMED: dict[str, dict[str, Any]] = {
 supports."""
 
 
+_WORD = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_NAMES = frozenset({"kind", "tag", "keys", "device", "model", "mcpu", "mtriple", "arch"})
+"""Fields that hold a word, or a list of words."""
+_FEATURE = re.compile(r"[+-][A-Za-z0-9_.-]{1,64}")
+_RANGES = {
+    "num-cores": (1, 4096),
+    "opt-level": (0, 3),
+    "max_threads_per_block": (1, 1024),
+    "max_num_threads": (1, 1024),
+    "thread_warp_size": (1, 64),
+    "max_shared_memory_per_block": (1, 2**20),
+    "registers_per_block": (1, 2**20),
+    "l2_cache_size_bytes": (0, 2**40),
+}
+"""Fields that hold a number, with the least and the greatest one."""
+_MOST_WORDS = 256
+_DERIVED = "feature."
+"""Begins the names of flags that TVM derives from the other fields."""
+
+
 def target_from(target: str | dict[str, Any] | Target) -> Target:
     """Return a Target from a Target, a kind, a tag, JSON text, a dictionary, or the old ``llvm -mcpu=…`` form.
 
+    A target describes a machine. Fields that give orders to a compiler (``cl-opt``, which makes LLVM write files, for
+    one) are refused, because a service compiles for the targets of its users.
+
     Raises:
-        InvalidTarget: TVM does not know it, or it is of a kind that is not tuned.
+        InvalidTarget: TVM does not know it, it is of a kind that is not tuned, or it has a field that is not taken.
     """
     parsed = target if isinstance(target, Target) else _parsed(target)
     if parsed.kind.name not in KINDS:
@@ -36,6 +60,7 @@ def target_from(target: str | dict[str, Any] | Target) -> Target:
         raise InvalidTarget(
             f"LLVM does not know the processor {cpu!r} for {triple(parsed)}; use auto, or leave mcpu out"
         )
+    _check(json.loads(canonical_target(parsed)))
     return parsed
 
 
@@ -72,6 +97,27 @@ def _parsed(text_or_dict: str | dict[str, Any]) -> Target:
             f"TVM does not know the target {text_or_dict!r}: {last_line(error)}. "
             "Use auto, llvm, cuda, options such as 'llvm -mcpu=znver4', a tag such as nvidia/nvidia-h100, or JSON"
         ) from error
+
+
+def _check(fields: dict[str, Any]) -> None:
+    """Refuse a field that is neither a name nor a number of those above, in the target and in its host."""
+    for name, value in fields.items():
+        if name == "host" and isinstance(value, dict):
+            if value.get("kind") != "llvm":
+                raise InvalidTarget(f"the host of a target is of kind llvm, not {value.get('kind')!r}")
+            _check(value)
+        elif name in _RANGES:
+            least, most = _RANGES[name]
+            if type(value) is not int or not least <= value <= most:
+                raise InvalidTarget(f"the target's {name} is a number from {least} to {most}, not {value!r}")
+        elif name in _NAMES or name == "mattr":
+            words = value if isinstance(value, list) else [value]
+            shape = _FEATURE if name == "mattr" else _WORD
+            if len(words) > _MOST_WORDS or not all(isinstance(word, str) and shape.fullmatch(word) for word in words):
+                raise InvalidTarget(f"the target's {name} is no name that LLVM or CUDA has: {str(value)[:80]!r}")
+        elif not (name.startswith(_DERIVED) and type(value) in (bool, int)):
+            known = ", ".join(sorted({"host", "mattr", *_NAMES, *_RANGES}))
+            raise InvalidTarget(f"the target sets {name!r}, which is not taken; a target may have {known}")
 
 
 def _options_to_dict(text: str) -> dict[str, Any]:

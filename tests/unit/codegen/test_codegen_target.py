@@ -72,3 +72,40 @@ def test_what_tvm_does_not_know_is_refused(target: str) -> None:
 def test_kinds_that_are_not_tuned_are_refused(target: str) -> None:
     with pytest.raises(InvalidTarget, match=r"cannot be tuned; use llvm, cuda or auto|does not know"):
         target_from(target)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"cl-opt": ["-print-after-all:bool=1", "-ir-dump-directory:string=/tmp/x"]},
+        {"libs": ["cblas"]},
+        {"fast-math": 1},
+        {"jit": "orcjit"},
+        {"system-lib": 1},
+        {"num-cores": -5},
+        {"num-cores": 10**9},
+        {"num-cores": 0},
+        {"opt-level": 9},
+        {"mcpu": "x86-64 -cl-opt=y"},
+        {"mcpu": "a" * 65},
+        {"mattr": ["+avx2,+fma /etc/x"]},
+        {"mattr": ["avx2"]},
+        {"mattr": ["+avx2"] * 300},
+    ],
+    ids=lambda fields: next(iter(fields)),
+)
+def test_orders_to_a_compiler_and_impossible_machines_are_refused(fields: dict[str, Any]) -> None:
+    with pytest.raises(InvalidTarget):
+        target_from({"kind": "llvm", **fields})
+    with pytest.raises(InvalidTarget):
+        target_from({"kind": "cuda", "arch": "sm_80", "host": {"kind": "llvm", **fields}})
+
+
+def test_the_host_of_a_gpu_is_a_processor() -> None:
+    with pytest.raises(InvalidTarget, match="kind llvm, not 'c'"):
+        target_from({"kind": "cuda", "arch": "sm_80", "host": {"kind": "c"}})
+
+
+def test_a_refused_field_is_named_with_those_that_are_taken() -> None:
+    with pytest.raises(InvalidTarget, match=r"sets 'cl-opt', which is not taken; a target may have arch, .*num-cores"):
+        target_from({"kind": "llvm", "cl-opt": ["-view-edge-bundles:bool=1"]})
