@@ -16,6 +16,7 @@ from db import Database
 from service import meta, problems
 from service.access import endpoints as access
 from service.access.authorised import authorised
+from service.access.token_first import TokenFirst
 from service.body_limit import BodyLimit
 from service.context import Context
 from service.fleet import endpoints as fleet
@@ -58,6 +59,7 @@ def create_app(settings: Settings) -> FastAPI:
     )
     problems.install(app)
     app.add_middleware(BodyLimit, limit=settings.max_body_bytes)
+    app.add_middleware(TokenFirst)
     api = APIRouter(prefix="/api/v1", dependencies=[Depends(authorised)], responses=problems.RESPONSES)
     for router in (
         overview.router,
@@ -95,8 +97,12 @@ def _page(request: Request) -> Response:
     path = request.url.path.lstrip("/")
     if path.startswith("api/") or request.method not in ("GET", "HEAD"):
         raise ProblemError(404, "not-found", f"There is no {request.url.path}; see /openapi.json.")
-    file = (DASHBOARD / path).resolve()
-    if path and file.is_file() and file.is_relative_to(DASHBOARD):
+    try:
+        file = (DASHBOARD / path).resolve()
+        is_file = file.is_file()
+    except (OSError, ValueError) as error:  # a name that no file can have
+        raise ProblemError(404, "not-found", "There is no such page.") from error
+    if path and is_file and file.is_relative_to(DASHBOARD):
         return FileResponse(file)
     index = DASHBOARD / "index.html"
     if not index.is_file():

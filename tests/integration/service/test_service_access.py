@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
+from starlette.types import Message
 
 from db import migrate
 from service.access import links
@@ -88,3 +90,36 @@ def test_without_the_setting_there_are_no_guests(settings: Settings, guest: dict
         assert "LOOPWRIGHT_GUESTS" in refused.json()["detail"]
         assert http.get("/api/v1/session", headers=guest).status_code == 401
         assert "invite" not in http.get("/api/v1/session", headers=owner).json()["rights"]
+
+
+def test_nothing_of_a_strangers_body_is_read(api: Api) -> None:
+    """Parsed first, 30 MB of lists in lists held up every other request for 23 s."""
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        raise AssertionError("the body was read")
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "scheme": "http",
+        "path": "/api/v1/jobs",
+        "query_string": b"",
+        "headers": [(b"content-type", b"application/json"), (b"authorization", b"Bearer wrong")],
+    }
+
+    async def ask() -> None:
+        await api.http.app(scope, receive, send)
+
+    asyncio.run(ask())
+    assert sent[0]["status"] == 401
+
+
+@pytest.mark.parametrize("path", ["/%00", "/x%00.js", "/assets/%00.js", f"/{'a' * 300}", f"/assets/{'a' * 300}.js"])
+def test_a_name_that_no_file_can_have_is_not_found(api: Api, path: str) -> None:
+    answer = api.http.get(path)
+    assert answer.status_code == 404
+    assert answer.headers["Content-Type"] == "application/problem+json"
