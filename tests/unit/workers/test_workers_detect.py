@@ -6,6 +6,7 @@ import json
 
 import psutil
 import pytest
+from tvm.target import codegen
 
 from loopwright.codegen.target import canonical_target, target_from
 from workers import detect
@@ -105,3 +106,10 @@ def test_this_machine_is_a_device_class_that_serves_its_own_target() -> None:
     assert detect.runs_on(device_class.target_json, device_class.target_json)
     assert canonical_target(target_from(device_class.target_json)) == device_class.target_json
     assert 1 <= device_class.cores <= (psutil.cpu_count() or 1)
+
+
+def test_a_machine_that_is_no_x86_is_what_llvm_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platform.machine", lambda: "aarch64")
+    (found,) = detect.detect()
+    target = json.loads(DetectedDevice.from_json(found[0]).device_class.target_json)
+    assert (target["mtriple"], target["mcpu"]) == (codegen.llvm_get_system_triple(), codegen.llvm_get_system_cpu())
