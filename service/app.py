@@ -39,7 +39,7 @@ def create_app(settings: Settings) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         database = Database(settings.database)
-        sandbox = Sandbox(_SANDBOXES)
+        sandbox = Sandbox(_SANDBOXES, settings.walls)
         await anyio.to_thread.run_sync(sandbox.start)
         app.state.context = Context(settings, database, sandbox, ensure_token(settings))
         try:

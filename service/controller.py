@@ -189,7 +189,7 @@ def main(settings: Settings) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     try:
-        Controller(settings, database, Cluster()).run(stop)
+        Controller(settings, database, Cluster(settings.walls)).run(stop)
     finally:
         ray.shutdown()
         database.close()

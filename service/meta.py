@@ -24,11 +24,11 @@ def health() -> dict[str, str]:
 
 @router.get("/readyz")
 def ready(ctx: Ctx) -> dict[str, str]:
-    """The database answers and a worker can measure."""
+    """The database answers and a worker can measure; ``sandbox`` is the level of the walls around what users send."""
     ctx.database.ping()
     if not live_offers(ctx):
         raise ProblemError(503, "not-ready", "No worker has joined yet; this takes some seconds after the start.")
-    return {"status": "ready"}
+    return {"status": "ready", "sandbox": ctx.sandbox.level}
 
 
 @router.get("/version")

@@ -25,6 +25,7 @@ from tuner.answers import (
     Submission,
     TargetMatch,
 )
+from workers.walls.levels import Policy, choose
 from workers.warm_child import ChildCrashed, ChildLost, ChildRaised, ChildTimeout, WarmChild
 
 SECONDS = 30.0
@@ -77,9 +78,13 @@ _ARCHIVE = _Submitted("the records", "invalid-archive", "import them in parts")
 class Sandbox:
     """Thread-safe: as many calls at a time as there are children; others wait."""
 
-    def __init__(self, children: int) -> None:
+    def __init__(self, children: int, walls: Policy) -> None:
+        """``walls`` around the children. Raises NoWalls."""
+        self.level = choose(walls)
         self._idle: queue.SimpleQueue[WarmChild] = queue.SimpleQueue()
-        self._children = [WarmChild(PRELOAD, {"TVM_NUM_THREADS": "1"}, _MEMORY) for _ in range(children)]
+        self._children = [
+            WarmChild(PRELOAD, {"TVM_NUM_THREADS": "1"}, _MEMORY, level=self.level) for _ in range(children)
+        ]
         for child in self._children:
             self._idle.put(child)
 

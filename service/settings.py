@@ -12,12 +12,16 @@ from typing import Any
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from workers.walls.levels import Policy
+
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
 DEFAULT_DATA_DIR = Path.home() / ".local" / "share" / "loopwright"
 
 
 class Settings(BaseSettings):
     """``token`` None: a file in the data directory, made at first start. ``ray_address`` None: a Ray of our own.
 
+    ``sandbox``: the walls around the processes that touch what users sent; None: see `walls`.
     ``guests``: whether the owner may hand out links that read and change nothing.
     """
 
@@ -29,8 +33,16 @@ class Settings(BaseSettings):
     database_url: str | None = None
     ray_address: str | None = None
     token: str | None = None
+    sandbox: Policy | None = None
     guests: bool = False
     max_body_bytes: int = Field(default=32 * 2**20, gt=0)
+
+    @property
+    def walls(self) -> Policy:
+        """``sandbox``, or else: required where others can reach the service, preferred where nobody can."""
+        if self.sandbox is not None:
+            return self.sandbox
+        return Policy.PREFER if self.host in _LOOPBACK else Policy.REQUIRE
 
     @property
     def database(self) -> str:
@@ -62,6 +74,12 @@ def parser(prog: str = "scripts/serve") -> argparse.ArgumentParser:
         "--database-url", help="sqlite:///FILE or postgresql://… (default: a file in the data directory)"
     )
     parser.add_argument("--ray-address", help="join this Ray cluster (default: start one on this machine)")
+    parser.add_argument(
+        "--sandbox",
+        type=Policy,
+        choices=list(Policy),
+        help="walls around what users send (default: require if --host is not loopback, else prefer)",
+    )
     return parser
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
+import logging
 import os
 import signal
 import socket
@@ -27,6 +28,9 @@ from db import migrate
 from loopwright import schemas
 from loopwright.config import service_file
 from service.settings import Settings, ensure_token
+from workers.walls.levels import Level, NoWalls, Policy, choose
+
+log = logging.getLogger("loopwright.serve")
 
 START_SECONDS = 180.0
 _LOCK_SECONDS = 30.0
@@ -60,6 +64,7 @@ class Supervisor:
         self._settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         with _sole_owner(self._settings.data_dir):
             _require_free_port(self._settings)
+            _require_walls(self._settings.walls)
             migrate.upgrade(self._settings.database)
             ensure_token(self._settings)
             started_at = datetime.now(UTC)
@@ -202,6 +207,17 @@ def _require_free_port(settings: Settings) -> None:
                     f"cannot listen on {settings.host}:{settings.port} ({error.strerror}); choose another with --port"
                 ) from error
             time.sleep(_POLL_SECONDS)
+
+
+def _require_walls(policy: Policy) -> None:
+    """Refuse to start without the walls that are asked for, and say so where there are none."""
+    try:
+        level = choose(policy)
+    except NoWalls as error:
+        raise ServeError(str(error)) from error
+    if level is Level.NONE:
+        reason = "as LOOPWRIGHT_SANDBOX=off asks" if policy is Policy.OFF else "because this machine can put up none"
+        log.warning("what users send runs without walls, %s: let nobody in whom you would not give a shell", reason)
 
 
 def _tail(path: Path, lines: int = 20) -> str:

@@ -32,6 +32,7 @@ from workers.messages import (
     ReferenceRequest,
     result_to_json,
 )
+from workers.walls.levels import Policy, choose
 from workers.warm_child import ChildError, WarmChild
 
 CONTROL = "control"
@@ -56,14 +57,17 @@ class Builder:
         cuda: the builder is beside a GPU, and loads what cuda candidates need before they come.
         seconds: a build's deadline.
         label: the builder's name in timelines.
+        walls: around the process that builds.
     """
 
-    def __init__(self, cuda: bool, seconds: float = BUILD_SECONDS, label: str = "builder") -> None:
+    def __init__(self, cuda: bool, walls: Policy, seconds: float = BUILD_SECONDS, label: str = "builder") -> None:
         self._seconds = seconds
         self._label = label
         self._busy = False
         preload = [child_calls.BUILD_CUDA if cuda else child_calls.BUILD, child_calls.FIRST_BUILD]
-        self._child = WarmChild(preload, {"TVM_NUM_THREADS": "1"}, _BUILD_BYTES, busy=True)
+        self._child = WarmChild(
+            preload, {"TVM_NUM_THREADS": "1"}, _BUILD_BYTES, busy=True, level=choose(walls), programs=True
+        )
         self._child.start()
 
     @ray.method(concurrency_group=CONTROL)
@@ -89,12 +93,18 @@ class Measurer:
     Args:
         device: "cpu" or "cuda:N".
         threads: the number of threads of TVM's runtime.
+        walls: around the process that runs programs.
         backend: the module whose ``measure`` and ``race`` run in the child; tests pass a simulated device.
         seconds: the deadline of each step of a measurement.
     """
 
     def __init__(
-        self, device: str, threads: int, backend: str = child_calls.TIMING, seconds: float = MEASURE_SECONDS
+        self,
+        device: str,
+        threads: int,
+        walls: Policy,
+        backend: str = child_calls.TIMING,
+        seconds: float = MEASURE_SECONDS,
     ) -> None:
         self._device = Device.named(device)
         self._threads = threads
@@ -103,11 +113,14 @@ class Measurer:
         self._slot = _Slot()
         self._reference_kernels: dict[str, ReferenceKernels] = {}
         """By target: to compile them for each timing would cost a GPU's host seconds."""
+        self._level = choose(walls)
         self._child = WarmChild(
             [backend, child_calls.REFERENCE],
             {**environment(threads), OMP_NUM_THREADS: str(threads)},
             # CUDA maps far more memory than it uses.
             memory_bytes=0 if self._device.kind == "cuda" else int(_MEASURE_SHARE * psutil.virtual_memory().total),
+            level=self._level,
+            devices=self._device.kind == "cuda",
         )
         self._child.start()
 
@@ -175,7 +188,12 @@ class Measurer:
     def _kernels(self, target_json: str) -> ReferenceKernels | Failure:
         if target_json not in self._reference_kernels:
             request = ReferenceRequest(target_json, self._threads)
-            built = child_calls.build_reference(self._child, request, seconds=BUILD_SECONDS)
+            # Not by the child that runs what users sent: it may not start a linker.
+            builder = WarmChild([child_calls.REFERENCE], level=self._level, programs=True)
+            try:
+                built = child_calls.build_reference(builder, request, seconds=BUILD_SECONDS)
+            finally:
+                builder.close()
             if isinstance(built, Failure):
                 return built
             self._reference_kernels[target_json] = built

@@ -1,7 +1,8 @@
 """The warm child: a program of its own that imports TVM once and forks a fresh process for each request.
 
-Run as ``python -m workers.child REQUESTS REPLIES MODULE…``; it speaks frames (see `workers.frames`) on the two
-descriptors. A request names a generator function (``module:function``) and its keyword arguments; every value the
+Run as ``python -m workers.child REQUESTS REPLIES ENCLOSURE MODULE…``; it speaks frames (see `workers.frames`) on the
+two descriptors, and its forks go behind the walls of the enclosure (see `workers.walls.enclosure`). A request names a
+generator function (``module:function``) and its keyword arguments; every value the
 function yields goes back as a frame and starts the deadline anew (see `workers.clock`). A crash, a hang or a kill
 ends the fork, not this program. When the parent exits, this program kills its fork and exits, too.
 """
@@ -19,6 +20,7 @@ import signal
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from typing import Any
 
 import psutil
@@ -28,6 +30,7 @@ from loopwright.codegen.versions import check_versions
 from workers import host_lock
 from workers.clock import WAIT_SECONDS, Clock
 from workers.frames import Closed, FrameReader, write_frame
+from workers.walls.enclosure import Enclosure
 
 _LIBC = ctypes.CDLL(None)
 _PR_SET_PDEATHSIG = 1
@@ -41,9 +44,11 @@ def main() -> None:
     requests, replies = int(sys.argv[1]), int(sys.argv[2])
     # Where PyTorch is installed TVM imports it, which costs a second and a hundred megabytes for nothing.
     sys.modules.setdefault("torch", None)  # type: ignore[arg-type]
+    enclosure = Enclosure.from_json(sys.argv[3])
     try:
         check_versions()
-        for name in sys.argv[3:]:
+        enter = enclosure.prepare()
+        for name in sys.argv[4:]:
             importlib.import_module(name)
         # Processes that a fork started and left behind become children of this program, which kills them.
         _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1)
@@ -52,14 +57,14 @@ def main() -> None:
         while True:
             while (request := reader.pop()) is None:
                 reader.feed()
-            _serve(request, requests, replies)
+            _serve(request, requests, replies, enter)
     except (Closed, BrokenPipeError):
         return  # the parent has exited
     except UnsupportedVersion as error:
         sys.exit(str(error))
 
 
-def _serve(request: dict[str, Any], requests: int, replies: int) -> None:
+def _serve(request: dict[str, Any], requests: int, replies: int, enter: Callable[[str], None]) -> None:
     """Fork, forward what the fork yields, and report how it ended."""
     scratch = request["scratch"]
     out, into = os.pipe()
@@ -69,7 +74,7 @@ def _serve(request: dict[str, Any], requests: int, replies: int) -> None:
         os.close(out)
         os.close(requests)
         os.close(replies)
-        _run(request, into, scratch)
+        _run(request, into, enter)
     os.close(into)
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.setpgid(pid, pid)  # the fork does it, too: whoever is first, the group exists before it is stopped
@@ -82,7 +87,8 @@ def _serve(request: dict[str, Any], requests: int, replies: int) -> None:
             hold.close()  # not before: to free a fork's memory takes milliseconds of a core
         os.close(out)
         tail = _tail(os.path.join(scratch, "stderr"))
-        shutil.rmtree(scratch, ignore_errors=True)  # the parent does, too, unless it has exited
+        # On disk the parent removes it, too, unless it has exited.
+        shutil.rmtree(request["writable"], ignore_errors=True)
     if ending == "closed":
         code = os.waitstatus_to_exitcode(status)
         write_frame(replies, {"end": "crash", "signal": -code if code < 0 else None, "stderr": tail})
@@ -165,17 +171,20 @@ def _kill(pid: int) -> int:
     return status
 
 
-def _run(request: dict[str, Any], into: int, scratch: str) -> None:
-    """Set the fork's limits and run the function. Never returns."""
+def _run(request: dict[str, Any], into: int, enter: Callable[[str], None]) -> None:
+    """Set the fork's limits, put up its walls by ``enter``, and run the function. Never returns."""
+    scratch = request["scratch"]
     try:
         os.setpgid(0, 0)
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         _limit(request["memory_bytes"])
+        os.makedirs(scratch, exist_ok=True)
         os.chdir(scratch)
         os.environ["TMPDIR"] = tempfile.tempdir = scratch
         stderr = os.open("stderr", os.O_WRONLY | os.O_CREAT, 0o600)
         os.dup2(stderr, 1)
         os.dup2(stderr, 2)
+        enter(scratch)
         module, function = request["function"].split(":")
         try:
             for value in getattr(importlib.import_module(module), function)(**request["arguments"]):

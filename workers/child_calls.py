@@ -27,6 +27,7 @@ from workers.messages import (
     ReferenceRequest,
     measure_progress_from_json,
 )
+from workers.walls.levels import Level
 from workers.warm_child import ChildCrashed, ChildError, ChildRaised, ChildTimeout, WarmChild
 
 BUILD = "workers.build"
@@ -86,7 +87,7 @@ def _timed_reference(
 
 def detect_devices() -> list[DetectedDevice]:
     """Return this machine's devices, from a child that may initialise CUDA and die. Raises ChildError."""
-    child = WarmChild([DETECT])
+    child = WarmChild([DETECT], level=Level.NONE)  # it meets nothing that a user sent
     try:
         return [DetectedDevice.from_json(fields) for fields in child.call(f"{DETECT}:detect", {}, DETECT_SECONDS)]
     finally:

@@ -25,6 +25,7 @@ from workers import actor_calls, child_calls
 from workers.actor_calls import Pending
 from workers.actors import CONTROL, Builder, Measurer
 from workers.messages import DetectedDevice, Json
+from workers.walls.levels import Policy, choose
 
 NAMESPACE = "loopwright"
 _OBJECT_STORE_BYTES = 256 * 2**20
@@ -92,9 +93,10 @@ def _private_token(data_dir: Path) -> None:
 
 
 class Cluster:
-    """Keeps actors on every node."""
+    """Keeps actors on every node. ``walls`` are those around the processes that touch what users sent."""
 
-    def __init__(self) -> None:
+    def __init__(self, walls: Policy) -> None:
+        self._walls = walls
         self._offers: dict[str, list[Offer]] = {}
         self._used: dict[str, tuple[float, float]] = {}
         """Per offer, when its slot's use was last read, and the use in seconds."""
@@ -108,11 +110,11 @@ class Cluster:
         for gone in set(self._offers) - set(alive):
             del self._offers[gone]
         fresh = {node_id: node for node_id, node in alive.items() if node_id not in self._offers}
-        detecting = {node_id: _detect.options(**_on(node_id)).remote() for node_id in fresh}
+        detecting = {node_id: _detect.options(**_on(node_id)).remote(self._walls) for node_id in fresh}
         for node_id, node in fresh.items():
             try:
                 devices = [DetectedDevice.from_json(fields) for fields in ray.get(detecting[node_id])]
-                self._offers[node_id] = _equip(node, devices)
+                self._offers[node_id] = _equip(node, devices, self._walls)
             except ray.exceptions.RayError as error:
                 log.warning("node %s could not be equipped: %s", node["NodeManagerHostname"], error)
         return [offer for offers in self._offers.values() for offer in offers]
@@ -177,21 +179,22 @@ def _on(node_id: str) -> dict[str, Any]:
 
 
 @ray.remote(max_retries=2)
-def _detect() -> list[Json]:
+def _detect(walls: Policy) -> list[Json]:
+    choose(walls)  # a node that can put up no walls joins with none of its devices
     return [device.to_json() for device in child_calls.detect_devices()]
 
 
-def _equip(node: dict[str, Any], devices: list[DetectedDevice]) -> list[Offer]:
+def _equip(node: dict[str, Any], devices: list[DetectedDevice], walls: Policy) -> list[Offer]:
     node_id, host = node["NodeID"], node["NodeManagerHostname"]
     cores = next(device.device_class.cores for device in devices if device.name == "cpu")
     builders = tuple(f"builder-{node_id[:12]}-{i}" for i in range(cores))
     cuda = any(device.name != "cpu" for device in devices)
     for number, name in enumerate(builders):
-        _actor(node_id, name, Builder).remote(cuda, label=f"{host}/builder {number}")
+        _actor(node_id, name, Builder).remote(cuda, walls, label=f"{host}/builder {number}")
     offers = []
     for device in devices:
         measurer = f"measurer-{node_id[:12]}-{device.name}"
-        _actor(node_id, measurer, Measurer).remote(device.name, device.device_class.threads)
+        _actor(node_id, measurer, Measurer).remote(device.name, device.device_class.threads, walls)
         offers.append(Offer(f"{host}/{device.name}", host, device.name, device.device_class, measurer, builders))
     # Wait until the actors are up, so that no job waits for their imports.
     for building in _call_all(builders, actor_calls.builder_status).values():

@@ -9,23 +9,51 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-DIRECTORY = Path("/tmp")
-"""Not `tempfile.gettempdir()`: each fork of a warm child has its own temporary directory."""
+_TURNSTILE, _HOST = "turnstile", "host"
+
+
+class NotOurs(Exception):
+    """The lock's folder belongs to somebody else, who could keep every timing waiting."""
+
+
+def directory() -> Path:
+    """Return the folder of the lock's files, which this user alone can write; made if need be. Raises NotOurs.
+
+    The same for all of a user's processes on the host. Not `tempfile.gettempdir()`: each fork of a warm child has its
+    own temporary folder.
+    """
+    uid = os.getuid()
+    runtime = Path(f"/run/user/{uid}")
+    path = runtime / "loopwright" if runtime.is_dir() else Path(f"/tmp/loopwright-{uid}")
+    with contextlib.suppress(OSError):  # it is there, or what is found below says why not
+        path.mkdir(mode=0o700)
+    found = path.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != uid or found.st_mode & 0o022:
+        raise NotOurs(f"{path} must be a folder of this user that no other can write; remove it")
+    return path
+
+
+def made_directory() -> Path:
+    """Return `directory` with the lock's files in it, which processes behind walls can open but not make."""
+    for name in (_TURNSTILE, _HOST):
+        os.close(_open(name))
+    return directory()
 
 
 def _open(name: str) -> int:
-    path = DIRECTORY / f"loopwright-{os.getuid()}-{name}.lock"
-    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    # To lock a file, it need not be writable: behind walls it is not.
+    return os.open(directory() / f"{name}.lock", os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
 
 class SharedHold:
     """The shared side of the lock: cores in use by a build or a search, which takes no timing."""
 
     def __init__(self) -> None:
-        self._turnstile, self._host = _open("turnstile"), _open("host")
+        self._turnstile, self._host = _open(_TURNSTILE), _open(_HOST)
         self._enter()
 
     def timing_waits(self) -> bool:
@@ -63,7 +91,7 @@ def busy() -> Iterator[SharedHold]:
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
     """Hold the lock alone while a timing is taken: no other holder of this lock runs."""
-    turnstile, host = _open("turnstile"), _open("host")
+    turnstile, host = _open(_TURNSTILE), _open(_HOST)
     try:
         fcntl.flock(turnstile, fcntl.LOCK_EX)
         fcntl.flock(host, fcntl.LOCK_EX)

@@ -1,7 +1,8 @@
 """A device's peak speed, and whether the device is still as fast as it was: kernels of known work, built by TVM.
 
-Runs in forks of a measurer's warm child: `build` once, then `peaks` and `check`. One kernel keeps independent chains of
-multiply-adds in registers on all threads; one copies arrays larger than most caches.
+Runs in forks of warm children: `build` once, in one that may start a linker, then `peaks` and `check` in a measurer's.
+One kernel keeps independent chains of multiply-adds in registers on all threads; one copies arrays larger than most
+caches.
 """
 
 from __future__ import annotations

@@ -11,16 +11,17 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import psutil
 
 from workers.clock import WAIT_SECONDS, Clock
 from workers.frames import Closed, FrameReader, write_frame
+from workers.walls.enclosure import enclose
+from workers.walls.levels import Level
+from workers.walls.paths import CHECKOUT
 
-_CHECKOUT = str(Path(__file__).resolve().parent.parent)
-_IMPORTS = {"PYTHONPATH": str(Path(_CHECKOUT) / "client")}
+_IMPORTS = {"PYTHONPATH": str(CHECKOUT / "client")}
 """`loopwright.codegen` comes from the same checkout as the child's other modules, installed or not."""
 _START_SECONDS = 120.0
 """For the imports: seconds on an idle machine, more on a busy one. Not tuned."""
@@ -72,12 +73,24 @@ class WarmChild:
         memory_bytes: limit on the data segment of each fork; 0 for none.
         busy: the forks compute without taking timings. They share the host's lock (`workers.host_lock`) and are stopped
             while a timing is taken on the host; their deadline does not count meanwhile.
+        level: of the walls around the child (see `workers.walls.levels`).
+        programs: the forks may start programs, as a linker.
+        devices: the forks may use this machine's GPUs.
     """
 
     def __init__(
-        self, preload: list[str], env: dict[str, str] | None = None, memory_bytes: int = 0, busy: bool = False
+        self,
+        preload: list[str],
+        env: dict[str, str] | None = None,
+        memory_bytes: int = 0,
+        busy: bool = False,
+        *,
+        level: Level,
+        programs: bool = False,
+        devices: bool = False,
     ) -> None:
         self._preload = preload
+        self._enclosure = enclose(level, preload, programs=programs, devices=devices)
         self._env = env or {}
         self._memory_bytes = memory_bytes
         self._busy = busy
@@ -101,12 +114,11 @@ class WarmChild:
 
         ``deadline`` (seconds) applies to each value. Raises ChildTimeout, ChildCrashed, ChildLost, ChildRaised.
         """
-        # The parent creates the directory, because the child may be killed at any moment.
-        scratch = tempfile.TemporaryDirectory(prefix="loopwright-", ignore_cleanup_errors=True)
-        with self._lock, scratch:
+        with self._lock, self._scratch() as scratch:
             self._ensure_started()
             request = {
-                "scratch": scratch.name,
+                "scratch": scratch,
+                "writable": self._enclosure.writable(scratch),
                 "function": function,
                 "arguments": arguments,
                 "deadline": deadline,
@@ -146,18 +158,28 @@ class WarmChild:
         with self._lock:
             self._kill()
 
+    def _scratch(self) -> contextlib.AbstractContextManager[str]:
+        """Return the folder for one request."""
+        inside = self._enclosure.scratch
+        if inside is not None:
+            return contextlib.nullcontext(inside)
+        # Made here, because the child may be killed at any moment.
+        return tempfile.TemporaryDirectory(prefix="loopwright-", ignore_cleanup_errors=True)
+
     def _ensure_started(self) -> None:
         if self._process is not None and self._process.poll() is None:
             return
         self._kill()
         child_in, self._requests = os.pipe()
         self._replies, child_out = os.pipe()
+        enclosure = self._enclosure
+        program = [sys.executable, "-m", "workers.child", str(child_in), str(child_out), enclosure.to_json()]
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "workers.child", str(child_in), str(child_out), *self._preload],
+                enclosure.command([*program, *self._preload], CHECKOUT),
                 pass_fds=(child_in, child_out),
                 stdin=subprocess.DEVNULL,
-                cwd=_CHECKOUT,
+                cwd=CHECKOUT,
                 env={name: os.environ[name] for name in _INHERITED if name in os.environ} | _IMPORTS | self._env,
                 start_new_session=True,
             )

@@ -24,6 +24,7 @@ from benchmarks.search.run_record import RUNS, Run, load, this_code, this_machin
 from benchmarks.search.teachers import DATABASE, shuffle, teach
 from benchmarks.search.workloads import WORKLOADS
 from workers.cluster import Cluster, Offer, connect
+from workers.walls.levels import Policy
 
 
 def parser() -> argparse.ArgumentParser:
@@ -38,7 +39,7 @@ def main() -> None:
     until = time.monotonic() + 60 * options.minutes
     with tempfile.TemporaryDirectory(prefix="loopwright-bench-") as scratch:
         connect(None, Path(scratch))
-        offer = next(offer for offer in Cluster().reconcile() if offer.device == "cpu")
+        offer = next(offer for offer in Cluster(Policy.PREFER).reconcile() if offer.device == "cpu")
         teach(DATABASE, offer.device_class, offer.builders, offer.measurer)
         shuffle(DATABASE, SHUFFLED)
         machine = this_machine(offer.device_class.model)

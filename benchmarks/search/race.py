@@ -33,6 +33,7 @@ from workers.build import FUNCTION
 from workers.build import load as load_artifact
 from workers.clock import Clock
 from workers.messages import Artifact, BuildRequest, Device, ReferenceKernels, ReferenceRequest
+from workers.walls.levels import Level
 from workers.warm_child import WarmChild
 
 if TYPE_CHECKING:  # the child that takes times is not to load all that the arms need
@@ -85,7 +86,7 @@ def race(workload: str, programs: dict[str, str], *, pytorch: bool = True) -> di
     found = make_workload(WORKLOADS[workload](), workload)
     target_json = host_target()
     threads = json.loads(target_json)["num-cores"]
-    builders = [WarmChild([child_calls.BUILD], environment(1)) for _ in range(threads)]
+    builders = [WarmChild([child_calls.BUILD], environment(1), level=Level.NONE) for _ in range(threads)]
     with ThreadPoolExecutor(threads) as pool:
 
         def build(position: int, trace_json: str) -> dict[str, Any]:
@@ -101,6 +102,7 @@ def race(workload: str, programs: dict[str, str], *, pytorch: bool = True) -> di
     runner = WarmChild(
         ["benchmarks.search.race", child_calls.REFERENCE],
         {**environment(threads), OMP_NUM_THREADS: str(threads)},
+        level=Level.NONE,
     )
     try:
         request = ReferenceRequest(target_json, threads)

@@ -30,6 +30,7 @@ from workers.build import FUNCTION, load
 from workers.clock import Clock
 from workers.measure import Calls, sample
 from workers.messages import Artifact, BuildRequest
+from workers.walls.levels import Level
 from workers.warm_child import WarmChild
 
 RESULTS = RUNS.parent / "rejects.json"
@@ -42,8 +43,10 @@ def main() -> None:
     each = -(-CANDIDATES // len(taught))
     target_json = host_target()
     threads = json.loads(target_json)["num-cores"]
-    builder = WarmChild([child_calls.BUILD], {"TVM_NUM_THREADS": "1"})
-    runner = WarmChild(["benchmarks.search.rejects"], {**environment(threads), OMP_NUM_THREADS: str(threads)})
+    builder = WarmChild([child_calls.BUILD], {"TVM_NUM_THREADS": "1"}, level=Level.NONE)
+    runner = WarmChild(
+        ["benchmarks.search.rejects"], {**environment(threads), OMP_NUM_THREADS: str(threads)}, level=Level.NONE
+    )
     records: list[dict[str, Any]] = []
     for name, trials in taught.items():
         workload = make_workload(TEACHERS[name](), name)

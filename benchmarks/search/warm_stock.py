@@ -15,6 +15,7 @@ from loopwright.codegen.serialization import module_to_json
 from tuner.types import Failure
 from workers import child_calls
 from workers.messages import BuildRequest
+from workers.walls.levels import Level
 from workers.warm_child import ChildError, WarmChild
 
 _SECONDS = 30.0
@@ -28,7 +29,9 @@ class WarmBuilder(ms.builder.PyBuilder):
         super().__init__()
         self._target = target_json
         cores = json.loads(target_json)["num-cores"]
-        self._children = [WarmChild([child_calls.BUILD], {"TVM_NUM_THREADS": "1"}) for _ in range(cores)]
+        self._children = [
+            WarmChild([child_calls.BUILD], {"TVM_NUM_THREADS": "1"}, level=Level.NONE) for _ in range(cores)
+        ]
         self._pool = ThreadPoolExecutor(cores)
         self._folder = tempfile.mkdtemp(prefix="loopwright-bench-")
         self._count = 0
@@ -55,7 +58,7 @@ class WarmRunner(ms.runner.PyRunner):
     def __init__(self, target_json: str) -> None:
         super().__init__()
         threads = str(json.loads(target_json)["num-cores"])
-        self._child = WarmChild(["benchmarks.search.stock_timing"], {"TVM_NUM_THREADS": threads})
+        self._child = WarmChild(["benchmarks.search.stock_timing"], {"TVM_NUM_THREADS": threads}, level=Level.NONE)
 
     def run(self, runner_inputs: list[Any]) -> list[Any]:
         return [self._run(runner_input) for runner_input in runner_inputs]

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import psutil
 import pytest
 
+from tests.support.processes import is_warm_child
 from tests.support.service import FINISHED, Service
 from tests.support.waiting import wait_for
 
@@ -23,7 +24,7 @@ def test_memory_at_rest(service: Service) -> None:
     assert {job["state"] for job in service.items("/jobs")} <= set(FINISHED)
     api, controller = service.find("-m service api") + service.find("-m service controller")
     own = _proportional([api, controller])
-    children = [process for process in api.children(recursive=True) if "workers.child" in " ".join(process.cmdline())]
+    children = [process for process in api.children(recursive=True) if is_warm_child(process)]
     assert children
     assert own < GIB
     assert own + _proportional(children) < GIB
@@ -33,7 +34,7 @@ def test_memory_at_rest(service: Service) -> None:
 
         def at_rest(actor: psutil.Process = actor) -> list[psutil.Process] | None:
             """The actor and its warm child, once no fork builds what is left of a job or times the reference kernel."""
-            processes = [actor, *actor.children(recursive=True)]
+            processes = [actor, *filter(is_warm_child, actor.children(recursive=True))]
             return processes if len(processes) == 2 else None
 
         assert sum(process.memory_info().rss for process in wait_for("an actor at rest", at_rest)) < GIB

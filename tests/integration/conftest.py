@@ -8,12 +8,13 @@ import pytest
 import ray
 
 from workers.cluster import Cluster, Offer, connect
+from workers.walls.levels import Policy
 
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     connect(None, tmp_path_factory.mktemp("data"))
-    yield Cluster()
+    yield Cluster(Policy.PREFER)
     ray.shutdown()
 
 

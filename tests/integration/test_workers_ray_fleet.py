@@ -21,6 +21,7 @@ from loopwright.codegen.serialization import module_from_json, trace_to_json
 from loopwright.codegen.target import target_from
 from tests.support import workloads as programs
 from tests.support.builders import MiscompilingBuilder, RecordingBuilder
+from tests.support.processes import is_warm_child
 from tuner.errors import NoDevice, RaceFailed
 from tuner.ports import MeasureRequest, Raced, RaceRequest
 from tuner.space.builtin import builtin_space
@@ -33,6 +34,7 @@ from workers.actors import Builder, Measurer
 from workers.cluster import NAMESPACE, Cluster, Offer, actor_class
 from workers.fleet import RayFleet
 from workers.messages import DeviceSpeed, MeasurerStatus
+from workers.walls.levels import Policy
 
 _numbers = itertools.count()
 UNCHANGED = "[[],[]]"
@@ -93,8 +95,9 @@ def status_of(measurer: str) -> MeasurerStatus:
 
 
 def warm_child_of(name: str) -> psutil.Process:
-    children = psutil.Process(pid_of(name)).children()
-    return next(child for child in children if "workers.child" in child.cmdline())
+    below = psutil.Process(pid_of(name)).children(recursive=True)
+    # Its forks have the same command line.
+    return min((process for process in below if is_warm_child(process)), key=psutil.Process.create_time)
 
 
 def fork_of(child: psutil.Process) -> psutil.Process:
@@ -234,7 +237,7 @@ def test_a_program_that_crashes_costs_only_itself(fleet: RayFleet) -> None:
 
 
 def test_a_program_that_hangs_costs_only_itself(offer: Offer, start: Callable[..., str]) -> None:
-    measurer = start(Measurer, "cpu", 1, seconds=2.0)
+    measurer = start(Measurer, "cpu", 1, Policy.PREFER, seconds=2.0)
     fleet = RayFleet(offer.device_class.target_json, offer.builders, {measurer: "here"})
     for number in range(4):
         fleet.submit(request(str(number), programs.hang() if number == 1 else programs.elementwise()))
@@ -254,7 +257,9 @@ def test_a_trace_that_does_not_apply_is_a_compile_failure(fleet: RayFleet) -> No
 
 
 def test_a_build_over_its_deadline(offer: Offer, start: Callable[..., str]) -> None:
-    fleet = RayFleet(offer.device_class.target_json, [start(Builder, False, seconds=0.001)], {offer.measurer: "here"})
+    fleet = RayFleet(
+        offer.device_class.target_json, [start(Builder, False, Policy.PREFER, seconds=0.001)], {offer.measurer: "here"}
+    )
     fleet.submit(request("slow", programs.product()))
     (outcome,) = gather(fleet, 1).values()
     assert isinstance(outcome, Failure)
@@ -279,8 +284,8 @@ def test_a_build_that_takes_far_longer_than_others_of_its_module(
 
 @pytest.mark.parametrize("lost", ["builder", "measurer"])
 def test_with_all_actors_lost_there_is_no_device(offer: Offer, start: Callable[..., str], lost: str) -> None:
-    builder = start(Builder, False) if lost == "builder" else offer.builders[0]
-    measurer = start(Measurer, "cpu", 1) if lost == "measurer" else offer.measurer
+    builder = start(Builder, False, Policy.PREFER) if lost == "builder" else offer.builders[0]
+    measurer = start(Measurer, "cpu", 1, Policy.PREFER) if lost == "measurer" else offer.measurer
     fleet = RayFleet(offer.device_class.target_json, [builder], {measurer: "here"})
     gone = builder if lost == "builder" else measurer
     ray.kill(ray.get_actor(gone, NAMESPACE))
@@ -289,7 +294,7 @@ def test_with_all_actors_lost_there_is_no_device(offer: Offer, start: Callable[.
 
 
 def test_a_measurer_at_work_tells_its_status(offer: Offer, start: Callable[..., str]) -> None:
-    measurer = start(Measurer, "cpu", 1, seconds=4.0)
+    measurer = start(Measurer, "cpu", 1, Policy.PREFER, seconds=4.0)
     fleet = RayFleet(offer.device_class.target_json, offer.builders, {measurer: "here"})
     child = warm_child_of(measurer)
     fleet.submit(request("long", programs.hang()))
@@ -384,7 +389,8 @@ def test_a_miscompiled_contender_is_rejected_for_its_wrong_result(offer: Offer, 
 
 def test_a_job_on_a_simulated_gpu(start: Callable[..., str]) -> None:
     """Search, CUDA code generation, fleet and certificate for cuda; only the timing is not a GPU's."""
-    builder, measurer = start(Builder, True), start(Measurer, "cuda:0", 1, "tests.support.simulated_cuda")
+    builder = start(Builder, True, Policy.PREFER)
+    measurer = start(Measurer, "cuda:0", 1, Policy.PREFER, "tests.support.simulated_cuda")
     fleet = RayFleet(programs.CUDA, [builder], {measurer: "gpu"})
     ledger = MemoryLedger(1)
     tune(TuneRequest([TaskSpec(programs.product(64), 1)], programs.CUDA, None, 4, None, 1), fleet, ledger)

@@ -6,13 +6,14 @@ import math
 
 from workers.actors import Builder
 from workers.messages import Json
+from workers.walls.levels import Policy
 
 
 class RecordingBuilder(Builder):
     """Remembers the traces that it built, in order."""
 
     def __init__(self) -> None:
-        super().__init__(cuda=False)
+        super().__init__(cuda=False, walls=Policy.PREFER)
         self._traces: list[str | None] = []
 
     def build(self, request: Json, seconds: float = math.inf) -> Json:
@@ -29,7 +30,7 @@ class MiscompilingBuilder(Builder):
     """Builds another program in place of the candidate with the trace ``trace_json``."""
 
     def __init__(self, trace_json: str, other_module_json: str) -> None:
-        super().__init__(cuda=False)
+        super().__init__(cuda=False, walls=Policy.PREFER)
         self._trace_json = trace_json
         self._other_module_json = other_module_json
 

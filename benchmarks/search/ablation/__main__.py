@@ -28,6 +28,7 @@ from benchmarks.search.processes import run_request
 from benchmarks.search.run_record import Run, this_machine
 from benchmarks.search.teachers import DATABASE, teach
 from workers.cluster import Cluster, Offer, connect
+from workers.walls.levels import Policy
 
 
 def parser() -> argparse.ArgumentParser:
@@ -44,7 +45,7 @@ def main() -> None:
     until = time.monotonic() + 60 * options.minutes
     with tempfile.TemporaryDirectory(prefix="loopwright-bench-") as scratch:
         connect(None, Path(scratch))
-        offer = next(offer for offer in Cluster().reconcile() if offer.device == "cpu")
+        offer = next(offer for offer in Cluster(Policy.PREFER).reconcile() if offer.device == "cpu")
         if options.warm:
             teach(DATABASE, offer.device_class, offer.builders, offer.measurer)
         kept = set(map(report.key, report.kept_runs()))

@@ -17,11 +17,12 @@ from pathlib import Path
 import ray
 
 from workers.cluster import Cluster, connect
+from workers.walls.levels import Policy
 
 
 def main() -> None:
     connect(None, Path(sys.argv[1]))
-    offer = next(offer for offer in Cluster().reconcile() if offer.device == "cpu")
+    offer = next(offer for offer in Cluster(Policy.PREFER).reconcile() if offer.device == "cpu")
     line = {
         "device_class": asdict(offer.device_class),
         "address": ray.get_runtime_context().gcs_address,

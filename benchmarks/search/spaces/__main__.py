@@ -24,6 +24,7 @@ from benchmarks.search.execution import execute
 from benchmarks.search.run_record import Run, this_machine
 from benchmarks.search.spaces.plan import ARMS, FOLDER, SEED, WORKLOADS, race_of
 from workers.cluster import Cluster, Offer, connect
+from workers.walls.levels import Policy
 
 
 def parser() -> argparse.ArgumentParser:
@@ -36,7 +37,7 @@ def main() -> None:
     until = time.monotonic() + 60 * parser().parse_args().minutes
     with tempfile.TemporaryDirectory(prefix="loopwright-bench-") as scratch:
         connect(None, Path(scratch))
-        offer = next(offer for offer in Cluster().reconcile() if offer.device == "cpu")
+        offer = next(offer for offer in Cluster(Policy.PREFER).reconcile() if offer.device == "cpu")
         for workload in WORKLOADS:
             if not fill(workload, offer, until):
                 print("time is up; start again to continue")

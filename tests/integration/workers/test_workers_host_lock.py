@@ -20,7 +20,7 @@ PROGRAM = """
 import sys, time
 from pathlib import Path
 from workers import host_lock
-host_lock.DIRECTORY = Path(sys.argv[1])
+host_lock.directory = lambda: Path(sys.argv[1])
 kind, hold, times = sys.argv[2], float(sys.argv[3]), int(sys.argv[4])
 print("asks", flush=True)
 for _ in range(times):
@@ -103,7 +103,7 @@ def test_a_stream_of_builds_does_not_starve_a_timing(holder: Holder) -> None:
 def test_who_pauses_waits_for_the_timing_that_waited(
     holder: Holder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(host_lock, "DIRECTORY", tmp_path)
+    monkeypatch.setattr(host_lock, "directory", lambda: tmp_path)
     with host_lock.busy() as held:
         held.pause()
         quiet = holder("quiet")

@@ -17,17 +17,19 @@ import psutil
 import pytest
 
 from workers import host_lock, warm_child
+from workers.walls.levels import Level
 from workers.warm_child import ChildCrashed, ChildError, ChildLost, ChildRaised, ChildTimeout, WarmChild
 
 FUNCTIONS = "tests.integration.workers.functions"
 CHECKOUT = Path(__file__).resolve().parents[3]
 SOON = 0.4
+LEVEL = Level.LANDLOCK
 
 
 @pytest.fixture(scope="module")
 def child() -> Iterator[WarmChild]:
     """Shared by the tests: whatever one does to it, the next call finds it working or starts another."""
-    child = WarmChild([FUNCTIONS])
+    child = WarmChild([FUNCTIONS], level=LEVEL, programs=True)
     yield child
     child.close()
 
@@ -146,7 +148,7 @@ def test_a_value_too_long_for_a_frame_is_an_exception(child: WarmChild) -> None:
 
 
 def test_memory_is_limited_in_the_fork_only() -> None:
-    child = WarmChild([FUNCTIONS], memory_bytes=300 * 2**20)
+    child = WarmChild([FUNCTIONS], memory_bytes=300 * 2**20, level=LEVEL)
     try:
         assert child.call(name("allocate"), {"size": 2**20}, 30) == 2**20
         with pytest.raises(ChildRaised, match="out of memory"):
@@ -219,8 +221,9 @@ def test_a_stopped_child_is_replaced(child: WarmChild, monkeypatch: pytest.Monke
 
 def test_they_disappear_with_their_parent() -> None:
     program = (
-        "from workers.warm_child import WarmChild; import json\n"
-        f"for place in WarmChild([{FUNCTIONS!r}]).stream({name('where')!r}, {{}}, 600):\n"
+        "from workers.warm_child import WarmChild; from workers.walls.levels import Level; import json\n"
+        f"child = WarmChild([{FUNCTIONS!r}], level=Level({str(LEVEL)!r}), programs=True)\n"
+        f"for place in child.stream({name('where')!r}, {{}}, 600):\n"
         "    print(json.dumps(place), flush=True)"
     )
     parent = subprocess.Popen([sys.executable, "-c", program], cwd=CHECKOUT, stdout=subprocess.PIPE, text=True)
@@ -248,7 +251,7 @@ def test_a_stream_that_is_abandoned_leaves_nothing(child: WarmChild) -> None:
 
 
 def test_a_child_that_cannot_start_says_so() -> None:
-    child = WarmChild(["workers.no_such_module"])
+    child = WarmChild(["workers.no_such_module"], level=LEVEL)
     with pytest.raises(ChildCrashed) as caught:
         child.start()
     assert "did not start" in caught.value.stderr
@@ -257,7 +260,7 @@ def test_a_child_that_cannot_start_says_so() -> None:
 
 @pytest.fixture(scope="module")
 def busy_child() -> Iterator[WarmChild]:
-    child = WarmChild([FUNCTIONS], busy=True)
+    child = WarmChild([FUNCTIONS], busy=True, level=LEVEL, programs=True)
     yield child
     child.close()
 
@@ -312,7 +315,7 @@ def test_nothing_piles_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     me = psutil.Process()
     before = me.num_fds()
-    child = WarmChild([FUNCTIONS])
+    child = WarmChild([FUNCTIONS], level=LEVEL, programs=True)
     mixed: list[tuple[str, dict[str, Any]]] = [
         ("values", {"items": [1]}),
         ("segfault", {}),

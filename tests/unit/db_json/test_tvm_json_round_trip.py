@@ -20,6 +20,7 @@ from loopwright.codegen.target import canonical_target, target_from
 from tests.support import convolution_programs, rule_programs
 from tests.unit.db_json import stock
 from tuner.space.builtin import builtin_space
+from workers.walls.levels import Policy, choose
 from workers.warm_child import WarmChild
 
 MM_RELU, DOT = stock.module(stock.MM_RELU), stock.module(stock.DOT)
@@ -136,7 +137,7 @@ def test_equal_workloads_stand_once(texts: tuple[str, str]) -> None:
 
 
 def test_it_runs_in_a_warm_child(texts: tuple[str, str]) -> None:
-    child = WarmChild(["db.tvm_json"])
+    child = WarmChild(["db.tvm_json"], level=choose(Policy.PREFER))
     try:
         arguments: dict[str, Any] = {"workload_text": texts[0], "record_text": texts[1]}
         taken = child.call("db.tvm_json:read", arguments, deadline=60)

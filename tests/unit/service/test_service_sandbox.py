@@ -14,6 +14,7 @@ from service.sandbox import Sandbox
 from tests.support import faults
 from tests.support.faults import SECRET
 from tuner.answers import RecordLine
+from workers.walls.levels import Policy
 
 Call = Callable[[Sandbox], Any]
 
@@ -38,7 +39,7 @@ KINDS = {"PARSE": "invalid-module", "MATCH": "invalid-target", "READ": "invalid-
 def box() -> Iterator[Sandbox]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sandbox, "PRELOAD", ["tests.support.faults"])
-        made = Sandbox(1)
+        made = Sandbox(1, Policy.OFF)  # behind walls a function cannot kill its warm child
     made.start()
     yield made
     made.close()

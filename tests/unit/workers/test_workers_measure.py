@@ -42,7 +42,7 @@ OUTPUTS = (False, False, True)
 @pytest.fixture(autouse=True)
 def _apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(host_lock, "DIRECTORY", tmp_path)
+    monkeypatch.setattr(host_lock, "directory", lambda: tmp_path)
 
 
 @functools.cache

@@ -1,0 +1,160 @@
+"""What code that escaped from a tensor program would try: generators that a fork of a warm child runs.
+
+Each yields "done" if it could, or the name of the error that stopped it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import signal
+import socket
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_PTRACE_ATTACH = 16
+_CLONE_NEWUSER = 0x10000000
+
+
+def _checked(result: int) -> None:
+    if result == -1:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+def _read(path: str) -> None:
+    Path(path).read_bytes()
+
+
+def _write(path: str) -> None:
+    Path(path).write_text("planted")
+
+
+def _append(path: str) -> None:
+    with open(path, "ab") as file:
+        file.write(b"planted")
+
+
+def _connect(host: str, port: int) -> None:
+    socket.create_connection((host, port), 5).close()
+
+
+def _connect_by_name(path: str) -> None:
+    with socket.socket(socket.AF_UNIX) as made:
+        made.connect(path)
+
+
+def _thread() -> None:
+    """What programs do, and may do."""
+    one = threading.Thread(target=lambda: None)
+    one.start()
+    one.join()
+
+
+def _fork() -> None:
+    if (pid := os.fork()) == 0:
+        os._exit(0)
+    os.waitpid(pid, 0)
+
+
+def _send_signal(pid: int) -> None:
+    os.kill(pid, signal.SIGCONT)
+
+
+ATTACKS: dict[str, Any] = {
+    "read": _read,
+    "write": _write,
+    "append": _append,
+    "list": os.listdir,
+    "chmod": lambda path: os.chmod(path, 0o777),
+    "truncate": lambda path: os.truncate(path, 0),
+    "unlink": os.unlink,
+    "connect": _connect,
+    "connect by name": _connect_by_name,
+    "fork": _fork,
+    "thread": _thread,
+    "program": lambda: subprocess.run(["/bin/true"], check=True),
+    "signal": _send_signal,
+    "signal the parent": lambda: _send_signal(os.getppid()),
+    "trace": lambda pid: _checked(_LIBC.ptrace(_PTRACE_ATTACH, pid, 0, 0)),
+    "namespace": lambda: _checked(_LIBC.unshare(_CLONE_NEWUSER)),
+    "limits of the parent": lambda: resource.prlimit(os.getppid(), resource.RLIMIT_NOFILE, (16, 16)),
+}
+
+
+def attack(name: str, arguments: list[Any]) -> Iterator[str]:
+    try:
+        ATTACKS[name](*arguments)
+    except (OSError, subprocess.SubprocessError) as error:
+        yield type(error).__name__
+    else:
+        yield "done"
+
+
+def fill(count: int, size: int) -> Iterator[str]:
+    """Write ``count`` files of ``size`` bytes into the only folder that can be written."""
+    block = bytes(2**20)
+    try:
+        for number in range(count):
+            with open(f"file-{number}", "wb") as file:
+                for _ in range(size // len(block)):
+                    file.write(block)
+    except OSError as error:
+        yield str(error.strerror)
+    else:
+        yield "done"
+
+
+def leave(folders: list[str]) -> Iterator[list[str]]:
+    """Leave a file in the own folder, and wherever else it goes; yield what was found from before."""
+    found = []
+    for folder in (".", *folders):
+        try:
+            found += [name for name in os.listdir(folder) if name == "left"]
+            Path(folder, "left").write_text("for the next one")
+        except OSError:
+            continue
+    yield found
+
+
+def environment_of(pid: int) -> Iterator[str]:
+    """Yield the environment of a process, or the error."""
+    try:
+        yield Path(f"/proc/{pid}/environ").read_text(errors="replace")
+    except OSError as error:
+        yield type(error).__name__
+
+
+def command_lines() -> Iterator[list[str]]:
+    """Yield the command lines of all processes that it can see."""
+    seen = []
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            seen.append(entry.read_text(errors="replace"))
+        except OSError:
+            continue
+    yield seen
+
+
+def rights() -> Iterator[dict[str, str]]:
+    """Yield the fields of /proc/self/status."""
+    lines = Path(f"/proc/{os.getpid()}/status").read_text().splitlines()
+    yield {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
+
+
+def own_environment() -> Iterator[dict[str, str]]:
+    yield dict(os.environ)
+
+
+def listing(path: str) -> Iterator[list[str]]:
+    yield os.listdir(path)
+
+
+def stop() -> Iterator[None]:
+    """Stop itself, for good."""
+    os.kill(os.getpid(), signal.SIGSTOP)
+    yield None

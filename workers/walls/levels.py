@@ -1,0 +1,58 @@
+"""How strong the walls are, what this machine can do, and what the operator asks for."""
+
+from __future__ import annotations
+
+import enum
+import functools
+
+from workers.walls import bubblewrap, landlock, syscalls
+
+
+class Level(enum.StrEnum):
+    """From strong to weak. Every level but NONE refuses dangerous system calls (`workers.walls.syscalls`)."""
+
+    NAMESPACES = "namespaces"
+    """A file system, processes, network and memory of its own, by bubblewrap."""
+    LANDLOCK = "landlock"
+    """The machine's file system, of which only named parts can be opened. What containers allow."""
+    NONE = "none"
+
+
+class Policy(enum.StrEnum):
+    REQUIRE = "require"
+    """Walls, or no work."""
+    PREFER = "prefer"
+    """The strongest walls there are, and a warning if there are none."""
+    OFF = "off"
+
+
+class NoWalls(Exception):
+    """Walls are required, and this machine can put up none; the message says why and what to do."""
+
+
+def choose(policy: Policy) -> Level:
+    """Return the strongest level that this machine can do. Raises NoWalls if the policy wants more than that."""
+    if policy is Policy.OFF:
+        return Level.NONE
+    reasons = obstacles()
+    for level in (Level.NAMESPACES, Level.LANDLOCK):
+        if reasons[level] is None:
+            return level
+    if policy is Policy.REQUIRE:
+        raise NoWalls(
+            "what users send must not run on this machine without walls: "
+            + "; ".join(f"{level}: {reason}" for level, reason in reasons.items())
+            + ". Allow user namespaces, or a kernel with Landlock (Linux 5.13) and libseccomp; or trust all users and "
+            "set LOOPWRIGHT_SANDBOX=prefer"
+        )
+    return Level.NONE
+
+
+@functools.cache
+def obstacles() -> dict[Level, str | None]:
+    """Return for each level why this machine cannot do it, or None. Takes tens of milliseconds the first time."""
+    refusal = syscalls.obstacle()
+    return {
+        Level.NAMESPACES: refusal or bubblewrap.obstacle(),
+        Level.LANDLOCK: refusal or landlock.obstacle(),
+    }

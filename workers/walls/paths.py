@@ -1,0 +1,40 @@
+"""What a process behind walls may read: the system's programs and libraries, Python, and our own code. No data.
+
+Paths are given by the process outside, which knows where it runs; both kinds of walls let the same paths through.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from workers import host_lock
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache", "/etc/alternatives", "/sys")
+_LIBRARIES = ("LD_LIBRARY_PATH", "CUDA_PATH")
+_DEVICES = "nvidia*"
+
+
+def readable(modules: Iterable[str]) -> list[str]:
+    """Return the files and folders of the system, of Python, of the host's lock, and of the packages of ``modules``.
+
+    Not the whole checkout: beside the code there may be a file of secrets for docker-compose.
+    """
+    packages = {"client", "tuner", "workers", *(name.partition(".")[0] for name in modules)}
+    wanted = [
+        *_SYSTEM,
+        sys.prefix,
+        sys.base_prefix,
+        *(str(CHECKOUT / package) for package in sorted(packages)),
+        str(host_lock.made_directory()),
+        *(folder for name in _LIBRARIES for folder in os.environ.get(name, "").split(os.pathsep) if folder),
+    ]
+    return [path for path in dict.fromkeys(wanted) if os.path.exists(path)]
+
+
+def device_nodes() -> list[str]:
+    """Return the nodes of this machine's GPUs."""
+    return sorted(str(node) for node in Path("/dev").glob(_DEVICES))
