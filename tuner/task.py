@@ -29,7 +29,7 @@ class Tasks:
 def extract_tasks(mod: tvm.IRModule, target: Target) -> Tasks:
     """The schedulable functions of a module, equal ones merged with their weights added.
 
-    A Relax module is legalised, folded and fused first. Raises InvalidModule where a function calls out, where a
+    A Relax module is legalised and fused first. Raises InvalidModule where a function calls out, where a
     shape is symbolic, and where nothing can be tuned.
     """
     # Folding compiles and runs functions, so the submitted ones are checked before any pass sees them.

@@ -1,4 +1,4 @@
-"""From a model's module to the functions that are tuned: symbolic extents bound, Relax legalised, folded and fused."""
+"""From a model's module to the functions that are tuned: symbolic extents bound, Relax legalised and fused."""
 
 from __future__ import annotations
 
@@ -36,12 +36,15 @@ def lower(mod: tvm.IRModule, target: Target) -> tvm.IRModule:
 
 
 def _legalised_and_fused(mod: tvm.IRModule) -> tvm.IRModule:
-    """Return the module after the passes of TVM's pipeline ``zero``, but for the operators that are kept."""
+    """Return the module after the passes of TVM's pipeline ``zero``, but for the operators that are kept.
+
+    And without ``FoldConstant``, which compiles and calls functions: a service must not run what it was sent in order
+    to read it. Constants are folded before, by NumPy.
+    """
     for apply in (
         relax.transform.LegalizeOps(skip_ops=list(KEPT)),
         relax.transform.AnnotateTIROpPattern(),
         declare_elementwise,
-        relax.transform.FoldConstant(),
         relax.transform.FuseOps(),
         relax.transform.FuseTIR(),
     ):

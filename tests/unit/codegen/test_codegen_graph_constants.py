@@ -36,9 +36,11 @@ def folded(make: Any, *values: Any) -> Any:
         (relax.op.less, [VALUE, np.zeros((2, 3), "float32")], VALUE < 0),
         (lambda x: relax.op.astype(x, "int32"), [VALUE], VALUE.astype("int32")),
         (lambda: relax.op.arange(1, 7, 2, "int64"), [], np.array([1, 3, 5])),
+        (lambda x: relax.op.triu(x, 1), [VALUE], np.triu(VALUE, 1)),
+        (lambda x: relax.op.tril(x, -1), [VALUE], np.tril(VALUE, -1)),
         (lambda: relax.op.full((2, 2), relax.const(True, "bool"), "bool"), [], np.full((2, 2), True)),
     ],
-    ids=["permute", "reshape", "scalar", "broadcast", "int64", "compare", "cast", "range", "full"],
+    ids=["permute", "reshape", "scalar", "broadcast", "int64", "compare", "cast", "range", "upper", "lower", "full"],
 )
 def test_operators_of_constants_are_constants(make: Any, values: list[Any], expected: Any) -> None:
     result = folded(make, *values)
@@ -48,3 +50,9 @@ def test_operators_of_constants_are_constants(make: Any, values: list[Any], expe
 
 def test_integers_are_not_divided() -> None:
     assert folded(relax.op.divide, np.array([-7]), np.array([2])) is None
+
+
+def test_a_value_that_would_fill_the_memory_is_not_made() -> None:
+    assert folded(lambda: relax.op.zeros((2**30,), "float32")) is None
+    assert folded(lambda: relax.op.arange(0, 2**30, 1, "int64")) is None
+    assert folded(lambda x: relax.op.broadcast_to(x, (2**26, 3)), VALUE[:1]) is None

@@ -1,7 +1,8 @@
-"""What follows from constants alone, computed by NumPy: TVM's ``FoldConstant`` compiles a function for each call."""
+"""What follows from constants alone, computed by NumPy. TVM's ``FoldConstant`` compiles and runs functions for it."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -61,10 +62,17 @@ _SHAPED: dict[str, _Evaluate] = {
 _TYPES = frozenset(("bool", "int8", "uint8", "int16", "int32", "int64", "uint32", "float16", "float32", "float64"))
 
 
+_TRIANGLES: dict[str, Callable[..., Any]] = {"tril": np.tril, "triu": np.triu}
+_MOST_ELEMENTS = 2**24
+"""Of a value that is larger than its operands: a line of text must not fill the memory. Not tuned: a mask of attention
+over 4,096 tokens."""
+
+
 def fold_constants(mod: tvm.IRModule) -> tvm.IRModule:
     """Replace calls of constants, of operators that NumPy has under the same rules, by their values.
 
     Integers are not divided, and a result of another dtype than the operands is only taken of comparisons and casts.
+    Values of over 2**24 elements are only made of operands that are as large.
     """
     return rewrite_calls(mod, _Folded)
 
@@ -76,6 +84,10 @@ class _Folded(CallRewriter):
             return call
         operands = [self.value(operand) for operand in call.args]
         values = [operand.value.numpy() for operand in operands if isinstance(operand, tvm.ir.GenericConst)]
+        if math.prod(shape_of(call) or ()) > max(_MOST_ELEMENTS, *(value.size for value in values), 0):
+            return call
+        if name in _TRIANGLES and len(values) == 1 and isinstance(operands[1], tvm.tirx.IntImm):
+            return constant(_TRIANGLES[name](values[0], int(operands[1].value)).astype(dtype_of(call)))
         if name == "arange":
             return self._range(call)
         if len(values) + sum(isinstance(operand, relax.ShapeExpr) for operand in operands) < len(operands):

@@ -6,6 +6,7 @@ import tvm
 from tvm.relax import transform
 
 from loopwright.codegen.graph.attention import fuse_attention
+from loopwright.codegen.graph.constants import fold_constants
 from loopwright.codegen.graph.identities import remove_identities
 from loopwright.codegen.graph.layout import take_in_transposes
 from loopwright.codegen.graph.norms import fuse_rms_norm
@@ -22,6 +23,7 @@ def prepare(mod: tvm.IRModule) -> tvm.IRModule:
     for apply in (
         transform.ConvertToDataflow(),  # TVM fuses in dataflow blocks only
         transform.CanonicalizeBindings(),
+        fold_constants,
         fuse_rms_norm,
         sink_permutations,
         fuse_attention,
