@@ -6,9 +6,11 @@ what the database stores is a fault of the service (500).
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import queue
 import secrets
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -25,11 +27,16 @@ from tuner.answers import (
     Submission,
     TargetMatch,
 )
+from workers.error_text import for_users
 from workers.walls.levels import Policy, choose
 from workers.warm_child import ChildCrashed, ChildLost, ChildRaised, ChildTimeout, WarmChild
 
 SECONDS = 30.0
 """Deadline of a call. Not tuned: the largest models in examples/ take about 3 s."""
+WAITING = 8
+"""Calls that may wait for a child, of the 40 threads that answer requests. Not tuned."""
+WAIT_SECONDS = 10.0
+"""How long a call waits for a child. Not tuned: most calls take under a second."""
 _MEMORY = 4 * 2**30
 """Bytes of data that a call may allocate. Not tuned."""
 
@@ -53,7 +60,6 @@ _REFUSALS = {
 """Exceptions by which our code refuses an input, with a message for the user."""
 _OUR_FAULTS = frozenset({"ImportError", "ModuleNotFoundError", "NameError", "UnboundLocalError", "NotImplementedError"})
 """Exceptions that no input explains."""
-_TRACEBACK_LINES = ("Traceback", "  File", "    ", "  [bt]", "Stack trace")
 
 log = logging.getLogger("loopwright.sandbox")
 
@@ -76,11 +82,12 @@ _ARCHIVE = _Submitted("the records", "invalid-archive", "import them in parts")
 
 
 class Sandbox:
-    """Thread-safe: as many calls at a time as there are children; others wait."""
+    """Thread-safe: as many calls at a time as there are children; a few others wait for a while."""
 
     def __init__(self, children: int, walls: Policy) -> None:
         """``walls`` around the children. Raises NoWalls."""
         self.level = choose(walls)
+        self._places = threading.Semaphore(WAITING)
         self._idle: queue.SimpleQueue[WarmChild] = queue.SimpleQueue()
         self._children = [
             WarmChild(PRELOAD, {"TVM_NUM_THREADS": "1"}, _MEMORY, level=self.level) for _ in range(children)
@@ -197,7 +204,7 @@ class Sandbox:
             if error.kind == "MemoryError":
                 raise _too_expensive(noun, f"needs over {_MEMORY // 2**30} GiB", submitted) from error
             log.warning("%s: %s: %s", function, error.kind, error)
-            detail = f"TVM refused {noun} ({error.kind}): {_without_traceback(str(error))}"
+            detail = f"TVM refused {noun} ({error.kind}): {for_users(str(error))}"
             raise ProblemError(422, submitted.kind, detail) from error
         except ChildTimeout as error:
             raise _too_expensive(noun, f"took over {SECONDS:.0f} s", submitted) from error
@@ -223,7 +230,7 @@ class Sandbox:
             raise _fault(doing, function, f"{error}; {error.stderr}") from error
 
     def _call(self, function: str, arguments: dict[str, Any]) -> Any:
-        child = self._idle.get()
+        child = self._take()
         try:
             return child.call(function, arguments, SECONDS)
         except ChildLost as error:
@@ -232,6 +239,27 @@ class Sandbox:
             raise ProblemError(503, "interrupted", detail, headers={"Retry-After": "1"}) from error
         finally:
             self._idle.put(child)
+
+    def _take(self) -> WarmChild:
+        """Return an idle child. Raises ProblemError (503) where too many calls wait for one already, or for too long.
+
+        Each call that waits holds one of the threads that answer all requests: health and reads must find some free.
+        """
+        with contextlib.suppress(queue.Empty):
+            return self._idle.get_nowait()
+        if not self._places.acquire(blocking=False):
+            raise _busy()
+        try:
+            return self._idle.get(timeout=WAIT_SECONDS)
+        except queue.Empty:
+            raise _busy() from None
+        finally:
+            self._places.release()
+
+
+def _busy() -> ProblemError:
+    detail = "The service is busy reading what others sent. Nothing was stored; send the request again in a moment."
+    return ProblemError(503, "busy", detail, headers={"Retry-After": "2"})
 
 
 def _too_expensive(noun: str, cost: str, submitted: _Submitted) -> ProblemError:
@@ -248,8 +276,3 @@ def _fault(doing: str, function: str, reason: str) -> ProblemError:
         f"{doing} failed. This is a fault of the service and not of the request; "
         f"the service's log has the reason under {reference}.",
     )
-
-
-def _without_traceback(message: str) -> str:
-    lines = [line for line in message.splitlines() if line.strip() and not line.startswith(_TRACEBACK_LINES)]
-    return " ".join(" ".join(lines).split())[-500:]

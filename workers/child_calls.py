@@ -5,11 +5,13 @@ A function that fails answers with a `Failure`; `measure` raises ChildError, bec
 
 from __future__ import annotations
 
+import logging
 import signal
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from tuner.types import Failure, FailureKind, Stage
+from workers.error_text import first_line, for_users
 from workers.messages import (
     Artifact,
     BuildRequest,
@@ -41,10 +43,9 @@ DETECT = "workers.detect"
 
 DETECT_SECONDS = 60.0
 """Not tuned: CUDA's initialisation takes some seconds on a host with several GPUs."""
-_STDERR_CHARACTERS = 600
-"""Of a crashed child's stderr, from the end: enough for the last few lines. Not tuned."""
-
 T = TypeVar("T")
+
+log = logging.getLogger("loopwright.children")
 
 
 def build(child: WarmChild, request: BuildRequest, *, seconds: float) -> Artifact | Failure:
@@ -119,7 +120,8 @@ def failure_of(error: ChildError, stage: Stage) -> Failure:
         return Failure(stage, FailureKind.TIMEOUT, str(error))
     if isinstance(error, ChildRaised):
         kind = FailureKind.COMPILE if stage is Stage.BUILD else FailureKind.CRASH
-        return Failure(stage, kind, f"{error.kind}: {error}")
+        return Failure(stage, kind, f"{error.kind}: {for_users(str(error))}")
     if isinstance(error, ChildCrashed) and error.signal != signal.SIGKILL:
-        return Failure(stage, FailureKind.CRASH, f"{error} {error.stderr[-_STDERR_CHARACTERS:]}".strip())
+        log.warning("%s: %s", error, error.stderr)
+        return Failure(stage, FailureKind.CRASH, f"{error} {first_line(error.stderr)}".strip())
     return Failure(stage, FailureKind.DEVICE_LOST, str(error))

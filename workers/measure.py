@@ -13,6 +13,7 @@ from workers import host_lock
 from workers.arguments import draw, to_device, tvm_device
 from workers.build import FUNCTION, load, with_packed_weight
 from workers.clock import Clock
+from workers.error_text import for_users
 from workers.messages import Device, Json, MeasureBatch, MeasureFinished, MeasureStarted, Samples
 
 SAMPLES = 5
@@ -75,7 +76,7 @@ def measured(device: Device, batch: MeasureBatch) -> Iterator[MeasureStarted | M
 
 def failure_of(error: Exception, stage: Stage) -> Failure:
     """Return the failure of a program that raised an exception."""
-    return Failure(stage, FailureKind.CRASH, f"{type(error).__name__}: {error}"[-2000:])
+    return Failure(stage, FailureKind.CRASH, f"{type(error).__name__}: {for_users(str(error))}")
 
 
 class Calls:

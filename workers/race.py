@@ -9,6 +9,7 @@ import heapq
 import statistics
 import time
 from collections.abc import Callable, Generator, Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -80,6 +81,8 @@ def run_race(device: Device, race: BuiltRace) -> Generator[Clock, None, RaceAnsw
                         raise  # the context may be dead: no later result of this process would count
                     checks[position] = failure_of(error, Stage.CERTIFY)
             yield Clock.START
+    if isinstance(checks[0], Failure):
+        return RaceAnswer(tuple(_not_the_same_twice(checks[0]) for _ in checks), None)
     arguments = to_device(draw(race.args, [False] * len(race.args), "normal", race.seed), on_device)
     yield Clock.STOP
     with host_lock.quiet():
@@ -101,6 +104,15 @@ def run_race(device: Device, race: BuiltRace) -> Generator[Clock, None, RaceAnsw
         ),
         None if library is None else LibraryTime(library_name(), tuple(samples[len(modules)])),
     )
+
+
+def _not_the_same_twice(failure: Failure) -> Failure:
+    """Return the failure of a function whose unscheduled program does not agree with itself."""
+    reason = (
+        "the function does not compute the same twice, so that no schedule of it can be checked; does it read memory "
+        f"that it has not written? {failure.message}"
+    )
+    return replace(failure, message=reason)
 
 
 def _evaluated(calls: Calls) -> Callable[[int], float]:

@@ -29,7 +29,8 @@ _GRACE_SECONDS = 10.0
 """The child enforces deadlines itself. After so much more time the child itself counts as stuck. Not tuned."""
 _LEAVE_SECONDS = 2.0
 """A child whose pipes were closed kills its fork and removes its files before it exits. Not tuned."""
-_INHERITED = ("PATH", "HOME", "LD_LIBRARY_PATH", "CUDA_PATH")
+_LIBRARIES = ("LD_LIBRARY_PATH", "CUDA_PATH")
+_INHERITED = ("PATH", "HOME", *_LIBRARIES)
 
 
 class ChildError(Exception):
@@ -90,7 +91,8 @@ class WarmChild:
         devices: bool = False,
     ) -> None:
         self._preload = preload
-        self._enclosure = enclose(level, preload, programs=programs, devices=devices)
+        libraries = [os.environ[name] for name in _LIBRARIES if name in os.environ]
+        self._enclosure = enclose(level, preload, libraries, programs=programs, devices=devices)
         self._env = env or {}
         self._memory_bytes = memory_bytes
         self._busy = busy

@@ -70,11 +70,13 @@ class Enclosure:
         return enter
 
 
-def enclose(level: Level, modules: Sequence[str], *, programs: bool, devices: bool) -> Enclosure:
-    """Return the walls for a child that imports ``modules``."""
+def enclose(
+    level: Level, modules: Sequence[str], libraries: Sequence[str], *, programs: bool, devices: bool
+) -> Enclosure:
+    """Return the walls for a child that imports ``modules`` and loads libraries from ``libraries`` (see `readable`)."""
     return Enclosure(
         level,
-        tuple(readable(modules)),
+        tuple(readable(modules, libraries)),
         tuple(device_nodes()) if devices else (),
         programs,
     )

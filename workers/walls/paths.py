@@ -14,14 +14,14 @@ from workers import host_lock
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache", "/etc/alternatives", "/sys")
-_LIBRARIES = ("LD_LIBRARY_PATH", "CUDA_PATH")
 _DEVICES = "nvidia*"
 
 
-def readable(modules: Iterable[str]) -> list[str]:
+def readable(modules: Iterable[str], libraries: Iterable[str] = ()) -> list[str]:
     """Return the files and folders of the system, of Python, of the host's lock, and of the packages of ``modules``.
 
-    Not the whole checkout: beside the code there may be a file of secrets for docker-compose.
+    And of ``libraries``, each a list of folders as in PATH. Not the whole checkout: beside the code there may be a file
+    of secrets for docker-compose.
     """
     packages = {"client", "tuner", "workers", *(name.partition(".")[0] for name in modules)}
     wanted = [
@@ -30,7 +30,7 @@ def readable(modules: Iterable[str]) -> list[str]:
         sys.base_prefix,
         *(str(CHECKOUT / package) for package in sorted(packages)),
         str(host_lock.made_directory()),
-        *(folder for name in _LIBRARIES for folder in os.environ.get(name, "").split(os.pathsep) if folder),
+        *(folder for folders in libraries for folder in folders.split(os.pathsep) if folder),
     ]
     return [path for path in dict.fromkeys(wanted) if os.path.exists(path)]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -132,3 +133,25 @@ def test_a_killed_child_is_nobodys_and_the_next_call_has_a_new_one(problem_of: A
     problem = problem_of(name, faults.kill_the_warm_child)
     assert (problem.status, problem.kind) == (503, "interrupted")
     assert problem_of(name, faults.raise_import_error).status == 500
+
+
+def test_a_call_that_would_wait_too_long_is_told_to_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls that wait hold the threads that answer all requests."""
+    monkeypatch.setattr(sandbox, "PRELOAD", ["tests.support.faults"])
+    monkeypatch.setattr(sandbox, "MATCH", f"{faults.__name__}:{faults.hang.__name__}")
+    monkeypatch.setattr(sandbox, "WAITING", 2)
+    monkeypatch.setattr(sandbox, "WAIT_SECONDS", 0.5)
+    monkeypatch.setattr(sandbox, "SECONDS", 4.0)
+    box = Sandbox(1, Policy.PREFER)
+    box.start()
+    try:
+        with ThreadPoolExecutor(6) as pool:
+            calls = [pool.submit(box.match, "llvm", ["{}"]) for _ in range(6)]
+            problems = [call.exception() for call in calls]
+    finally:
+        box.close()
+    assert all(isinstance(problem, ProblemError) for problem in problems)
+    found = sorted(problem.kind for problem in problems if isinstance(problem, ProblemError))
+    assert found == ["busy"] * 5 + ["too-expensive"]
+    busy = next(problem for problem in problems if isinstance(problem, ProblemError) and problem.kind == "busy")
+    assert (busy.status, busy.headers) == (503, {"Retry-After": "2"})

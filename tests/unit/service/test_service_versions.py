@@ -9,12 +9,18 @@ from pathlib import Path
 
 import pytest
 
+from workers.walls.enclosure import Enclosure
+from workers.walls.levels import Level
+
 START_SERVICE = "from service.__main__ import main; main()"
+ENCLOSURE = Enclosure(Level.NONE, (), (), programs=False).to_json()
 START_CHILD = "from workers.child import main; main()"
 
 
 @pytest.mark.parametrize(
-    ("start", "arguments"), [(START_SERVICE, ["migrate"]), (START_CHILD, ["0", "1", "tvm"])], ids=["service", "child"]
+    ("start", "arguments"),
+    [(START_SERVICE, ["migrate"]), (START_CHILD, ["0", "1", ENCLOSURE, "tvm"])],
+    ids=["service", "child"],
 )
 def test_another_tvm_is_refused_at_the_start(start: str, arguments: list[str], tmp_path: Path) -> None:
     code = f"from loopwright.codegen import versions; versions.PINS['apache-tvm'] = '9.9'; {start}"

@@ -33,7 +33,7 @@ export interface paths {
         };
         /**
          * Ready
-         * @description The database answers and a worker can measure.
+         * @description The database answers and a worker can measure; ``sandbox`` is the level of the walls around what users send.
          */
         get: operations["ready_readyz_get"];
         put?: never;

@@ -1,0 +1,130 @@
+"""Native code planted in a measured program, past the guard: it is contained, and its failure has a name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import tvm
+
+from loopwright.codegen.threads import environment
+from tests.support import workloads
+from tuner.types import Failure, FailureKind, Stage, TensorInfo
+from workers import build, child_calls
+from workers.messages import (
+    Artifact,
+    BuiltCandidate,
+    Device,
+    MeasureBatch,
+    MeasureFinished,
+    Samples,
+)
+from workers.walls.levels import Level, obstacles
+from workers.warm_child import ChildCrashed, ChildError, ChildTimeout, WarmChild
+
+_PROGRAM = """
+@T.prim_func(s_tir=True)
+def main(A: T.Buffer((4,), "float32"), C: T.Buffer((4,), "float32")):
+    for i in range(4):
+        with T.sblock("C"):
+            v = T.axis.spatial(4, i)
+            C[v] = A[v]
+            T.evaluate({call})
+"""
+_CPU = Device("llvm", 0)
+_ARGS = (TensorInfo((4,), "float32"), TensorInfo((4,), "float32"))
+
+
+@pytest.fixture(params=[Level.NAMESPACES, Level.LANDLOCK])
+def child(request: pytest.FixtureRequest) -> Iterator[WarmChild]:
+    if (reason := obstacles()[request.param]) is not None:
+        pytest.skip(f"{request.param}: {reason}")
+    with _measuring(request.param) as made:
+        yield made
+
+
+class _measuring:
+    """A measurer's child, for the time of a block."""
+
+    def __init__(self, level: Level) -> None:
+        self._child = WarmChild([child_calls.TIMING], environment(1), 4 * 2**30, level=level)
+
+    def __enter__(self) -> WarmChild:
+        return self._child
+
+    def __exit__(self, *_: object) -> None:
+        self._child.close()
+
+
+@pytest.fixture(autouse=True)
+def _apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def planted(call: str) -> Artifact:
+    """Return a program that makes a call of the C library."""
+    mod = tvm.IRModule({"main": tvm.script.from_source(_PROGRAM.format(call=call))})
+    return build.artifact(mod, tvm.target.Target(workloads.LLVM))
+
+
+def measured(child: WarmChild, artifact: Artifact, seconds: float = 30.0) -> Samples | Failure:
+    batch = MeasureBatch(_ARGS, (BuiltCandidate("planted", artifact, None),))
+    progress = list(child_calls.measure(child, child_calls.TIMING, _CPU, batch, seconds=seconds))
+    (found,) = [each.result for each in progress if isinstance(each, MeasureFinished)]
+    return found
+
+
+def effects(mark: Path) -> dict[str, str]:
+    """Return calls that leave ``mark`` if they succeed."""
+    return {
+        "creat": f'T.call_extern("int32", "creat", "{mark}", 438)',
+        "system": f'T.call_extern("int32", "system", "touch {mark}")',
+        "rename": f'T.call_extern("int32", "rename", "{mark}.before", "{mark}")',
+        "symlink": f'T.call_extern("int32", "symlink", "/etc/passwd", "{mark}")',
+    }
+
+
+@pytest.mark.parametrize("name", effects(Path("/")))
+def test_no_file_is_made(child: WarmChild, tmp_path: Path, name: str) -> None:
+    mark = tmp_path / "mark"
+    Path(f"{mark}.before").write_text("")
+    assert isinstance(measured(child, planted(effects(mark)[name])), Samples)
+    assert not os.path.lexists(mark)
+
+
+@pytest.mark.parametrize("name", effects(Path("/")))
+def test_without_walls_it_is(tmp_path: Path, name: str) -> None:
+    """So that the test above is known to test the walls."""
+    mark = tmp_path / "mark"
+    Path(f"{mark}.before").write_text("")
+    with _measuring(Level.NONE) as child:
+        measured(child, planted(effects(mark)[name]))
+    assert os.path.lexists(mark)
+
+
+def test_its_parent_is_out_of_reach(child: WarmChild) -> None:
+    kill = 'T.call_extern("int32", "kill", T.call_extern("int32", "getppid"), 9)'
+    assert isinstance(measured(child, planted(kill)), Samples)
+
+
+@pytest.mark.parametrize(
+    ("call", "ending", "kind"),
+    [
+        ('T.call_extern("int32", "raise", 19)', ChildTimeout, FailureKind.TIMEOUT),
+        ('T.call_extern("int32", "pause")', ChildTimeout, FailureKind.TIMEOUT),
+        ('T.call_extern("int32", "abort")', ChildCrashed, FailureKind.CRASH),
+        ('T.call_extern("int32", "exit", 0)', ChildCrashed, FailureKind.CRASH),
+    ],
+    ids=["stops itself", "sleeps", "aborts", "leaves"],
+)
+def test_its_end_has_a_name_and_the_next_trial_is_measured(
+    child: WarmChild, call: str, ending: type[ChildError], kind: FailureKind
+) -> None:
+    measured(child, planted("0"))  # from here on the child is warm
+    with pytest.raises(ending) as caught:
+        measured(child, planted(call), seconds=2.0)
+    failure = child_calls.failure_of(caught.value, Stage.RUN)
+    assert failure.kind is kind
+    assert isinstance(measured(child, planted("0")), Samples)

@@ -1,0 +1,20 @@
+"""What of an error's text is for users: its message, without native stacks, paths and addresses of this machine."""
+
+from __future__ import annotations
+
+import re
+
+_TRACEBACK_LINES = ("Traceback", "  File", "    ", "  [bt]", "Stack trace")
+_ADDRESSES = re.compile(r"\b0x[0-9a-fA-F]{6,}\b")
+_CHARACTERS = 500
+
+
+def for_users(text: str) -> str:
+    """Return the end of a message in one line, without tracebacks and addresses."""
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith(_TRACEBACK_LINES)]
+    return _ADDRESSES.sub("0x…", " ".join(" ".join(lines).split()))[-_CHARACTERS:]
+
+
+def first_line(text: str) -> str:
+    """Return the first line of what a dead process wrote, as `for_users`: what follows it is a native stack mostly."""
+    return for_users(next((line for line in text.splitlines() if line.strip()), ""))
