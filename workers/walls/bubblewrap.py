@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -20,10 +19,7 @@ def command(argv: Sequence[str], *, readable: Sequence[str], devices: Sequence[s
     options = ["--unshare-all", "--cap-drop", "ALL", "--proc", "/proc", "--dev", "/dev"]
     options += ["--size", str(SCRATCH_BYTES), "--tmpfs", SCRATCH]
     for path in readable:
-        if os.path.islink(path):
-            options += ["--symlink", os.readlink(path), path]
-        else:
-            options += ["--ro-bind", path, path]
+        options += ["--ro-bind", path, path]
     for node in devices:
         options += ["--dev-bind", node, node]
     return [

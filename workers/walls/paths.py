@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from workers import host_lock
@@ -28,11 +28,20 @@ def readable(modules: Iterable[str], libraries: Iterable[str] = ()) -> list[str]
         *_SYSTEM,
         sys.prefix,
         sys.base_prefix,
+        *_installations(),
         *(str(CHECKOUT / package) for package in sorted(packages)),
         str(host_lock.made_directory()),
         *(folder for folders in libraries for folder in folders.split(os.pathsep) if folder),
     ]
     return [path for path in dict.fromkeys(wanted) if os.path.exists(path)]
+
+
+def _installations() -> Iterator[str]:
+    """Yield the folders of Python that the interpreter's path leads through, link by link."""
+    path = sys.executable
+    while os.path.islink(path):
+        path = os.path.normpath(os.path.join(os.path.dirname(path), os.readlink(path)))
+        yield str(Path(path).parents[1])
 
 
 def device_nodes() -> list[str]:
