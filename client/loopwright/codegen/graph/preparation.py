@@ -23,7 +23,6 @@ def prepare(mod: tvm.IRModule) -> tvm.IRModule:
     for apply in (
         transform.ConvertToDataflow(),  # TVM fuses in dataflow blocks only
         transform.CanonicalizeBindings(),
-        fold_constants,
         fuse_rms_norm,
         sink_permutations,
         fuse_attention,
@@ -38,6 +37,7 @@ def prepare(mod: tvm.IRModule) -> tvm.IRModule:
         split_phases,
         remove_identities,
         take_in_transposes,
+        fold_constants,  # last: masks that are computed as attention reads them stay as they are
     ):
         mod = apply(mod)
     return mod
