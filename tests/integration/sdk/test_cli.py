@@ -181,7 +181,9 @@ def test_records_and_workers(cli: Cli, product: Job) -> None:
     for word in (str(task.record_id), product.id, "samples", "largest error", "def main"):
         assert word in shown
     assert cli("record", "show", str(task.record_id), "--json").json["run_secs"]
-    assert str(task.record_id) in cli("record", "list", "--workload", task.workload_hash).out
+    # All of them: on a busy machine many trials are measured faster than the best, which the closing race chose.
+    listed = cli("record", "list", "--workload", task.workload_hash, "--limit", str(task.trials + 1)).out
+    assert str(task.record_id) in listed
     [worker] = cli("worker", "list", "--json").json
     assert worker["alive"]
     assert f'"kind": "{worker["target"]["kind"]}"' in cli("worker", "list").out
