@@ -47,7 +47,8 @@ def answer(error: ProblemError) -> JSONResponse:
         "type": f"urn:loopwright:{error.kind}",
         "title": error.title,
         "status": error.status,
-        "detail": error.detail,
+        # Of what a user sent, the detail may hold half a character, which UTF-8 has no bytes for.
+        "detail": error.detail.encode("utf-8", "replace").decode(),
     }
     return JSONResponse(content, error.status, dict(error.headers or {}), MEDIA_TYPE)
 

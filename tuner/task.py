@@ -10,6 +10,7 @@ from tvm import relax
 from tvm.s_tir import meta_schedule as ms
 from tvm.target import Target
 
+from loopwright.codegen import labels
 from loopwright.codegen.errors import InvalidModule
 from loopwright.codegen.functions import has_relax, prim_funcs, relax_funcs
 from loopwright.codegen.lowering import buffer_shape, lower, symbolic_extents
@@ -30,9 +31,11 @@ def extract_tasks(mod: tvm.IRModule, target: Target) -> Tasks:
     """The schedulable functions of a module, equal ones merged with their weights added.
 
     A Relax module is legalised and fused first. Raises InvalidModule where a function calls out, where a
-    shape is symbolic, and where nothing can be tuned.
+    shape is symbolic, where a name cannot be shown, and where nothing can be tuned.
     """
-    # Folding compiles and runs functions, so the submitted ones are checked before any pass sees them.
+    for var in mod.functions:
+        _check_name(str(var.name_hint))
+    # Before any pass sees them.
     for var, func in prim_funcs(mod):
         _check_callouts(str(var.name_hint), func)
     library_calls = _library_calls(mod)
@@ -75,6 +78,11 @@ def _library_calls(mod: tvm.IRModule) -> list[str]:
     for _, func in relax_funcs(mod):
         relax.analysis.post_order_visit(func, visit)
     return sorted(names)
+
+
+def _check_name(name: str) -> None:
+    if (complaint := labels.complaint(name)) is not None:
+        raise InvalidModule(f"function {name[:40]!a}: {complaint}")
 
 
 def _check_callouts(name: str, func: tvm.tirx.PrimFunc) -> None:

@@ -10,6 +10,7 @@ from db.inputs import NewJob, space_hash
 from db.lookup import KnownBest
 from db.views import JobView
 from loopwright import schemas
+from loopwright.codegen import labels
 from service.context import Context
 from service.fleet.offers import resolve
 from service.ledger import budget_per_task
@@ -51,7 +52,8 @@ def resubmit(
     request = schemas.SubmitJob(
         module=schemas.ModulePayload(format="tvm-json", data=inputs.module_json),
         target=json.loads(job.target_json),
-        name=job.name,
+        # Jobs of earlier versions may have names that are not taken any more.
+        name=None if labels.complaint(job.name) else job.name,
         seed=job.seed if changes.seed is None else changes.seed,
         priority=job.priority,
         budget=changes.budget or schemas.Budget(max_trials=job.max_trials, max_seconds=job.max_seconds),

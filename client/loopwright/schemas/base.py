@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Generic, Literal, TypeVar
+from typing import Annotated, Generic, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from loopwright.codegen import labels
 
 JobState = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 TaskState = Literal["queued", "running", "joined", "succeeded", "failed", "cancelled"]
@@ -15,6 +17,16 @@ Lane = Literal["propose", "build", "measure"]
 """What was done for a candidate in a slice of a timeline."""
 FailureKind = Literal["COMPILE", "TIMEOUT", "CRASH", "WRONG_RESULT", "DEVICE_LOST"]
 AnsweredFrom = Literal["search", "database", "joined"]
+
+
+def _shown(text: str) -> str:
+    if (complaint := labels.complaint(text)) is not None:
+        raise ValueError(complaint)
+    return text
+
+
+Label = Annotated[str, Field(min_length=1, max_length=labels.LONGEST), AfterValidator(_shown)]
+"""A name that somebody gives; see `loopwright.codegen.labels`."""
 
 FINISHED: frozenset[str] = frozenset({"succeeded", "failed", "cancelled"})
 """States that a job or a task never leaves."""

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
+from pydantic_core import PydanticSerializationError
 
-from loopwright.schemas.base import AnsweredFrom, FailureKind, FailureStage, JobState, Lane, TaskState, TrialState, Wire
+from loopwright.schemas.base import (
+    AnsweredFrom,
+    FailureKind,
+    FailureStage,
+    JobState,
+    Label,
+    Lane,
+    TaskState,
+    TrialState,
+    Wire,
+)
 from loopwright.schemas.workloads import Best, Library, Tensor
 
 
@@ -30,7 +41,7 @@ class SubmitJob(Wire):
 
     module: ModulePayload
     target: str | dict[str, Any] = "auto"
-    name: str | None = Field(default=None, max_length=200)
+    name: Label | None = None
     seed: int = Field(default=0, ge=0, le=2**31 - 1)
     priority: int = Field(default=0, ge=-100, le=100)
     budget: Budget = Budget()
@@ -41,6 +52,15 @@ class SubmitJob(Wire):
     exact_math: bool = False
     """Whether exp, tanh and the like are those of the C library, instead of polynomials with an error of a few units in
     the last place. Such functions are workloads of their own."""
+
+    @model_validator(mode="after")
+    def _is_unicode(self) -> Self:
+        """Refuse what JSON can hold and neither UTF-8 nor a database can: halves of characters."""
+        try:
+            self.model_dump_json()
+        except PydanticSerializationError as error:
+            raise ValueError("a text holds half of a character (a lone surrogate), which is no Unicode") from error
+        return self
 
 
 class Task(Wire):
