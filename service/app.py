@@ -8,7 +8,7 @@ from pathlib import Path
 
 import anyio.to_thread
 from fastapi import APIRouter, Depends, FastAPI, Request
-from fastapi.responses import FileResponse, Response
+from fastapi.responses import FileResponse, HTMLResponse, Response
 from fastapi.staticfiles import StaticFiles
 from starlette.types import Receive, Scope, Send
 
@@ -16,6 +16,8 @@ from db import Database
 from service import meta, problems
 from service.access import endpoints as access
 from service.access.authorised import authorised
+from service.access.headers import SafeHeaders, with_nonce
+from service.access.known_host import KnownHost
 from service.access.token_first import TokenFirst
 from service.body_limit import BodyLimit
 from service.context import Context
@@ -56,10 +58,14 @@ def create_app(settings: Settings) -> FastAPI:
         # The interactive documentation pages load their scripts from another host.
         docs_url=None,
         redoc_url=None,
+        # A redirect would lead to whatever host the request names.
+        redirect_slashes=False,
     )
     problems.install(app)
     app.add_middleware(BodyLimit, limit=settings.max_body_bytes)
     app.add_middleware(TokenFirst)
+    app.add_middleware(KnownHost, hosts=settings.hosts)
+    app.add_middleware(SafeHeaders)
     api = APIRouter(prefix="/api/v1", dependencies=[Depends(authorised)], responses=problems.RESPONSES)
     for router in (
         overview.router,
@@ -102,9 +108,9 @@ def _page(request: Request) -> Response:
         is_file = file.is_file()
     except (OSError, ValueError) as error:  # a name that no file can have
         raise ProblemError(404, "not-found", "There is no such page.") from error
-    if path and is_file and file.is_relative_to(DASHBOARD):
+    if path != "index.html" and is_file and file.is_relative_to(DASHBOARD):
         return FileResponse(file)
     index = DASHBOARD / "index.html"
     if not index.is_file():
         raise ProblemError(404, "no-dashboard", "The dashboard is not built; run scripts/setup.")
-    return FileResponse(index, headers={"Cache-Control": "no-cache"})
+    return HTMLResponse(with_nonce(index.read_text(), request.scope), headers={"Cache-Control": "no-store"})

@@ -22,6 +22,7 @@ class Settings(BaseSettings):
     """``token`` None: a file in the data directory, made at first start. ``ray_address`` None: a Ray of our own.
 
     ``sandbox``: the walls around the processes that touch what users sent; None: see `walls`.
+    ``allowed_hosts``: names and addresses that requests may ask for, with commas between; None: see `hosts`.
     ``guests``: whether the owner may hand out links that read and change nothing.
     """
 
@@ -35,6 +36,7 @@ class Settings(BaseSettings):
     token: str | None = None
     sandbox: Policy | None = None
     guests: bool = False
+    allowed_hosts: str | None = None
     max_body_bytes: int = Field(default=32 * 2**20, gt=0)
 
     @property
@@ -43,6 +45,13 @@ class Settings(BaseSettings):
         if self.sandbox is not None:
             return self.sandbox
         return Policy.PREFER if self.host in _LOOPBACK else Policy.REQUIRE
+
+    @property
+    def hosts(self) -> frozenset[str] | None:
+        """``allowed_hosts``, or else: those of loopback where the service listens there, None (any) elsewhere."""
+        if self.allowed_hosts is not None:
+            return frozenset(host.strip().strip("[]").lower() for host in self.allowed_hosts.split(","))
+        return frozenset(_LOOPBACK) if self.host in _LOOPBACK else None
 
     @property
     def database(self) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any, Literal
 
 import pytest
 from playwright.sync_api import Page, ViewportSize, expect
-from playwright.sync_api import TimeoutError as PageTimeout
 
 from tests.browser.conftest import Watched, sign_in
 from tests.support.service import ROOT, Service
@@ -52,13 +52,23 @@ def violations(page: Page) -> list[str]:
     ]
 
 
+def comes_true(page: Page, expression: str, seconds: float = 30.0) -> bool:
+    """Ask until it is true. Playwright's own way to wait is an eval in the page, which the page's policy forbids."""
+    until = time.monotonic() + seconds
+    while not page.evaluate(expression):
+        if time.monotonic() > until:
+            return False
+        page.wait_for_timeout(50)
+    return True
+
+
 def in_both_schemes(page: Page) -> list[str]:
     broken = []
     for scheme in SCHEMES:
         page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
         expect(page.locator("html")).to_have_attribute("data-mantine-color-scheme", scheme)
         # A colour half way between two is nobody's choice.
-        page.wait_for_function("document.getAnimations().length === 0")
+        assert comes_true(page, "document.getAnimations().length === 0")
         broken += [f"{scheme}: {each}" for each in violations(page)]
     return broken
 
@@ -78,9 +88,8 @@ def test_no_view_breaks_a_rule_or_outgrows_a_phone(
         page.wait_for_load_state("networkidle")
         broken += in_both_schemes(page)
         page.set_viewport_size(PHONE)
-        try:  # a plot is drawn again a moment after its place has another width
-            page.wait_for_function("(width) => document.documentElement.scrollWidth <= width", arg=PHONE["width"])
-        except PageTimeout:
+        # A plot is drawn again a moment after its place has another width.
+        if not comes_true(page, f"document.documentElement.scrollWidth <= {PHONE['width']}"):
             wide.append(f"{name}: {page.evaluate('document.documentElement.scrollWidth')} px")
         page.set_viewport_size(DESK)
     assert broken == []

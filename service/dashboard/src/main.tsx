@@ -13,9 +13,11 @@ import { theme } from "./theme";
 
 adoptTokenFromAddress();
 
+const nonce = document.querySelector<HTMLMetaElement>('meta[name="style-nonce"]')?.content;
+
 createRoot(document.getElementById("root") as HTMLElement).render(
   <StrictMode>
-    <MantineProvider theme={theme} defaultColorScheme="auto">
+    <MantineProvider theme={theme} defaultColorScheme="auto" getStyleNonce={() => nonce ?? ""}>
       <QueryClientProvider client={createQueryClient()}>
         <SessionProvider>
           <BrowserRouter>

@@ -43,7 +43,7 @@ class Api:
 @pytest.fixture(scope="module")
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     folder = tmp_path_factory.mktemp("api")
-    return Settings(data_dir=folder, token=OWNER, guests=True)
+    return Settings(data_dir=folder, token=OWNER, guests=True, allowed_hosts="service")
 
 
 @pytest.fixture(scope="module")

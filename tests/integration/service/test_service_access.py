@@ -109,7 +109,7 @@ def test_nothing_of_a_strangers_body_is_read(api: Api) -> None:
         "scheme": "http",
         "path": "/api/v1/jobs",
         "query_string": b"",
-        "headers": [(b"content-type", b"application/json"), (b"authorization", b"Bearer wrong")],
+        "headers": [(b"host", b"service"), (b"content-type", b"application/json"), (b"authorization", b"Bearer wrong")],
     }
 
     async def ask() -> None:
