@@ -29,7 +29,12 @@ def main() -> None:
         migrate.upgrade(settings.database)
     elif role == "api":
         from service import api
+        from workers.walls.levels import NoWalls, choose
 
+        try:
+            choose(settings.walls)
+        except NoWalls as error:
+            sys.exit(f"loopwright: {error}")
         api.main(settings)
     elif role == "controller":
         from service import controller

@@ -119,6 +119,7 @@ def failure_of(error: ChildError, stage: Stage) -> Failure:
     if isinstance(error, ChildTimeout):
         return Failure(stage, FailureKind.TIMEOUT, str(error))
     if isinstance(error, ChildRaised):
+        log.warning("%s: %s", error.kind, error)
         kind = FailureKind.COMPILE if stage is Stage.BUILD else FailureKind.CRASH
         return Failure(stage, kind, f"{error.kind}: {for_users(str(error))}")
     if isinstance(error, ChildCrashed) and error.signal != signal.SIGKILL:

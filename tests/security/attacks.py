@@ -39,6 +39,17 @@ def _append(path: str) -> None:
         file.write(b"planted")
 
 
+def _chmod_open(path: str) -> None:
+    """What can be read can be opened, and the mode of an open file is its owner's to change."""
+    with open(path, "rb") as file:
+        os.fchmod(file.fileno(), 0o777)
+
+
+def _date_open(path: str) -> None:
+    with open(path, "rb") as file:
+        os.utime(file.fileno(), (0, 0))
+
+
 def _connect(host: str, port: int) -> None:
     socket.create_connection((host, port), 5).close()
 
@@ -71,6 +82,8 @@ ATTACKS: dict[str, Any] = {
     "append": _append,
     "list": os.listdir,
     "chmod": lambda path: os.chmod(path, 0o777),
+    "chmod an open file": _chmod_open,
+    "date an open file": _date_open,
     "truncate": lambda path: os.truncate(path, 0),
     "unlink": os.unlink,
     "connect": _connect,

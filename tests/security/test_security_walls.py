@@ -83,7 +83,7 @@ def test_a_file_of_the_service_is_out_of_reach(child: WarmChild, builder: WarmCh
 def test_what_can_be_read_cannot_be_changed(child: WarmChild, path: str) -> None:
     before = Path(path).stat()
     assert tried(child, "read", path) == "done"
-    for attack in ("append", "chmod", "truncate", "unlink"):
+    for attack in ("append", "chmod", "chmod an open file", "date an open file", "truncate", "unlink"):
         # The last: bubblewrap's mounts are read-only.
         assert tried(child, attack, path) in (*REFUSED, "OSError")
     after = Path(path).stat()

@@ -14,14 +14,16 @@ from types import ModuleType
 _REFUSED = (
     # Sockets and other ways to talk to processes outside.
     *("socket", "bind", "connect", "listen", "accept", "accept4", "io_uring_setup", "io_uring_register"),
-    *("msgget", "semget", "shmget", "mq_open", "mq_unlink"),
+    *("msgget", "msgsnd", "msgrcv", "msgctl", "semget", "semop", "semtimedop", "semctl", "shmget", "shmat", "shmctl"),
+    *("mq_open", "mq_unlink"),
     # Other processes.
     *("ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "pidfd_open", "pidfd_getfd"),
     *("pidfd_send_signal", "kcmp", "tkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "setpriority", "ioprio_set"),
     *("move_pages", "migrate_pages"),
-    # Files that Landlock does not guard: their owners, modes, times and attributes, by name.
-    *("chmod", "fchmodat", "fchmodat2", "chown", "lchown", "fchownat", "truncate", "utime", "utimes", "utimensat"),
-    *("futimesat", "setxattr", "lsetxattr", "setxattrat", "removexattr", "lremovexattr", "removexattrat"),
+    # What Landlock does not guard of files that can be opened: their owners, modes, times and attributes.
+    *("chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "fchown", "lchown", "fchownat", "truncate"),
+    *("utime", "utimes", "utimensat", "futimesat", "setxattr", "fsetxattr", "lsetxattr", "setxattrat"),
+    *("removexattr", "fremovexattr", "lremovexattr", "removexattrat"),
     *("mknod", "mknodat", "name_to_handle_at", "open_by_handle_at", "fanotify_init"),
     # Namespaces and mounts.
     *("unshare", "setns", "mount", "umount2", "pivot_root", "chroot", "move_mount", "open_tree", "fsopen", "fsmount"),

@@ -1,4 +1,4 @@
-"""A wrong TVM is a clear error where the service and its children start."""
+"""A wrong TVM, or walls that are required and cannot be, is a clear error where the service and its children start."""
 
 from __future__ import annotations
 
@@ -31,3 +31,15 @@ def test_another_tvm_is_refused_at_the_start(start: str, arguments: list[str], t
     assert "pip install 'apache-tvm==9.9'" in done.stderr
     assert "Traceback" not in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("role", [[], ["api"]], ids=["service", "api"])
+def test_without_the_walls_that_are_required_nothing_starts(role: list[str], tmp_path: Path) -> None:
+    reasons = "{levels.Level.NAMESPACES: 'forbidden', levels.Level.LANDLOCK: 'too old'}"
+    code = f"from workers.walls import levels; levels.obstacles = lambda: {reasons}; {START_SERVICE}"
+    command = [sys.executable, "-c", code, *role, "--data-dir", str(tmp_path), "--sandbox", "require"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("loopwright: ")
+    assert "namespaces: forbidden; landlock: too old" in done.stderr
+    assert "Traceback" not in done.stderr
