@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from datetime import timedelta
 
-from sqlalchemy import ColumnElement, and_, case, func, or_, select, update
+from sqlalchemy import ColumnElement, and_, case, delete, func, or_, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session, undefer
 
@@ -16,9 +16,9 @@ from db.errors import IdempotencyConflict, NotFound
 from db.events import job_event, task_event
 from db.inputs import NewJob, space_hash
 from db.leases import lock_job, own_job
-from db.models import Certificate, Job, Task
+from db.models import Certificate, Job, Task, Trial
 from db.paging import Keyset, Page
-from db.states import FINISHED, AnsweredFrom, FinalState, JobState, TaskState
+from db.states import FINISHED, AnsweredFrom, FinalState, JobState, TaskState, TrialState
 from db.views import ClaimedJob, JobInputs, JobView, LeaseView
 from db.workloads import put_workloads
 from tuner.types import TaskSpec
@@ -218,7 +218,8 @@ class Jobs:
     def finish(self, job_id: str, lease_token: str, state: FinalState, error: str | None = None) -> bool:
         """End a job. Return False if the lease is lost.
 
-        Its unfinished tasks end with it: failed, with its `error`, if it failed, else cancelled.
+        Its unfinished tasks end with it: failed, with its `error`, if it failed, else cancelled. Candidates that were
+        proposed and not measured go: nothing is known of them.
         """
         with self._sessions.write() as session:
             job = own_job(session, job_id, lease_token)
@@ -265,6 +266,8 @@ class Jobs:
             task.error = error
             task.finished_at = now
             task_event(session, task, now)
+        tasks = select(Task.id).where(Task.job_id == job.id)
+        session.execute(delete(Trial).where(Trial.task_id.in_(tasks), Trial.state == TrialState.PROPOSED))
         job.saved_secs, job.search_saved_secs = _saved(session, job) if state == JobState.SUCCEEDED else (0.0, 0.0)
         job_event(session, job, now)
 

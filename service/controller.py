@@ -149,7 +149,8 @@ class Controller:
         self._running[runner.actor.run.remote(claimed, builders, measurers)] = _Running(claimed, runner, workers)
 
     def _new_runner(self) -> _Runner:
-        return _Runner(ray.remote(JobRunner).options(num_cpus=1, max_restarts=0).remote(self._settings.database))
+        runner = ray.remote(JobRunner).options(num_cpus=1, max_restarts=0)
+        return _Runner(runner.remote(self._settings.database, self._settings.walls))
 
     def _absorb(self) -> None:
         """Collect loops that ended; the job of one that died goes back into the queue."""
@@ -167,7 +168,7 @@ class Controller:
                 continue
             log.info("job %s: %s", running.claimed.job.id, outcome)
             if self._spare is None and running.runner.jobs < _JOBS_PER_RUNNER:
-                # A new one would spend seconds on loading TVM and XGBoost.
+                # A new one's child would spend seconds on loading TVM and XGBoost.
                 self._spare = running.runner
             else:
                 ray.kill(running.runner.actor)

@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import enum
 import json
-import sys
+import logging
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import closing
 
 from db import Database
 from db.states import AnsweredFrom, JobState, TaskState
 from db.views import ClaimedJob, TaskView
-from loopwright.codegen.versions import TVM_VERSION, check_versions
+from loopwright.codegen.versions import TVM_VERSION
 from service.claimed_tasks import ClaimedTasks
 from service.ledger import DatabaseLedger, budget_per_task
 from tuner.errors import LeaseLost
+from tuner.tune import TuneRequest, tune
 from tuner.types import TaskSpec, Workload
-from workers import host_lock
 from workers.fleet import RayFleet
+from workers.walled_search import WalledSearch, search_child, train_base
+from workers.walls.levels import Policy, choose
+from workers.warm_child import ChildError
 
 LEASE_SECONDS = 30.0
 _RENEW_SECONDS = 5.0
 _JOIN_POLL_SECONDS = 0.5
+
+log = logging.getLogger("loopwright.job_runner")
 
 
 class RunEnd(enum.StrEnum):
@@ -35,16 +41,15 @@ class RunEnd(enum.StrEnum):
 
 
 class JobRunner:
-    """Runs claimed jobs to their end, one at a time. A Ray actor that uses the database and the fleet only."""
+    """Runs claimed jobs to their end, one at a time. A Ray actor that uses the database and the fleet only.
 
-    def __init__(self, database_url: str) -> None:
-        # Where PyTorch is installed TVM imports it, which costs a second and a hundred megabytes for nothing.
-        sys.modules.setdefault("torch", None)  # type: ignore[arg-type]
-        check_versions()
-        # Here and in `_tune`, not above: the controller, which only places runners, is spared TVM and XGBoost.
-        import tuner.tune  # noqa: F401
+    What users sent stays text here: a child behind ``walls`` searches.
+    """
 
+    def __init__(self, database_url: str, walls: Policy) -> None:
         self._db = Database(database_url)
+        self._searching = search_child(choose(walls))
+        self._searching.start()
 
     def run(self, claimed: ClaimedJob, builders: Sequence[str], measurers: dict[str, str]) -> RunEnd:
         """Tune until every task has an answer, or until the job is cancelled or its lease lost."""
@@ -107,8 +112,6 @@ class JobRunner:
         builders: Sequence[str],
         measurers: dict[str, str],
     ) -> None:
-        from tuner.tune import TuneRequest, tune
-
         job = claimed.job
         share = budget_per_task(job.max_trials, total)
         request = TuneRequest(
@@ -122,7 +125,8 @@ class JobRunner:
             base_model=self._db.cost_models.get(job.device_class_id, TVM_VERSION),
         )
         fleet = RayFleet(job.target_json, builders, measurers)
-        tune(request, fleet, DatabaseLedger(self._db, claimed, tasks, share))
+        with closing(WalledSearch(self._searching, request)) as search:
+            tune(request, search, fleet, DatabaseLedger(self._db, claimed, tasks, share))
 
     def _spec(self, task: TaskView, claimed: ClaimedJob) -> TaskSpec:
         found = self._db.workloads.get(task.workload_hash)
@@ -137,16 +141,16 @@ class JobRunner:
 
     def _train_base(self, device_class_id: str) -> None:
         """Train the device class's base model, from which the next jobs start, if it is due."""
-        from tuner.cost_model.features import from_bytes
-        from tuner.cost_model.model import Sample, train_base
-
         if not self._db.cost_models.due(device_class_id, TVM_VERSION):
             return
         found = self._db.cost_models.samples(device_class_id, TVM_VERSION)
-        samples = [Sample(sample.workload_hash, from_bytes(sample.features), sample.median) for sample in found]
-        with host_lock.busy():
-            model = train_base(samples, seed=0)
-        workloads = len({sample.group for sample in samples})
+        samples = [(sample.workload_hash, sample.features, sample.median) for sample in found]
+        try:
+            model = train_base(self._searching, samples)
+        except ChildError as error:
+            log.warning("no base model was trained for %s: %s", device_class_id, error)
+            return
+        workloads = len({group for group, *_ in samples})
         self._db.cost_models.put(device_class_id, TVM_VERSION, model, len(samples), workloads)
 
     def _keep_lease(self, claimed: ClaimedJob, stop: threading.Event) -> None:

@@ -7,12 +7,19 @@ import statistics
 from collections.abc import Sequence
 
 from tuner.arrays import DRAWS, tolerance
-from tuner.ports import Fleet, Raced, RaceRequest, RaceResult
+from tuner.ports import Fleet, Meanwhile, Raced, RaceRequest, RaceResult, nothing_meanwhile
 from tuner.types import BASELINE, Certificate, Failure, Measured, TensorInfo, Trial, Workload
 
 
 def certify(
-    fleet: Fleet, workload: Workload, outputs: tuple[bool, ...], trials: Sequence[Trial], *, contenders: int, seed: int
+    fleet: Fleet,
+    workload: Workload,
+    outputs: tuple[bool, ...],
+    trials: Sequence[Trial],
+    *,
+    contenders: int,
+    seed: int,
+    meanwhile: Meanwhile = nothing_meanwhile,
 ) -> Certificate:
     """Race the best ``contenders`` measured trials with the baseline and return the evidence for the winner.
 
@@ -31,7 +38,8 @@ def certify(
                 outputs=outputs,
                 contenders={t.candidate.hash: t.candidate.trace_json for t in chosen if t.candidate.trace_json},
                 seed=seed,
-            )
+            ),
+            meanwhile,
         )
         rejected |= {key: entry for key, entry in result.contenders.items() if isinstance(entry, Failure)}
         if not chosen or _accepted(result):

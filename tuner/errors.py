@@ -22,3 +22,7 @@ class LeaseLost(TunerError):
 
 class RaceFailed(TunerError):
     """The unscheduled program itself cannot be built or run, so that nothing can be proven. Not retried."""
+
+
+class SearchFailed(TunerError):
+    """The search of a task takes too much time or memory, or crashed. Not retried; other tasks go on."""

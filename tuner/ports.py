@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -15,6 +14,7 @@ from tuner.types import (
     Outcome,
     Span,
     StopReason,
+    TaskSpec,
     TensorInfo,
     Trial,
 )
@@ -85,11 +85,38 @@ class RaceResult:
     library: LibraryTime | None = None
 
 
-class Busy(Protocol):
-    """The loop while it computes; see `Fleet.busy`."""
+Meanwhile = Callable[[], None]
+"""Called every few milliseconds by a port that waits. What it raises ends the waiting, and is handed on."""
 
-    def pause(self) -> None:
-        """Let waiting timings run, and send programs that are built to be measured. Call every few milliseconds."""
+
+def nothing_meanwhile() -> None:
+    """For who has nothing to do while a port waits."""
+
+
+class Search(Protocol):
+    """Searches the design spaces of a job's tasks, which have numbers. Not thread-safe.
+
+    A method raises SearchFailed if the search of its task cannot go on (too much time or memory, a crash). The others'
+    searches go on; the failed task's must not be asked again.
+    """
+
+    def read(self, task: int, spec: TaskSpec, meanwhile: Meanwhile) -> tuple[bool, ...]:
+        """Take up a task. Returns for each argument whether the function only writes it."""
+        ...
+
+    def open(self, task: int, history: Sequence[Trial], meanwhile: Meanwhile) -> bool:
+        """Open the space of a task that was read, and learn from its trials so far.
+
+        Returns False if the user's traces do not fit the function.
+        """
+        ...
+
+    def propose(self, task: int, count: int, meanwhile: Meanwhile) -> list[MeasureCandidate]:
+        """Up to ``count`` programs of an opened task that were not proposed before; fewer if there are no more."""
+        ...
+
+    def observe(self, task: int, candidate: MeasureCandidate, outcome: Outcome) -> None:
+        """Take note of a finished trial of an opened task, to learn from it at the next `propose`."""
         ...
 
 
@@ -111,12 +138,16 @@ class Fleet(Protocol):
         """Outcomes by key that are there, waiting up to ``timeout`` seconds for the first. Empty if none came."""
         ...
 
-    def race(self, request: RaceRequest) -> RaceResult:
+    def forward(self) -> None:
+        """Send programs that are built to be measured. Does not wait."""
+        ...
+
+    def race(self, request: RaceRequest, meanwhile: Meanwhile) -> RaceResult:
         """Check and race in a fresh child. Raises RaceFailed if the baseline or the reference cannot be run."""
         ...
 
-    def busy(self) -> AbstractContextManager[Busy]:
-        """Return a context in which the loop computes: no timing is taken on this host, except in `Busy.pause`."""
+    def abandon(self) -> None:
+        """Stop all that was asked for and has not come back, and let builders and devices go to others."""
         ...
 
 
@@ -150,5 +181,5 @@ class Ledger(Protocol):
         ...
 
     def cancelled(self) -> bool:
-        """Whether the user wants the job to stop. Cheap: asked between batches."""
+        """Whether the user wants the job to stop. Asked twice a second."""
         ...

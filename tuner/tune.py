@@ -1,4 +1,7 @@
-"""The tuning loop of one job. It does no I/O of its own: building, measuring and writing go through ports."""
+"""The tuning loop of one job. It does no I/O of its own: searching, building, measuring and writing go through ports.
+
+It never holds a user's module as more than text: what parses and schedules it is behind the port `Search`.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +9,11 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
-from loopwright.codegen.serialization import module_from_json
-from loopwright.codegen.target import target_from
 from tuner.budget import Progress, next_task
 from tuner.certify import certify
-from tuner.cost_model.model import CostModel
-from tuner.errors import InvalidSpace, RaceFailed
-from tuner.ports import Fleet, Ledger, MeasureRequest
+from tuner.errors import RaceFailed, SearchFailed
+from tuner.ports import Fleet, Ledger, MeasureRequest, Search
 from tuner.search.config import SearchConfig
-from tuner.search.evolutionary_search import EvolutionarySearch
-from tuner.space.builtin import builtin_space, stock_space
-from tuner.space.user import user_space
 from tuner.types import (
     BASELINE,
     Failure,
@@ -31,12 +26,11 @@ from tuner.types import (
     TaskSpec,
     Trial,
 )
-from tuner.workload import write_only
 
 SEARCH = "search"
 """Name of the loop itself in the timeline of its trials."""
 _POLL_SECONDS = 0.5
-"""Longest wait for an outcome before the loop asks again whether the job was cancelled."""
+"""Between two looks whether the job was cancelled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,69 +53,89 @@ class TuneRequest:
 
 @dataclass(slots=True)
 class _TaskRun:
+    """``outputs``: for each argument whether the function only writes it; None if the function cannot be read."""
+
     number: int
     spec: TaskSpec
-    search: EvolutionarySearch | None
     progress: Progress
+    outputs: tuple[bool, ...] | None = None
+    opened: bool = False
+    ended: StopReason | None = None
+    """Why the search of this task ended before the others'."""
+    complaint: str = ""
+    """What the user is told if the search failed."""
     trials: dict[str, Trial] = field(default_factory=dict)
     baseline: Outcome | None = None
 
+    def end(self, reason: StopReason, complaint: str = "") -> None:
+        self.ended, self.complaint = reason, complaint
+        self.opened = self.opened and reason is not StopReason.FAILED
+        self.progress.exhausted = True
 
-def tune(request: TuneRequest, fleet: Fleet, ledger: Ledger, clock: Callable[[], float] = time.monotonic) -> None:
+
+def tune(
+    request: TuneRequest, search: Search, fleet: Fleet, ledger: Ledger, clock: Callable[[], float] = time.monotonic
+) -> None:
     """Search, measure and certify until the budget is spent, and write the results into the ledger.
 
-    Continues from what the ledger contains. Raises LeaseLost if another run has taken the job over.
+    Continues from what the ledger contains. When the user cancels the job, returns at once and certifies nothing more.
+    Raises LeaseLost if another run has taken the job over.
     """
-    _Loop(request, fleet, ledger, clock).run()
+    try:
+        _Loop(request, search, fleet, ledger, clock).run()
+    except _Cancelled:
+        fleet.abandon()
+    except BaseException:
+        fleet.abandon()
+        raise
+
+
+class _Cancelled(Exception):
+    """The user wants no more."""
+
+
+class _TimeIsUp(Exception):
+    """The search has used its time."""
 
 
 class _Loop:
-    def __init__(self, request: TuneRequest, fleet: Fleet, ledger: Ledger, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, request: TuneRequest, search: Search, fleet: Fleet, ledger: Ledger, clock: Callable[[], float]
+    ) -> None:
         self._request = request
+        self._search = search
         self._fleet = fleet
         self._ledger = ledger
         self._clock = clock
         self._until = None if request.max_seconds is None else clock() + request.max_seconds
+        self._next_look = 0.0
         self._in_flight: dict[str, tuple[_TaskRun, Trial]] = {}
         self._config = request.config
-        self._model = CostModel(request.seed, request.base_model, request.config.ranking)
         self._runs: list[_TaskRun] = []
 
     def run(self) -> None:
-        with self._fleet.busy():
-            self._runs = [self._start(number, spec) for number, spec in enumerate(self._request.tasks)]
-        reason = self._search()
+        self._runs = [self._take_up(number, spec) for number, spec in enumerate(self._request.tasks)]
+        try:
+            reason = self._tune()
+        except _TimeIsUp:
+            reason = StopReason.TIME
         for run in self._runs:
             self._measure_baseline(run)
         while self._in_flight:
             self._collect()
         for run in self._runs:
-            self._close(run, StopReason.EXHAUSTED if run.progress.exhausted else reason)
+            self._close(run, reason)
 
-    def _start(self, number: int, spec: TaskSpec) -> _TaskRun:
-        """Open a task's space and take up its history; unfinished trials are measured again, as the same trials."""
-        rng = np.random.default_rng([self._request.seed, number])
-        run = _TaskRun(number, spec, None, Progress(spec.weight))
+    def _take_up(self, number: int, spec: TaskSpec) -> _TaskRun:
+        """Read a task and its history; unfinished trials are measured again, as the same trials."""
+        run = _TaskRun(number, spec, Progress(spec.weight))
         try:
-            mod = module_from_json(spec.workload.module_json)
-            target = target_from(self._request.target_json)
-            seed = int(rng.integers(1, 2**31 - 1))
-            if self._request.space is not None:
-                space = user_space(mod, target, self._request.space, seed)
-            elif self._config.rules:
-                space = builtin_space(mod, target, seed)
-            else:
-                space = stock_space(mod, target, seed)
-            run.search = EvolutionarySearch(
-                spec.workload.hash, space, self._model, rng, spec.relatives, spec.known, self._config
-            )
-        except InvalidSpace:
-            # A user's space fits some functions of a model; the others keep their baseline.
-            run.progress.exhausted = True
+            run.outputs = self._search.read(number, spec, self._go_on)
+        except SearchFailed as error:
+            run.end(StopReason.FAILED, str(error))
+            return run
         for trial in self._ledger.history(number):
             run.trials[trial.candidate.hash] = trial
-            if run.search is not None:
-                run.search.resume(trial.candidate)
             if trial.candidate.trace_json is not None:
                 run.progress.proposed += 1
             if trial.outcome is None:
@@ -132,14 +146,13 @@ class _Loop:
             self._measure_baseline(run)
         return run
 
-    def _search(self) -> StopReason:
-        """Propose and collect until a limit is reached, and return which one."""
+    def _tune(self) -> StopReason:
+        """Propose and collect until a limit is reached, and return which one. Raises _TimeIsUp, too."""
+        for run in self._runs:
+            self._open(run)
         batch = self._config.batch
         while True:
-            if self._ledger.cancelled():
-                return StopReason.CANCELLED
-            if self._until is not None and self._clock() >= self._until:
-                return StopReason.TIME
+            self._search_on()
             left = self._request.max_trials - sum(run.progress.proposed for run in self._runs)
             if left <= 0:
                 return StopReason.BUDGET
@@ -152,6 +165,32 @@ class _Loop:
                     return StopReason.EXHAUSTED
             self._collect()
 
+    def _open(self, run: _TaskRun) -> None:
+        if run.ended is not None:
+            return
+        try:
+            # A user's space fits some functions of a model; the others keep their baseline.
+            run.opened = self._search.open(run.number, list(run.trials.values()), self._search_on)
+            if not run.opened:
+                run.end(StopReason.EXHAUSTED)
+        except SearchFailed as error:
+            run.end(StopReason.FAILED, str(error))
+
+    def _go_on(self) -> None:
+        """Keep the fleet at work. Raises _Cancelled."""
+        self._fleet.forward()
+        now = time.monotonic()
+        if now >= self._next_look:
+            self._next_look = now + _POLL_SECONDS
+            if self._ledger.cancelled():
+                raise _Cancelled
+
+    def _search_on(self) -> None:
+        """Go on, within the time of the search. Raises _TimeIsUp, too."""
+        self._go_on()
+        if self._until is not None and self._clock() >= self._until:
+            raise _TimeIsUp
+
     def _awaits_baselines(self) -> bool:
         """Return whether it is not yet known which of several tasks matter."""
         pending = [trial.candidate for _, trial in self._in_flight.values()]
@@ -159,13 +198,15 @@ class _Loop:
 
     def _fill(self, run: _TaskRun, count: int) -> None:
         """Propose a batch of a task and submit it."""
-        assert run.search is not None, "a task without a search is exhausted"
-        with self._fleet.busy() as busy:
-            started = time.time()
-            candidates = run.search.propose(count, busy.pause)
-            searched = Span(Lane.PROPOSE, SEARCH, started, time.time())
+        started = time.time()
+        try:
+            candidates = self._search.propose(run.number, count, self._search_on)
+        except SearchFailed as error:
+            run.end(StopReason.FAILED, str(error))
+            return
+        searched = Span(Lane.PROPOSE, SEARCH, started, time.time())
         if len(candidates) < count:
-            run.progress.exhausted = True
+            run.end(StopReason.EXHAUSTED)
         run.progress.proposed += len(candidates)
         self._propose(run, candidates, searched)
         self._measure_baseline(run)
@@ -176,7 +217,7 @@ class _Loop:
         With several tasks it runs first, because the budget is shared by it. With a single task it runs after the first
         batch: it may take seconds.
         """
-        if BASELINE.hash not in run.trials:
+        if run.outputs is not None and BASELINE.hash not in run.trials:
             self._propose(run, [BASELINE])
 
     def _propose(self, run: _TaskRun, candidates: Sequence[MeasureCandidate], searched: Span | None = None) -> None:
@@ -203,6 +244,7 @@ class _Loop:
         return run.progress.best * self._config.cutoff
 
     def _collect(self) -> None:
+        self._go_on()
         for key, outcome in self._fleet.collect(_POLL_SECONDS):
             run, trial = self._in_flight.pop(key)
             self._ledger.finish(trial, outcome)
@@ -215,11 +257,11 @@ class _Loop:
             if isinstance(outcome, Measured):
                 run.progress.baseline = outcome.median
             else:
-                run.progress.exhausted = True  # without a baseline no result can be certified
+                run.end(StopReason.EXHAUSTED)  # without a baseline no result can be certified
             return
         run.progress.record(outcome.median if isinstance(outcome, Measured) else None)
-        if run.search is not None:
-            run.search.observe(trial.candidate, outcome)
+        if run.opened:
+            self._search.observe(run.number, trial.candidate, outcome)
 
     def _close(self, run: _TaskRun, reason: StopReason) -> None:
         """Certify the best candidate of a task, or write why there is none."""
@@ -227,17 +269,20 @@ class _Loop:
             message = f"the unscheduled function failed ({run.baseline.kind}): {run.baseline.message}"
             self._ledger.fail(run.number, message)
             return
-        mod = module_from_json(run.spec.workload.module_json)
+        if run.outputs is None or (run.complaint and not run.progress.curve):
+            self._ledger.fail(run.number, run.complaint)
+            return
         try:
             certificate = certify(
                 self._fleet,
                 run.spec.workload,
-                write_only(mod["main"]),
+                run.outputs,
                 list(run.trials.values()),
                 contenders=self._config.contenders,
                 seed=self._request.seed,
+                meanwhile=self._go_on,
             )
         except RaceFailed as error:
             self._ledger.fail(run.number, f"nothing could be proven: {error}")
             return
-        self._ledger.certify(run.number, certificate, reason)
+        self._ledger.certify(run.number, certificate, run.ended or reason)

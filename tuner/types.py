@@ -46,7 +46,8 @@ class StopReason(enum.StrEnum):
     TIME = "time"
     EXHAUSTED = "exhausted"
     """The design space has no further program."""
-    CANCELLED = "cancelled"
+    FAILED = "failed"
+    """The search took too much time or memory, or crashed."""
 
 
 class Origin(enum.StrEnum):

@@ -1,4 +1,7 @@
-"""Calls of the actors of `workers.actors`, typed: the only file that names their methods."""
+"""Calls of the actors of `workers.actors`, typed: the only file that names their methods.
+
+``caller`` is a name by which whoever made a call can `stop` it.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from typing import Any, Generic, TypeVar
 
 import ray
 
+from tuner.ports import Meanwhile
 from tuner.types import Failure
 from workers.messages import (
     Artifact,
@@ -24,6 +28,8 @@ from workers.messages import (
 )
 
 T = TypeVar("T")
+_MEANWHILE_SECONDS = 0.05
+"""Not tuned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,26 +43,44 @@ class Pending(Generic[T]):
         """Wait for the answer. Raises RayError if the actor was lost."""
         return self.read(ray.get(self.reference))
 
+    def awaited(self, meanwhile: Meanwhile) -> T:
+        """Wait for the answer like `result`, and call ``meanwhile``."""
+        while not ray.wait([self.reference], timeout=_MEANWHILE_SECONDS)[0]:
+            meanwhile()
+        return self.result()
 
-def build(builder: Any, request: BuildRequest, *, seconds: float) -> Pending[BuildAnswer]:
+    def cancel(self) -> None:
+        """Take the call back, if the actor has not begun it; `stop` ends it otherwise."""
+        ray.cancel(self.reference)
+
+
+def build(builder: Any, request: BuildRequest, *, caller: str, seconds: float) -> Pending[BuildAnswer]:
     """Build; ``seconds`` is a deadline if it is shorter than the builder's own."""
-    return Pending(builder.build.remote(request.to_json(), seconds), BuildAnswer.from_json)
+    return Pending(builder.build.remote(request.to_json(), caller, seconds), BuildAnswer.from_json)
 
 
-def build_artifact(builder: Any, request: BuildRequest) -> Pending[Artifact | Failure]:
+def build_artifact(builder: Any, request: BuildRequest, *, caller: str) -> Pending[Artifact | Failure]:
     """Build, with the builder's own deadline."""
-    return Pending(builder.build.remote(request.to_json()), lambda answer: BuildAnswer.from_json(answer).result)
+    return Pending(builder.build.remote(request.to_json(), caller), lambda answer: BuildAnswer.from_json(answer).result)
 
 
-def measure(measurer: Any, batch: MeasureBatch) -> Pending[list[MeasureAnswer]]:
+def measure(measurer: Any, batch: MeasureBatch, *, caller: str) -> Pending[list[MeasureAnswer]]:
     """Measure; the answers have the order of the batch."""
     return Pending(
-        measurer.measure.remote(batch.to_json()), lambda answers: [MeasureAnswer.from_json(each) for each in answers]
+        measurer.measure.remote(batch.to_json(), caller),
+        lambda answers: [MeasureAnswer.from_json(each) for each in answers],
     )
 
 
-def race(measurer: Any, race: BuiltRace) -> Pending[RaceAnswer | Failure]:
-    return Pending(measurer.race.remote(race.to_json()), lambda answer: result_from_json(answer, RaceAnswer.from_json))
+def race(measurer: Any, race: BuiltRace, *, caller: str) -> Pending[RaceAnswer | Failure]:
+    return Pending(
+        measurer.race.remote(race.to_json(), caller), lambda answer: result_from_json(answer, RaceAnswer.from_json)
+    )
+
+
+def stop(actor: Any, caller: str) -> None:
+    """End the call of ``caller`` that the actor works on, if any. Does not wait."""
+    actor.stop.remote(caller)
 
 
 def check(measurer: Any, target_json: str) -> Pending[DeviceSpeed | Failure]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import ray
@@ -24,6 +24,9 @@ class ActorPool:
 
     def __len__(self) -> int:
         return len(self._calls)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._calls)
 
     def take(self) -> Any:
         """Return the actor with the fewest calls, and count one more. Raises NoDevice if no actor is left."""

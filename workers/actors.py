@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import threading
 import time
 from collections.abc import Iterator
 
@@ -63,27 +64,29 @@ class Builder:
     def __init__(self, cuda: bool, walls: Policy, seconds: float = BUILD_SECONDS, label: str = "builder") -> None:
         self._seconds = seconds
         self._label = label
-        self._busy = False
         preload = [child_calls.BUILD_CUDA if cuda else child_calls.BUILD, child_calls.FIRST_BUILD]
         self._child = WarmChild(
             preload, {"TVM_NUM_THREADS": "1"}, _BUILD_BYTES, busy=True, level=choose(walls), programs=True
         )
+        self._turn = _Turn(self._child)
         self._child.start()
 
     @ray.method(concurrency_group=CONTROL)
     def status(self) -> Json:
-        return BuilderStatus(os.getpid(), self._busy).to_json()
+        return BuilderStatus(os.getpid(), self._turn.caller is not None).to_json()
 
-    def build(self, request: Json, seconds: float = math.inf) -> Json:
+    @ray.method(concurrency_group=CONTROL)
+    def stop(self, caller: str) -> None:
+        """End the caller's call, if it is its turn."""
+        self._turn.stop(caller)
+
+    def build(self, request: Json, caller: str, seconds: float = math.inf) -> Json:
         """Return the `BuildAnswer` of a `BuildRequest`. ``seconds`` may shorten the builder's deadline."""
         started = time.time()
-        self._busy = True
-        try:
+        with self._turn.of(caller):
             result = child_calls.build(
                 self._child, BuildRequest.from_json(request), seconds=min(seconds, self._seconds)
             )
-        finally:
-            self._busy = False
         return BuildAnswer(result, self._label, started, time.time()).to_json()
 
 
@@ -122,19 +125,30 @@ class Measurer:
             level=self._level,
             devices=self._device.kind == "cuda",
         )
+        self._turn = _Turn(self._child)
         self._child.start()
 
     @ray.method(concurrency_group=CONTROL)
     def status(self) -> Json:
         return self._slot.status().to_json()
 
-    def measure(self, batch: Json) -> list[Json]:
+    @ray.method(concurrency_group=CONTROL)
+    def stop(self, caller: str) -> None:
+        """End the caller's call, if it is its turn."""
+        self._turn.stop(caller)
+
+    def measure(self, batch: Json, caller: str) -> list[Json]:
         """Return the `MeasureAnswer` of every candidate of a `MeasureBatch`, in order."""
         request = MeasureBatch.from_json(batch)
         answers: dict[int, MeasureAnswer] = {}
-        with self._slot.used():
+        with self._slot.used(), self._turn.of(caller):
             while len(answers) < len(request.candidates):
-                self._measure_rest(request, answers)
+                if self._turn.stopped:
+                    now = time.time()
+                    lost = Failure(Stage.RUN, FailureKind.DEVICE_LOST, "the call was stopped")
+                    answers = dict.fromkeys(range(len(request.candidates)), MeasureAnswer(lost, now, now)) | answers
+                else:
+                    self._measure_rest(request, answers)
         return [answers[position].to_json() for position in range(len(request.candidates))]
 
     def _measure_rest(self, batch: MeasureBatch, answers: dict[int, MeasureAnswer]) -> None:
@@ -163,10 +177,10 @@ class Measurer:
             failure = Failure(Stage.RUN, FailureKind.CRASH, "the child ended without an answer")
         answers[current] = MeasureAnswer(failure, since, time.time())
 
-    def race(self, race: Json) -> Json:
+    def race(self, race: Json, caller: str) -> Json:
         """Return the `RaceAnswer` of a `BuiltRace`, or the failure that ended the racing process."""
         request = BuiltRace.from_json(race)
-        with self._slot.used():
+        with self._slot.used(), self._turn.of(caller):
             return result_to_json(
                 child_calls.race(self._child, self._backend, self._device, request, seconds=RACE_SECONDS)
             )
@@ -198,6 +212,33 @@ class Measurer:
                 return built
             self._reference_kernels[target_json] = built
         return self._reference_kernels[target_json]
+
+
+class _Turn:
+    """Whose call an actor works on; another thread may stop it."""
+
+    def __init__(self, child: WarmChild) -> None:
+        self._child = child
+        self._lock = threading.Lock()
+        self.caller: str | None = None
+        self.stopped = False
+
+    @contextlib.contextmanager
+    def of(self, caller: str) -> Iterator[None]:
+        with self._lock:
+            self.caller, self.stopped = caller, False
+        try:
+            yield
+        finally:
+            with self._lock:
+                self.caller = None
+
+    def stop(self, caller: str) -> None:
+        """End what the child does for a caller. Does nothing if it is another's turn by now."""
+        with self._lock:
+            if self.caller == caller:
+                self.stopped = True
+                self._child.stop()
 
 
 class _Slot:

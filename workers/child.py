@@ -2,9 +2,12 @@
 
 Run as ``python -m workers.child REQUESTS REPLIES ENCLOSURE MODULE…``; it speaks frames (see `workers.frames`) on the
 two descriptors, and its forks go behind the walls of the enclosure (see `workers.walls.enclosure`). A request names a
-generator function (``module:function``) and its keyword arguments; every value the
-function yields goes back as a frame and starts the deadline anew (see `workers.clock`). A crash, a hang or a kill
-ends the fork, not this program. When the parent exits, this program kills its fork and exits, too.
+generator function (``module:function``) and its keyword arguments; every value the function yields goes back as a frame
+and starts the deadline anew (see `workers.clock`). The function of a session gets an iterator of questions as well, and
+yields one answer to each; its deadline counts, and it shares the host's lock, only while it works on a question.
+
+A crash, a hang or a kill ends the fork, not this program. When the parent exits, this program kills its fork and exits,
+too.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import importlib
+import math
 import os
 import resource
 import select
@@ -20,7 +24,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import psutil
@@ -53,104 +57,175 @@ def main() -> None:
         # Processes that a fork started and left behind become children of this program, which kills them.
         _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1)
         write_frame(replies, {"ready": os.getpid()})
-        reader = FrameReader(requests)
+        parent = _Parent(requests, replies)
         while True:
-            while (request := reader.pop()) is None:
-                reader.feed()
-            _serve(request, requests, replies, enter)
+            _serve(parent.next_request(), parent, enter)
     except (Closed, BrokenPipeError):
         return  # the parent has exited
     except UnsupportedVersion as error:
         sys.exit(str(error))
 
 
-def _serve(request: dict[str, Any], requests: int, replies: int, enter: Callable[[str], None]) -> None:
+class _Parent:
+    """The two pipes to and from the parent."""
+
+    def __init__(self, requests: int, replies: int) -> None:
+        self.requests = requests
+        self._replies = replies
+        self._reader = FrameReader(requests)
+
+    def reply(self, frame: dict[str, Any]) -> None:
+        write_frame(self._replies, frame)
+
+    def next_request(self) -> dict[str, Any]:
+        """Wait for the next request; what was meant for a fork that has ended is passed over. Raises Closed."""
+        while True:
+            while (frame := self._reader.pop()) is not None:
+                if "function" in frame:
+                    return dict(frame)
+            self._reader.feed()
+
+    def word(self) -> dict[str, Any] | None:
+        """Return what the parent has for the fork that runs, if anything is there. Raises Closed."""
+        return self._reader.pop()
+
+    def feed(self) -> None:
+        """Take in what the parent sends, once `requests` is readable. Raises Closed if the parent has exited."""
+        self._reader.feed()
+
+    def close(self) -> None:
+        os.close(self.requests)
+        os.close(self._replies)
+
+
+def _serve(request: dict[str, Any], parent: _Parent, enter: Callable[[str], None]) -> None:
     """Fork, forward what the fork yields, and report how it ended."""
-    scratch = request["scratch"]
     out, into = os.pipe()
-    hold = _share_host_lock(replies) if request["busy"] else None
+    questions, ask = os.pipe() if request["session"] else (None, None)
+    share = (lambda: _share_host_lock(parent)) if request["busy"] else (lambda: None)
+    hold = None if request["session"] else share()
     pid = os.fork()
     if pid == 0:
+        parent.close()
         os.close(out)
-        os.close(requests)
-        os.close(replies)
-        _run(request, into, enter)
+        if ask is not None:
+            os.close(ask)
+        _run(request, questions, into, enter)
     os.close(into)
+    if questions is not None:
+        os.close(questions)
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.setpgid(pid, pid)  # the fork does it, too: whoever is first, the group exists before it is stopped
-    fork = FrameReader(out)
+    fork = _Fork(pid, out, ask, parent, share, hold)
     try:
-        ending = _forward(fork, out, requests, replies, request["deadline"], pid, hold)
+        ending = fork.forward(request["number"], math.inf if request["session"] else request["deadline"])
     finally:
         status = _kill(pid)
-        if hold is not None:
-            hold.close()  # not before: to free a fork's memory takes milliseconds of a core
-        os.close(out)
-        tail = _tail(os.path.join(scratch, "stderr"))
+        fork.close()  # not before: to free a fork's memory takes milliseconds of a core
+        tail = _tail(os.path.join(request["scratch"], "stderr"))
         # On disk the parent removes it, too, unless it has exited.
         shutil.rmtree(request["writable"], ignore_errors=True)
     if ending == "closed":
         code = os.waitstatus_to_exitcode(status)
-        write_frame(replies, {"end": "crash", "signal": -code if code < 0 else None, "stderr": tail})
+        parent.reply({"end": "crash", "signal": -code if code < 0 else None, "stderr": tail})
     else:
-        write_frame(replies, {"end": ending, "stderr": tail})
+        parent.reply({"end": ending, "stderr": tail})
 
 
-def _share_host_lock(replies: int) -> host_lock.SharedHold:
-    write_frame(replies, {"clock": Clock.STOP})
+def _share_host_lock(parent: _Parent) -> host_lock.SharedHold:
+    parent.reply({"clock": Clock.STOP})
     hold = host_lock.SharedHold()
-    write_frame(replies, {"clock": Clock.START})
+    parent.reply({"clock": Clock.START})
     return hold
 
 
-def _forward(
-    fork: FrameReader,
-    out: int,
-    requests: int,
-    replies: int,
-    deadline: float,
-    pid: int,
-    hold: host_lock.SharedHold | None,
-) -> str:
-    """Forward the fork's frames; return how it ended: "done", "timeout" or "closed".
+class _Fork:
+    """A fork at work. One that shares the host's lock is stopped while a timing is taken.
 
-    A fork that shares the host's lock is stopped while a timing is taken. Raises Closed if the parent has exited.
+    Args:
+        out: where the fork's frames come from.
+        ask: where the questions of a session go to; None for a single call.
+        share: shares the host's lock, or does nothing; ``hold`` is what it returned for a single call.
     """
-    until = time.monotonic() + deadline
-    while True:
-        seconds = max(0.0, until - time.monotonic())
-        if hold is not None:
-            seconds = min(seconds, _LOCK_POLL_SECONDS)
-        readable, _, _ = select.select([out, requests], [], [], seconds)
-        if requests in readable:
-            # The parent sends nothing while a request runs: readable means that the parent has exited.
-            raise Closed
-        if not readable:
-            if time.monotonic() >= until:
-                return "timeout"
-            if hold is not None and hold.timing_waits():
-                until += _stop_for_timing(pid, hold, replies)
-            continue
-        try:
-            fork.feed()
-        except Closed:
-            return "closed"
-        while (frame := fork.pop()) is not None:
-            if "done" in frame:
-                return "done"
-            write_frame(replies, frame)
-            until = time.monotonic() + (WAIT_SECONDS if frame.get("clock") == Clock.STOP else deadline)
 
+    def __init__(
+        self,
+        pid: int,
+        out: int,
+        ask: int | None,
+        parent: _Parent,
+        share: Callable[[], host_lock.SharedHold | None],
+        hold: host_lock.SharedHold | None,
+    ) -> None:
+        self._pid = pid
+        self._out = out
+        self._ask = ask
+        self._parent = parent
+        self._share = share
+        self._hold = hold
+        self._reader = FrameReader(out)
 
-def _stop_for_timing(pid: int, hold: host_lock.SharedHold, replies: int) -> float:
-    """Stop the fork's process group until the waiting timings are taken; return how many seconds that took."""
-    started = time.monotonic()
-    os.killpg(pid, signal.SIGSTOP)
-    write_frame(replies, {"clock": Clock.STOP})
-    hold.pause()
-    write_frame(replies, {"clock": Clock.START})
-    os.killpg(pid, signal.SIGCONT)
-    return time.monotonic() - started
+    def forward(self, number: int, deadline: float) -> str:
+        """Forward frames; return how the fork ended: "done", "timeout", "stopped" (by the parent) or "closed".
+
+        ``number`` is the request's. Raises Closed if the parent has exited.
+        """
+        until = time.monotonic() + deadline
+        while True:
+            while (word := self._parent.word()) is not None:
+                if word.get("stop") == number:
+                    return "stopped"
+                if self._ask is not None and "question" in word:
+                    deadline = word["deadline"]
+                    self._hold = self._share()
+                    write_frame(self._ask, word["question"])
+                    until = time.monotonic() + deadline
+            seconds = min(max(0.0, until - time.monotonic()), WAIT_SECONDS)
+            if self._hold is not None:
+                seconds = min(seconds, _LOCK_POLL_SECONDS)
+            readable, _, _ = select.select([self._out, self._parent.requests], [], [], seconds)
+            if self._parent.requests in readable:
+                self._parent.feed()
+            if not readable:
+                if time.monotonic() >= until:
+                    return "timeout"
+                if self._hold is not None and self._hold.timing_waits():
+                    until += self._stop_for_timing(self._hold)
+            if self._out not in readable:
+                continue
+            try:
+                self._reader.feed()
+            except Closed:
+                return "closed"
+            while (frame := self._reader.pop()) is not None:
+                if "done" in frame:
+                    return "done"
+                if self._ask is not None and "value" in frame:
+                    self._let_go()
+                    deadline = math.inf
+                self._parent.reply(frame)
+                until = time.monotonic() + (WAIT_SECONDS if frame.get("clock") == Clock.STOP else deadline)
+
+    def close(self) -> None:
+        self._let_go()
+        os.close(self._out)
+        if self._ask is not None:
+            os.close(self._ask)
+
+    def _let_go(self) -> None:
+        if self._hold is not None:
+            self._hold.close()
+            self._hold = None
+
+    def _stop_for_timing(self, hold: host_lock.SharedHold) -> float:
+        """Stop the fork's process group until the waiting timings are taken; return how many seconds that took."""
+        started = time.monotonic()
+        os.killpg(self._pid, signal.SIGSTOP)
+        self._parent.reply({"clock": Clock.STOP})
+        hold.pause()
+        self._parent.reply({"clock": Clock.START})
+        os.killpg(self._pid, signal.SIGCONT)
+        return time.monotonic() - started
 
 
 def _kill(pid: int) -> int:
@@ -171,7 +246,7 @@ def _kill(pid: int) -> int:
     return status
 
 
-def _run(request: dict[str, Any], into: int, enter: Callable[[str], None]) -> None:
+def _run(request: dict[str, Any], questions: int | None, into: int, enter: Callable[[str], None]) -> None:
     """Set the fork's limits, put up its walls by ``enter``, and run the function. Never returns."""
     scratch = request["scratch"]
     try:
@@ -186,8 +261,11 @@ def _run(request: dict[str, Any], into: int, enter: Callable[[str], None]) -> No
         os.dup2(stderr, 2)
         enter(scratch)
         module, function = request["function"].split(":")
+        arguments = request["arguments"]
+        if questions is not None:
+            arguments = {**arguments, "questions": _questions(questions)}
         try:
-            for value in getattr(importlib.import_module(module), function)(**request["arguments"]):
+            for value in getattr(importlib.import_module(module), function)(**arguments):
                 write_frame(into, {"clock": value} if isinstance(value, Clock) else {"value": value})
         except MemoryError:
             write_frame(into, {"raised": "MemoryError", "message": "out of memory within the child's limit"})
@@ -196,6 +274,18 @@ def _run(request: dict[str, Any], into: int, enter: Callable[[str], None]) -> No
         write_frame(into, {"done": True})
     finally:
         os._exit(0)
+
+
+def _questions(descriptor: int) -> Iterator[Any]:
+    """Yield what comes; ends when the session does."""
+    reader = FrameReader(descriptor)
+    while True:
+        while (question := reader.pop()) is None:
+            try:
+                reader.feed()
+            except Closed:
+                return
+        yield question
 
 
 def _limit(memory_bytes: int) -> None:

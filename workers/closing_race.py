@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from ray.exceptions import RayError
 
 from tuner.errors import NoDevice, RaceFailed
-from tuner.ports import Raced, RaceRequest, RaceResult
+from tuner.ports import Meanwhile, Raced, RaceRequest, RaceResult
 from tuner.types import Failure, FailureKind
 from workers import actor_calls
 from workers.actor_calls import Pending
@@ -38,30 +38,33 @@ class _Programs:
 class ClosingRace:
     """Runs races on the actors of a fleet; ``kept`` contains artifacts that need not be built again."""
 
-    def __init__(self, target_json: str, builders: ActorPool, measurers: ActorPool, kept: KeptArtifacts) -> None:
+    def __init__(
+        self, target_json: str, caller: str, builders: ActorPool, measurers: ActorPool, kept: KeptArtifacts
+    ) -> None:
         self._target_json = target_json
+        self._caller = caller
         self._builders = builders
         self._measurers = measurers
         self._kept = kept
 
-    def run(self, request: RaceRequest) -> RaceResult:
+    def run(self, request: RaceRequest, meanwhile: Meanwhile) -> RaceResult:
         """Race all contenders in one process, or without those that end it.
 
         Raises RaceFailed if the reference or the baseline cannot be built or run, NoDevice if processes were lost
         several times in a row.
         """
-        programs = self._build(request)
+        programs = self._build(request, meanwhile)
         results: dict[str, Raced | Failure] = {
             key: built for key, built in programs.contenders.items() if isinstance(built, Failure)
         }
         racing = {key: built for key, built in programs.contenders.items() if isinstance(built, Artifact)}
-        answer = self._race(request, programs, racing)
+        answer = self._race(request, programs, racing, meanwhile)
         if isinstance(answer, Failure):
             # Some contender ends the whole process: race each of them alone to find out which.
-            alone = {key: self._race(request, programs, {key: artifact}) for key, artifact in racing.items()}
+            alone = {key: self._race(request, programs, {key: artifact}, meanwhile) for key, artifact in racing.items()}
             results |= {key: outcome for key, outcome in alone.items() if isinstance(outcome, Failure)}
             racing = {key: artifact for key, artifact in racing.items() if key not in results}
-            answer = self._race(request, programs, racing)
+            answer = self._race(request, programs, racing, meanwhile)
             if isinstance(answer, Failure):
                 raise RaceFailed(answer.message)
         baseline, *contenders = answer.contenders
@@ -70,7 +73,7 @@ class ClosingRace:
         results |= dict(zip(racing, contenders, strict=True))
         return RaceResult(baseline, {key: results[key] for key in request.contenders}, answer.library)
 
-    def _build(self, request: RaceRequest) -> _Programs:
+    def _build(self, request: RaceRequest, meanwhile: Meanwhile) -> _Programs:
         kept = self._kept.take(request.module_json)
         on_host = json.loads(self._target_json)["kind"] == "llvm"
         host = self._target_json if on_host else _HOST_TARGET
@@ -84,15 +87,17 @@ class ClosingRace:
             each: kept[trace] for each in contenders.values() if (trace := each.trace_json) in kept
         }
         missing = [each for each in dict.fromkeys([reference, baseline, *contenders.values()]) if each not in built]
-        calls = [partial(actor_calls.build_artifact, request=each) for each in missing]
-        built |= dict(zip(missing, self._answers(self._builders, calls), strict=True))
+        calls = [partial(actor_calls.build_artifact, request=each, caller=self._caller) for each in missing]
+        built |= dict(zip(missing, self._answers(self._builders, calls, meanwhile), strict=True))
         return _Programs(
             reference=_unscheduled(built[reference]),
             baseline=_unscheduled(built[baseline]),
             contenders={key: built[each] for key, each in contenders.items()},
         )
 
-    def _race(self, request: RaceRequest, programs: _Programs, racing: dict[str, Artifact]) -> RaceAnswer | Failure:
+    def _race(
+        self, request: RaceRequest, programs: _Programs, racing: dict[str, Artifact], meanwhile: Meanwhile
+    ) -> RaceAnswer | Failure:
         """Return the results, the baseline's first, or the failure that ended the racing process."""
         race = BuiltRace(
             args=request.args,
@@ -101,11 +106,14 @@ class ClosingRace:
             contenders=(programs.baseline, *racing.values()),
             seed=request.seed,
         )
-        [answer] = self._answers(self._measurers, [partial(actor_calls.race, race=race)])
+        calls = [partial(actor_calls.race, race=race, caller=self._caller)]
+        [answer] = self._answers(self._measurers, calls, meanwhile)
         return answer
 
     @staticmethod
-    def _answers(pool: ActorPool, calls: Sequence[Callable[[Any], Pending[T | Failure]]]) -> list[T | Failure]:
+    def _answers(
+        pool: ActorPool, calls: Sequence[Callable[[Any], Pending[T | Failure]]], meanwhile: Meanwhile
+    ) -> list[T | Failure]:
         """Make all calls at once and return the answers in order; repeat those whose process was lost.
 
         Raises NoDevice if a call was lost `ATTEMPTS` times.
@@ -119,10 +127,15 @@ class ClosingRace:
                     pending[number] = actor, call(actor)
             for number, (actor, answer) in pending.items():
                 try:
-                    result = answer.result()
+                    result = answer.awaited(meanwhile)
                 except RayError as error:
                     pool.give_back(actor, error)
                     continue
+                except BaseException:
+                    for other, unanswered in list(pending.values())[list(pending).index(number) :]:
+                        unanswered.cancel()
+                        pool.give_back(other)
+                    raise
                 pool.give_back(actor)
                 if not (isinstance(result, Failure) and result.kind is FailureKind.DEVICE_LOST):
                     answers[number] = result

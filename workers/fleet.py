@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import ray
 from ray.exceptions import RayError
 
-from tuner.ports import MeasureRequest, RaceRequest, RaceResult
+from tuner.ports import Meanwhile, MeasureRequest, RaceRequest, RaceResult
 from tuner.types import Failure, FailureKind, Lane, Measured, Outcome, Span, Stage
-from workers import actor_calls, host_lock
+from workers import actor_calls
 from workers.actor_calls import Pending
 from workers.actor_pool import ActorPool
 from workers.closing_race import ATTEMPTS, ClosingRace
@@ -66,21 +66,6 @@ class _Measurement:
     batch: list[_Built]
 
 
-class _ComputingLoop:
-    """See `tuner.ports.Busy`. ``forward`` is called now and then, so that no actor waits for a loop that computes."""
-
-    def __init__(self, hold: host_lock.SharedHold, forward: Callable[[], None]) -> None:
-        self._hold = hold
-        self._forward = forward
-        self._forwarded_at = time.monotonic()
-
-    def pause(self) -> None:
-        self._hold.pause()
-        if time.monotonic() - self._forwarded_at > _POLL_SECONDS:
-            self._forward()
-            self._forwarded_at = time.monotonic()
-
-
 class RayFleet:
     """See `tuner.ports.Fleet`. ``measurers`` maps the names of actors to the workers' names in the ledger."""
 
@@ -96,7 +81,9 @@ class RayFleet:
         self._finished: list[tuple[str, Outcome]] = []
         self._kept = KeptArtifacts()
         self._patience = Patience()
-        self._closing_race = ClosingRace(target_json, self._builders, self._measurers, self._kept)
+        self._caller = secrets.token_hex(8)
+        self._closing_race = ClosingRace(target_json, self._caller, self._builders, self._measurers, self._kept)
+        self._next_look = 0.0
 
     @property
     def slots(self) -> int:
@@ -117,29 +104,42 @@ class RayFleet:
         finished, self._finished = self._finished, []
         return finished
 
-    @contextmanager
-    def busy(self) -> Iterator[_ComputingLoop]:
-        with host_lock.busy() as hold:
-            yield _ComputingLoop(hold, self._forward)
+    def forward(self) -> None:
+        now = time.monotonic()
+        calls = self._calls()
+        if not calls or now < self._next_look:
+            return
+        self._next_look = now + _POLL_SECONDS
+        ready, _ = ray.wait(calls, num_returns=len(calls), timeout=0)
+        for reference in ready:
+            self._receive(reference)
+        self._dispatch()
 
-    def race(self, request: RaceRequest) -> RaceResult:
-        return self._closing_race.run(request)
+    def race(self, request: RaceRequest, meanwhile: Meanwhile) -> RaceResult:
+        return self._closing_race.run(request, meanwhile)
+
+    def abandon(self) -> None:
+        self._to_build.clear()
+        self._to_measure.clear()
+        for build in self._builds.values():
+            build.answer.cancel()
+            self._builders.give_back(build.builder)
+        for measurement in self._measurements.values():
+            measurement.answer.cancel()
+            self._measurers.give_back(measurement.measurer)
+        self._builds.clear()
+        self._measurements.clear()
+        self._finished.clear()
+        for actor in (*self._builders, *self._measurers):
+            actor_calls.stop(actor, self._caller)
 
     def _calls(self) -> list[Any]:
         return [*self._builds, *self._measurements]
 
-    def _forward(self) -> None:
-        """Receive the answers that are there, without waiting, and dispatch what they make possible."""
-        if calls := self._calls():
-            ready, _ = ray.wait(calls, num_returns=len(calls), timeout=0)
-            for reference in ready:
-                self._receive(reference)
-            self._dispatch()
-
     def _dispatch(self) -> None:
         while self._to_measure and (measurer := self._measurers.take_if_below(1)) is not None:
             batch = self._next_batch()
-            measurement = actor_calls.measure(measurer, _message(batch))
+            measurement = actor_calls.measure(measurer, _message(batch), caller=self._caller)
             self._measurements[measurement.reference] = _Measurement(measurer, measurement, batch)
         while self._to_build and (builder := self._builders.take_if_below(_BUILDS_PER_BUILDER)) is not None:
             candidate = self._to_build.popleft()
@@ -147,6 +147,7 @@ class RayFleet:
             build = actor_calls.build(
                 builder,
                 BuildRequest(request.module_json, request.trace_json, self._target_json),
+                caller=self._caller,
                 seconds=self._patience.seconds(request.module_json, request.trace_json),
             )
             self._builds[build.reference] = _Build(builder, build, candidate)

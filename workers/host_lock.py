@@ -82,13 +82,6 @@ class SharedHold:
 
 
 @contextlib.contextmanager
-def busy() -> Iterator[SharedHold]:
-    """Share the lock while this process computes without taking a timing. Long computations call `SharedHold.pause`."""
-    with contextlib.closing(SharedHold()) as hold:
-        yield hold
-
-
-@contextlib.contextmanager
 def quiet() -> Iterator[None]:
     """Hold the lock alone while a timing is taken: no other holder of this lock runs."""
     turnstile, host = _open(_TURNSTILE), _open(_HOST)

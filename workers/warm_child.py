@@ -10,8 +10,9 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
 
 import psutil
 
@@ -29,6 +30,8 @@ _GRACE_SECONDS = 10.0
 """The child enforces deadlines itself. After so much more time the child itself counts as stuck. Not tuned."""
 _LEAVE_SECONDS = 2.0
 """A child whose pipes were closed kills its fork and removes its files before it exits. Not tuned."""
+_MEANWHILE_SECONDS = 0.01
+"""Between two calls of what a session's caller does meanwhile. Not tuned."""
 _LIBRARIES = ("LD_LIBRARY_PATH", "CUDA_PATH")
 _INHERITED = ("PATH", "HOME", *_LIBRARIES)
 
@@ -57,12 +60,39 @@ class ChildLost(ChildError):
     """The warm child itself was killed from outside, which says nothing about the function."""
 
 
+class ChildStopped(ChildError):
+    """The function was stopped by `WarmChild.stop`."""
+
+
 class ChildRaised(ChildError):
     """The function raised; ``kind`` is the exception's class name."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
         self.kind = kind
+
+
+_END: Final = object()
+"""In place of a value: the function has yielded its last."""
+
+
+def _nothing() -> None:
+    """Done meanwhile by who has nothing to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A fork that answers questions; see `WarmChild.session`."""
+
+    _ask: Callable[[Any, float, Callable[[], None]], Any]
+
+    def ask(self, question: Any, deadline: float, meanwhile: Callable[[], None] = _nothing) -> Any:
+        """Return the answer to a question of JSON values. Raises the errors of `WarmChild.stream`.
+
+        ``deadline`` is in seconds. ``meanwhile`` is called every few milliseconds until the answer is there; what it
+        raises ends the session.
+        """
+        return self._ask(question, deadline, meanwhile)
 
 
 class WarmChild:
@@ -97,6 +127,11 @@ class WarmChild:
         self._memory_bytes = memory_bytes
         self._busy = busy
         self._lock = threading.Lock()
+        self._opening = threading.Lock()
+        """Held while the pipes are closed, so that `stop` writes into no other file."""
+        self._number = 0
+        """Of the latest request."""
+        self._ended = True
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -114,11 +149,44 @@ class WarmChild:
     def stream(self, function: str, arguments: dict[str, Any], deadline: float) -> Iterator[Any]:
         """Run ``module:function`` in a fresh fork and hand on what it yields.
 
-        ``deadline`` (seconds) applies to each value. Raises ChildTimeout, ChildCrashed, ChildLost, ChildRaised.
+        ``deadline`` (seconds) applies to each value. Raises ChildTimeout, ChildCrashed, ChildLost, ChildRaised,
+        ChildStopped.
         """
+        with self._fork(function, arguments, deadline, session=False):
+            while (value := self._value(deadline, _nothing)) is not _END:
+                yield value
+
+    @contextlib.contextmanager
+    def session(self, function: str, arguments: dict[str, Any]) -> Iterator[Session]:
+        """Run ``module:function`` in a fresh fork that answers questions and keeps its memory until the context ends.
+
+        The function gets an iterator of the questions as ``questions`` besides ``arguments``, and yields one answer to
+        each. After an error of `Session.ask` the fork has gone.
+        """
+        with self._fork(function, arguments, 0.0, session=True):
+            try:
+                yield Session(self._ask)
+            finally:
+                if not self._ended:
+                    self._leave()
+
+    def stop(self) -> None:
+        """Stop the function that runs, if any. May be called from another thread; what it ran raises ChildStopped."""
+        with self._opening, contextlib.suppress(BrokenPipeError):
+            if self._process is not None:
+                # Shorter than what a pipe writes at once, so it does not mix with what another thread writes.
+                write_frame(self._requests, {"stop": self._number})
+
+    @contextlib.contextmanager
+    def _fork(self, function: str, arguments: dict[str, Any], deadline: float, *, session: bool) -> Iterator[None]:
+        """A fork that runs the function. The child is killed if the context ends before the fork does."""
         with self._lock, self._scratch() as scratch:
             self._ensure_started()
+            self._number += 1
+            self._ended = False
             request = {
+                "number": self._number,
+                "session": session,
                 "scratch": scratch,
                 "writable": self._enclosure.writable(scratch),
                 "function": function,
@@ -127,34 +195,56 @@ class WarmChild:
                 "memory_bytes": self._memory_bytes,
                 "busy": self._busy,
             }
-            finished = False
-            seconds = deadline
             try:
                 write_frame(self._requests, request)
-                while True:
-                    frame = self._next(seconds + _GRACE_SECONDS)
-                    seconds = WAIT_SECONDS if frame.get("clock") == Clock.STOP else deadline
-                    if "clock" in frame:
-                        continue
-                    if "value" in frame:
-                        yield frame["value"]
-                    elif "raised" in frame:
-                        raised = ChildRaised(frame["raised"], frame["message"])
-                        self._next(_GRACE_SECONDS)
-                        finished = True
-                        raise raised
-                    else:
-                        finished = True
-                        break
+                yield
             except (Closed, BrokenPipeError) as error:
                 raise ChildLost("the warm child itself was killed") from error
             finally:
-                if not finished:
+                if not self._ended:
                     self._kill()
-        if frame["end"] == "timeout":
-            raise ChildTimeout(f"no answer within {deadline:g} s")
-        if frame["end"] == "crash":
-            raise ChildCrashed(frame["signal"], frame["stderr"])
+
+    def _ask(self, question: Any, deadline: float, meanwhile: Callable[[], None]) -> Any:
+        if self._ended:
+            raise ChildLost("the session has ended")
+        try:
+            write_frame(self._requests, {"question": question, "deadline": deadline})
+            answer = self._value(deadline, meanwhile)
+        except (Closed, BrokenPipeError) as error:
+            raise ChildLost("the warm child itself was killed") from error
+        if answer is _END:
+            raise ChildCrashed(None, "the function ended before the session")
+        return answer
+
+    def _value(self, deadline: float, meanwhile: Callable[[], None]) -> Any:
+        """Return the next value of the fork, or `_END`. Raises what became of the fork."""
+        seconds = deadline
+        while True:
+            frame = self._next(seconds + _GRACE_SECONDS, meanwhile)
+            seconds = WAIT_SECONDS if frame.get("clock") == Clock.STOP else deadline
+            if "value" in frame:
+                return frame["value"]
+            if "raised" in frame:
+                self._next(_GRACE_SECONDS)
+                self._ended = True
+                raise ChildRaised(frame["raised"], frame["message"])
+            if "end" in frame:
+                self._ended = True
+                if frame["end"] == "timeout":
+                    raise ChildTimeout(f"no answer within {deadline:g} s")
+                if frame["end"] == "crash":
+                    raise ChildCrashed(frame["signal"], frame["stderr"])
+                if frame["end"] == "stopped":
+                    raise ChildStopped("it was stopped")
+                return _END
+
+    def _leave(self) -> None:
+        """End the session's fork, and keep the child where it takes part in that."""
+        with contextlib.suppress(ChildTimeout, Closed, BrokenPipeError):
+            write_frame(self._requests, {"stop": self._number})
+            until = time.monotonic() + _LEAVE_SECONDS
+            while not self._ended:
+                self._ended = "end" in self._next(until - time.monotonic())
 
     def close(self) -> None:
         with self._lock:
@@ -195,28 +285,35 @@ class WarmChild:
             self._kill()
             raise ChildCrashed(None, "the warm child did not start; its message is in the log above") from error
 
-    def _next(self, seconds: float) -> Any:
+    def _next(self, seconds: float, meanwhile: Callable[[], None] = _nothing) -> Any:
+        """Return the next frame; ``meanwhile`` is called every few milliseconds until then."""
         until = time.monotonic() + seconds
+        pause = _MEANWHILE_SECONDS if meanwhile is not _nothing else seconds
         while (frame := self._reader.pop()) is None:
-            readable, _, _ = select.select([self._replies], [], [], max(0.0, until - time.monotonic()))
-            if not readable:
+            left = max(0.0, until - time.monotonic())
+            readable, _, _ = select.select([self._replies], [], [], min(left, pause))
+            if readable:
+                self._reader.feed()
+            elif left == 0.0:
                 self._kill()
                 raise ChildTimeout(f"the child did not answer within {seconds:g} s")
-            self._reader.feed()
+            else:
+                meanwhile()
         return frame
 
     def _kill(self) -> None:
         """End the child and everything it started, and reap it."""
         if self._process is None:
             return
-        os.close(self._requests)
-        os.close(self._replies)
+        with self._opening:
+            process, self._process = self._process, None
+            os.close(self._requests)
+            os.close(self._replies)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(_LEAVE_SECONDS)
-        if self._process.returncode != 0:
-            _kill_family(self._process.pid)
-            self._process.wait()
-        self._process = None
+            process.wait(_LEAVE_SECONDS)
+        if process.returncode != 0:
+            _kill_family(process.pid)
+            process.wait()
 
 
 def _kill_family(leader: int) -> None:

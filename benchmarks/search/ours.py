@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import resource
 import statistics
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,6 +29,8 @@ from tuner.types import DeviceClass, Measured, Outcome, TaskSpec, Trial
 from tuner.workload import make_workload
 from workers.cluster import connect
 from workers.fleet import RayFleet
+from workers.walled_search import WalledSearch, search_child
+from workers.walls.levels import Policy, choose
 
 NEVER = sys.maxsize
 """Trials until a model is ready that never is."""
@@ -144,20 +148,24 @@ def execute(request: Request) -> Run:
     if request.teachers is not None:  # the service has this ready when a job starts
         known, trained = experience(request.teachers, request.workload, request.device_class, variant.own_family)
         relatives, base = known if variant.relatives else (), trained if variant.base_model else None
+    child = search_child(choose(Policy.PREFER))
+    child.start()  # the service has this ready, too
     started = time.monotonic()
     target_json = request.device_class.target_json
     spec = TaskSpec(make_workload(WORKLOADS[request.workload](), request.workload), 1, relatives)
     fleet = RayFleet(target_json, request.builders, {request.measurer: "local"})
     ledger = ClockLedger(run, started)
     config = variant.change(SearchConfig())
-    tune(TuneRequest([spec], target_json, None, request.trials, None, request.seed, base, config), fleet, ledger)
+    tuning = TuneRequest([spec], target_json, None, request.trials, None, request.seed, base, config)
+    with closing(child), closing(WalledSearch(child, tuning)) as search:
+        tune(tuning, search, fleet, ledger)
     run.seconds = time.monotonic() - started
     certified = ledger.certificates[0]
     [winner] = [trial for trial in ledger.history(0) if trial.candidate.hash == certified.candidate_hash]
     if winner.candidate.trace_json is not None:
         latency = statistics.median(certified.best_run_secs)
         run.incumbents.append(Incumbent(run.seconds, run.trials, latency, winner.candidate.trace_json))
-    run.peak_mb = peak_mb()
+    run.peak_mb = peak_mb() + resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024  # the loop and its search
     return run
 
 

@@ -10,6 +10,7 @@ import random
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import tvm
@@ -33,6 +34,8 @@ from tuner.tune import TuneRequest, tune
 from tuner.types import DeviceClass, Measured, Origin, TaskSpec, Trial
 from tuner.workload import make_workload
 from workers.fleet import RayFleet
+from workers.walled_search import WalledSearch, search_child
+from workers.walls.levels import Policy, choose
 
 DATABASE = f"sqlite:///{ROOT / 'benchmarks' / 'search' / 'teachers.db'}"
 TRIALS = 96
@@ -54,6 +57,7 @@ def teach(url: str, device_class: DeviceClass, builders: Sequence[str], measurer
     migrate.upgrade(url)
     database = Database(url)
     fleet = RayFleet(device_class.target_json, builders, {measurer: "local"})
+    child = search_child(choose(Policy.PREFER))
     taught = {job.name for job in database.jobs.page(page_size=200).items if _has_taught(job, device_class)}
     for name, make in TEACHERS.items():
         if name in taught:
@@ -67,9 +71,12 @@ def teach(url: str, device_class: DeviceClass, builders: Sequence[str], measurer
         tasks = database.tasks.of_job(claimed.job.id)
         assert database.tasks.try_start(tasks[0].id, claimed.lease_token)
         ledger = DatabaseLedger(database, claimed, tasks, TRIALS)
-        tune(TuneRequest([spec], device_class.target_json, None, TRIALS, None, 1), fleet, ledger)
+        tuning = TuneRequest([spec], device_class.target_json, None, TRIALS, None, 1)
+        with closing(WalledSearch(child, tuning)) as search:
+            tune(tuning, search, fleet, ledger)
         database.jobs.finish(claimed.job.id, claimed.lease_token, JobState.SUCCEEDED)
         print(f"teacher {name}: {time.monotonic() - started:.0f} s", flush=True)
+    child.close()
     database.close()
 
 

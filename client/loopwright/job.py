@@ -87,7 +87,7 @@ class Job:
         return self
 
     def cancel(self) -> Job:
-        """Ask for the end of the job. What was measured stays; cancelling a cancelled job does nothing."""
+        """Stop the job. What was measured stays; cancelling a cancelled job does nothing."""
         self.info = parse(schemas.Job, self._transport.request("POST", self._path("/cancel"), repeatable=True))
         return self
 

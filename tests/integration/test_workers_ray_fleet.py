@@ -23,7 +23,8 @@ from tests.support import workloads as programs
 from tests.support.builders import MiscompilingBuilder, RecordingBuilder
 from tests.support.processes import is_warm_child
 from tuner.errors import NoDevice, RaceFailed
-from tuner.ports import MeasureRequest, Raced, RaceRequest
+from tuner.ports import MeasureRequest, Raced, RaceRequest, nothing_meanwhile
+from tuner.search.searcher import Searcher
 from tuner.space.builtin import builtin_space
 from tuner.testing.fleet_contract import FleetContract
 from tuner.testing.memory_ledger import MemoryLedger
@@ -184,15 +185,14 @@ def test_nothing_submitted_nothing_collected(fleet: RayFleet) -> None:
     assert fleet.slots >= 1
 
 
-def test_what_is_built_while_the_loop_computes_is_measured_meanwhile(fleet: RayFleet, offer: Offer) -> None:
+def test_what_is_built_is_measured_while_the_loop_waits_for_a_search(fleet: RayFleet, offer: Offer) -> None:
     used = status_of(offer.measurer).used
     fleet.submit(request("one", programs.product()))
     until = time.monotonic() + 100
-    with fleet.busy() as computing:
-        while (status := status_of(offer.measurer)).used == used or status.since is not None:
-            assert time.monotonic() < until, "it was not measured while the loop computed"
-            time.sleep(0.002)
-            computing.pause()
+    while (status := status_of(offer.measurer)).used == used or status.since is not None:
+        assert time.monotonic() < until, "it was not measured while the loop waited for a search"
+        time.sleep(0.002)
+        fleet.forward()
     [(key, outcome)] = fleet.collect(30.0)
     assert key == "one"
     assert isinstance(outcome, Measured)
@@ -325,7 +325,7 @@ def test_a_race_of_real_candidates(fleet: RayFleet, offer: Offer) -> None:
     workload = programs.product()
     first, second = some_traces(workload, offer.device_class.target_json, 2)
     broken = '[[["GetNothing",[],[],["b0"]]],[]]'
-    result = fleet.race(race_of(workload, {"a": first, "broken": broken, "b": second}))
+    result = fleet.race(race_of(workload, {"a": first, "broken": broken, "b": second}), nothing_meanwhile)
     rounds = len(result.baseline.run_secs)
     assert rounds >= 5
     assert set(result.contenders) == {"a", "b", "broken"}
@@ -351,14 +351,14 @@ def test_a_race_does_not_build_again_what_was_measured(offer: Offer, start: Call
     assert ray.get(builder.take_traces.remote()) == [first]
     # The reference and the baseline are built for each race; what was measured is kept for one.
     for expected in ([None, None, second], [None, None, first, second]):
-        result = fleet.race(race_of(workload, {"a": first, "b": second}))
+        result = fleet.race(race_of(workload, {"a": first, "b": second}), nothing_meanwhile)
         assert ray.get(builder.take_traces.remote()) == expected
         assert all(isinstance(entry, Raced) for entry in result.contenders.values())
 
 
 def test_a_race_whose_baseline_crashes_proves_nothing(fleet: RayFleet) -> None:
     with pytest.raises(RaceFailed, match="signal 11"):
-        fleet.race(race_of(programs.crash(), {}))
+        fleet.race(race_of(programs.crash(), {}), nothing_meanwhile)
 
 
 def test_a_contender_that_kills_the_race_is_found_out(offer: Offer, start: Callable[..., str]) -> None:
@@ -367,7 +367,7 @@ def test_a_contender_that_kills_the_race_is_found_out(offer: Offer, start: Calla
     first, second = some_traces(workload, offer.device_class.target_json, 2)
     builder = start(MiscompilingBuilder, second, programs.crash().module_json)
     fleet = RayFleet(offer.device_class.target_json, [builder], {offer.measurer: "here"})
-    result = fleet.race(race_of(workload, {"good": first, "bad": second}))
+    result = fleet.race(race_of(workload, {"good": first, "bad": second}), nothing_meanwhile)
     assert isinstance(result.contenders["good"], Raced)
     rejected = result.contenders["bad"]
     assert isinstance(rejected, Failure)
@@ -380,7 +380,7 @@ def test_a_miscompiled_contender_is_rejected_for_its_wrong_result(offer: Offer, 
     first, second = some_traces(workload, offer.device_class.target_json, 2)
     builder = start(MiscompilingBuilder, second, programs.elementwise().module_json)
     fleet = RayFleet(offer.device_class.target_json, [builder], {offer.measurer: "here"})
-    result = fleet.race(race_of(workload, {"good": first, "bad": second}))
+    result = fleet.race(race_of(workload, {"good": first, "bad": second}), nothing_meanwhile)
     assert isinstance(result.contenders["good"], Raced)
     rejected = result.contenders["bad"]
     assert isinstance(rejected, Failure)
@@ -393,7 +393,8 @@ def test_a_job_on_a_simulated_gpu(start: Callable[..., str]) -> None:
     measurer = start(Measurer, "cuda:0", 1, Policy.PREFER, "tests.support.simulated_cuda")
     fleet = RayFleet(programs.CUDA, [builder], {measurer: "gpu"})
     ledger = MemoryLedger(1)
-    tune(TuneRequest([TaskSpec(programs.product(64), 1)], programs.CUDA, None, 4, None, 1), fleet, ledger)
+    request = TuneRequest([TaskSpec(programs.product(64), 1)], programs.CUDA, None, 4, None, 1)
+    tune(request, Searcher(request), fleet, ledger)
     assert ledger.failures == {}
     certificate = ledger.certificates[0]
     trials = ledger.history(0)

@@ -16,9 +16,9 @@ class RecordingBuilder(Builder):
         super().__init__(cuda=False, walls=Policy.PREFER)
         self._traces: list[str | None] = []
 
-    def build(self, request: Json, seconds: float = math.inf) -> Json:
+    def build(self, request: Json, caller: str, seconds: float = math.inf) -> Json:
         self._traces.append(request["trace_json"])
-        return super().build(request, seconds)
+        return super().build(request, caller, seconds)
 
     def take_traces(self) -> list[str | None]:
         """Return the traces built since the last call."""
@@ -34,7 +34,7 @@ class MiscompilingBuilder(Builder):
         self._trace_json = trace_json
         self._other_module_json = other_module_json
 
-    def build(self, request: Json, seconds: float = math.inf) -> Json:
+    def build(self, request: Json, caller: str, seconds: float = math.inf) -> Json:
         if request["trace_json"] == self._trace_json:
             request = request | {"module_json": self._other_module_json, "trace_json": None}
-        return super().build(request, seconds)
+        return super().build(request, caller, seconds)

@@ -149,3 +149,36 @@ class Module:
         return out
 """
 """How a tutorial of TVM 0.2x writes a product and relu, called from Relax."""
+
+
+def long_chain(stages: int, n: int = 64) -> str:
+    """Return row sums of row sums, ``stages`` of them, as TVMScript: each candidate takes long to make."""
+    lines = [
+        "@T.prim_func(s_tir=True)",
+        f'def main(X0: T.Buffer(({n}, {n}), "float32"), X{stages}: T.Buffer(({n}, {n}), "float32")):',
+        *(f'    X{stage} = T.sblock_alloc_buffer(({n}, {n}), "float32")' for stage in range(1, stages)),
+    ]
+    for stage in range(1, stages + 1):
+        lines += [
+            f"    for i, j, k in T.grid({n}, {n}, {n}):",
+            f'        with T.sblock("X{stage}"):',
+            '            vi, vj, vk = T.axis.remap("SSR", [i, j, k])',
+            "            with T.init():",
+            f"                X{stage}[vi, vj] = T.float32(0)",
+            f"            X{stage}[vi, vj] = X{stage}[vi, vj] + X{stage - 1}[vi, vk] * T.float32(0.01)",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def endless() -> str:
+    """Return a function that does not come back, as TVMScript."""
+    return """\
+@T.prim_func(s_tir=True)
+def main(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):
+    for i in range(4):
+        with T.sblock("B"):
+            v = T.axis.spatial(4, i)
+            B[v] = A[v]
+            while B[v] >= A[v]:
+                B[v] = A[v]
+"""

@@ -20,24 +20,15 @@ fitted by an optimiser, showed no gain (docs/benchmarks/ablation.md).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import solve_triangular
 
+from tuner.cost_model.config import GaussianProcessConfig
+
 FloatArray = npt.NDArray[np.floating[Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class GaussianProcessConfig:
-    """Hyperparameters. None of the values is tuned."""
-
-    length_scales: tuple[float, ...] = (1.0, 2.0, 4.0, 8.0, 16.0)
-    """Length scales, of which the likeliest is taken."""
-    noise: float = 0.05
-    """Noise variance, as a share of the variance of the targets."""
 
 
 class GaussianProcess:

@@ -17,24 +17,8 @@ import numpy as np
 import numpy.typing as npt
 import xgboost as xgb
 
+from tuner.cost_model.config import RankingConfig
 from tuner.cost_model.features import Features
-
-
-@dataclass(frozen=True, slots=True)
-class RankingConfig:
-    """When the ranking is trained, and on what."""
-
-    warm_up: int = 16
-    """Samples of the job before its own model is trained. Not tuned."""
-    base_trust: float = 0.6
-    """Share of the job's pairs that a base model must order correctly once the own model is trained; chance is 0.5."""
-    rounds: int = 40
-    """Boosting rounds of a job's own model. Not tuned."""
-    base_rounds: int = 120
-    """Boosting rounds of a base model, which has more samples. Not tuned."""
-    max_group: int = 512
-    """Samples of a workload that are used, the newest ones: the number of pairs is quadratic. Not tuned."""
-
 
 PARAMETERS = {
     "max_depth": 6,

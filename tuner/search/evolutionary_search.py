@@ -17,7 +17,7 @@ from tuner.search.proposers.known import Known
 from tuner.search.proposers.random import Random
 from tuner.search.proposers.seeds import Seeds
 from tuner.search.proposers.transfer import Transfer
-from tuner.search.surrogate import Pause, Surrogate, no_pause
+from tuner.search.surrogate import Surrogate
 from tuner.space.design_space import DesignSpace
 from tuner.types import Failure, FailureKind, MeasureCandidate, Measured, Outcome
 
@@ -44,25 +44,22 @@ class EvolutionarySearch:
         self._random = Random(space, rng, config, self._surrogate)
         self._evolution: Proposer = Evolution(space, rng, config, self._surrogate, self._transfer)
 
-    def propose(self, count: int, pause: Pause = no_pause) -> list[MeasureCandidate]:
-        """Return up to ``count`` programs that were not proposed before; fewer only if the space is exhausted.
-
-        ``pause`` is called every few milliseconds until the method returns.
-        """
+    def propose(self, count: int) -> list[MeasureCandidate]:
+        """Return up to ``count`` programs that were not proposed before; fewer only if the space is exhausted."""
         population = self._population
         self._surrogate.fit()
         # New programs get one place of a batch at least, and half of it while no trials of the task guide the search.
-        batch = self._known.propose(population, count - 1, pause)
+        batch = self._known.propose(population, count - 1)
         if self._surrogate.experienced:
-            batch += self._seeds.propose(population, count // 2 - len(batch), pause)
-            batch += self._evolution.propose(population, count - len(batch), pause)
+            batch += self._seeds.propose(population, count // 2 - len(batch))
+            batch += self._evolution.propose(population, count - len(batch))
         else:
-            batch += self._transfer.propose(population, count // 2 - len(batch), pause)
-            batch += self._seeds.propose(population, count - 1 - len(batch), pause)
+            batch += self._transfer.propose(population, count // 2 - len(batch))
+            batch += self._seeds.propose(population, count - 1 - len(batch))
             if self._surrogate.ready:
-                batch += self._random.propose_ranked(population, count - len(batch), pause)
-        batch += self._random.propose(population, count - len(batch), pause)
-        return [self._submit(individual, pause) for individual in batch]
+                batch += self._random.propose_ranked(population, count - len(batch))
+        batch += self._random.propose(population, count - len(batch))
+        return [self._submit(individual) for individual in batch]
 
     def observe(self, candidate: MeasureCandidate, outcome: Outcome) -> None:
         """Learn from a finished trial. DEVICE_LOST says nothing about the program."""
@@ -80,8 +77,7 @@ class EvolutionarySearch:
             individual = Individual.of(self._space, schedule, candidate.origin, candidate.parent)
             self._population.submit(individual, candidate.hash)
 
-    def _submit(self, individual: Individual, pause: Pause) -> MeasureCandidate:
-        pause()
+    def _submit(self, individual: Individual) -> MeasureCandidate:
         candidate = individual.candidate()
         self._population.submit(individual, candidate.hash)
         return candidate

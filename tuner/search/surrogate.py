@@ -7,7 +7,7 @@ and encoding is cheaper than extracting features.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -16,13 +16,6 @@ from tuner.cost_model.model import CostModel, Sample
 from tuner.search.config import SearchConfig
 from tuner.search.encoding import Encoding, Vectorizer
 from tuner.search.individual import Individual
-
-Pause = Callable[[], None]
-"""Called every few milliseconds of computing: lets timings that wait go first."""
-
-
-def no_pause() -> None:
-    """Return at once: nothing waits."""
 
 
 class Surrogate:
@@ -71,13 +64,9 @@ class Surrogate:
         mean, deviation = self._process.predict(self._vectorizer.transform(encodings))
         return mean + beta * deviation
 
-    def select_batch(self, individuals: Sequence[Individual], count: int, pause: Pause = no_pause) -> list[Individual]:
+    def select_batch(self, individuals: Sequence[Individual], count: int) -> list[Individual]:
         """Return the ``count`` programs with the highest scores of the ranking, the best first, as ``predicted``."""
-        features = []
-        for individual in individuals:  # extracting features takes long, and only the ranking needs them
-            pause()
-            features.append(individual.features)
-        scores = self._model.predict(features)
+        scores = self._model.predict([individual.features for individual in individuals])
         ranked = np.argsort(-scores, kind="stable")[:count]
         for index in ranked:
             individuals[index].predicted = float(scores[index])

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import tvm
+import tvm_ffi
 from tvm.s_tir import meta_schedule as ms
 from tvm.s_tir.schedule import Trace
 from tvm.target import Target
+from tvm.tirx import IterVar
 
 from tuner.space.design_space import REFUSALS, DesignSpace
 from tuner.space.rules import CPU_RULES
 from tuner.space.rules.rule import Machine
 from tuner.space.rules.sketches import Sketches
 from tuner.workload import tune_context
+
+_REDUCTIONS = 5
+"""Reductions in one function for which TVM's rules try every cache and every split: up to five ways each, which
+multiply. The 3,125 sketches of five take 3 s, those of twelve would take years."""
+_INNERMOST = 64
+"""Largest innermost tile, as in TVM's own rules."""
 
 
 def builtin_space(mod: tvm.IRModule, target: Target, seed: int) -> DesignSpace:
@@ -27,10 +35,32 @@ def stock_space(mod: tvm.IRModule, target: Target, seed: int) -> DesignSpace:
 
 
 def _with_stock(mod: tvm.IRModule, target: Target, seed: int, sketches: Sketches | None) -> DesignSpace:
-    context = tune_context(mod, target, ms.space_generator.PostOrderApply(), seed)
+    context = tune_context(mod, target, _generator(mod, target), seed)
     try:
         traces = [schedule.trace for schedule in context.generate_design_space()]
     except REFUSALS:
         # TVM's rules raise where a block maps the results of two reductions. What remains is the function as it is.
         traces = [Trace([], {})]
     return DesignSpace(mod, context, traces, sketches)
+
+
+def _generator(mod: tvm.IRModule, target: Target) -> ms.space_generator.PostOrderApply:
+    """Return TVM's rules for the target, or, for a function of many reductions on llvm, those that do not multiply."""
+    if target.kind.name != "llvm" or _reductions(mod) <= _REDUCTIONS:
+        return ms.space_generator.PostOrderApply()
+    rules = [
+        # Without a cache for what it writes, it makes one sketch of each.
+        ms.schedule_rule.MultiLevelTiling("SSRSRS", max_innermost_factor=_INNERMOST)
+        if isinstance(rule, ms.schedule_rule.MultiLevelTiling)
+        else rule
+        for rule in ms.schedule_rule.ScheduleRule.create("llvm")
+        if not isinstance(rule, ms.schedule_rule.AddRFactor)
+    ]
+    return ms.space_generator.PostOrderApply(sch_rules=rules, postprocs="from-target", mutator_probs="from-target")
+
+
+def _reductions(mod: tvm.IRModule) -> int:
+    """Return how many blocks reduce."""
+    blocks: list[tvm.s_tir.SBlock] = []
+    tvm_ffi.structural_walk(mod["main"].body, (tvm.s_tir.SBlock, blocks.append), order="post")
+    return sum(any(var.iter_type == IterVar.CommReduce for var in block.iter_vars) for block in blocks)

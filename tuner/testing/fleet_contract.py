@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import time
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from loopwright.codegen.serialization import module_from_json, trace_to_json
 from loopwright.codegen.target import target_from
 from tuner.certify import certify
 from tuner.errors import RaceFailed
-from tuner.ports import Fleet, MeasureRequest, Raced, RaceRequest
+from tuner.ports import Fleet, MeasureRequest, Raced, RaceRequest, nothing_meanwhile
 from tuner.space.builtin import builtin_space
 from tuner.types import (
     BASELINE,
@@ -99,6 +100,10 @@ def collect_all(fleet: Fleet, keys: set[str]) -> dict[str, Outcome]:
     return outcomes
 
 
+class Stopped(Exception):
+    """Raised by what is called meanwhile."""
+
+
 class FleetContract:
     """The fleet of the fixture builds for llvm on a machine of this host's kind."""
 
@@ -137,16 +142,29 @@ class FleetContract:
         assert failure.message
         assert isinstance(outcomes["good"], Measured)
 
-    def test_requests_may_be_submitted_while_it_is_busy(self, fleet: Fleet) -> None:
-        with fleet.busy():
-            fleet.submit(measure_request("a", None))
-        with fleet.busy():
-            pass
+    def test_what_is_forwarded_comes_back(self, fleet: Fleet) -> None:
+        fleet.submit(measure_request("a", None))
+        for _ in range(100):
+            fleet.forward()
         assert isinstance(collect_all(fleet, {"a"})["a"], Measured)
+
+    def test_what_was_abandoned_does_not_come_back(self, fleet: Fleet) -> None:
+        fleet.submit(measure_request("a", None))
+        fleet.abandon()
+        assert fleet.collect(1.0) == []
+
+    def test_what_is_called_during_a_race_can_end_it(self, fleet: Fleet) -> None:
+        def stop() -> None:
+            raise Stopped
+
+        with contextlib.suppress(Stopped):
+            fleet.race(race_request({}), stop)
+        fleet.abandon()
+        assert fleet.race(race_request({}), nothing_meanwhile).baseline.run_secs
 
     def test_a_race_has_a_sample_a_round_of_every_contender(self, fleet: Fleet) -> None:
         contenders = {f"c{i}": trace for i, trace in enumerate(traces(3))}
-        result = fleet.race(race_request(contenders))
+        result = fleet.race(race_request(contenders), nothing_meanwhile)
         assert set(result.contenders) == set(contenders)
         entries = [result.baseline, *(raced(entry) for entry in result.contenders.values())]
         assert len({len(entry.run_secs) for entry in entries}) == 1
@@ -154,12 +172,12 @@ class FleetContract:
         assert all(entry.max_abs_error < 1e-3 for entry in entries)
 
     def test_a_baseline_races_alone(self, fleet: Fleet) -> None:
-        result = fleet.race(race_request({}))
+        result = fleet.race(race_request({}), nothing_meanwhile)
         assert result.contenders == {}
         assert result.baseline.run_secs
 
     def test_a_wrong_result_is_rejected_and_the_others_race_on(self, fleet: Fleet) -> None:
-        result = fleet.race(race_request({"wrong": wrong_trace(), "right": traces(1)[0]}))
+        result = fleet.race(race_request({"wrong": wrong_trace(), "right": traces(1)[0]}), nothing_meanwhile)
         wrong = result.contenders["wrong"]
         assert isinstance(wrong, Failure)
         assert (wrong.stage, wrong.kind) == (Stage.CERTIFY, FailureKind.WRONG_RESULT)
@@ -174,7 +192,7 @@ class FleetContract:
         assert (failure.stage, failure.kind) == (Stage.CERTIFY, FailureKind.WRONG_RESULT)
 
     def test_a_contender_that_does_not_build_is_rejected(self, fleet: Fleet) -> None:
-        result = fleet.race(race_request({"broken": _UNKNOWN_BLOCK}))
+        result = fleet.race(race_request({"broken": _UNKNOWN_BLOCK}), nothing_meanwhile)
         broken = result.contenders["broken"]
         assert isinstance(broken, Failure)
         assert (broken.stage, broken.kind) == (Stage.BUILD, FailureKind.COMPILE)
@@ -182,8 +200,8 @@ class FleetContract:
 
     def test_a_baseline_that_does_not_build_cannot_be_raced(self, fleet: Fleet) -> None:
         with pytest.raises(RaceFailed):
-            fleet.race(race_request({BASELINE.hash: traces(1)[0]}, module_json="{}"))
+            fleet.race(race_request({BASELINE.hash: traces(1)[0]}, module_json="{}"), nothing_meanwhile)
 
     def test_a_race_leaves_the_fleet_as_it_was(self, fleet: Fleet) -> None:
-        fleet.race(race_request({"right": traces(1)[0]}))
+        fleet.race(race_request({"right": traces(1)[0]}), nothing_meanwhile)
         assert isinstance(run_all(fleet, [measure_request("after", None)])["after"], Measured)

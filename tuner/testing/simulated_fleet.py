@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 import numpy as np
 from tvm.s_tir import meta_schedule as ms
@@ -16,7 +15,7 @@ from loopwright.codegen.serialization import module_from_json
 from loopwright.codegen.target import target_from
 from tuner.cost_model.features import FEATURES, Features, extract
 from tuner.errors import RaceFailed
-from tuner.ports import MeasureRequest, Raced, RaceRequest, RaceResult
+from tuner.ports import Meanwhile, MeasureRequest, Raced, RaceRequest, RaceResult
 from tuner.types import Failure, FailureKind, Measured, Outcome, Stage
 from tuner.workload import tune_context
 
@@ -74,7 +73,7 @@ class SimulatedFleet:
         ready = [self._waiting.popleft() for _ in range(min(self._per_collect, len(self._waiting)))]
         return [(request.key, self._outcome(request)) for request in ready]
 
-    def race(self, request: RaceRequest) -> RaceResult:
+    def race(self, request: RaceRequest, meanwhile: Meanwhile) -> RaceResult:
         self.races.append(request)
         baseline = self._raced(request, "baseline", None)
         if isinstance(baseline, Failure):
@@ -83,12 +82,11 @@ class SimulatedFleet:
             baseline, {key: self._raced(request, key, trace) for key, trace in request.contenders.items()}
         )
 
-    @contextmanager
-    def busy(self) -> Iterator[SimulatedFleet]:
-        yield self
+    def forward(self) -> None:
+        """Nothing is built ahead of being measured."""
 
-    def pause(self) -> None:
-        """No timing waits."""
+    def abandon(self) -> None:
+        self._waiting.clear()
 
     def latency(self, module_json: str, trace_json: str | None) -> float:
         """Seconds per call. Raises what TVM raises where the module does not load or the trace does not apply."""

@@ -10,7 +10,7 @@ from db import IdempotencyConflict, InvalidPage, NotFound
 from db.inputs import NewJob
 from db.states import FinalState, JobState
 from tests.contract.db.conftest import World
-from tuner.types import TaskSpec
+from tuner.types import Measured, TaskSpec
 
 
 def test_a_job_is_stored_with_its_tasks_and_workloads(world: World) -> None:
@@ -163,6 +163,18 @@ def test_the_end_of_a_job_ends_its_tasks(world: World, state: FinalState, error:
     assert [(task.state, task.error) for task in tasks] == [("failed", "does not compile"), (left_over, error)]
     job = world.db.jobs.get(claimed.job.id)
     assert (job.state, job.error, job.finished_at) == (state, error, world.clock())
+
+
+@pytest.mark.parametrize("state", [JobState.FAILED, JobState.CANCELLED])
+def test_candidates_that_were_not_measured_go_with_the_job(world: World, state: FinalState) -> None:
+    claimed, task = world.started()
+    measured, *_ = world.propose(claimed, task, "a", "b", "c")
+    assert world.db.trials.finish(measured.id, claimed.lease_token, Measured((1.0,), "worker"))
+    other, its_task = world.started("another")
+    world.propose(other, its_task, "d")
+    assert world.db.jobs.finish(claimed.job.id, claimed.lease_token, state)
+    assert [trial.id for trial in world.db.trials.history(task.id)] == [measured.id]
+    assert len(world.db.trials.history(its_task.id)) == 1
 
 
 def test_cancelling_a_waiting_job_ends_it(world: World) -> None:

@@ -95,3 +95,29 @@ def unspeakable() -> Iterator[Any]:
 
 def too_long(size: int) -> Iterator[str]:
     yield "x" * size
+
+
+def answers(questions: Iterator[Any], start: int = 0) -> Iterator[Any]:
+    """Adds up what it is told, for as long as the session lasts; words are done instead."""
+    total = start
+    for question in questions:
+        if question == "spin":
+            while True:
+                pass
+        if question == "crash":
+            ctypes.string_at(0)
+        if question == "raise":
+            raise LookupError("unknown")
+        if question == "leave":
+            return
+        if question == "where":
+            yield os.getpid()
+            continue
+        if question == "wait":
+            yield Clock.STOP
+            time.sleep(1.5)
+            yield Clock.START
+            yield "waited"
+            continue
+        total += question
+        yield total

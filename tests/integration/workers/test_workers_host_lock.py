@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -17,14 +18,15 @@ from workers import host_lock
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 PROGRAM = """
-import sys, time
+import contextlib, sys, time
 from pathlib import Path
 from workers import host_lock
+kinds = {"quiet": host_lock.quiet, "busy": lambda: contextlib.closing(host_lock.SharedHold())}
 host_lock.directory = lambda: Path(sys.argv[1])
 kind, hold, times = sys.argv[2], float(sys.argv[3]), int(sys.argv[4])
 print("asks", flush=True)
 for _ in range(times):
-    with getattr(host_lock, kind)():
+    with kinds[kind]():
         print("in", flush=True)
         time.sleep(hold)
 print("out", flush=True)
@@ -104,7 +106,7 @@ def test_who_pauses_waits_for_the_timing_that_waited(
     holder: Holder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(host_lock, "directory", lambda: tmp_path)
-    with host_lock.busy() as held:
+    with contextlib.closing(host_lock.SharedHold()) as held:
         held.pause()
         quiet = holder("quiet")
         assert silent(quiet)

@@ -9,7 +9,7 @@ import pytest
 from tests.support.tuner_programs import elementwise
 from tuner.certify import certify, winner
 from tuner.errors import RaceFailed
-from tuner.ports import Raced, RaceRequest, RaceResult
+from tuner.ports import Meanwhile, Raced, RaceRequest, RaceResult
 from tuner.testing.simulated_fleet import SimulatedFleet
 from tuner.types import (
     BASELINE,
@@ -41,7 +41,7 @@ class _ScriptedRaces(SimulatedFleet):
         super().__init__()
         self._entries = entries
 
-    def race(self, request: RaceRequest) -> RaceResult:
+    def race(self, request: RaceRequest, meanwhile: Meanwhile) -> RaceResult:
         self.races.append(request)
         return RaceResult(_entry(*BASELINE_SECS), {key: self._entries[t] for key, t in request.contenders.items()})
 

@@ -7,8 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from tuner.cost_model.config import RankingConfig
 from tuner.cost_model.features import FEATURES, Features, from_bytes, to_bytes
-from tuner.cost_model.model import CostModel, RankingConfig, Sample, train_base
+from tuner.cost_model.model import CostModel, Sample, train_base
 
 WARM_UP = RankingConfig().warm_up
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tuner.cost_model.gaussian_process import GaussianProcess, GaussianProcessConfig
+from tuner.cost_model.config import GaussianProcessConfig
+from tuner.cost_model.gaussian_process import GaussianProcess
 
 CONFIG = GaussianProcessConfig()
 

@@ -15,8 +15,9 @@ from loopwright.codegen.schedule import apply_trace_json
 from loopwright.codegen.serialization import module_from_json
 from loopwright.codegen.target import target_from
 from tests.support.tuner_programs import LLVM, elementwise, matmul, split_outer, tile_both, traced
+from tuner.cost_model.config import RankingConfig
 from tuner.cost_model.features import FEATURES, from_bytes
-from tuner.cost_model.model import CostModel, RankingConfig, Sample, train_base
+from tuner.cost_model.model import CostModel, Sample, train_base
 from tuner.search.config import SearchConfig
 from tuner.search.evolutionary_search import EvolutionarySearch
 from tuner.space.builtin import builtin_space, stock_space
@@ -192,23 +193,6 @@ def test_a_search_that_resumes_unfinished_trials_can_observe_them() -> None:
     resumed.resume(candidate)
     resumed.observe(candidate, _measured(elementwise(), candidate))
     assert candidate.hash not in {c.hash for c in resumed.propose(4)}
-
-
-def test_nothing_pauses_between_proposals() -> None:
-    """Who lent the pause has taken it back by then: also when what was taken up again is learned from only now."""
-    proposing = True
-
-    def pause() -> None:
-        assert proposing
-
-    before = _search(_tiled()).propose(8)
-    resumed = _search(_tiled())
-    for candidate in before:
-        resumed.resume(candidate)
-    resumed.propose(8, pause)
-    proposing = False
-    for candidate in before:
-        resumed.observe(candidate, _measured(elementwise(), candidate))
 
 
 def test_a_resumed_tiny_space_stays_exhausted() -> None:

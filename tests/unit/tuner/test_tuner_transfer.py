@@ -22,7 +22,6 @@ from tuner.search.evolutionary_search import EvolutionarySearch
 from tuner.search.individual import Individual
 from tuner.search.neighbourhood import Neighbourhood
 from tuner.search.proposers.transfer import Transfer, fit_tile
-from tuner.search.surrogate import no_pause
 from tuner.space.builtin import builtin_space, stock_space
 from tuner.space.design_space import DesignSpace
 from tuner.types import Measured, Origin
@@ -73,7 +72,7 @@ def traces(of: DesignSpace, count: int) -> list[str]:
 def test_a_relatives_program_becomes_one_of_this_space(n: int) -> None:
     here = space(n)
     for trace in traces(space(64), 6):
-        individual = Transfer(here, np.random.default_rng(0)).adapt(trace, no_pause)
+        individual = Transfer(here, np.random.default_rng(0)).adapt(trace)
         assert individual is not None
         assert individual.origin is Origin.TRANSFER
         # It replays on this workload as it stands.
@@ -84,7 +83,7 @@ def test_a_relatives_program_becomes_one_of_this_space(n: int) -> None:
 def test_a_programs_own_trace_comes_back_unchanged() -> None:
     here = space(64)
     for trace in traces(here, 6):
-        individual = Transfer(here, np.random.default_rng(0)).adapt(trace, no_pause)
+        individual = Transfer(here, np.random.default_rng(0)).adapt(trace)
         assert individual is not None
         assert workload_digest(individual.schedule.mod) == workload_digest(apply_trace_json(here.mod, trace).mod)
 
@@ -92,7 +91,7 @@ def test_a_programs_own_trace_comes_back_unchanged() -> None:
 def test_a_stranger_is_refused() -> None:
     double = module_from_json(elementwise().module_json)
     (trace,) = traces(builtin_space(double, target_from(LLVM), seed=1), 1)
-    assert Transfer(space(64), np.random.default_rng(0)).adapt(trace, no_pause) is None
+    assert Transfer(space(64), np.random.default_rng(0)).adapt(trace) is None
 
 
 def test_a_sketch_that_cannot_be_drawn_is_passed_over() -> None:
@@ -102,7 +101,7 @@ def test_a_sketch_that_cannot_be_drawn_is_passed_over() -> None:
     mixed = DesignSpace(here.mod, here.context, [*stranger.traces, *here.traces])
     assert mixed.draw(mixed.traces[0], 1) is None
     (trace,) = traces(space(64), 1)
-    assert Transfer(mixed, np.random.default_rng(0)).adapt(trace, no_pause) is not None
+    assert Transfer(mixed, np.random.default_rng(0)).adapt(trace) is not None
 
 
 def test_a_program_is_the_same_without_what_it_does_not_use() -> None:
@@ -143,7 +142,7 @@ def test_a_sketch_with_other_choices_but_the_same_tiles_is_taken() -> None:
     for mine, theirs in ((plain, padded), (padded, plain)):
         transfer = Transfer(mine, np.random.default_rng(0))
         for trace in traces(theirs, 6):
-            individual = transfer.adapt(trace, no_pause)
+            individual = transfer.adapt(trace)
             assert individual is not None
             tiles = [d for d in transfer.vectors(trace)[0].decisions if len(d) > 1]
             assert [d for d in individual.vector.decisions if len(d) > 1] == tiles

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
 
 from tests.support.tuner_programs import LLVM, elementwise, matmul, split_outer, task, tile_both, traced
-from tuner.errors import LeaseLost
-from tuner.ports import MeasureRequest
+from tuner.errors import LeaseLost, SearchFailed
+from tuner.ports import Meanwhile, MeasureRequest, RaceRequest, RaceResult
 from tuner.search.config import SearchConfig
+from tuner.search.searcher import Searcher
 from tuner.testing.memory_ledger import MemoryLedger
 from tuner.testing.simulated_fleet import SimulatedFleet
 from tuner.tune import TuneRequest, tune
@@ -84,7 +86,7 @@ class _Ledger(MemoryLedger):
 
 def _tune(request: TuneRequest = REQUEST, fleet: SimulatedFleet | None = None) -> tuple[MemoryLedger, SimulatedFleet]:
     ledger, fleet = MemoryLedger(len(request.tasks)), fleet or SimulatedFleet(LLVM)
-    tune(request, fleet, ledger)
+    tune(request, Searcher(request), fleet, ledger)
     return ledger, fleet
 
 
@@ -165,7 +167,8 @@ def test_a_users_space_that_does_not_fit_leaves_the_baseline() -> None:
 def test_time_ends_the_search_and_what_is_in_flight_is_awaited() -> None:
     clock = _Clock()
     ledger = MemoryLedger(1)
-    tune(replace(REQUEST, max_trials=1000, max_seconds=25.0), _SlowFleet(clock, seconds=5.0), ledger, clock)
+    request = replace(REQUEST, max_trials=1000, max_seconds=25.0)
+    tune(request, Searcher(request), _SlowFleet(clock, seconds=5.0), ledger, clock)
     assert ledger.stopped == {0: "time"}
     assert 5 <= len(_candidates(ledger)) <= 25
     assert all(trial.outcome is not None for trial in _lines(ledger))
@@ -174,21 +177,127 @@ def test_time_ends_the_search_and_what_is_in_flight_is_awaited() -> None:
 
 def test_no_time_left_still_measures_and_certifies_the_baseline() -> None:
     ledger = MemoryLedger(1)
-    tune(replace(REQUEST, max_seconds=0.0), SimulatedFleet(LLVM), ledger, _Clock())
+    request = replace(REQUEST, max_seconds=0.0)
+    tune(request, Searcher(request), SimulatedFleet(LLVM), ledger, _Clock())
     assert [trial.candidate for trial in _lines(ledger)] == [BASELINE]
     assert ledger.certificates[0].candidate_hash == BASELINE.hash
     assert ledger.stopped == {0: "time"}
 
 
-def test_cancelling_ends_the_search_with_what_was_found() -> None:
+class _Slow(Searcher):
+    """Works on every proposal, or every opening, until what it calls meanwhile ends that."""
+
+    def __init__(self, request: TuneRequest, clock: _Clock | None = None, *, opening: bool = False) -> None:
+        super().__init__(request)
+        self._clock = clock
+        self._opening = opening
+
+    def open(self, task: int, history: Sequence[Trial], meanwhile: Meanwhile) -> bool:
+        if self._opening:
+            self._work(meanwhile)
+        return super().open(task, history, meanwhile)
+
+    def propose(self, task: int, count: int, meanwhile: Meanwhile) -> list[MeasureCandidate]:
+        self._work(meanwhile)
+        return super().propose(task, count, meanwhile)
+
+    def _work(self, meanwhile: Meanwhile) -> None:
+        until = time.monotonic() + 20
+        while time.monotonic() < until:
+            meanwhile()
+            time.sleep(0.01)
+            if self._clock is not None:
+                self._clock.now += 1.0
+
+
+class _Abandoned(SimulatedFleet):
+    abandoned = False
+
+    def abandon(self) -> None:
+        super().abandon()
+        self.abandoned = True
+
+
+def test_cancelling_ends_the_job_at_once_and_keeps_what_was_measured() -> None:
     def cancel(ledger: _Ledger, finished: int) -> None:
         ledger.stop = finished >= 6
 
-    ledger = _Ledger(1, cancel)
-    tune(replace(REQUEST, max_trials=1000), SimulatedFleet(LLVM), ledger)
-    assert len(_candidates(ledger)) <= 3 * BATCH
-    assert all(trial.outcome is not None for trial in _lines(ledger))
-    assert ledger.stopped == {0: "cancelled"}
+    ledger, fleet = _Ledger(1, cancel), _Abandoned(LLVM)
+    request = replace(REQUEST, max_trials=10_000)
+    tune(request, Searcher(request), fleet, ledger)
+    assert fleet.abandoned
+    assert 6 <= sum(trial.outcome is not None for trial in _lines(ledger)) < 10_000
+    assert fleet.races == []
+    assert (ledger.certificates, ledger.failures) == ({}, {})
+
+
+@pytest.mark.parametrize("opening", [False, True])
+def test_cancelling_does_not_wait_for_the_search(opening: bool) -> None:
+    ledger, fleet = MemoryLedger(1), _Abandoned(LLVM)
+    ledger.stop = True
+    started = time.monotonic()
+    tune(REQUEST, _Slow(REQUEST, opening=opening), fleet, ledger)
+    assert time.monotonic() - started < 5
+    assert fleet.abandoned
+    assert (ledger.certificates, ledger.failures) == ({}, {})
+
+
+@pytest.mark.parametrize("opening", [False, True])
+def test_time_does_not_wait_for_the_search(opening: bool) -> None:
+    ledger, clock = MemoryLedger(1), _Clock()
+    request = replace(REQUEST, max_seconds=10.0)
+    tune(request, _Slow(request, clock, opening=opening), SimulatedFleet(LLVM), ledger, clock)
+    assert ledger.stopped == {0: "time"}
+    assert ledger.certificates[0].candidate_hash == BASELINE.hash
+    assert clock.now <= 115
+
+
+def test_cancelling_ends_a_closing_race() -> None:
+    ledger = MemoryLedger(1)
+
+    class Racing(_Abandoned):
+        def race(self, request: RaceRequest, meanwhile: Meanwhile) -> RaceResult:
+            ledger.stop = True
+            until = time.monotonic() + 20
+            while time.monotonic() < until:
+                meanwhile()
+            return super().race(request, meanwhile)
+
+    fleet = Racing(LLVM)
+    tune(REQUEST, Searcher(REQUEST), fleet, ledger)
+    assert fleet.abandoned
+    assert (ledger.certificates, ledger.failures) == ({}, {})
+
+
+@pytest.mark.parametrize("method", ["read", "open", "propose"])
+def test_a_task_whose_search_fails_from_the_start_fails_alone(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    original = getattr(Searcher, method)
+
+    def fail(self: Searcher, task: int, *arguments: object) -> object:
+        if task == 1:
+            raise SearchFailed("too much")
+        return original(self, task, *arguments)
+
+    monkeypatch.setattr(Searcher, method, fail)
+    ledger, _ = _tune(replace(BUILT_IN, tasks=[task(matmul()), task(elementwise())], max_trials=24))
+    assert ledger.failures == {1: "too much"}
+    assert set(ledger.certificates) == {0}
+    assert len(_candidates(ledger, 0)) == 24
+
+
+def test_a_search_that_fails_later_keeps_the_best_of_what_was_measured() -> None:
+    class Failing(Searcher):
+        def propose(self, task: int, count: int, meanwhile: Meanwhile) -> list[MeasureCandidate]:
+            if proposed:
+                raise SearchFailed("too much")
+            proposed.append(task)
+            return super().propose(task, count, meanwhile)
+
+    proposed: list[int] = []
+    ledger = MemoryLedger(1)
+    tune(REQUEST, Failing(REQUEST), SimulatedFleet(LLVM), ledger)
+    assert len(_candidates(ledger)) == BATCH
+    assert ledger.stopped == {0: "failed"}
     assert ledger.certificates[0].speedup > 1
 
 
@@ -202,12 +311,12 @@ def test_an_interrupted_job_goes_on(after: int) -> None:
 
     ledger = _Ledger(1, kill)
     with pytest.raises(Interrupted):
-        tune(REQUEST, SimulatedFleet(LLVM), ledger)
+        tune(REQUEST, Searcher(REQUEST), SimulatedFleet(LLVM), ledger)
     before = _lines(ledger)
     unfinished = [trial.id for trial in before if trial.outcome is None]
 
     fleet = SimulatedFleet(LLVM)
-    tune(REQUEST, fleet, ledger)
+    tune(REQUEST, Searcher(REQUEST), fleet, ledger)
     now = _lines(ledger)
     assert [trial.id for trial in now][: len(before)] == [trial.id for trial in before]
     assert [(t.id, t.outcome) for t in before if t.outcome] == [
@@ -225,7 +334,7 @@ def test_an_interrupted_job_goes_on(after: int) -> None:
 def test_a_job_that_was_interrupted_before_its_certificates_only_certifies() -> None:
     ledger, _ = _tune()
     fleet = SimulatedFleet(LLVM)
-    tune(REQUEST, fleet, ledger)
+    tune(REQUEST, Searcher(REQUEST), fleet, ledger)
     assert fleet.submitted == []
     assert len(fleet.races) == 1
 
@@ -252,7 +361,7 @@ def test_a_failing_baseline_fails_the_task_and_costs_no_more_trials() -> None:
 def test_a_baseline_that_fails_in_the_race_fails_the_task() -> None:
     ledger = MemoryLedger(1)
     fleet = SimulatedFleet(LLVM, fault=lambda request: CRASH if request.key == "baseline" else None)
-    tune(REQUEST, fleet, ledger)
+    tune(REQUEST, Searcher(REQUEST), fleet, ledger)
     assert ledger.failures == {0: "nothing could be proven: it crashed"}
     assert ledger.certificates == {}
 
@@ -295,7 +404,7 @@ def test_a_lost_lease_ends_the_run_at_once_and_nothing_more_is_written() -> None
 
     ledger = _Ledger(1, take_over)
     with pytest.raises(LeaseLost, match="another controller"):
-        tune(REQUEST, SimulatedFleet(LLVM), ledger)
+        tune(REQUEST, Searcher(REQUEST), SimulatedFleet(LLVM), ledger)
     assert sum(trial.outcome is not None for trial in _lines(ledger)) == 5
     assert ledger.certificates == {}
     assert ledger.failures == {}

@@ -6,10 +6,9 @@ from typing import Protocol
 
 from tuner.search.individual import Individual
 from tuner.search.population import Population
-from tuner.search.surrogate import Pause
 
 
 class Proposer(Protocol):
-    def propose(self, population: Population, count: int, pause: Pause) -> list[Individual]:
+    def propose(self, population: Population, count: int) -> list[Individual]:
         """Select up to ``count`` programs that were not proposed before; fewer if the proposer has no more."""
         ...

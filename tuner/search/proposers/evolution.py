@@ -5,7 +5,6 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 
 import numpy as np
 
@@ -14,12 +13,9 @@ from tuner.search.encoding import DecisionVector
 from tuner.search.individual import Individual
 from tuner.search.population import Population
 from tuner.search.proposers.transfer import Transfer
-from tuner.search.surrogate import Pause, Surrogate
+from tuner.search.surrogate import Surrogate
 from tuner.space.design_space import DesignSpace
 from tuner.types import Origin
-
-_CHUNK = 64
-"""Vectors mutated and ranked between two pauses, which takes a few milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,21 +28,16 @@ class Evolution:
     surrogate: Surrogate
     transfer: Transfer
 
-    def propose(self, population: Population, count: int, pause: Pause) -> list[Individual]:
-        vectors: list[tuple[DecisionVector, Origin, str | None]] = []
-        values: list[float] = []
-        candidates = self._candidates(population)
-        while chunk := list(islice(candidates, _CHUNK)):
-            pause()
-            vectors += chunk
-            values += self.surrogate.predict([vector.encode() for vector, *_ in chunk], self.config.beta).tolist()
+    def propose(self, population: Population, count: int) -> list[Individual]:
+        vectors = list(self._candidates(population))
+        encodings = [vector.encode() for vector, *_ in vectors]
+        values: list[float] = self.surrogate.predict(encodings, self.config.beta).tolist()
         selected: list[Individual] = []
         for index in heapq.nlargest(self.config.tries * count, range(len(vectors)), key=values.__getitem__):
             if len(selected) == count:
                 break
             vector, origin, parent = vectors[index]
             population.neighbourhood.observe(vector)  # a rejected vector is not to be tried again, either
-            pause()
             individual = Individual.replay(self.space, vector.decided_trace(), self.rng, origin, parent)
             if individual is not None and population.select(individual):
                 individual.predicted = values[index]

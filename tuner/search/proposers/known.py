@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from loopwright.codegen.schedule import apply_trace_json
 from tuner.search.individual import Individual
 from tuner.search.population import Population
-from tuner.search.surrogate import Pause
 from tuner.space.design_space import REFUSALS, DesignSpace
 from tuner.types import Origin
 
@@ -19,10 +18,9 @@ class Known:
         self._space = space
         self._traces = list(traces)
 
-    def propose(self, population: Population, count: int, pause: Pause) -> list[Individual]:
+    def propose(self, population: Population, count: int) -> list[Individual]:
         selected: list[Individual] = []
         while self._traces and len(selected) < count:
-            pause()
             try:
                 schedule = apply_trace_json(self._space.mod, self._traces.pop(0))
             except REFUSALS:

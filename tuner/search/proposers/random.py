@@ -9,7 +9,7 @@ import numpy as np
 from tuner.search.config import SearchConfig
 from tuner.search.individual import Individual
 from tuner.search.population import Population
-from tuner.search.surrogate import Pause, Surrogate
+from tuner.search.surrogate import Surrogate
 from tuner.space.design_space import DesignSpace
 from tuner.types import Origin
 
@@ -21,7 +21,7 @@ class Random:
     config: SearchConfig
     surrogate: Surrogate
 
-    def propose(self, population: Population, count: int, pause: Pause) -> list[Individual]:
+    def propose(self, population: Population, count: int) -> list[Individual]:
         """Select ``count`` new programs, or fewer if the space is exhausted."""
         selected: list[Individual] = []
         duplicates = rejections = 0
@@ -30,7 +30,7 @@ class Random:
             and duplicates < self.config.max_duplicates
             and rejections < self.config.max_rejections
         ):
-            individual = self._draw(pause)
+            individual = self._draw()
             if individual is None:
                 rejections += 1
             elif population.select(individual):
@@ -40,17 +40,16 @@ class Random:
                 duplicates += 1
         return selected
 
-    def propose_ranked(self, population: Population, count: int, pause: Pause) -> list[Individual]:
+    def propose_ranked(self, population: Population, count: int) -> list[Individual]:
         """Select the ``count`` programs that the surrogate prefers among `SearchConfig.ranked` new ones."""
-        drawn = (self._draw(pause) for _ in range(self.config.ranked))
+        drawn = (self._draw() for _ in range(self.config.ranked))
         fresh = {i.program: i for i in drawn if i is not None and i.program not in population}
-        selected = self.surrogate.select_batch(list(fresh.values()), count, pause)
+        selected = self.surrogate.select_batch(list(fresh.values()), count)
         for individual in selected:
             population.select(individual)
         return selected
 
-    def _draw(self, pause: Pause) -> Individual | None:
+    def _draw(self) -> Individual | None:
         """Draw a program of the space. None if the space rejects it."""
         traces = self.space.traces
-        pause()
         return Individual.replay(self.space, traces[int(self.rng.integers(len(traces)))], self.rng, Origin.RANDOM)

@@ -9,7 +9,6 @@ from tvm.s_tir.schedule import Trace
 
 from tuner.search.individual import Individual
 from tuner.search.population import Population
-from tuner.search.surrogate import Pause
 from tuner.space.design_space import DesignSpace
 from tuner.types import Origin
 
@@ -22,10 +21,9 @@ class Seeds:
         self._rng = rng
         self._traces = list(traces)
 
-    def propose(self, population: Population, count: int, pause: Pause) -> list[Individual]:
+    def propose(self, population: Population, count: int) -> list[Individual]:
         selected: list[Individual] = []
         while self._traces and len(selected) < count:
-            pause()
             individual = Individual.replay(self._space, self._traces.pop(0), self._rng, Origin.SEED)
             if individual is not None and population.select(individual):
                 selected.append(individual)

@@ -22,7 +22,6 @@ from loopwright.codegen.serialization import trace_to_json
 from tuner.search.encoding import Decision, DecisionVector, Key
 from tuner.search.individual import Individual
 from tuner.search.population import Population
-from tuner.search.surrogate import Pause
 from tuner.space.design_space import DesignSpace
 from tuner.types import Origin
 
@@ -39,10 +38,10 @@ class Transfer:
         self._rng = rng
         self._traces = list(traces)
 
-    def propose(self, population: Population, count: int, pause: Pause) -> list[Individual]:
+    def propose(self, population: Population, count: int) -> list[Individual]:
         selected: list[Individual] = []
         while self._traces and len(selected) < count:
-            individual = self.adapt(self._traces.pop(0), pause)
+            individual = self.adapt(self._traces.pop(0))
             if individual is not None and population.select(individual):
                 selected.append(individual)
         return selected
@@ -52,10 +51,9 @@ class Transfer:
         """The vectors of all traces that `propose` has not come to, once it is not called any more."""
         return [vector for trace in self._traces for vector in self.vectors(trace)]
 
-    def adapt(self, trace_json: str, pause: Pause) -> Individual | None:
+    def adapt(self, trace_json: str) -> Individual | None:
         """Return the program of the first vector that the space accepts; None if it accepts none."""
         for vector in self.vectors(trace_json):
-            pause()
             individual = Individual.replay(self._space, vector.decided_trace(), self._rng, Origin.TRANSFER)
             if individual is not None:
                 return individual

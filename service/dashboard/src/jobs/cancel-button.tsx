@@ -19,7 +19,8 @@ export function CancelButton({ id }: { id: string }) {
       {(close) => (
         <Stack gap="sm">
           <Text size="sm">
-            What has been measured so far is kept. The search ends and cannot be taken up again.
+            What has been measured so far is kept, but nothing more is certified. The search cannot be taken
+            up again.
           </Text>
           {cancel.error && <ErrorNotice error={cancel.error} />}
           <Group gap="xs" justify="flex-end">
