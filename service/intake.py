@@ -16,11 +16,12 @@ def parse(
     shapes: submission.Shapes | list[submission.Shapes] | None,
     space: list[Any] | None,
     exact_math: bool,
+    unproven: bool,
 ) -> Iterator[dict[str, Any]]:
     """Yield what `tuner.submission.parse` yields, and ``translated``: what was rewritten of an earlier dialect."""
     notes: tuple[str, ...] = ()
     if fmt == "tvmscript":
         translation = translate(data)
         data, notes = translation.text, translation.notes
-    for found in submission.parse(fmt, data, target_json, shapes, space, exact_math):
+    for found in submission.parse(fmt, data, target_json, shapes, space, exact_math, unproven):
         yield {**found, "translated": list(notes)}

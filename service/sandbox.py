@@ -113,6 +113,7 @@ class Sandbox:
         shapes: dict[str, int] | list[dict[str, int]] | None,
         space: list[Any] | None,
         exact_math: bool,
+        unproven: bool,
     ) -> Submission:
         """Take a submitted module apart. Raises ProblemError."""
         fields = self._submitted(
@@ -124,6 +125,7 @@ class Sandbox:
             shapes=shapes,
             space=space,
             exact_math=exact_math,
+            unproven=unproven,
         )
         return Submission.from_json(fields)
 

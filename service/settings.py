@@ -23,6 +23,7 @@ class Settings(BaseSettings):
 
     ``sandbox``: the walls around the processes that touch what users sent; None: see `walls`.
     ``allowed_hosts``: names and addresses that requests may ask for, with commas between; None: see `hosts`.
+    ``unproven``: whether functions are measured that are not proven to stay inside of their buffers.
     ``guests``: whether the owner may hand out links that read and change nothing.
     """
 
@@ -36,6 +37,7 @@ class Settings(BaseSettings):
     token: str | None = None
     sandbox: Policy | None = None
     guests: bool = False
+    unproven: bool = False
     allowed_hosts: str | None = None
     max_body_bytes: int = Field(default=32 * 2**20, gt=0)
 

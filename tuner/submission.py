@@ -57,11 +57,13 @@ def parse(
     shapes: Shapes | list[Shapes] | None,
     space: list[Any] | None,
     exact_math: bool = False,
+    unproven: bool = False,
 ) -> Iterator[dict[str, Any]]:
     """Yield ``{"module_json", "tasks": […], "notes": […], "space_json", "space_hash"}`` of a submission.
 
     With a list of shapes, the module is tuned for each of them and kept as it was submitted. With ``exact_math``,
-    elementary functions are those of the C library. A task is what `Workload.to_json` gives, with its ``weight``.
+    elementary functions are those of the C library. ``unproven`` is that of `tuner.task.extract_tasks`. A task is what
+    `Workload.to_json` gives, with its ``weight``.
     Raises InvalidModule, UnsupportedVersion, InvalidTarget or InvalidSpace.
     """
     target = target_from(target_json)
@@ -69,10 +71,10 @@ def parse(
     if exact_math:
         mod = with_exact_math(mod)
     if isinstance(shapes, list):
-        found = _for_each(mod, shapes, target)
+        found = _for_each(mod, shapes, target, unproven)
     else:
         mod = bind_shapes(mod, shapes or {})
-        found = _extract(mod, target)
+        found = _extract(mod, target, unproven)
     space_json = None
     if space is not None:
         _check_space(space, [task.workload.module_json for task in found.tasks], target)
@@ -86,23 +88,23 @@ def parse(
     }
 
 
-def _extract(mod: tvm.IRModule, target: tvm.target.Target) -> Tasks:
+def _extract(mod: tvm.IRModule, target: tvm.target.Target, unproven: bool) -> Tasks:
     try:
-        return extract_tasks(mod, target)
+        return extract_tasks(mod, target, unproven=unproven)
     except (CodegenError, TunerError):
         raise
     except Exception as error:  # TVM's passes raise whatever the module makes them meet.
         raise InvalidModule(f"TVM cannot lower this module: {_diagnosis(error)}") from error
 
 
-def _for_each(mod: tvm.IRModule, bindings: list[Shapes], target: tvm.target.Target) -> Tasks:
+def _for_each(mod: tvm.IRModule, bindings: list[Shapes], target: tvm.target.Target, unproven: bool) -> Tasks:
     """The tasks of every binding, each named after the first that it comes from."""
     if not bindings:
         raise InvalidModule('the list of shapes is empty; give one or more, as [{"n": 1}, {"n": 64}]')
     tasks: dict[str, TaskSpec] = {}
     notes: dict[str, None] = {}
     for binding in bindings:
-        found = _extract(bind_shapes(mod, binding), target)
+        found = _extract(bind_shapes(mod, binding), target, unproven)
         notes |= dict.fromkeys(found.notes)
         of = ", ".join(f"{name}={extent}" for name, extent in sorted(binding.items()))
         for task in found.tasks:

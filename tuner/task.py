@@ -10,13 +10,16 @@ from tvm import relax
 from tvm.s_tir import meta_schedule as ms
 from tvm.target import Target
 
-from loopwright.codegen import labels
+from loopwright.codegen import bounds, labels
 from loopwright.codegen.errors import InvalidModule
 from loopwright.codegen.functions import has_relax, prim_funcs, relax_funcs
 from loopwright.codegen.lowering import buffer_shape, lower, symbolic_extents
 from tuner.guard.module import check_callouts
 from tuner.types import TaskSpec
 from tuner.workload import make_workload
+
+_FINDINGS = 3
+"""Accesses that a message names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +30,12 @@ class Tasks:
     notes: tuple[str, ...]
 
 
-def extract_tasks(mod: tvm.IRModule, target: Target) -> Tasks:
+def extract_tasks(mod: tvm.IRModule, target: Target, *, unproven: bool = False) -> Tasks:
     """The schedulable functions of a module, equal ones merged with their weights added.
 
-    A Relax module is legalised and fused first. Raises InvalidModule where a function calls out, where a
-    shape is symbolic, where a name cannot be shown, and where nothing can be tuned.
+    A Relax module is legalised and fused first. With ``unproven`` functions are tuned, too, that are not proven to stay
+    inside of their buffers. Raises InvalidModule where a function calls out, where a shape is symbolic, where a name
+    cannot be shown, and where nothing can be tuned.
     """
     for var in mod.functions:
         _check_name(str(var.name_hint))
@@ -52,7 +56,7 @@ def extract_tasks(mod: tvm.IRModule, target: Target) -> Tasks:
     tasks: dict[str, TaskSpec] = {}
     for name, func, weight in found:
         _check_callouts(name, func)
-        if reason := unschedulable(func):
+        if reason := unschedulable(func) or ("" if unproven else _outside(func)):
             notes.append(f"{name} is left alone: {reason}")
             continue
         workload = make_workload(func, name)
@@ -101,6 +105,18 @@ def require_static(func: tvm.tirx.PrimFunc) -> None:
             f"symbolic shape ({', '.join(symbols)}): give shapes={{{example}}} to say what to tune for "
             f"(on the command line: {' '.join(f'--shape {name}=128' for name in symbols)})"
         )
+
+
+def _outside(func: tvm.tirx.PrimFunc) -> str:
+    """Why a function is not known to stay inside of its buffers; empty if it is."""
+    findings = bounds.unproven(func)
+    if not findings:
+        return ""
+    more = f" and {len(findings) - _FINDINGS} more" if len(findings) > _FINDINGS else ""
+    return (
+        f"it is not proven to stay inside of its buffers ({'; '.join(findings[:_FINDINGS])}{more}); write indices so "
+        "that this follows from loops and conditions, or limit them by T.min and T.max"
+    )
 
 
 def unschedulable(func: tvm.tirx.PrimFunc) -> str | None:

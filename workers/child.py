@@ -40,6 +40,8 @@ _LIBC = ctypes.CDLL(None)
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _STDERR_TAIL = 2000
+_RESERVE_BYTES = 64 * 2**20
+"""Not tuned."""
 _LOCK_POLL_SECONDS = 0.004
 """Between two looks whether a timing waits: a timing takes tens of milliseconds, a look microseconds."""
 
@@ -268,6 +270,7 @@ def _run(request: dict[str, Any], questions: int | None, into: int, enter: Calla
             for value in getattr(importlib.import_module(module), function)(**arguments):
                 write_frame(into, {"clock": value} if isinstance(value, Clock) else {"value": value})
         except MemoryError:
+            _use_reserve(request["memory_bytes"])
             write_frame(into, {"raised": "MemoryError", "message": "out of memory within the child's limit"})
         except Exception as error:
             write_frame(into, {"raised": type(error).__name__, "message": str(error)[-4000:]})
@@ -291,8 +294,14 @@ def _questions(descriptor: int) -> Iterator[Any]:
 def _limit(memory_bytes: int) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if memory_bytes:
-        resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
+        resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes + _RESERVE_BYTES))
     resource.setrlimit(resource.RLIMIT_FSIZE, (2**30, 2**30))
+
+
+def _use_reserve(memory_bytes: int) -> None:
+    """Allow a fork that is out of memory to say so: what filled it may still be referred to."""
+    if memory_bytes:
+        resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes + _RESERVE_BYTES, memory_bytes + _RESERVE_BYTES))
 
 
 def _tail(path: str) -> str:

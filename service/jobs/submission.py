@@ -112,6 +112,7 @@ def _parse(ctx: Context, request: schemas.SubmitJob) -> tuple[DeviceClass, Submi
         shapes=request.shapes,
         space=request.space,
         exact_math=request.exact_math,
+        unproven=ctx.settings.unproven,
     )
     return device_class, parsed
 

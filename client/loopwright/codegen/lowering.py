@@ -6,6 +6,7 @@ import tvm
 from tvm import relax
 from tvm.target import Target
 
+from loopwright.codegen.clamping import clamp
 from loopwright.codegen.errors import InvalidModule
 from loopwright.codegen.functions import has_relax, prim_funcs, relax_funcs
 from loopwright.codegen.graph.layout import declare_elementwise
@@ -18,7 +19,8 @@ from loopwright.codegen.vector_math import keep_exact_math
 def lower(mod: tvm.IRModule, target: Target) -> tvm.IRModule:
     """Return the module prepared, legalised and fused; the functions of a module without Relax stay as they are.
 
-    Its Relax functions call PrimFuncs, which name their weights, and ``reshape``, which is a view.
+    Its Relax functions call PrimFuncs and ``reshape``, which is a view. The PrimFuncs name their weights, and keep
+    inside of their buffers whatever indices they are given.
 
     Raises:
         RuntimeError: TVM cannot lower the module.
@@ -32,7 +34,7 @@ def lower(mod: tvm.IRModule, target: Target) -> tvm.IRModule:
         except RuntimeError:
             # People write extents of 32 bits, operators are legalised to 64, and TVM fails to fuse one with the other.
             lowered = _legalised_and_fused(_kept_apart(prepared))
-    return declare_weights(keep_exact_math(mod, lowered))
+    return declare_weights(clamp(keep_exact_math(mod, lowered)))
 
 
 def _legalised_and_fused(mod: tvm.IRModule) -> tvm.IRModule:

@@ -212,3 +212,23 @@ def test_an_uncalled_function_that_calls_out_is_refused_too() -> None:
     )
     with pytest.raises(InvalidModule, match="unused calls out of itself"):
         extract_tasks(mod, LLVM)
+
+
+OUTSIDE = """
+@T.prim_func(s_tir=True)
+def {name}(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32")):
+    for i in range(16):
+        with T.sblock("B"):
+            v = T.axis.spatial(16, i)
+            B[v] = A[v + 1] + A[v + 2] + A[v + 3] + A[v + 4]
+"""
+
+
+def test_a_function_that_may_leave_its_buffers_is_left_alone_unless_that_is_allowed() -> None:
+    mod = _module(add_one(), tvm.script.from_source(OUTSIDE.format(name="outside")))
+    found = extract_tasks(mod, LLVM)
+    assert len(found.tasks) == 1
+    [note] = found.notes
+    assert note.startswith("f1 is left alone: it is not proven to stay inside of its buffers (A[v + 1], where")
+    assert "and 1 more" in note
+    assert len(extract_tasks(mod, LLVM, unproven=True).tasks) == 2

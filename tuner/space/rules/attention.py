@@ -27,6 +27,8 @@ _VECTORS = (1, 2, 3, 4)
 _BLOCKS = (16, 24, 32, 48, 64, 96, 128)
 """Rows of the scores that are computed at a time, if not all are."""
 _SEEDS = 4
+_LARGE_MASK = 2**15
+"""Elements of a mask from which threads share its copy. Not tuned."""
 
 
 class Attention:
@@ -90,6 +92,9 @@ class _Parts:
     def width(self) -> int:
         return self.values.spatial[-1][1]
 
+    masks: tuple[Block, ...]
+    """What copies masks into rows that are a whole number of vectors."""
+
     @staticmethod
     def required(program: Program) -> _Parts:
         """Return the parts of a function that is known to be attention."""
@@ -124,7 +129,10 @@ class _Parts:
         if len(read) != 1 or not is_var(values.loads[-1].indices[-1], values.spatial[-1][0]):
             return None
         weighted = None if weights is scores else weights
-        return _Parts(program.producer(read[0].source), scores, weighted, maximum, exponentials, total, values, last)
+        producers = [program.producer(load.source) for load in (weights.loads if weighted else ())]
+        masks = {block.name: block for block in producers if block is not None and block not in (scores, weights)}
+        keys = program.producer(read[0].source)
+        return _Parts(keys, scores, weighted, maximum, exponentials, total, values, last, tuple(masks.values()))
 
 
 class _Steps:
@@ -142,7 +150,7 @@ class _Steps:
             if registers(tile_rows, vectors) > self._machine.registers:
                 raise Refused("the tile has more vectors than the processor has registers")
         stages = [block.name for block in (parts.exponentials, parts.weights) if block is not None]
-        copies = [block.name for block in (parts.keys,) if block is not None]
+        copies = [block.name for block in (parts.keys, *parts.masks) if block is not None]
         inline(sch, self._program, keep=frozenset([*stages, *copies]))
         width = values["score_vectors"] * lanes
         keys = self._packed_keys(width)
@@ -153,6 +161,9 @@ class _Steps:
             sch.compute_at(sch.get_sblock(name), place)
         sch.compute_at(keys, task)
         parallelize(sch, task)
+        for mask in parts.masks:
+            if math.prod(extent for _, extent in mask.spatial) >= _LARGE_MASK:
+                parallelize(sch, fuse(sch, sch.get_loops(sch.get_sblock(mask.name))[:-1]))
         self._tile(parts.scores, values["score_rows"], width, rows)
         self._tile(parts.values, values["value_rows"], values["value_vectors"] * lanes, rows)
         for reduction, operation in ((parts.maximum, "max"), (parts.total, "sum")):

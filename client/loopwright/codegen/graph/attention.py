@@ -336,12 +336,12 @@ def _stepped(
     if not steps and not is_padded:
         return scores
 
+    masks = [mask if mask is None or not is_padded else _padded(mask, scores, columns) for _, mask in steps]
+
     def element(*index: Any) -> Any:
-        # A vector of masks is read where the mask ends, and what is not a column's is not used.
-        within = [*index[:-1], te.min(index[-1], columns - 1)] if is_padded else index
         value = scores(*index)
-        for step, mask in steps:
-            met = None if mask is None else _broadcast(mask, within)
+        for (step, _), mask in zip(steps, masks, strict=True):
+            met = None if mask is None else _broadcast(mask, index)
             if step.mask is not None:
                 value = value + met
             elif met is None:
@@ -355,6 +355,17 @@ def _stepped(
         return tirx.Select(index[-1] < columns, value, constant(-math.inf)) if is_padded else value
 
     return te.compute(scores.shape, element, name="attention_weights")
+
+
+def _padded(mask: te.Tensor, scores: te.Tensor, columns: int) -> te.Tensor:
+    """Return a copy of a mask in rows as long as those of the scores; what is not a column's is not used.
+
+    A vector of masks would be read beyond the end of the last row otherwise.
+    """
+    if int(mask.shape[-1]) == 1:
+        return mask
+    shape = (*mask.shape[:-1], scores.shape[-1])
+    return te.compute(shape, lambda *i: mask(*i[:-1], te.min(i[-1], columns - 1)), name="attention_mask")
 
 
 def _broadcast(tensor: te.Tensor, index: Sequence[Any]) -> Any:
