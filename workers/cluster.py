@@ -25,6 +25,7 @@ from workers import actor_calls, child_calls
 from workers.actor_calls import Pending
 from workers.actors import CONTROL, Builder, Measurer
 from workers.messages import DetectedDevice, Json
+from workers.own_folder import own_folder
 from workers.walls.levels import Policy, choose
 
 NAMESPACE = "loopwright"
@@ -79,6 +80,8 @@ def _start_local() -> None:
         include_dashboard=False,
         log_to_driver=False,
         object_store_memory=_OBJECT_STORE_BYTES,
+        # Ray lets everybody write to its own folder, and names of sockets must be short.
+        _temp_dir=str(own_folder(Path(f"/tmp/loopwright-ray-{os.getuid()}")) / "ray"),
         configure_logging=False,
     )
 

@@ -9,15 +9,12 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from workers.own_folder import own_folder
+
 _TURNSTILE, _HOST = "turnstile", "host"
-
-
-class NotOurs(Exception):
-    """The lock's folder belongs to somebody else, who could keep every timing waiting."""
 
 
 def directory() -> Path:
@@ -29,12 +26,7 @@ def directory() -> Path:
     uid = os.getuid()
     runtime = Path(f"/run/user/{uid}")
     path = runtime / "loopwright" if runtime.is_dir() else Path(f"/tmp/loopwright-{uid}")
-    with contextlib.suppress(OSError):  # it is there, or what is found below says why not
-        path.mkdir(mode=0o700)
-    found = path.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != uid or found.st_mode & 0o022:
-        raise NotOurs(f"{path} must be a folder of this user that no other can write; remove it")
-    return path
+    return own_folder(path)
 
 
 def made_directory() -> Path:
