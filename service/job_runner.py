@@ -66,6 +66,7 @@ class JobRunner:
 
     def _run(self, claimed: ClaimedJob, builders: Sequence[str], measurers: dict[str, str]) -> RunEnd:
         job = claimed.job
+        self._searching.start()  # anew, if the last job ended it: that is not of this job's time
         started = time.monotonic()
         while True:
             if self._db.jobs.cancel_requested(job.id):
