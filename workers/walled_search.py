@@ -44,9 +44,9 @@ T = TypeVar("T")
 log = logging.getLogger("loopwright.search")
 
 
-def search_child(level: Level, memory_bytes: int = MEMORY_BYTES) -> WarmChild:
+def search_child(level: Level) -> WarmChild:
     """Return a child for searches, one at a time, and for `train_base`."""
-    return WarmChild([SEARCH], _ONE_THREAD, memory_bytes, busy=True, level=level)
+    return WarmChild([SEARCH], _ONE_THREAD, MEMORY_BYTES, busy=True, level=level)
 
 
 def train_base(child: WarmChild, samples: Sequence[tuple[str, bytes, float | None]]) -> bytes:
