@@ -53,6 +53,7 @@ def certificate_view(row: CertificateRow, candidate_hash: str) -> CertificateVie
         contenders=row.contenders,
         rejected={key: _rejection(stored) for key, stored in row.rejected.items()},
         library=library_time(row),
+        sandbox=row.sandbox,
     )
     return CertificateView(
         id=row.id,
@@ -133,6 +134,7 @@ class Certificates:
                 budget_trials=budget_trials,
                 search_secs=self._search_secs(session, task),
                 library=None if certificate.library is None else certificate.library.to_json(),
+                sandbox=certificate.sandbox,
                 created_at=self._sessions.now(),
             )
             session.add(row)

@@ -22,9 +22,9 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from db.columns import EnumText, SafeText, UtcDateTime
 from db.states import AnsweredFrom, EventType, JobState, TaskState, TrialState
-from tuner.types import FailureKind, Origin, Stage
+from tuner.types import FailureKind, Origin, SandboxLevel, Stage
 
-_ENUMS = (AnsweredFrom, EventType, FailureKind, JobState, Origin, Stage, TaskState, TrialState)
+_ENUMS = (AnsweredFrom, EventType, FailureKind, JobState, Origin, SandboxLevel, Stage, TaskState, TrialState)
 
 
 def _state_of(states: type[StrEnum]) -> CheckConstraint:
@@ -112,6 +112,8 @@ class Worker(Base):
     device: Mapped[str]
     device_class_id: Mapped[str] = mapped_column(ForeignKey("device_classes.id"))
     builders: Mapped[int]
+    sandbox: Mapped[SandboxLevel | None]
+    """The level of the walls around its programs; none if an earlier version registered it."""
     last_seen_at: Mapped[datetime]
     builders_busy: Mapped[int] = mapped_column(server_default="0")
     slot_since: Mapped[datetime | None]
@@ -235,6 +237,9 @@ class Trial(Base):
     predicted: Mapped[float | None]
     parent: Mapped[str | None]
     worker: Mapped[str | None]
+    sandbox: Mapped[SandboxLevel | None]
+    """The level of the walls in which it was measured; none if it was not measured, if it was imported, and if an
+    earlier version measured it."""
     seed: Mapped[int | None]
     features: Mapped[bytes | None] = mapped_column(deferred=True)
     """What the cost model sees of it; none for baselines and imported records."""
@@ -304,6 +309,8 @@ class Certificate(Base):
     search_secs: Mapped[float] = mapped_column(server_default="0")
     library: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     """``name`` and ``run_secs`` of what a vendor's library took; none where there is none that computes the same."""
+    sandbox: Mapped[SandboxLevel | None]
+    """The level of the walls around the closing race; none if an earlier version stored it."""
     created_at: Mapped[datetime]
 
     __table_args__ = (Index(None, "workload_hash", "device_class_id", "best_median"),)

@@ -57,6 +57,7 @@ def _view(trial: Trial, name: str, target_json: str, job_id: str | None, certifi
         predicted=trial.predicted,
         parent=trial.parent,
         worker=trial.worker,
+        sandbox=trial.sandbox,
         seed=trial.seed,
         tvm_version=trial.tvm_version,
         codegen_version=trial.codegen_version,

@@ -19,7 +19,7 @@ def _outcome(row: TrialRow) -> Outcome | None:
         case TrialState.PROPOSED:
             return None
         case TrialState.MEASURED:
-            return Measured(tuple(row.run_secs or ()), row.worker or "")
+            return Measured(tuple(row.run_secs or ()), row.worker or "", sandbox=row.sandbox)
         case TrialState.FAILED:
             assert row.failure_stage is not None, "a failure is written whole"
             assert row.failure_kind is not None, "a failure is written whole"

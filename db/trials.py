@@ -104,6 +104,7 @@ class Trials:
                     row.state = TrialState.MEASURED
                     row.run_secs = list(outcome.run_secs)
                     row.median = outcome.median
+                    row.sandbox = outcome.sandbox
                 case Failure():
                     row.state = TrialState.FAILED
                     row.failure_stage = outcome.stage

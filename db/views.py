@@ -14,6 +14,7 @@ from tuner.types import (
     LibraryTime,
     Operation,
     Origin,
+    SandboxLevel,
     Span,
     Stage,
     TensorInfo,
@@ -185,7 +186,10 @@ class BestView:
 
 @dataclass(frozen=True, slots=True)
 class RecordView:
-    """A measured trial, wherever it came from; ``job_id`` is None for an imported one."""
+    """A measured trial, wherever it came from; ``job_id`` is None for an imported one.
+
+    ``sandbox`` is None for an imported one, and for one that an earlier version measured.
+    """
 
     id: str
     workload_hash: str
@@ -199,6 +203,7 @@ class RecordView:
     predicted: float | None
     parent: str | None
     worker: str | None
+    sandbox: SandboxLevel | None
     seed: int | None
     tvm_version: str
     codegen_version: int
@@ -242,14 +247,18 @@ class CheckView:
 
 @dataclass(frozen=True, slots=True)
 class WorkerView:
-    """A machine's offer, and how it fares. ``checks`` are the fastest since the owner last cleared it and the
-    newest, oldest first."""
+    """A machine's offer, and how it fares.
+
+    ``sandbox`` is None if an earlier version registered it. ``checks`` are the fastest since the owner last cleared it
+    and the newest, oldest first.
+    """
 
     id: str
     host: str
     device: str
     device_class: DeviceClass
     builders: int
+    sandbox: SandboxLevel | None
     last_seen_at: datetime
     alive: bool
     activity: Activity

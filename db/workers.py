@@ -15,7 +15,7 @@ from db.models import Check, Target, Task, Trial, Worker
 from db.models import DeviceClass as DeviceClassRow
 from db.upsert import insert
 from db.views import CheckView, Offer, WorkerView
-from tuner.types import Activity, DeviceClass, FailureKind
+from tuner.types import Activity, DeviceClass, FailureKind, SandboxLevel
 
 CHECKS = 60
 """The newest timings of the reference kernel that a worker is shown with."""
@@ -37,6 +37,7 @@ class Workers:
         device: str,
         device_class: DeviceClass,
         builders: int,
+        sandbox: SandboxLevel,
         activity: Activity = _IDLE,
     ) -> None:
         """Store a worker as seen now, in place of what it said before."""
@@ -47,6 +48,7 @@ class Workers:
                 "device": device,
                 "device_class_id": device_class.id,
                 "builders": builders,
+                "sandbox": sandbox,
                 "last_seen_at": self._sessions.now(),
                 **asdict(activity),
             }
@@ -73,6 +75,7 @@ class Workers:
                 device=worker.device,
                 device_class=device_class_value(device_class, target_json),
                 builders=worker.builders,
+                sandbox=worker.sandbox,
                 last_seen_at=worker.last_seen_at,
                 alive=worker.last_seen_at >= live_since,
                 activity=Activity(worker.builders_busy, worker.slot_since, worker.slot_trial_id, worker.slot_use),

@@ -100,4 +100,5 @@ def _certificate(
         contenders=len(result.contenders) + 1,
         rejected=rejected,
         library=result.library,
+        sandbox=result.sandbox,
     )

@@ -12,6 +12,7 @@ from tuner.types import (
     LibraryTime,
     MeasureCandidate,
     Outcome,
+    SandboxLevel,
     Span,
     StopReason,
     TaskSpec,
@@ -77,12 +78,14 @@ class RaceResult:
     """Results of the baseline and of every contender, by candidate hash.
 
     A contender that may not be published is a `Failure`; a wrong result is ``Failure(CERTIFY, WRONG_RESULT, …)``.
-    ``library`` is the time of a vendor's library, if one computes the same.
+    ``library`` is the time of a vendor's library, if one computes the same; ``sandbox`` the level of the walls around
+    the process of the race, None if it is unknown.
     """
 
     baseline: Raced
     contenders: dict[str, Raced | Failure]
     library: LibraryTime | None = None
+    sandbox: SandboxLevel | None = None
 
 
 Meanwhile = Callable[[], None]

@@ -65,6 +65,19 @@ class Origin(enum.StrEnum):
     """Measured elsewhere and imported; no search proposes it."""
 
 
+class SandboxLevel(enum.StrEnum):
+    """The walls around a process that runs what users sent, from strong to weak.
+
+    Every level but NONE refuses dangerous system calls.
+    """
+
+    NAMESPACES = "namespaces"
+    """A file system, processes, network and memory of its own."""
+    LANDLOCK = "landlock"
+    """The machine's file system, of which only named parts can be opened. What containers allow."""
+    NONE = "none"
+
+
 @dataclass(frozen=True, slots=True)
 class TensorInfo:
     """A buffer argument: its shape (elements) and TVM dtype."""
@@ -231,11 +244,16 @@ class Activity:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Raw samples of one candidate, in seconds per call. ``spans`` are its build and its measurement."""
+    """Raw samples of one candidate, in seconds per call.
+
+    ``spans`` are its build and its measurement. ``sandbox`` is the level of the walls around the process that ran the
+    candidate, None if it is unknown.
+    """
 
     run_secs: tuple[float, ...]
     worker: str
     spans: tuple[Span, ...] = field(default=(), compare=False)
+    sandbox: SandboxLevel | None = None
 
     @property
     def median(self) -> float:
@@ -319,6 +337,8 @@ class Certificate:
     rejected: dict[str, Failure] = field(default_factory=dict)
     """Why contenders may not be published (a wrong result, a crash, a build that failed), by candidate hash."""
     library: LibraryTime | None = None
+    sandbox: SandboxLevel | None = None
+    """The level of the walls around the process of the race; None if it is unknown."""
 
     @property
     def speedup(self) -> float:

@@ -23,7 +23,7 @@ from workers.messages import (
     MeasureAnswer,
     MeasureBatch,
     MeasurerStatus,
-    RaceAnswer,
+    SandboxedRace,
     result_from_json,
 )
 
@@ -72,9 +72,9 @@ def measure(measurer: Any, batch: MeasureBatch, *, caller: str) -> Pending[list[
     )
 
 
-def race(measurer: Any, race: BuiltRace, *, caller: str) -> Pending[RaceAnswer | Failure]:
+def race(measurer: Any, race: BuiltRace, *, caller: str) -> Pending[SandboxedRace | Failure]:
     return Pending(
-        measurer.race.remote(race.to_json(), caller), lambda answer: result_from_json(answer, RaceAnswer.from_json)
+        measurer.race.remote(race.to_json(), caller), lambda answer: result_from_json(answer, SandboxedRace.from_json)
     )
 
 

@@ -31,9 +31,10 @@ from workers.messages import (
     MeasureStarted,
     ReferenceKernels,
     ReferenceRequest,
+    SandboxedRace,
     result_to_json,
 )
-from workers.walls.levels import Policy, choose
+from workers.walls.levels import Level, Policy, choose
 from workers.warm_child import ChildError, WarmChild
 
 CONTROL = "control"
@@ -130,7 +131,7 @@ class Measurer:
 
     @ray.method(concurrency_group=CONTROL)
     def status(self) -> Json:
-        return self._slot.status().to_json()
+        return self._slot.status(self._level).to_json()
 
     @ray.method(concurrency_group=CONTROL)
     def stop(self, caller: str) -> None:
@@ -146,7 +147,8 @@ class Measurer:
                 if self._turn.stopped:
                     now = time.time()
                     lost = Failure(Stage.RUN, FailureKind.DEVICE_LOST, "the call was stopped")
-                    answers = dict.fromkeys(range(len(request.candidates)), MeasureAnswer(lost, now, now)) | answers
+                    stopped = MeasureAnswer(lost, self._level, now, now)
+                    answers = dict.fromkeys(range(len(request.candidates)), stopped) | answers
                 else:
                     self._measure_rest(request, answers)
         return [answers[position].to_json() for position in range(len(request.candidates))]
@@ -166,7 +168,7 @@ class Measurer:
                     since = time.time()
                     self._slot.trial = batch.candidates[current].key
                 else:
-                    answers[current] = MeasureAnswer(progress.result, since, time.time())
+                    answers[current] = MeasureAnswer(progress.result, self._level, since, time.time())
         except ChildError as error:
             if current in answers:
                 return
@@ -175,15 +177,14 @@ class Measurer:
             if answers.keys() & set(rest):
                 return
             failure = Failure(Stage.RUN, FailureKind.CRASH, "the child ended without an answer")
-        answers[current] = MeasureAnswer(failure, since, time.time())
+        answers[current] = MeasureAnswer(failure, self._level, since, time.time())
 
     def race(self, race: Json, caller: str) -> Json:
-        """Return the `RaceAnswer` of a `BuiltRace`, or the failure that ended the racing process."""
+        """Return the `SandboxedRace` of a `BuiltRace`, or the failure that ended the racing process."""
         request = BuiltRace.from_json(race)
         with self._slot.used(), self._turn.of(caller):
-            return result_to_json(
-                child_calls.race(self._child, self._backend, self._device, request, seconds=RACE_SECONDS)
-            )
+            answer = child_calls.race(self._child, self._backend, self._device, request, seconds=RACE_SECONDS)
+        return result_to_json(answer if isinstance(answer, Failure) else SandboxedRace(answer, self._level))
 
     def check(self, target_json: str) -> Json:
         """Return the `DeviceSpeed` by the multiply-adds alone, or a failure."""
@@ -258,7 +259,7 @@ class _Slot:
             self._seconds += time.time() - self._since
             self._since = self.trial = None
 
-    def status(self) -> MeasurerStatus:
+    def status(self, sandbox: Level) -> MeasurerStatus:
         since = self._since
         running = 0.0 if since is None else time.time() - since
-        return MeasurerStatus(os.getpid(), since, self.trial, self._seconds + running)
+        return MeasurerStatus(os.getpid(), sandbox, since, self.trial, self._seconds + running)

@@ -17,7 +17,7 @@ from workers import actor_calls
 from workers.actor_calls import Pending
 from workers.actor_pool import ActorPool
 from workers.kept_artifacts import KeptArtifacts
-from workers.messages import Artifact, BuildRequest, BuiltRace, RaceAnswer
+from workers.messages import Artifact, BuildRequest, BuiltRace, SandboxedRace
 
 ATTEMPTS = 3
 """Calls until a lost process counts as a lost device. Not tuned."""
@@ -58,20 +58,21 @@ class ClosingRace:
             key: built for key, built in programs.contenders.items() if isinstance(built, Failure)
         }
         racing = {key: built for key, built in programs.contenders.items() if isinstance(built, Artifact)}
-        answer = self._race(request, programs, racing, meanwhile)
-        if isinstance(answer, Failure):
+        race = self._race(request, programs, racing, meanwhile)
+        if isinstance(race, Failure):
             # Some contender ends the whole process: race each of them alone to find out which.
             alone = {key: self._race(request, programs, {key: artifact}, meanwhile) for key, artifact in racing.items()}
             results |= {key: outcome for key, outcome in alone.items() if isinstance(outcome, Failure)}
             racing = {key: artifact for key, artifact in racing.items() if key not in results}
-            answer = self._race(request, programs, racing, meanwhile)
-            if isinstance(answer, Failure):
-                raise RaceFailed(answer.message)
-        baseline, *contenders = answer.contenders
+            race = self._race(request, programs, racing, meanwhile)
+            if isinstance(race, Failure):
+                raise RaceFailed(race.message)
+        baseline, *contenders = race.answer.contenders
         if isinstance(baseline, Failure):
             raise RaceFailed(baseline.message)
         results |= dict(zip(racing, contenders, strict=True))
-        return RaceResult(baseline, {key: results[key] for key in request.contenders}, answer.library)
+        in_order = {key: results[key] for key in request.contenders}
+        return RaceResult(baseline, in_order, race.answer.library, race.sandbox)
 
     def _build(self, request: RaceRequest, meanwhile: Meanwhile) -> _Programs:
         kept = self._kept.take(request.module_json)
@@ -97,7 +98,7 @@ class ClosingRace:
 
     def _race(
         self, request: RaceRequest, programs: _Programs, racing: dict[str, Artifact], meanwhile: Meanwhile
-    ) -> RaceAnswer | Failure:
+    ) -> SandboxedRace | Failure:
         """Return the results, the baseline's first, or the failure that ended the racing process."""
         race = BuiltRace(
             args=request.args,

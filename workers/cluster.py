@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from tuner.types import Activity, DeviceClass
+from tuner.types import Activity, DeviceClass, SandboxLevel
 from workers import actor_calls, child_calls
 from workers.actor_calls import Pending
 from workers.actors import CONTROL, Builder, Measurer
@@ -40,12 +40,16 @@ log = logging.getLogger("loopwright.cluster")
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """One device of one node, with the actors that serve it."""
+    """One device of one node, with the actors that serve it.
+
+    ``sandbox`` is the level of the walls around the process that runs programs on the device.
+    """
 
     id: str
     host: str
     device: str
     device_class: DeviceClass
+    sandbox: SandboxLevel
     measurer: str
     builders: tuple[str, ...]
 
@@ -194,16 +198,18 @@ def _equip(node: dict[str, Any], devices: list[DetectedDevice], walls: Policy) -
     cuda = any(device.name != "cpu" for device in devices)
     for number, name in enumerate(builders):
         _actor(node_id, name, Builder).remote(cuda, walls, label=f"{host}/builder {number}")
-    offers = []
-    for device in devices:
-        measurer = f"measurer-{node_id[:12]}-{device.name}"
-        _actor(node_id, measurer, Measurer).remote(device.name, device.device_class.threads, walls)
-        offers.append(Offer(f"{host}/{device.name}", host, device.name, device.device_class, measurer, builders))
+    measurers = {f"measurer-{node_id[:12]}-{device.name}": device for device in devices}
+    for name, device in measurers.items():
+        _actor(node_id, name, Measurer).remote(device.name, device.device_class.threads, walls)
     # Wait until the actors are up, so that no job waits for their imports.
     for building in _call_all(builders, actor_calls.builder_status).values():
         building.result()
-    for measuring in _call_all((offer.measurer for offer in offers), actor_calls.measurer_status).values():
-        measuring.result()
+    offers = []
+    for name, measuring in _call_all(measurers, actor_calls.measurer_status).items():
+        device = measurers[name]
+        # An actor that another controller made may have other walls than this controller would put up.
+        sandbox = measuring.result().sandbox
+        offers.append(Offer(f"{host}/{device.name}", host, device.name, device.device_class, sandbox, name, builders))
     return offers
 
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol, Self, TypeVar
 
 from loopwright.codegen.packed_weight import PackedWeight
 from tuner.ports import Raced
-from tuner.types import DeviceClass, Failure, LibraryTime, TensorInfo
+from tuner.types import DeviceClass, Failure, LibraryTime, SandboxLevel, TensorInfo
 
 Json = dict[str, Any]
 T = TypeVar("T")
@@ -209,19 +209,29 @@ def measure_progress_from_json(fields: Json) -> MeasureStarted | MeasureFinished
 
 @dataclass(frozen=True, slots=True)
 class MeasureAnswer:
-    """The result of one candidate of a batch; ``start`` and ``end`` are seconds since 1970."""
+    """The result of one candidate of a batch.
+
+    ``sandbox`` is the level of the walls around the child that ran the candidate; ``start`` and ``end`` are seconds
+    since 1970.
+    """
 
     result: Samples | Failure
+    sandbox: SandboxLevel
     start: float
     end: float
 
     def to_json(self) -> Json:
-        return {"result": result_to_json(self.result), "start": self.start, "end": self.end}
+        return {
+            "result": result_to_json(self.result),
+            "sandbox": self.sandbox.value,
+            "start": self.start,
+            "end": self.end,
+        }
 
     @staticmethod
     def from_json(fields: Json) -> MeasureAnswer:
         result = result_from_json(fields["result"], Samples.from_json)
-        return MeasureAnswer(result, fields["start"], fields["end"])
+        return MeasureAnswer(result, SandboxLevel(fields["sandbox"]), fields["start"], fields["end"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,6 +287,24 @@ class RaceAnswer:
             tuple(result_from_json(contender, Raced.from_json) for contender in fields["contenders"]),
             None if fields["library"] is None else LibraryTime.from_json(fields["library"]),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxedRace:
+    """The answer of a measurer's child to a race, and the level of the walls around the child.
+
+    The measurer adds the level: a child that runs what users sent can claim anything.
+    """
+
+    answer: RaceAnswer
+    sandbox: SandboxLevel
+
+    def to_json(self) -> Json:
+        return {"answer": self.answer.to_json(), "sandbox": self.sandbox.value}
+
+    @staticmethod
+    def from_json(fields: Json) -> SandboxedRace:
+        return SandboxedRace(RaceAnswer.from_json(fields["answer"]), SandboxLevel(fields["sandbox"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,17 +365,25 @@ class BuilderStatus(_Flat):
 
 
 @dataclass(frozen=True, slots=True)
-class MeasurerStatus(_Flat):
-    """The process of a measurer, and the use of its slot.
+class MeasurerStatus:
+    """The process of a measurer, the level of the walls around its child, and the use of its slot.
 
     ``since`` is when the slot's work began, in seconds since 1970 (None: idle), ``trial`` the trial that it measures,
     ``used`` the seconds that it was in use since the process started.
     """
 
     pid: int
+    sandbox: SandboxLevel
     since: float | None
     trial: str | None
     used: float
+
+    def to_json(self) -> Json:
+        return asdict(self) | {"sandbox": self.sandbox.value}
+
+    @staticmethod
+    def from_json(fields: Json) -> MeasurerStatus:
+        return MeasurerStatus(**fields | {"sandbox": SandboxLevel(fields["sandbox"])})
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from tuner.types import (
     Measured,
     Origin,
     Outcome,
+    SandboxLevel,
     TaskSpec,
     Trial,
     Workload,
@@ -104,7 +105,8 @@ def _candidate_from_json(fields: Json) -> MeasureCandidate:
 
 def _outcome_to_json(outcome: Outcome | None) -> Json | None:
     if isinstance(outcome, Measured):
-        return {"run_secs": list(outcome.run_secs), "worker": outcome.worker}
+        sandbox = None if outcome.sandbox is None else outcome.sandbox.value
+        return {"run_secs": list(outcome.run_secs), "worker": outcome.worker, "sandbox": sandbox}
     return None if outcome is None else outcome.to_json()
 
 
@@ -112,7 +114,10 @@ def _outcome_from_json(fields: Json | None) -> Outcome | None:
     if fields is None:
         return None
     if "run_secs" in fields:
-        return Measured(tuple(fields["run_secs"]), fields["worker"])
+        sandbox = fields["sandbox"]
+        return Measured(
+            tuple(fields["run_secs"]), fields["worker"], sandbox=None if sandbox is None else SandboxLevel(sandbox)
+        )
     return Failure.from_json(fields)
 
 

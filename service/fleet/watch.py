@@ -46,6 +46,7 @@ class Watch:
                 device=offer.device,
                 device_class=offer.device_class,
                 builders=len(offer.builders),
+                sandbox=offer.sandbox,
                 **({"activity": activity[offer.id]} if offer.id in activity else {}),
             )
         self._collect()

@@ -51,6 +51,7 @@ def certificate(view: CertificateView) -> schemas.Certificate:
             for candidate_hash, failure in evidence.rejected.items()
         ],
         library=library(evidence.library),
+        sandbox=None if evidence.sandbox is None else evidence.sandbox.value,
     )
 
 
@@ -86,6 +87,7 @@ def record(view: RecordView) -> schemas.Record:
         certified=view.certified,
         is_baseline=view.trace_json is None,
         job_id=view.job_id,
+        sandbox=None if view.sandbox is None else view.sandbox.value,
         created_at=view.created_at,
     )
 

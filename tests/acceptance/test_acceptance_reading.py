@@ -164,6 +164,17 @@ def test_fleet(service: Service) -> None:
     assert all(worker["threads"] >= 1 and worker["builders"] >= 1 for worker in workers)
 
 
+def test_the_walls_around_a_program_can_be_read(service: Service, finished_job: dict[str, Any]) -> None:
+    level = service.http.get("/readyz").json()["sandbox"]
+    assert level in ("namespaces", "landlock", "none")
+    (task,) = finished_job["tasks"]
+    record = service.get(f"/records/{task['record_id']}")
+    assert record["sandbox"] == record["certificate"]["sandbox"] == level
+    measured = [each for each in service.items("/records", workload_hash=task["workload_hash"]) if each["job_id"]]
+    assert {each["sandbox"] for each in measured} == {level}
+    assert {worker["sandbox"] for worker in service.items("/workers")} == {level}
+
+
 @pytest.mark.usefixtures("finished_job")
 def test_own_pages_need_no_token(service: Service) -> None:
     with httpx.Client(base_url=service.url, trust_env=False) as stranger:

@@ -16,7 +16,7 @@ def test_the_fleet_at_rest_and_at_work(page: Page, service: Service, job: dict[s
     page.goto(f"{service.url}/fleet")
     [worker] = service.items("/workers")
     line = row(page, "Workers", worker["id"])
-    for text in ("llvm", f"of {worker['builders']}", str(worker["threads"])):
+    for text in ("llvm", f"of {worker['builders']}", str(worker["threads"]), worker["sandbox"]):
         expect(line).to_contain_text(text)
     device_class = row(page, "Device classes", worker["device_class"])
     expect(device_class).to_contain_text(re.compile(r"[GT]FLOP/s"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import pytest
 from playwright.sync_api import Page, Route, expect
 
 from tests.browser.conftest import TIMES, row
@@ -59,6 +60,25 @@ def test_what_is_proven_and_how_to_find_it_again(page: Page, service: Service, j
         f'client.job("{job["id"]}")',
     ):
         expect(main).to_contain_text(text)
+
+
+@pytest.mark.parametrize(("level", "tone"), [("landlock", "neutral"), ("none", "warn"), (None, None)])
+def test_the_walls_are_named_where_they_are_known(
+    page: Page, service: Service, job: dict[str, Any], level: str | None, tone: str | None
+) -> None:
+    record_id = job["tasks"][0]["record_id"]
+
+    def with_level(route: Route) -> None:
+        record = route.fetch().json()
+        record["sandbox"] = record["certificate"]["sandbox"] = level
+        route.fulfill(json=record)
+
+    page.route(f"**/api/v1/records/{record_id}", with_level)
+    page.goto(f"{service.url}/records/{record_id}")
+    expect(page.get_by_text("It computes the same.")).to_be_visible()
+    expect(page.get_by_text("Sandbox")).to_have_count(0 if level is None else 2)
+    if level is not None:
+        expect(page.locator(f"[data-tone={tone}]").filter(has_text=re.compile(f"^{level}$"))).to_have_count(2)
 
 
 def test_rejected_contenders_are_listed_with_their_reasons(page: Page, service: Service, job: dict[str, Any]) -> None:

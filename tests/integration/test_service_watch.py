@@ -59,6 +59,7 @@ def test_workers_are_measured_as_they_join_and_held_out_as_they_drift(
 
     assert beat() == set()
     wait_for("the first check", lambda: beat() == set() and bool(worker(database, offer).checks))
+    assert worker(database, offer).sandbox is offer.sandbox
     peaks = database.devices.peaks(offer.device_class.id)
     assert peaks is not None
     assert min(peaks.flops, peaks.bytes_per_s) > 1e8

@@ -35,7 +35,7 @@ from workers.actors import Builder, Measurer
 from workers.cluster import NAMESPACE, Cluster, Offer, actor_class
 from workers.fleet import RayFleet
 from workers.messages import DeviceSpeed, MeasurerStatus
-from workers.walls.levels import Policy
+from workers.walls.levels import Policy, choose
 
 _numbers = itertools.count()
 UNCHANGED = "[[],[]]"
@@ -166,6 +166,24 @@ def test_a_cluster_tells_what_its_workers_are_at(cluster: Cluster, offer: Offer)
     assert max(each.builders_busy for each in seen) >= 1
     assert all(0.0 <= each.slot_use <= 1.0 for each in seen if each.slot_use is not None)
     assert cluster.activity(30)[offer.id].slot_trial_id is None
+
+
+@pytest.mark.parametrize("policy", [Policy.PREFER, Policy.OFF])
+def test_what_was_run_says_behind_which_walls(offer: Offer, start: Callable[..., str], policy: Policy) -> None:
+    measurer = start(Measurer, "cpu", 1, policy)
+    level = choose(policy)
+    assert status_of(measurer).sandbox is level
+    fleet = RayFleet(offer.device_class.target_json, offer.builders, {measurer: offer.host})
+    workload = programs.product()
+    fleet.submit(request("0", workload))
+    outcome = gather(fleet, 1)["0"]
+    assert isinstance(outcome, Measured)
+    assert outcome.sandbox is level
+    assert fleet.race(race_of(workload, {}), nothing_meanwhile).sandbox is level
+
+
+def test_an_offer_says_behind_which_walls_its_programs_run(offer: Offer) -> None:
+    assert offer.sandbox is status_of(offer.measurer).sandbox is choose(Policy.PREFER)
 
 
 def test_every_request_comes_back_once_with_its_key(fleet: RayFleet, offer: Offer) -> None:

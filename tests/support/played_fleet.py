@@ -21,6 +21,7 @@ from tuner.types import (
     MeasureCandidate,
     Measured,
     Origin,
+    SandboxLevel,
     Span,
     Stage,
 )
@@ -28,13 +29,14 @@ from tuner.types import (
 TARGET = canonical_target(target_from({"kind": "llvm", "mcpu": "haswell", "num-cores": 2}))
 MACHINE = DeviceClass(TARGET, "GenuineIntel haswell 0001", ("avx2",), 2, 2, "tvm")
 WORKER = "host/cpu"
+SANDBOX = SandboxLevel.LANDLOCK
 ROUNDS = 5
 """Batches of four trials that the played search proposes."""
 
 
 def join(database: Database) -> None:
     """Register the worker, or say that it is still alive."""
-    database.workers.register(WORKER, host="host", device="cpu", device_class=MACHINE, builders=2)
+    database.workers.register(WORKER, host="host", device="cpu", device_class=MACHINE, builders=2, sandbox=SANDBOX)
 
 
 def play(database: Database, job_id: str) -> None:
@@ -72,6 +74,7 @@ def play(database: Database, job_id: str) -> None:
             (1e-3,) * 5,
             contenders=3,
             rejected={found[-1][0].hash: wrong},
+            sandbox=SANDBOX,
         )
         stored = database.certificates.store(task.id, token, certificate, claimed.job.max_trials)
         database.tasks.answer(task.id, token, stored.id, AnsweredFrom.SEARCH)
@@ -89,4 +92,4 @@ def _finish(
         spans = (Span(Lane.BUILD, "host/builder 0", 1.0, 2.0), Span(Lane.MEASURE, WORKER, 2.0, 3.0))
         samples = tuple(latency * factor for factor in (0.99, 1.0, 1.01))
         assert statistics.median(samples) == latency
-        assert database.trials.finish(trial.id, token, Measured(samples, WORKER, spans))
+        assert database.trials.finish(trial.id, token, Measured(samples, WORKER, spans, SANDBOX))

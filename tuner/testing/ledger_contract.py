@@ -18,6 +18,7 @@ from tuner.types import (
     Measured,
     Origin,
     Outcome,
+    SandboxLevel,
     Stage,
     StopReason,
 )
@@ -91,7 +92,7 @@ class LedgerContract:
         "outcome",
         [
             MEASURED,
-            Measured((0.1 + 0.2,), "w" * 60),
+            Measured((0.1 + 0.2,), "w" * 60, sandbox=SandboxLevel.NAMESPACES),
             *(Failure(Stage.RUN, kind, f"why: {kind} \n\t'\"\\ é", "worker") for kind in FailureKind),
             *(Failure(stage, FailureKind.CRASH, "it crashed", None) for stage in Stage),
         ],

@@ -1,21 +1,15 @@
-"""How strong the walls are, what this machine can do, and what the operator asks for."""
+"""What walls this machine can put up, and what the operator asks for."""
 
 from __future__ import annotations
 
 import enum
 import functools
 
+from tuner.types import SandboxLevel
 from workers.walls import bubblewrap, landlock, syscalls
 
-
-class Level(enum.StrEnum):
-    """From strong to weak. Every level but NONE refuses dangerous system calls (`workers.walls.syscalls`)."""
-
-    NAMESPACES = "namespaces"
-    """A file system, processes, network and memory of its own, by bubblewrap."""
-    LANDLOCK = "landlock"
-    """The machine's file system, of which only named parts can be opened. What containers allow."""
-    NONE = "none"
+Level = SandboxLevel
+"""`workers.walls.bubblewrap`, `workers.walls.landlock` and `workers.walls.syscalls` put up what it names."""
 
 
 class Policy(enum.StrEnum):

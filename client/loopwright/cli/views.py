@@ -77,6 +77,8 @@ def show_best(best: schemas.Best) -> None:
 def certificate_words(certificate: schemas.Certificate) -> str:
     error = f"largest error {certificate.max_abs_error:.3g} absolute, {certificate.max_rel_error:.3g} relative"
     race = f"race of {certificate.rounds} rounds"
+    if certificate.sandbox is not None:
+        race += f" (sandbox: {certificate.sandbox})"
     return f"{certificate.created_at:%Y-%m-%d %H:%M} UTC; {race}; {error}; inputs: {certificate.inputs}"
 
 
@@ -104,6 +106,7 @@ def show_record(record: schemas.RecordDetail) -> None:
         *([] if record.rule is None else [("rule", _rule_words(record.rule))]),
         *([("weight", "packed once, outside the times")] if record.packs_weight else []),
         ("found by", record.origin + (f", job {record.job_id}" if record.job_id else "")),
+        *([] if record.sandbox is None else [("sandbox", record.sandbox)]),
         ("certified", "no" if record.certificate is None else certificate_words(record.certificate)),
         *([] if record.certificate is None else _rejected(record.certificate)),
     ]
@@ -122,6 +125,7 @@ _WORKER_COLUMNS = (
     Column("threads", is_number=True),
     Column("builders", is_number=True),
     Column("state"),
+    Column("sandbox"),
     Column("target", folds=True),
 )
 
@@ -134,6 +138,7 @@ def show_workers(workers: Sequence[schemas.Worker]) -> None:
             str(worker.threads),
             str(worker.builders),
             "alive" if worker.alive else f"gone since {worker.last_seen_at:%Y-%m-%d %H:%M} UTC",
+            worker.sandbox or "-",
             json.dumps(worker.target, sort_keys=True),
         )
         for worker in workers

@@ -17,6 +17,8 @@ Lane = Literal["propose", "build", "measure"]
 """What was done for a candidate in a slice of a timeline."""
 FailureKind = Literal["COMPILE", "TIMEOUT", "CRASH", "WRONG_RESULT", "DEVICE_LOST"]
 AnsweredFrom = Literal["search", "database", "joined"]
+SandboxLevel = Literal["namespaces", "landlock", "none"]
+"""The walls around a process that runs what users sent, from strong to weak."""
 
 
 def _shown(text: str) -> str:

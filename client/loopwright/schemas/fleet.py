@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from loopwright.schemas.base import Wire
+from loopwright.schemas.base import SandboxLevel, Wire
 
 
 class Slot(Wire):
@@ -50,6 +50,9 @@ class Worker(Wire):
     device_class: str
     threads: int
     builders: int
+    sandbox: SandboxLevel | None = None
+    """The walls around the process that runs programs on the device; None if an earlier version of the service
+    registered the worker."""
     alive: bool
     last_seen_at: datetime
     device_model: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Literal
 
-from loopwright.schemas.base import AppliedRule, Wire
+from loopwright.schemas.base import AppliedRule, SandboxLevel, Wire
 from loopwright.schemas.workloads import Certificate
 
 
@@ -21,6 +21,9 @@ class Record(Wire):
     certified: bool
     is_baseline: bool
     job_id: str | None
+    sandbox: SandboxLevel | None = None
+    """The walls around the process that measured it; None for imported records, and for those that an earlier version
+    of the service measured."""
     created_at: datetime
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from loopwright.schemas.base import AppliedRule, FailureKind, Wire
+from loopwright.schemas.base import AppliedRule, FailureKind, SandboxLevel, Wire
 
 
 class Library(Wire):
@@ -78,6 +78,8 @@ class Certificate(Wire):
     """Contenders of the closing race that failed or computed a wrong result."""
     library: Library | None
     """A yardstick, timed between the contenders' rounds, where a library computes the same."""
+    sandbox: SandboxLevel | None = None
+    """The walls around the closing race; None if an earlier version of the service stored the certificate."""
 
 
 class Best(Wire):

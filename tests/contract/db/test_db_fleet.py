@@ -10,7 +10,7 @@ import pytest
 from db import NotFound
 from db.views import Offer
 from tests.contract.db.conftest import World
-from tuner.types import TensorInfo
+from tuner.types import SandboxLevel, TensorInfo
 
 
 def register(world: World, id: str, **fields: Any) -> None:
@@ -19,6 +19,7 @@ def register(world: World, id: str, **fields: Any) -> None:
         "device": "cpu",
         "device_class": world.device_class,
         "builders": 2,
+        "sandbox": SandboxLevel.LANDLOCK,
     } | fields
     world.db.workers.register(id, **said)
 
@@ -38,9 +39,11 @@ def test_a_worker_is_alive_while_it_is_seen(world: World) -> None:
 def test_registering_again_replaces_what_was_said(world: World) -> None:
     other = replace(world.device_class, threads=4)
     register(world, "a")
-    register(world, "a", device_class=other, builders=0)
     [worker] = world.db.workers.all(10)
-    assert (worker.device_class, worker.builders) == (other, 0)
+    assert worker.sandbox is SandboxLevel.LANDLOCK
+    register(world, "a", device_class=other, builders=0, sandbox=SandboxLevel.NONE)
+    [worker] = world.db.workers.all(10)
+    assert (worker.device_class, worker.builders, worker.sandbox) == (other, 0, SandboxLevel.NONE)
 
 
 def test_offers_count_live_workers(world: World) -> None:

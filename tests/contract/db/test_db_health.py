@@ -12,11 +12,12 @@ from db.states import JobState
 from db.views import WorkerView
 from db.workers import CHECKS
 from tests.contract.db.conftest import World
-from tuner.types import Activity, Failure, FailureKind, MeasureCandidate, Origin, Stage
+from tuner.types import Activity, Failure, FailureKind, MeasureCandidate, Origin, SandboxLevel, Stage
 
 
 def register(world: World, id: str = "host/cpu", **fields: Any) -> None:
-    world.db.workers.register(id, host="host", device="cpu", device_class=world.device_class, builders=2, **fields)
+    machine: dict[str, Any] = {"host": "host", "device": "cpu", "device_class": world.device_class, "builders": 2}
+    world.db.workers.register(id, **machine, sandbox=SandboxLevel.NONE, **fields)
 
 
 def worker(world: World) -> WorkerView:

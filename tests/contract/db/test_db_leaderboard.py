@@ -12,7 +12,7 @@ from db.leaderboard import LeaderboardQuery
 from db.states import AnsweredFrom, JobState
 from db.views import Peaks
 from tests.contract.db.conftest import World
-from tuner.types import Measured, Operation
+from tuner.types import Measured, Operation, SandboxLevel
 
 
 def names(world: World, **query: Any) -> list[str]:
@@ -149,7 +149,8 @@ def test_peaks_are_of_the_machine_whatever_the_target(world: World) -> None:
 
 
 def test_device_classes_with_their_bests_and_workers(three: World) -> None:
-    three.db.workers.register("w", host="h", device="cpu", device_class=three.device_class, builders=1)
+    machine: dict[str, Any] = {"host": "h", "device": "cpu", "device_class": three.device_class, "builders": 1}
+    three.db.workers.register("w", **machine, sandbox=SandboxLevel.NONE)
     (view,) = three.db.devices.overview(30)
     assert (view.device_class, view.bests, view.workers, view.peaks) == (three.device_class, 3, 1, None)
     three.clock.forward(60)

@@ -89,25 +89,33 @@ ROWS: dict[str, dict[str, Any]] = {
     },
 }
 """Of a job with one certified task, as revision 0002 knew them."""
+CERTIFICATE: dict[str, Any] = {
+    **{"workload_hash": "w", "device_class_id": "d", "space_hash": "default", "trial_id": "x", "inputs": ""},
+    **{"rtol": 0.0, "atol": 0.0, "max_abs_error": 0.0, "max_rel_error": 0.0, "baseline_run_secs": "[1.0]"},
+    **{"baseline_median": 1.0, "contenders": 2, "budget_trials": 8},
+    "rejected": '{"p": "argument 2 differs", "q": "died by signal 11"}',
+    "created_at": "2030-01-01 00:00:00+00:00",
+}
+LATER_ROWS: dict[str, dict[str, Any]] = {
+    "certificates": CERTIFICATE | {"id": "c2", "best_run_secs": "[0.1]", "best_median": 0.1},
+    "workers": {
+        **{"id": "h/cpu", "host": "h", "device": "cpu", "device_class_id": "d", "builders": 1},
+        "last_seen_at": "2030-01-01 00:00:00+00:00",
+    },
+}
+"""The certificate of `ROWS` and the worker, as revision 0005 knew them."""
 
 
 def test_what_was_certified_before_the_leaderboard_is_in_it(empty_url: str) -> None:
     """Rows as revision 0002 knew them: two certificates of a workload, and the job that they answered."""
     migrate.upgrade(empty_url, "0002")
     engine = create_engine(empty_url)
-    certificate = {
-        **{"workload_hash": "w", "device_class_id": "d", "space_hash": "default", "trial_id": "x", "inputs": ""},
-        **{"rtol": 0.0, "atol": 0.0, "max_abs_error": 0.0, "max_rel_error": 0.0, "baseline_run_secs": "[1.0]"},
-        **{"baseline_median": 1.0, "contenders": 2, "budget_trials": 8},
-        "rejected": '{"p": "argument 2 differs", "q": "died by signal 11"}',
-        "created_at": "2030-01-01 00:00:00+00:00",
-    }
     with engine.begin() as connection:
         for table, row in ROWS.items():
             insert(connection, table, row)
-        insert(connection, "certificates", certificate | {"id": "c1", "best_run_secs": "[0.5]", "best_median": 0.5})
+        insert(connection, "certificates", CERTIFICATE | {"id": "c1", "best_run_secs": "[0.5]", "best_median": 0.5})
         samples = {"id": "c2", "best_run_secs": "[0.1, 0.2, 0.3, 0.4, 0.5]", "best_median": 0.3}
-        insert(connection, "certificates", certificate | samples)
+        insert(connection, "certificates", CERTIFICATE | samples)
     engine.dispose()
     migrate.upgrade(empty_url)
     db = Database(empty_url)
@@ -123,6 +131,30 @@ def test_what_was_certified_before_the_leaderboard_is_in_it(empty_url: str) -> N
     db.close()
     migrate.downgrade(empty_url, "0002")
     assert "bests" not in tables(empty_url)
+
+
+def test_the_walls_of_an_earlier_release_are_unknown(empty_url: str) -> None:
+    migrate.upgrade(empty_url, "0005")
+    engine = create_engine(empty_url)
+    with engine.begin() as connection:
+        for table, row in (ROWS | LATER_ROWS).items():
+            insert(connection, table, row)
+    migrate.upgrade(empty_url)
+    db = Database(empty_url)
+    record = db.records.get("x")
+    assert record.record.sandbox is None
+    assert record.certificate is not None
+    assert record.certificate.value.sandbox is None
+    assert [worker.sandbox for worker in db.workers.all(60)] == [None]
+    db.close()
+    with engine.begin() as connection:
+        connection.execute(sqlalchemy.text("UPDATE trials SET sandbox = 'landlock'"))
+    migrate.downgrade(empty_url, "0005")
+    migrate.upgrade(empty_url)
+    db = Database(empty_url)
+    assert db.records.get("x").record == record.record
+    db.close()
+    engine.dispose()
 
 
 AT = "2030-01-01 00:00:00+00:00"

@@ -15,7 +15,7 @@ from db.views import ImportCount
 from loopwright.codegen.versions import CODEGEN_VERSION
 from tests.contract.db.conftest import World
 from tuner.errors import LeaseLost
-from tuner.types import BUILTIN_SPACE, DeviceClass, Failure, FailureKind, Measured, Stage
+from tuner.types import BUILTIN_SPACE, DeviceClass, Failure, FailureKind, Measured, SandboxLevel, Stage
 
 CUDA = DeviceClass('{"kind":{"name":"cuda"}}', "gpu-1", (), 1, 1, "runtime 1")
 
@@ -209,6 +209,23 @@ def test_a_record_says_which_codegen_it_needs(world: World) -> None:
     assert world.db.records.get(trial.id).record.codegen_version == CODEGEN_VERSION
     best = world.db.certificates.best("w0", world.device_class.id)
     assert best.codegen_version == CODEGEN_VERSION
+
+
+def test_what_was_measured_says_behind_which_walls(world: World) -> None:
+    claimed, task = world.started()
+    known, unknown = world.propose(claimed, task, "[1]", "[2]")
+    outcome = Measured((0.5,), "worker", sandbox=SandboxLevel.LANDLOCK)
+    assert world.db.trials.finish(known.id, claimed.lease_token, outcome)
+    assert world.db.trials.finish(unknown.id, claimed.lease_token, Measured((0.25,), "worker"))
+    # The race may have run on another worker than the trial.
+    certificate = replace(world.certificate(known, 0.5), sandbox=SandboxLevel.NONE)
+    assert world.db.certificates.store(task.id, claimed.lease_token, certificate, 64).value == certificate
+    world.db.records.import_([ImportedRecord("w0", world.device_class.id, "[3]", (0.125,), "0.27")])
+    levels = [record.sandbox for record in world.db.records.page(sort="latency").items]
+    assert levels == [None, None, SandboxLevel.LANDLOCK]
+    assert world.db.records.get(known.id).certificate.value.sandbox is SandboxLevel.NONE
+    assert world.db.certificates.best("w0", world.device_class.id).certificate.value == certificate
+    assert [trial.outcome.sandbox for trial in world.db.trials.history(task.id)] == [SandboxLevel.LANDLOCK, None]
 
 
 def test_a_trace_that_needs_a_newer_codegen_starts_no_search(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

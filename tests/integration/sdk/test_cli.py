@@ -186,7 +186,10 @@ def test_records_and_workers(cli: Cli, product: Job) -> None:
     assert str(task.record_id) in listed
     [worker] = cli("worker", "list", "--json").json
     assert worker["alive"]
-    assert f'"kind": "{worker["target"]["kind"]}"' in cli("worker", "list").out
+    workers = cli("worker", "list").out
+    assert f'"kind": "{worker["target"]["kind"]}"' in workers
+    assert worker["sandbox"] in workers
+    assert re.search(rf"^sandbox +{worker['sandbox']} *$", shown, re.MULTILINE)
 
 
 def test_records_travel(cli: Cli, product: Job) -> None:

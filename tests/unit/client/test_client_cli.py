@@ -214,8 +214,14 @@ def test_a_job_is_resubmitted(service: FakeService, run: Command) -> None:
 
 
 def test_best_is_shown(service: FakeService, run: Command) -> None:
-    service.on("GET", f"/api/v1/workloads/{HASH}/best", best_json(HASH, None))
-    assert "the unscheduled program is the best" in run("schedule", "best", HASH).out
+    best = best_json(HASH, None)
+    service.on("GET", f"/api/v1/workloads/{HASH}/best", best)
+    shown = run("schedule", "best", HASH).out
+    assert "the unscheduled program is the best" in shown
+    assert "sandbox" not in shown  # an earlier version of the service does not say it
+    best["certificate"]["sandbox"] = "landlock"
+    service.on("GET", f"/api/v1/workloads/{HASH}/best", best)
+    assert "(sandbox: landlock)" in run("schedule", "best", HASH).out
     assert run("schedule", "best", "b" * 32, "--json")[:2] == (1, "null\n")
     assert "no certified best" in run("schedule", "best", "b" * 32).out
 
@@ -260,6 +266,7 @@ def test_records_and_workers(service: FakeService, run: Command, tmp_path: Path)
         "device_class": "class-1",
         "threads": 2,
         "builders": 1,
+        "sandbox": "landlock",
         "alive": True,
         "last_seen_at": "2026-01-01T00:00:00Z",
         "device_model": "GenuineIntel",
@@ -270,8 +277,12 @@ def test_records_and_workers(service: FakeService, run: Command, tmp_path: Path)
         "quarantine": None,
     }
     service.on("GET", "/api/v1/workers", page(worker))
-    assert "box" in run("worker", "list").out
+    shown = run("worker", "list").out
+    assert "box" in shown
+    assert "landlock" in shown
     assert json.loads(run("worker", "list", "--json").out) == [worker]
+    service.on("GET", "/api/v1/workers", page({key: value for key, value in worker.items() if key != "sandbox"}))
+    assert "landlock" not in run("worker", "list").out  # an earlier version of the service does not say it
 
     for name in ("database_workload.json", "database_tuning_record.json"):
         (tmp_path / name).write_text("[]\n")

@@ -20,6 +20,7 @@ from tuner.types import (
     Measured,
     Origin,
     Outcome,
+    SandboxLevel,
     Stage,
     Trial,
 )
@@ -43,7 +44,8 @@ class _ScriptedRaces(SimulatedFleet):
 
     def race(self, request: RaceRequest, meanwhile: Meanwhile) -> RaceResult:
         self.races.append(request)
-        return RaceResult(_entry(*BASELINE_SECS), {key: self._entries[t] for key, t in request.contenders.items()})
+        entries = {key: self._entries[t] for key, t in request.contenders.items()}
+        return RaceResult(_entry(*BASELINE_SECS), entries, sandbox=SandboxLevel.LANDLOCK)
 
 
 def _trial(trace: str, latency: float | None) -> Trial:
@@ -72,6 +74,7 @@ def test_the_fastest_of_the_race_wins_not_of_the_search() -> None:
     assert found.speedup == pytest.approx(1.1 / 0.45)
     assert (found.contenders, found.rejected) == (3, {})
     assert found.max_abs_error == 1e-6
+    assert found.sandbox is SandboxLevel.LANDLOCK
 
 
 def test_a_wrong_result_never_wins() -> None:

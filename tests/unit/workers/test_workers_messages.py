@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tuner.ports import Raced
-from tuner.types import DeviceClass, Failure, FailureKind, LibraryTime, Stage, TensorInfo
+from tuner.types import DeviceClass, Failure, FailureKind, LibraryTime, SandboxLevel, Stage, TensorInfo
 from workers import messages
 from workers.messages import (
     Artifact,
@@ -33,6 +33,7 @@ from workers.messages import (
     ReferenceKernels,
     ReferenceRequest,
     Samples,
+    SandboxedRace,
 )
 
 texts = st.text(max_size=20)
@@ -48,8 +49,10 @@ failures = st.builds(Failure, st.sampled_from(Stage), st.sampled_from(FailureKin
 artifacts = st.builds(Artifact, st.sampled_from(ArtifactFormat), texts)
 infos = st.builds(TensorInfo, tuples(counts), texts)
 samples = st.builds(Samples, tuples(numbers))
+levels = st.sampled_from(SandboxLevel)
 raced = st.builds(Raced, tuples(numbers), numbers, numbers)
 libraries = st.builds(LibraryTime, texts, tuples(numbers))
+races = st.builds(RaceAnswer, tuples(raced | failures), st.none() | libraries)
 candidates = st.builds(BuiltCandidate, texts, artifacts, st.none() | numbers)
 device_classes = st.builds(DeviceClass, texts, texts, tuples(texts), counts, counts, texts)
 
@@ -83,12 +86,13 @@ MESSAGES: dict[str, tuple[st.SearchStrategy[Any], Callable[[Any], Any]]] = {
         st.builds(MeasureFinished, counts, samples | failures),
         messages.measure_progress_from_json,
     ),
-    "MeasureAnswer": (st.builds(MeasureAnswer, samples | failures, numbers, numbers), MeasureAnswer.from_json),
+    "MeasureAnswer": (st.builds(MeasureAnswer, samples | failures, levels, numbers, numbers), MeasureAnswer.from_json),
     "BuiltRace": (
         st.builds(BuiltRace, tuples(infos), tuples(st.booleans()), artifacts, tuples(artifacts), counts),
         BuiltRace.from_json,
     ),
-    "RaceAnswer": (st.builds(RaceAnswer, tuples(raced | failures), st.none() | libraries), RaceAnswer.from_json),
+    "RaceAnswer": (races, RaceAnswer.from_json),
+    "SandboxedRace": (st.builds(SandboxedRace, races, levels), SandboxedRace.from_json),
     "ReferenceRequest": (st.builds(ReferenceRequest, texts, counts), ReferenceRequest.from_json),
     "ReferenceKernels": (
         st.builds(ReferenceKernels, artifacts, artifacts, tuples(counts), numbers),
@@ -97,7 +101,7 @@ MESSAGES: dict[str, tuple[st.SearchStrategy[Any], Callable[[Any], Any]]] = {
     "DeviceSpeed": (st.builds(DeviceSpeed, numbers, texts, numbers, st.none() | numbers), DeviceSpeed.from_json),
     "BuilderStatus": (st.builds(BuilderStatus, counts, st.booleans()), BuilderStatus.from_json),
     "MeasurerStatus": (
-        st.builds(MeasurerStatus, counts, st.none() | numbers, st.none() | texts, numbers),
+        st.builds(MeasurerStatus, counts, levels, st.none() | numbers, st.none() | texts, numbers),
         MeasurerStatus.from_json,
     ),
     "DetectedDevice": (st.builds(DetectedDevice, texts, device_classes), DetectedDevice.from_json),

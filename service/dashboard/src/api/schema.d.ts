@@ -928,6 +928,8 @@ export interface components {
             /** Rejected */
             rejected: components["schemas"]["RejectedContender"][];
             library: components["schemas"]["Library"] | null;
+            /** Sandbox */
+            sandbox?: ("namespaces" | "landlock" | "none") | null;
         };
         /**
          * Check
@@ -1604,6 +1606,8 @@ export interface components {
             is_baseline: boolean;
             /** Job Id */
             job_id: string | null;
+            /** Sandbox */
+            sandbox?: ("namespaces" | "landlock" | "none") | null;
             /**
              * Created At
              * Format: date-time
@@ -1632,6 +1636,8 @@ export interface components {
             is_baseline: boolean;
             /** Job Id */
             job_id: string | null;
+            /** Sandbox */
+            sandbox?: ("namespaces" | "landlock" | "none") | null;
             /**
              * Created At
              * Format: date-time
@@ -2064,6 +2070,8 @@ export interface components {
             threads: number;
             /** Builders */
             builders: number;
+            /** Sandbox */
+            sandbox?: ("namespaces" | "landlock" | "none") | null;
             /** Alive */
             alive: boolean;
             /**

@@ -31,6 +31,7 @@ export type RejectedContender = Schemas["RejectedContender"];
 export type Resubmit = Schemas["Resubmit"];
 export type Right = Schemas["Session"]["rights"][number];
 export type Roofline = Schemas["Roofline"];
+export type SandboxLevel = NonNullable<Worker["sandbox"]>;
 export type Span = Schemas["Span"];
 export type SubmitJob = Schemas["SubmitJob"];
 export type TargetOffer = Schemas["TargetOffer"];

@@ -2,6 +2,7 @@ import type { ReactNode } from "react";
 import { Link } from "react-router";
 import type { RecordDetail } from "../api/types";
 import { type Columns, DataTable } from "../components/data-table";
+import { SandboxTag } from "../components/sandbox-tag";
 import { CertifiedTag } from "../components/tags";
 import { WorkloadName, workloadPath } from "../components/workload-name";
 import { formatTarget } from "../format/target";
@@ -39,6 +40,7 @@ const FACTS: [label: string, of: (record: RecordDetail) => ReactNode][] = [
   ["Target", (record) => formatTarget(record.target)],
   ["Device class", (record) => <code>{record.device_class}</code>],
   ["Worker", (record) => record.worker ?? "–"],
+  ["Sandbox", (record) => <SandboxTag level={record.sandbox} />],
   ["Measured", (record) => formatAbsolute(new Date(record.created_at))],
   ["TVM", (record) => record.tvm_version],
 ];

@@ -3,6 +3,7 @@ import { Link } from "react-router";
 import type { Worker } from "../api/types";
 import { type Columns, DataTable } from "../components/data-table";
 import { RelativeTime } from "../components/relative-time";
+import { SandboxTag } from "../components/sandbox-tag";
 import { ShareBar } from "../components/share-bar";
 import { formatTarget } from "../format/target";
 import { formatCount } from "../format/units";
@@ -28,6 +29,13 @@ const columns: Columns<Worker> = [
     accessorFn: (worker) => `${worker.alive} ${worker.slot === null}`,
     header: "State",
     cell: ({ row }) => <WorkerState worker={row.original} />,
+  },
+  {
+    id: "sandbox",
+    accessorFn: (worker) => worker.sandbox ?? undefined,
+    header: "Sandbox",
+    sortUndefined: "last",
+    cell: ({ row }) => <SandboxTag level={row.original.sandbox} />,
   },
   {
     id: "target",

@@ -1,6 +1,7 @@
 import { Stack, Text } from "@mantine/core";
 import type { Certificate } from "../api/types";
 import { RelativeTime } from "../components/relative-time";
+import { SandboxTag } from "../components/sandbox-tag";
 import { formatLatency, formatSmall, formatSpeedup, plural } from "../format/units";
 
 /** What the certificate proves, as one would say it. */
@@ -27,6 +28,12 @@ export function CertificateWords({ certificate: c }: { certificate: Certificate 
       </Text>
       <Text size="sm" c="var(--muted)">
         Certified <RelativeTime time={c.created_at} />.
+        {c.sandbox && (
+          <>
+            {" "}
+            Sandbox of the race: <SandboxTag level={c.sandbox} />
+          </>
+        )}
       </Text>
     </Stack>
   );

@@ -3,6 +3,7 @@ import { Link } from "react-router";
 import type { RecordDetail } from "../api/types";
 import { Fact, Facts } from "../components/facts";
 import { RelativeTime } from "../components/relative-time";
+import { SandboxTag } from "../components/sandbox-tag";
 import { formatTarget } from "../format/target";
 import { formatSmall } from "../format/units";
 
@@ -57,6 +58,11 @@ export function Provenance({ record }: { record: RecordDetail }) {
           <RelativeTime time={record.created_at} />
         </Fact>
         {record.worker && <Fact label="Worker">{record.worker}</Fact>}
+        {record.sandbox && (
+          <Fact label="Sandbox">
+            <SandboxTag level={record.sandbox} />
+          </Fact>
+        )}
         {record.predicted !== null && (
           <Fact label="Predicted score" title="What the cost model said: higher is faster; it has no unit">
             {formatSmall(record.predicted)}

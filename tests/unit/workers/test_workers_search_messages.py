@@ -1,0 +1,24 @@
+"""What a search is told of trials comes back equal from JSON."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tuner.types import Failure, FailureKind, MeasureCandidate, Measured, Origin, Outcome, SandboxLevel, Stage, Trial
+from workers.search_messages import trial_from_json, trial_to_json
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        None,
+        Measured((0.5, 0.25), "worker"),
+        *(Measured((0.5,), "worker", sandbox=level) for level in SandboxLevel),
+        Failure(Stage.RUN, FailureKind.CRASH, "it crashed", "worker"),
+    ],
+)
+def test_a_trial_comes_back_equal_through_json(outcome: Outcome | None) -> None:
+    trial = Trial("id", MeasureCandidate("[[],[]]", Origin.MUTATION, 0.5, "parent"), outcome)
+    assert trial_from_json(json.loads(json.dumps(trial_to_json(trial)))) == trial
