@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from copy import copy
 from datetime import timedelta
+from functools import partial
 
 from sqlalchemy import text
 
+from db.audit import Audit
 from db.certificates import Certificates
 from db.columns import Clock, utc_now
 from db.cost_models import CostModels
@@ -19,7 +22,11 @@ from db.leaderboard import Leaderboard
 from db.lookup import Lookup
 from db.records import Records
 from db.tasks import Tasks
+from db.tokens import Tokens
 from db.trials import Trials
+from db.usage import Uses
+from db.users import Users
+from db.visibility import Viewer, limit_to
 from db.workers import Workers
 from db.workloads import Workloads
 
@@ -32,7 +39,16 @@ class Database:
 
     def __init__(self, url: str, clock: Clock = utc_now) -> None:
         self._engine = create_engine(url)
-        self._sessions = Sessions(self._engine, clock)
+        self._open(Sessions(self._engine, clock))
+
+    def seen_by(self, viewer: Viewer) -> Database:
+        """The same database, of which reads return what the viewer may see; `db.visibility` says what that is."""
+        limited = copy(self)
+        limited._open(self._sessions.limited(partial(limit_to, viewer)))
+        return limited
+
+    def _open(self, sessions: Sessions) -> None:
+        self._sessions = sessions
         self.jobs = Jobs(self._sessions)
         self.tasks = Tasks(self._sessions)
         self.trials = Trials(self._sessions)
@@ -46,6 +62,10 @@ class Database:
         self.devices = Devices(self._sessions)
         self.workers = Workers(self._sessions)
         self.events = Events(self._sessions)
+        self.users = Users(self._sessions)
+        self.tokens = Tokens(self._sessions)
+        self.uses = Uses(self._sessions)
+        self.audit = Audit(self._sessions)
 
     def ping(self) -> None:
         """Raises SQLAlchemy's error if the database does not answer."""

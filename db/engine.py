@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
 import sqlalchemy
 from sqlalchemy import URL, Connection, Engine, event, make_url
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import ORMExecuteState, Session
 
 from db.columns import Clock, utc_now
 
@@ -19,6 +19,8 @@ BUSY_TIMEOUT_MS = 60_000
 """How long a SQLite writer waits in line; a transaction here takes milliseconds."""
 
 _SQLITE_BEGIN = "sqlite_begin"
+
+Limit = Callable[[ORMExecuteState], None]
 
 
 def normalise_url(url: str) -> URL:
@@ -77,13 +79,20 @@ def _begin_sqlite(connection: Connection) -> None:
 class Sessions:
     """Short transactions on one engine, and the clock that stamps them."""
 
-    def __init__(self, engine: Engine, clock: Clock = utc_now) -> None:
+    def __init__(self, engine: Engine, clock: Clock = utc_now, limit: Limit | None = None) -> None:
+        """``limit`` is called with every ORM statement of a read before it runs, and may add conditions to it."""
+        self._engine = engine
+        self._limit = limit
         self._writer = engine
         if engine.dialect.name == "sqlite":
             self._reader = engine.execution_options(**{_SQLITE_BEGIN: "DEFERRED"})
         else:
             self._reader = engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
         self._clock = clock
+
+    def limited(self, limit: Limit) -> Sessions:
+        """Return the same with a limit on what reads see."""
+        return Sessions(self._engine, self._clock, limit)
 
     def now(self) -> datetime:
         return self._clock()
@@ -92,6 +101,8 @@ class Sessions:
     def read(self) -> Iterator[Session]:
         """One snapshot; what is changed in it is not stored."""
         with Session(self._reader, expire_on_commit=False) as session:
+            if self._limit is not None:
+                event.listen(session, "do_orm_execute", self._limit)
             yield session
 
     @contextmanager

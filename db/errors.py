@@ -27,6 +27,19 @@ class IdempotencyConflict(DatabaseError):
         self.key = key
 
 
+class NameTaken(DatabaseError):
+    """Another user has this name."""
+
+
+class QuotaExceeded(DatabaseError):
+    """What was asked for is over a limit of its user; the message says which, and what is left of it."""
+
+    def __init__(self, message: str, retry_after_s: int | None) -> None:
+        """``retry_after_s``: when the day ends whose limit this is; None if something else has to end first."""
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
 class InvalidTransition(DatabaseError):
     """The state asked for cannot follow the present one."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from db.columns import digest
+from db.models import OWNER
 from tuner.types import BUILTIN_SPACE, DeviceClass
 
 
@@ -19,7 +20,8 @@ class NewJob:
 
     ``space_json`` is the canonical JSON of the user's traces, or None for the built-in space; ``max_trials`` counts
     over all tasks. ``shapes`` are bindings of symbolic extents if the module is tuned for several.
-    ``request_digest`` names the request that came under ``idempotency_key``.
+    ``request_digest`` names the request that came under ``idempotency_key``, which is the user's own. ``private``: only
+    its user and admins see the job, and its workloads unless others have them, too.
     """
 
     name: str
@@ -33,8 +35,15 @@ class NewJob:
     shapes: tuple[dict[str, int], ...] | None = None
     force: bool = False
     notes: tuple[str, ...] = ()
+    user_name: str = OWNER
+    private: bool = False
     idempotency_key: str | None = None
     request_digest: str | None = None
+
+    @property
+    def bytes(self) -> int:
+        """What its texts take."""
+        return len(self.module_json.encode()) + len((self.space_json or "").encode())
 
 
 @dataclass(frozen=True, slots=True)

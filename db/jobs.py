@@ -19,6 +19,7 @@ from db.leases import lock_job, own_job
 from db.models import Certificate, Job, Task, Trial
 from db.paging import Keyset, Page
 from db.states import FINISHED, AnsweredFrom, FinalState, JobState, TaskState, TrialState
+from db.usage import admit
 from db.views import ClaimedJob, JobInputs, JobView, LeaseView
 from db.workloads import put_workloads
 from tuner.types import TaskSpec
@@ -47,6 +48,8 @@ def _view(row: Job) -> JobView:
         finished_at=row.finished_at,
         attempts=row.attempts,
         elapsed_s=row.elapsed_s,
+        user_name=row.user_name,
+        private=row.private,
     )
 
 
@@ -57,30 +60,36 @@ class Jobs:
     def create(self, new: NewJob, tasks: Sequence[TaskSpec], tvm_version: str) -> JobView:
         """Store a queued job with its tasks and their workloads, all or nothing.
 
-        If a job was created under the same idempotency key before, return that one; raise `IdempotencyConflict` if its
-        request was another.
+        If its user created a job under the same idempotency key before, return that one; raise `IdempotencyConflict` if
+        its request was another. Raise `QuotaExceeded` for a job that is over a limit of its user.
         """
-        earlier = self.earlier(new.idempotency_key, new.request_digest)
+        earlier = self.earlier(new.user_name, new.idempotency_key, new.request_digest)
         if earlier is not None:
             return earlier
         try:
             with self._sessions.write() as session:
+                now = self._sessions.now()
+                admit(session, new, now)
                 put_device_class(session, new.device_class)
-                put_workloads(session, [spec.workload for spec in tasks], tvm_version, self._sessions.now())
+                holder = new.user_name if new.private else None
+                put_workloads(session, [spec.workload for spec in tasks], tvm_version, now, private_to=holder)
                 return self._insert(session, new, tasks)
         except IntegrityError:
             # Two equal requests at once: the other one was first.
-            earlier = self.earlier(new.idempotency_key, new.request_digest)
+            earlier = self.earlier(new.user_name, new.idempotency_key, new.request_digest)
             if earlier is None:
                 raise
             return earlier
 
-    def earlier(self, idempotency_key: str | None, request_digest: str | None) -> JobView | None:
-        """Return the job that was created under this key, if any. Raise `IdempotencyConflict` for another request."""
+    def earlier(self, user_name: str, idempotency_key: str | None, request_digest: str | None) -> JobView | None:
+        """Return the job that the user created under this key, if any.
+
+        Raise `IdempotencyConflict` if its request was another.
+        """
         if idempotency_key is None:
             return None
         with self._sessions.read() as session:
-            row = session.scalar(select(Job).where(Job.idempotency_key == idempotency_key))
+            row = session.scalar(select(Job).where(Job.user_name == user_name, Job.idempotency_key == idempotency_key))
         if row is None:
             return None
         if row.request_digest != request_digest:
@@ -105,6 +114,8 @@ class Jobs:
             priority=new.priority,
             force=new.force,
             notes=list(new.notes),
+            user_name=new.user_name,
+            private=new.private,
             idempotency_key=new.idempotency_key,
             request_digest=new.request_digest,
             cancel_requested=False,
@@ -148,10 +159,16 @@ class Jobs:
         return JobInputs(*row)
 
     def page(
-        self, page_size: int = 50, page_token: str | None = None, states: Collection[JobState] = ()
+        self,
+        page_size: int = 50,
+        page_token: str | None = None,
+        states: Collection[JobState] = (),
+        user_name: str | None = None,
     ) -> Page[JobView]:
-        """Return jobs, the newest first; with `states`, only jobs in one of them. Raise `InvalidPage`."""
+        """Return jobs, the newest first: those in one of `states`, and of one user, if given. Raise `InvalidPage`."""
         wanted = select(Job).where(Job.state.in_(states)) if states else select(Job)
+        if user_name is not None:
+            wanted = wanted.where(Job.user_name == user_name)
         with self._sessions.read() as session:
             return _NEWEST.page(session, wanted, _view, page_size, page_token)
 

@@ -16,15 +16,32 @@ from sqlalchemy import (
     Integer,
     MetaData,
     UniqueConstraint,
+    false,
     text,
+    true,
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from db.columns import EnumText, SafeText, UtcDateTime
-from db.states import AnsweredFrom, EventType, JobState, TaskState, TrialState
+from db.states import AnsweredFrom, EventType, JobState, Scope, TaskState, TokenKind, TrialState
 from tuner.types import FailureKind, Origin, SandboxLevel, Stage
 
-_ENUMS = (AnsweredFrom, EventType, FailureKind, JobState, Origin, SandboxLevel, Stage, TaskState, TrialState)
+_ENUMS = (
+    AnsweredFrom,
+    EventType,
+    FailureKind,
+    JobState,
+    Origin,
+    SandboxLevel,
+    Scope,
+    Stage,
+    TaskState,
+    TokenKind,
+    TrialState,
+)
+
+OWNER = "owner"
+"""Name of the user whose token is in the data directory; the first migration with users makes it."""
 
 
 def _state_of(states: type[StrEnum]) -> CheckConstraint:
@@ -51,6 +68,75 @@ class Base(DeclarativeBase):
     }
 
 
+class User(Base):
+    """Who submits. The limits of use are `db.usage.Quota`; None: none."""
+
+    __tablename__ = "users"
+
+    name: Mapped[str] = mapped_column(primary_key=True)
+    role: Mapped[Scope]
+    """What the user's tokens may do at most."""
+    active_jobs: Mapped[int | None]
+    daily_trials: Mapped[int | None]
+    daily_device_seconds: Mapped[float | None]
+    daily_bytes: Mapped[int | None] = mapped_column(BigInteger)
+    created_at: Mapped[datetime]
+    disabled_at: Mapped[datetime | None]
+
+
+class Token(Base):
+    """A secret that its bearer shows; only its digest is stored."""
+
+    __tablename__ = "tokens"
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    user_name: Mapped[str] = mapped_column(ForeignKey("users.name"))
+    kind: Mapped[TokenKind]
+    name: Mapped[str]
+    scope: Mapped[Scope]
+    digest: Mapped[str] = mapped_column(unique=True)
+    created_at: Mapped[datetime]
+    expires_at: Mapped[datetime | None]
+    revoked_at: Mapped[datetime | None]
+    used_at: Mapped[datetime | None]
+    """When it was last seen, to some minutes."""
+
+    __table_args__ = (Index(None, "user_name", "created_at"), Index(None, "expires_at"))
+
+
+class Usage(Base):
+    """What a user used on a day (UTC): jobs and bytes submitted, trials finished, seconds in measuring slots."""
+
+    __tablename__ = "usage"
+
+    user_name: Mapped[str] = mapped_column(ForeignKey("users.name"), primary_key=True)
+    day: Mapped[str] = mapped_column(primary_key=True)
+    """As in 2030-01-31."""
+    jobs: Mapped[int]
+    trials: Mapped[int]
+    device_seconds: Mapped[float]
+    bytes: Mapped[int] = mapped_column(BigInteger)
+
+
+class AuditEntry(Base):
+    """Something that was changed, or refused, at somebody's request."""
+
+    __tablename__ = "audit"
+
+    id: Mapped[int] = mapped_column(BigInteger().with_variant(Integer, "sqlite"), primary_key=True)
+    created_at: Mapped[datetime] = mapped_column(index=True)
+    user_name: Mapped[str]
+    token_id: Mapped[str]
+    action: Mapped[str]
+    object: Mapped[str]
+    status: Mapped[int]
+    """HTTP's, of the answer."""
+    address: Mapped[str]
+    """Where the request came from."""
+
+    __table_args__ = ({"sqlite_autoincrement": True},)
+
+
 class Workload(Base):
     """One schedulable function. ``module_json`` is bound to ``tvm_version``; both are renewed together."""
 
@@ -70,9 +156,20 @@ class Workload(Base):
     flop: Mapped[float | None]
     """Floating point operations of one call."""
     tvm_version: Mapped[str]
+    shared: Mapped[bool] = mapped_column(server_default=true())
+    """Whether everybody sees it: any job that is not private, or an import, has it. Else `WorkloadHolder` has who."""
     created_at: Mapped[datetime]
 
     __table_args__ = (Index(None, "created_at", "hash"),)
+
+
+class WorkloadHolder(Base):
+    """A user who submitted a workload in a private job."""
+
+    __tablename__ = "workload_holders"
+
+    workload_hash: Mapped[str] = mapped_column(ForeignKey("workloads.hash"), primary_key=True)
+    user_name: Mapped[str] = mapped_column(ForeignKey("users.name"), primary_key=True)
 
 
 class Target(Base):
@@ -157,7 +254,10 @@ class Job(Base):
     priority: Mapped[int]
     force: Mapped[bool]
     notes: Mapped[list[Any]]
-    idempotency_key: Mapped[str | None] = mapped_column(unique=True)
+    user_name: Mapped[str] = mapped_column(ForeignKey("users.name"), server_default=OWNER)
+    private: Mapped[bool] = mapped_column(server_default=false())
+    """Whether only its user and admins see it."""
+    idempotency_key: Mapped[str | None]
     request_digest: Mapped[str | None]
     cancel_requested: Mapped[bool]
     error: Mapped[str | None]
@@ -176,8 +276,10 @@ class Job(Base):
 
     __table_args__ = (
         _state_of(JobState),
+        UniqueConstraint("user_name", "idempotency_key"),
         Index(None, "state", "priority", "created_at"),
         Index(None, "created_at", "id"),
+        Index(None, "user_name", "created_at", "id"),
     )
 
 

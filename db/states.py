@@ -44,6 +44,30 @@ class EventType(enum.StrEnum):
     TRIAL = "trial"
 
 
+class Scope(enum.StrEnum):
+    """What a user or a token may do; each scope includes those before it."""
+
+    READ = "read"
+    SUBMIT = "submit"
+    ADMIN = "admin"
+
+    def includes(self, other: Scope) -> bool:
+        order = list(Scope)
+        return order.index(other) <= order.index(self)
+
+
+class TokenKind(enum.StrEnum):
+    OWNER = "owner"
+    """The token in a service's data directory."""
+    TOKEN = "token"
+    SESSION = "session"
+    """A signed-in browser."""
+    GUEST = "guest"
+    """A link for people without an account."""
+    CODE = "code"
+    """Can be exchanged once, for a session."""
+
+
 FinalState = Literal[JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED]
 
 FINISHED: frozenset[str] = frozenset({"succeeded", "failed", "cancelled"})

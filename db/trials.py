@@ -19,6 +19,7 @@ from db.models import Trial as TrialRow
 from db.paging import Keyset, Page
 from db.states import TrialState
 from db.trial_rows import trial_value, trial_view
+from db.usage import count_trial
 from db.views import TrialView
 from loopwright.codegen.versions import CODEGEN_VERSION
 from tuner.types import Failure, MeasureCandidate, Measured, Outcome, Span, Trial
@@ -110,6 +111,7 @@ class Trials:
                     row.failure_stage = outcome.stage
                     row.failure_kind = outcome.kind
                     row.failure_message = outcome.message
+            count_trial(session, job.user_name, outcome, now)
             trial_event(session, job.id, row, now)
             return True
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
-from sqlalchemy import func, select
+from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session, undefer
 
 from db.bests import renew_workload
 from db.engine import Sessions
 from db.errors import NotFound
-from db.models import Trial
+from db.models import Trial, WorkloadHolder
 from db.models import Workload as WorkloadRow
 from db.paging import Keyset, Page
-from db.upsert import insert
+from db.upsert import insert, insert_new
 from db.views import WorkloadDetail, WorkloadView
 from tuner.types import Operation, TensorInfo, Workload
 
@@ -28,8 +28,10 @@ _RECORDS = (
 )
 
 
-def put_workloads(session: Session, workloads: Iterable[Workload], tvm_version: str, now: datetime) -> None:
-    """Store workloads.
+def put_workloads(
+    session: Session, workloads: Iterable[Workload], tvm_version: str, now: datetime, *, private_to: str | None = None
+) -> None:
+    """Store workloads, for everybody to see or only for the user ``private_to``. What everybody sees stays so.
 
     A stored one is replaced if another TVM version wrote it, or a release without families or operations.
     """
@@ -49,10 +51,16 @@ def put_workloads(session: Session, workloads: Iterable[Workload], tvm_version: 
         stale = (WorkloadRow.tvm_version != tvm_version) | (WorkloadRow.family == "")
         if workload.operation.op:
             stale |= WorkloadRow.op == ""
-        statement = insert(session, WorkloadRow).values(hash=workload.hash, created_at=now, **texts)
+        shared = private_to is None
+        statement = insert(session, WorkloadRow).values(hash=workload.hash, created_at=now, shared=shared, **texts)
         renewing = statement.on_conflict_do_update(index_elements=["hash"], set_=texts, where=stale)
         if session.connection().execute(renewing, execution_options={"preserve_rowcount": True}).rowcount:
             renew_workload(session, workload.hash)
+        if private_to is None:
+            hidden = WorkloadRow.hash == workload.hash, WorkloadRow.shared.is_(False)
+            session.execute(update(WorkloadRow).where(*hidden).values(shared=True))
+        else:
+            insert_new(session, WorkloadHolder, [{"workload_hash": workload.hash, "user_name": private_to}])
 
 
 def _view(row: WorkloadRow, records: int) -> WorkloadView:

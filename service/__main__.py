@@ -46,14 +46,13 @@ def main() -> None:
 
 def serve(settings: Settings) -> None:
     """Run until a signal comes; the one line on stdout is the URL."""
-    from service.settings import ensure_token
     from service.supervisor import ServeError, Supervisor
 
     supervisor = Supervisor(settings)
     supervisor.handle_signals()
     try:
         with supervisor.running():
-            print(f"Loopwright is ready: {supervisor.url}/?token={ensure_token(settings)}", flush=True)
+            print(f"Loopwright is ready: {supervisor.login_url()}", flush=True)
             supervisor.wait()
     except ServeError as error:
         sys.exit(f"loopwright: {error}")

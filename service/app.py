@@ -14,14 +14,16 @@ from starlette.types import Receive, Scope, Send
 
 from db import Database
 from service import meta, problems
-from service.access import endpoints as access
-from service.access.authorised import authorised
+from service.access import session, tokens, users
+from service.access.audit import AuditTrail
 from service.access.headers import SafeHeaders, with_nonce
 from service.access.known_host import KnownHost
 from service.access.token_first import TokenFirst
 from service.body_limit import BodyLimit
 from service.context import Context
 from service.fleet import endpoints as fleet
+from service.identity.rights import check_declared
+from service.identity.visitor import Identities, authorised
 from service.jobs import endpoints as jobs
 from service.overview import endpoints as overview
 from service.problems import ProblemError
@@ -43,7 +45,8 @@ def create_app(settings: Settings) -> FastAPI:
         database = Database(settings.database)
         sandbox = Sandbox(_SANDBOXES, settings.walls)
         await anyio.to_thread.run_sync(sandbox.start)
-        app.state.context = Context(settings, database, sandbox, ensure_token(settings))
+        database.tokens.put_owner(ensure_token(settings), settings.owner)
+        app.state.context = Context(settings, database, sandbox, Identities(database))
         try:
             yield
         finally:
@@ -63,6 +66,7 @@ def create_app(settings: Settings) -> FastAPI:
     )
     problems.install(app)
     app.add_middleware(BodyLimit, limit=settings.max_body_bytes)
+    app.add_middleware(AuditTrail)
     app.add_middleware(TokenFirst)
     app.add_middleware(KnownHost, hosts=settings.hosts)
     app.add_middleware(SafeHeaders)
@@ -75,11 +79,14 @@ def create_app(settings: Settings) -> FastAPI:
         lookup.router,
         records.router,
         fleet.router,
-        access.router,
+        session.router,
+        tokens.router,
+        users.router,
     ):
         api.include_router(router)
     app.include_router(meta.router)
     app.include_router(api)
+    check_declared(app.routes)
     _serve_dashboard(app)
     return app
 

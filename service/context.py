@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated
 
 from fastapi import Depends, Query, Request
 
 from db import Database
 from service.cache import Cache
+from service.identity.visitor import Identities, Visitor
 from service.sandbox import Sandbox
 from service.settings import Settings
 from tuner.answers import Assembly, DecisionTable
@@ -28,14 +29,18 @@ class Context:
     settings: Settings
     database: Database
     sandbox: Sandbox
-    token: str
+    identities: Identities
     assembly: Cache[Assembly] = field(default_factory=lambda: Cache(_ASSEMBLY_CHARACTERS, lambda made: len(made.text)))
     decisions: Cache[DecisionTable] = field(default_factory=lambda: Cache(_DECISION_CELLS, _cells))
 
 
 def context(request: Request) -> Context:
+    """Return the context of an app, with the database as who asks may see it."""
     found: Context = request.app.state.context
-    return found
+    visitor: Visitor | None = getattr(request.state, "visitor", None)
+    if visitor is None or visitor.viewer is None:
+        return found
+    return replace(found, database=found.database.seen_by(visitor.viewer))
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,8 @@ from workers.cluster import Cluster, Offer, connect
 
 _POLL_SECONDS = 0.1
 _HEARTBEAT_SECONDS = 5.0
+_SWEEP_SECONDS = 3600.0
+"""Between two looks for entries of the audit log that are too old."""
 _JOBS_PER_RUNNER = 50
 """After so many a loop's process is replaced: whatever it has piled up goes with it."""
 MAX_ATTEMPTS = 10
@@ -64,6 +66,7 @@ class Controller:
         self._waiting: list[ClaimedJob] = []
         self._watch = Watch(database, cluster)
         self._next_heartbeat = 0.0
+        self._next_sweep = 0.0
 
     def run(self, stop: threading.Event) -> None:
         """Work until told to stop; jobs in flight go back to the queue then."""
@@ -95,6 +98,9 @@ class Controller:
         for claimed in waiting:
             if self._db.jobs.renew(claimed.job.id, claimed.lease_token, LEASE_SECONDS):
                 self._try(claimed)
+        if time.monotonic() > self._next_sweep:
+            self._db.audit.forget(self._settings.audit_days)
+            self._next_sweep = time.monotonic() + _SWEEP_SECONDS
         self._next_heartbeat = time.monotonic() + _HEARTBEAT_SECONDS
 
     def _claim(self) -> bool:

@@ -59,8 +59,7 @@ def main() -> None:
     try:
         with supervisor.running():
             certified = tune(Client(supervisor.url, ensure_token(settings)), console)
-            url = f"{supervisor.url}/?token={ensure_token(settings)}"
-            console.print(f"Dashboard: {url}", soft_wrap=True, highlight=False)
+            console.print(f"Dashboard: {supervisor.login_url()}", soft_wrap=True, highlight=False)
             if not leave:
                 console.print("Serving until Ctrl-C.")
                 supervisor.wait()

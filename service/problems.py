@@ -11,7 +11,15 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from db.errors import IdempotencyConflict, InvalidArchive, InvalidPage, NotFound
+from db.errors import (
+    IdempotencyConflict,
+    InvalidArchive,
+    InvalidPage,
+    InvalidTransition,
+    NameTaken,
+    NotFound,
+    QuotaExceeded,
+)
 from loopwright.schemas import Problem
 
 MEDIA_TYPE = "application/problem+json"
@@ -20,7 +28,7 @@ RESPONSES: dict[int | str, dict[str, Any]] = {
     status: {"description": text, "content": {MEDIA_TYPE: {"schema": Problem.model_json_schema()}}}
     for status, text in (
         (401, "No token, or a wrong one."),
-        (403, "A guest's link reads and changes nothing."),
+        (403, "The token has not the right that this needs."),
         (404, "There is no such thing."),
         (422, "The request cannot be taken; the detail says what to do."),
     )
@@ -63,6 +71,11 @@ def install(app: FastAPI) -> None:
         InvalidPage,
         lambda _, error: answer(ProblemError(422, "invalid-page", f"{error}; start again without page_token")),
     )
+    app.add_exception_handler(NameTaken, lambda _, error: answer(ProblemError(409, "name-taken", f"{error}.")))
+    app.add_exception_handler(
+        InvalidTransition, lambda _, error: answer(ProblemError(409, "not-possible", f"This cannot be: {error}."))
+    )
+    app.add_exception_handler(QuotaExceeded, _over_quota)  # type: ignore[arg-type]
     app.add_exception_handler(InvalidArchive, lambda _, error: answer(ProblemError(422, "invalid-archive", str(error))))
     app.add_exception_handler(
         IdempotencyConflict,
@@ -85,6 +98,12 @@ def _http(_: Request, error: HTTPException) -> JSONResponse:
     phrase = http.HTTPStatus(error.status_code).phrase
     detail = str(error.detail) if error.detail else phrase
     return answer(ProblemError(error.status_code, phrase.lower().replace(" ", "-"), detail, phrase, error.headers))
+
+
+def _over_quota(_: Request, error: QuotaExceeded) -> JSONResponse:
+    later = {} if error.retry_after_s is None else {"Retry-After": str(error.retry_after_s)}
+    detail = f"{error} GET /api/v1/use shows your limits; an admin can change them."
+    return answer(ProblemError(429, "quota-exceeded", detail, headers=later))
 
 
 def _unexpected(_: Request, error: Exception) -> JSONResponse:

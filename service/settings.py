@@ -24,7 +24,8 @@ class Settings(BaseSettings):
     ``sandbox``: the walls around the processes that touch what users sent; None: see `walls`.
     ``allowed_hosts``: names and addresses that requests may ask for, with commas between; None: see `hosts`.
     ``unproven``: whether functions are measured that are not proven to stay inside of their buffers.
-    ``guests``: whether the owner may hand out links that read and change nothing.
+    ``guests``: whether users may hand out links that read and change nothing.
+    ``audit_days``: how long the audit log keeps its entries.
     """
 
     model_config = SettingsConfigDict(env_prefix="LOOPWRIGHT_", env_ignore_empty=True)
@@ -37,13 +38,17 @@ class Settings(BaseSettings):
     token: str | None = None
     sandbox: Policy | None = None
     guests: bool = False
+    audit_days: int = Field(default=365, gt=0)
     unproven: bool = False
     allowed_hosts: str | None = None
     max_body_bytes: int = Field(default=32 * 2**20, gt=0)
 
     @property
     def walls(self) -> Policy:
-        """``sandbox``, or else: required where others can reach the service, preferred where nobody can."""
+        """``sandbox``, or else: required where others can reach the service, preferred where nobody can.
+
+        A service with several users sets ``sandbox`` (`service.supervisor`).
+        """
         if self.sandbox is not None:
             return self.sandbox
         return Policy.PREFER if self.host in _LOOPBACK else Policy.REQUIRE
@@ -101,7 +106,7 @@ def read_settings(options: dict[str, Any]) -> Settings:
 
 
 def ensure_token(settings: Settings) -> str:
-    """The token that requests must bear; made at first start and kept with mode 0600."""
+    """Return the owner's token; it is made at the first start and kept with mode 0600."""
     if settings.token:
         return settings.token
     settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)

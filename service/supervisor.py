@@ -24,7 +24,7 @@ from types import FrameType
 import httpx
 import psutil
 
-from db import migrate
+from db import Database, migrate
 from loopwright import schemas
 from loopwright.config import service_file
 from service.settings import Settings, ensure_token
@@ -54,7 +54,7 @@ class Supervisor:
 
     @property
     def url(self) -> str:
-        """Where a browser on this machine reaches the service, token included."""
+        """Where this machine reaches the service."""
         host = self._settings.host if self._settings.host not in ("0.0.0.0", "::", "") else "127.0.0.1"
         return f"http://{f'[{host}]' if ':' in host else host}:{self._settings.port}"
 
@@ -64,8 +64,8 @@ class Supervisor:
         self._settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         with _sole_owner(self._settings.data_dir):
             _require_free_port(self._settings)
-            _require_walls(self._settings.walls)
             migrate.upgrade(self._settings.database)
+            self._settings = _with_walls(self._settings)
             ensure_token(self._settings)
             started_at = datetime.now(UTC)
             try:
@@ -76,6 +76,12 @@ class Supervisor:
                     yield
             finally:
                 self._stop()
+
+    def login_url(self) -> str:
+        """Return an address that signs one browser in as the owner, once. The service must be running."""
+        with self._client() as client:
+            answer = client.post("/api/v1/login-codes").raise_for_status()
+        return f"{self.url}{schemas.LoginCode.model_validate_json(answer.content).path}"
 
     def wait(self) -> None:
         """Until a signal asks for the end. Raises ServeError when a process ends by itself."""
@@ -111,9 +117,8 @@ class Supervisor:
 
     def _wait_until_ready(self, started_at: datetime) -> None:
         """Until a worker was seen since the start: one that an earlier service left in the database may be gone."""
-        headers = {"Authorization": f"Bearer {ensure_token(self._settings)}"}
         until = time.monotonic() + START_SECONDS
-        with httpx.Client(base_url=self.url, headers=headers, timeout=5, trust_env=False) as client:
+        with self._client() as client:
             while time.monotonic() < until:
                 self._check()
                 with contextlib.suppress(httpx.HTTPError):
@@ -125,6 +130,10 @@ class Supervisor:
         raise ServeError(
             f"the service was not ready within {START_SECONDS:.0f} s; see the logs in {self._settings.data_dir}"
         )
+
+    def _client(self) -> httpx.Client:
+        headers = {"Authorization": f"Bearer {ensure_token(self._settings)}"}
+        return httpx.Client(base_url=self.url, headers=headers, timeout=5, trust_env=False)
 
     def _check(self) -> None:
         for role, process in self._processes.items():
@@ -209,8 +218,14 @@ def _require_free_port(settings: Settings) -> None:
             time.sleep(_POLL_SECONDS)
 
 
-def _require_walls(policy: Policy) -> None:
-    """Refuse to start without the walls that are asked for, and say so where there are none."""
+def _with_walls(settings: Settings) -> Settings:
+    """Return the settings with the walls that there have to be: more than one user requires them.
+
+    Refuse to start without the walls that are asked for, and say so where there are none.
+    """
+    if settings.sandbox is None and _several_users(settings):
+        settings = settings.model_copy(update={"sandbox": Policy.REQUIRE})
+    policy = settings.walls
     try:
         level = choose(policy)
     except NoWalls as error:
@@ -218,6 +233,15 @@ def _require_walls(policy: Policy) -> None:
     if level is Level.NONE:
         reason = "as LOOPWRIGHT_SANDBOX=off asks" if policy is Policy.OFF else "because this machine can put up none"
         log.warning("what users send runs without walls, %s: let nobody in whom you would not give a shell", reason)
+    return settings
+
+
+def _several_users(settings: Settings) -> bool:
+    database = Database(settings.database)
+    try:
+        return database.users.several()
+    finally:
+        database.close()
 
 
 def _tail(path: Path, lines: int = 20) -> str:

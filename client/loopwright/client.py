@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 from loopwright import archive, config, frontends, schemas
+from loopwright.access import Access
 from loopwright.best import Best
 from loopwright.errors import NotFound
 from loopwright.extras import require_tvm
@@ -39,6 +40,8 @@ class Client:
         """Without ``url`` and ``token``: ``LOOPWRIGHT_URL`` and ``LOOPWRIGHT_TOKEN``, else the saved login, else the
         service on this machine. ``timeout`` is in seconds, for connecting and for each wait on an answer."""
         self._transport = Transport(config.resolve(url, token), timeout)
+        self.access = Access(self._transport)
+        """Users, tokens, and what is used."""
         self.last_report: ApplyReport | None = None
         """What hit and what missed in the last `apply` or `compile`."""
 
@@ -71,6 +74,7 @@ class Client:
         priority: int = 0,
         force: bool = False,
         exact_math: bool = False,
+        visibility: schemas.Visibility = "team",
         idempotency_key: str | None = None,
         example_inputs: Any = None,
         spec: Any = None,
@@ -86,11 +90,13 @@ class Client:
             space: None (the built-in space), a function ``f(sch)`` that makes stochastic choices (run here; only its
                 trace is sent), a trace, or a list of traces ``[instructions, decisions]``.
             shapes: values of symbolic shape variables, by name; with a list of them, each is tuned for.
-            priority: -100 to 100; higher goes first.
+            priority: -100 to 100; higher goes first. Only admins may give one over 0.
             force: search even where the database already knows the answer.
             exact_math: keep the C library's exp, tanh, erf and log, instead of polynomials that vectorise and have an
                 error of a few units in the last place (CPU, float32), and the sums of convolutions instead of
                 Winograd's. Give it to `compile` as well.
+            visibility: ``"private"`` hides the job from all but its owner and admins, and its workloads unless others
+                submitted them, too.
             idempotency_key: submitting again with the same key returns the same job; made up here when None, so that
                 a retry after a lost answer submits once.
             example_inputs: what a PyTorch module or FX graph is called with, ``model(*example_inputs)``.
@@ -116,6 +122,7 @@ class Client:
             shapes=shapes,
             force=force,
             exact_math=exact_math,
+            visibility=visibility,
         )
         response = self._transport.request(
             "POST",
@@ -130,9 +137,9 @@ class Client:
         """A job by its id."""
         return Job(self._transport, self._transport.get(schemas.Job, f"{API}/jobs/{quote(job_id, safe='')}"))
 
-    def jobs(self) -> Iterator[Job]:
-        """All jobs, the newest first."""
-        for info in self._transport.pages(schemas.Job, f"{API}/jobs", page_size=PAGE_SIZE):
+    def jobs(self, owner: str | None = None) -> Iterator[Job]:
+        """All jobs, or those of one user, the newest first."""
+        for info in self._transport.pages(schemas.Job, f"{API}/jobs", owner=owner, page_size=PAGE_SIZE):
             yield Job(self._transport, info)
 
     def best(

@@ -21,6 +21,8 @@ ATTEMPTS = 5
 """How often a call that is safe to repeat is tried; with the waits between, about four seconds of trouble pass."""
 FIRST_DELAY = 0.25
 LONGEST_DELAY = 10.0
+MOST_PATIENCE = 60.0
+"""Seconds: a service that asks to come back later than that (a limit of a day, say) is not asked again."""
 PASSING = frozenset({429, 502, 503, 504})
 """Statuses that may be gone on the next try."""
 
@@ -71,8 +73,9 @@ class Transport:
                     raise self._unreachable(error) from error
                 time.sleep(retry_delay(attempt))
                 continue
-            if response.status_code in PASSING and attempt < attempts:
-                time.sleep(_asked_delay(response) or retry_delay(attempt))
+            asked = _asked_delay(response)
+            if response.status_code in PASSING and attempt < attempts and (asked is None or asked <= MOST_PATIENCE):
+                time.sleep(retry_delay(attempt) if asked is None else min(asked, LONGEST_DELAY))
                 continue
             _raise_for_problem(response)
             return response
@@ -156,4 +159,4 @@ def retry_delay(attempt: int) -> float:
 
 def _asked_delay(response: httpx.Response) -> float | None:
     seconds = response.headers.get("Retry-After", "")
-    return min(float(seconds), LONGEST_DELAY) if seconds.isdigit() else None
+    return float(seconds) if seconds.isdigit() else None

@@ -1,1 +1,1 @@
-"""Who asks: the owner by the service's token, guests by links that read and change nothing."""
+"""Users and tokens as users see them, and what requests pass before any endpoint."""

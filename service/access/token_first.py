@@ -2,27 +2,47 @@
 
 from __future__ import annotations
 
-from fastapi import Request
+import anyio
+import anyio.to_thread
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from service.access.authorised import session
+from service.context import Context
+from service.identity import credentials
+from service.identity.visitor import Visitor, identify
 from service.problems import ProblemError, answer
+
+SESSION_PATH = "/api/v1/session"
+_THREADS = 4
+"""That look tokens up: others than those that answer requests, which may all be waiting for something."""
 
 
 class TokenFirst:
-    """ASGI middleware: 401 for a request under ``/api`` without a token that holds.
+    """ASGI middleware: 401 for a request under ``/api`` without a token that is valid; else sets ``state.visitor``.
 
     FastAPI reads and parses a body before the dependencies of its endpoint: strangers could have it parse anything.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
+        self._limiter: anyio.CapacityLimiter | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"].startswith("/api/"):
+            if self._limiter is None:
+                self._limiter = anyio.CapacityLimiter(_THREADS)
             try:
-                session(Request(scope), None)
+                visitor = await anyio.to_thread.run_sync(_visitor, scope, limiter=self._limiter)
             except ProblemError as error:
                 await answer(error)(scope, receive, send)
                 return
+            scope.setdefault("state", {})["visitor"] = visitor
         await self._app(scope, receive, send)
+
+
+def _visitor(scope: Scope) -> Visitor:
+    context: Context = scope["app"].state.context
+    shown = credentials.read(Headers(scope=scope), scope["method"])
+    if isinstance(shown, credentials.Code) and (scope["method"], scope["path"]) != ("POST", SESSION_PATH):
+        shown = None
+    return identify(shown, context.identities, context.database, guests=context.settings.guests)

@@ -12,6 +12,8 @@ from loopwright import schemas
 from service.context import LIVE_SECONDS, Ctx, PageRequest, Paging
 from service.fleet import wire
 from service.fleet.offers import live_offers
+from service.identity.rights import needs
+from service.identity.visitor import Asking
 
 router = APIRouter(tags=["fleet"])
 
@@ -26,6 +28,7 @@ def list_workers(ctx: Ctx, paging: Paging) -> schemas.Page[schemas.Worker]:
 
 # A worker's id has a slash in it: host/device.
 @router.post("/workers/{worker_id:path}/readmit")
+@needs("readmit")
 def readmit_worker(ctx: Ctx, worker_id: str) -> schemas.Worker:
     """Let a worker measure again whatever was held against it; its drift is told from its next check on."""
     ctx.database.workers.readmit(worker_id)
@@ -39,14 +42,15 @@ def list_device_classes(ctx: Ctx, paging: Paging) -> schemas.Page[schemas.Device
 
 
 @router.get("/leases")
-def list_leases(ctx: Ctx, paging: Paging) -> schemas.Page[schemas.Lease]:
-    """The running jobs, and who holds each until when."""
+def list_leases(ctx: Ctx, visitor: Asking, paging: Paging) -> schemas.Page[schemas.Lease]:
+    """The running jobs, and which controller has each until when; admins are told where that one runs."""
+    is_admin = "administer" in visitor.rights
     leases = [
         schemas.Lease(
             job_id=lease.job_id,
             job_name=lease.job_name,
             device_class=lease.device_class_id,
-            owner=lease.owner,
+            owner=lease.owner if is_admin else None,
             expires_at=lease.expires_at,
             attempts=lease.attempts,
         )

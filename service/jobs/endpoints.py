@@ -11,6 +11,8 @@ from db.states import JobState
 from loopwright import schemas
 from loopwright.codegen.versions import TVM_VERSION
 from service.context import Context, Ctx, Paging
+from service.identity.rights import needs
+from service.identity.visitor import Asking
 from service.jobs import wire
 from service.jobs.chrome_trace import chrome_trace
 from service.jobs.events import EVENTS, EventStream, stream
@@ -37,20 +39,23 @@ def _job(ctx: Context, job_id: str) -> schemas.Job:
 
 
 @router.post("", status_code=202)
+@needs("submit")
 def submit_job(
     ctx: Ctx,
+    visitor: Asking,
     body: schemas.SubmitJob,
     request: Request,
     response: Response,
     idempotency_key: Annotated[str | None, Header(max_length=200)] = None,
 ) -> schemas.Job:
     """Check and store a job; a controller takes it up. The same Idempotency-Key and body give the same job."""
-    view = submit(ctx, body, idempotency_key, TVM_VERSION)
+    view = submit(ctx, visitor, body, idempotency_key, TVM_VERSION)
     response.headers["Location"] = request.url_for("get_job", job_id=view.id).path
     return _job(ctx, view.id)
 
 
 @router.post("/preview")
+@needs("submit")
 def preview_job(ctx: Ctx, body: schemas.SubmitJob) -> schemas.Preview:
     """What a submission would become: its tasks, what is known of them, what would be left alone. Nothing is stored."""
     return preview(ctx, body)
@@ -61,9 +66,10 @@ def list_jobs(
     ctx: Ctx,
     paging: Paging,
     state: Annotated[list[schemas.JobState] | None, Query(description="Only jobs in this state; repeat")] = None,
+    owner: Annotated[str | None, Query(description="Only jobs of this user")] = None,
 ) -> schemas.Page[schemas.Job]:
     """Jobs, the newest first."""
-    page = ctx.database.jobs.page(paging.size, paging.token, [JobState(each) for each in state or ()])
+    page = ctx.database.jobs.page(paging.size, paging.token, [JobState(each) for each in state or ()], owner)
     tasks = ctx.database.tasks.of_jobs([view.id for view in page.items])
     items = [wire.job(view, tasks[view.id]) for view in page.items]
     return schemas.Page(items=items, next_page_token=page.next_page_token)
@@ -75,15 +81,21 @@ def get_job(ctx: Ctx, job_id: str) -> schemas.Job:
 
 
 @router.post("/{job_id}/cancel")
-def cancel_job(ctx: Ctx, job_id: str) -> schemas.Job:
-    """Ask a job to stop. What it measured stays; a finished job stays as it is."""
+@needs("cancel")
+def cancel_job(ctx: Ctx, visitor: Asking, job_id: str) -> schemas.Job:
+    """Ask a job to stop: one's own, or by an admin any. What it measured stays; a finished job stays as it is."""
+    user = ctx.database.jobs.get(job_id).user_name
+    if user != visitor.user and "administer" not in visitor.rights:
+        raise ProblemError(403, "not-yours", f"This job is {user}'s. Only {user} or an admin can cancel it.")
     ctx.database.jobs.request_cancel(job_id)
     return _job(ctx, job_id)
 
 
 @router.post("/{job_id}/resubmit", status_code=202)
+@needs("submit")
 def resubmit_job(
     ctx: Ctx,
+    visitor: Asking,
     job_id: str,
     body: schemas.Resubmit,
     request: Request,
@@ -91,7 +103,7 @@ def resubmit_job(
     idempotency_key: Annotated[str | None, Header(max_length=200)] = None,
 ) -> schemas.Job:
     """A new job with the same module, target and space; budget, seed and force as before unless the body says."""
-    view = resubmit(ctx, job_id, body, idempotency_key, TVM_VERSION)
+    view = resubmit(ctx, visitor, job_id, body, idempotency_key, TVM_VERSION)
     response.headers["Location"] = request.url_for("get_job", job_id=view.id).path
     return _job(ctx, view.id)
 

@@ -13,16 +13,25 @@ from loopwright import schemas
 from loopwright.codegen import labels
 from service.context import Context
 from service.fleet.offers import resolve
+from service.identity.visitor import Visitor
 from service.ledger import budget_per_task
+from service.problems import ProblemError
 from service.records import wire
 from tuner.answers import Submission
 from tuner.types import DeviceClass, TaskSpec
 
 
-def submit(ctx: Context, request: schemas.SubmitJob, idempotency_key: str | None, tvm_version: str) -> JobView:
-    """Store the job as queued, or return the job of an earlier request with the same key. Raise ProblemError."""
+def submit(
+    ctx: Context, visitor: Visitor, request: schemas.SubmitJob, idempotency_key: str | None, tvm_version: str
+) -> JobView:
+    """Store the job as queued, or return the visitor's job of an earlier request with the same key.
+
+    Raise ProblemError and QuotaExceeded.
+    """
+    if request.priority > 0 and "administer" not in visitor.rights:
+        raise ProblemError(403, "not-allowed", "Only admins submit with a priority over 0: it would pass all others.")
     digest = hashlib.sha256(request.model_dump_json().encode()).hexdigest()
-    earlier = ctx.database.jobs.earlier(idempotency_key, digest)
+    earlier = ctx.database.jobs.earlier(visitor.user, idempotency_key, digest)
     if earlier is not None:
         return earlier
     device_class, parsed = _parse(ctx, request)
@@ -38,6 +47,8 @@ def submit(ctx: Context, request: schemas.SubmitJob, idempotency_key: str | None
         shapes=tuple(request.shapes) if isinstance(request.shapes, list) else None,
         force=request.force,
         notes=(*parsed.translated, *parsed.left_alone),
+        user_name=visitor.user,
+        private=request.visibility == "private",
         idempotency_key=idempotency_key,
         request_digest=digest,
     )
@@ -45,7 +56,12 @@ def submit(ctx: Context, request: schemas.SubmitJob, idempotency_key: str | None
 
 
 def resubmit(
-    ctx: Context, job_id: str, changes: schemas.Resubmit, idempotency_key: str | None, tvm_version: str
+    ctx: Context,
+    visitor: Visitor,
+    job_id: str,
+    changes: schemas.Resubmit,
+    idempotency_key: str | None,
+    tvm_version: str,
 ) -> JobView:
     """Submit a job's module again. Raise NotFound and what `submit` raises."""
     job, inputs = ctx.database.jobs.get(job_id), ctx.database.jobs.inputs(job_id)
@@ -55,13 +71,15 @@ def resubmit(
         # Jobs of earlier versions may have names that are not taken any more.
         name=None if labels.complaint(job.name) else job.name,
         seed=job.seed if changes.seed is None else changes.seed,
-        priority=job.priority,
+        # The priority of an admin's job is not for whoever submits it again.
+        priority=job.priority if "administer" in visitor.rights else min(0, job.priority),
+        visibility="private" if job.private else "team",
         budget=changes.budget or schemas.Budget(max_trials=job.max_trials, max_seconds=job.max_seconds),
         space=None if inputs.space_json is None else json.loads(inputs.space_json),
         shapes=inputs.shapes,
         force=job.force if changes.force is None else changes.force,
     )
-    return submit(ctx, request, idempotency_key, tvm_version)
+    return submit(ctx, visitor, request, idempotency_key, tvm_version)
 
 
 def preview(ctx: Context, request: schemas.SubmitJob) -> schemas.Preview:

@@ -24,6 +24,8 @@ def job(view: JobView, tasks: Sequence[TaskView]) -> schemas.Job:
         budget=schemas.Budget(max_trials=view.max_trials, max_seconds=view.max_seconds),
         seed=view.seed,
         priority=view.priority,
+        owner=view.user_name,
+        visibility="private" if view.private else "team",
         created_at=view.created_at,
         started_at=view.started_at,
         finished_at=view.finished_at,

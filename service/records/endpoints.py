@@ -9,6 +9,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from loopwright import schemas
 from service.context import Context, Ctx, Paging
 from service.fleet.offers import resolve
+from service.identity.rights import needs
 from service.records import exchange, wire
 from tuner.answers import Assembly
 
@@ -65,6 +66,7 @@ async def _raw_body(request: Request) -> bytes:
 
 
 @router.post("/records/import")
+@needs("import")
 def import_records(ctx: Ctx, body: Annotated[bytes, Depends(_raw_body)]) -> schemas.ImportReport:
     """Take TVM's JSON pair in a tar, record by record; lines that cannot be taken are reported, good ones kept."""
     return exchange.import_tar(ctx, body)

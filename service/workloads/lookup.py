@@ -7,16 +7,16 @@ import json
 from fastapi import APIRouter
 
 from loopwright import schemas
-from service.access.authorised import reads
 from service.context import Context, Ctx
 from service.fleet.offers import resolve
+from service.identity.rights import needs
 from service.records import wire
 
 router = APIRouter(prefix="/workloads", tags=["workloads"])
 
 
 @router.post("/lookup")
-@reads
+@needs("read")
 def look_up(ctx: Ctx, body: schemas.Lookup) -> schemas.LookupAnswer:
     """The certified best of each function, given by workload hash or as a lowered function; a guest may ask, too.
 

@@ -77,8 +77,8 @@ def page(fresh_page: Page, service: Service) -> Page:
     return fresh_page
 
 
-def sign_in(page: Page, service: Service, token: str | None = None) -> None:
-    page.goto(f"{service.url}/?token={token or service.token}")
+def sign_in(page: Page, service: Service) -> None:
+    page.goto(service.login_url())
     expect(page.get_by_role("heading", name="Overview", exact=True)).to_be_visible()
 
 

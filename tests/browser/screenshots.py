@@ -53,6 +53,7 @@ def views(service: Service, job: dict[str, Any]) -> list[View]:
         View("compare", f"/compare?a={record}&b={other}", "Left:"),
         View("fleet", "/fleet", "GFLOP/s"),
         View("submit", "/submit", "Preview"),
+        View("access", "/access", "Audit log"),
     ]
 
 
@@ -93,7 +94,7 @@ def pages(browser: Browser, service: Service) -> Iterator[tuple[str, Page]]:
         for scheme in SCHEMES:
             context = browser.new_context(viewport=size, color_scheme=scheme, reduced_motion="reduce")
             page = context.new_page()
-            page.goto(f"{service.url}/?token={service.token}")
+            page.goto(service.login_url())
             expect(page.get_by_role("heading", name="Overview", exact=True)).to_be_visible()
             yield f"{suffix}-{scheme}", page
             context.close()

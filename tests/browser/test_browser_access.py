@@ -33,9 +33,13 @@ def test_an_empty_service_says_how_to_begin(fresh_page: Page, empty_service: Ser
     expect(page.get_by_role("heading", name="Submit a job")).to_be_visible()
 
 
-def test_the_printed_address_signs_in(fresh_page: Page, service: Service) -> None:
-    sign_in(fresh_page, service)
-    # The token is neither bookmarked nor shared.
+def test_an_address_signs_one_browser_in(
+    fresh_page: Page, browser: Browser, watched: Watched, service: Service
+) -> None:
+    url = service.login_url()
+    fresh_page.goto(url)
+    expect(fresh_page.get_by_role("heading", name="Overview", exact=True)).to_be_visible()
+    # The code is neither bookmarked nor shared, and no script can read what came of it.
     assert fresh_page.url == f"{service.url}/"
     fresh_page.reload()
     expect(fresh_page.get_by_role("heading", name="Overview", exact=True)).to_be_visible()
@@ -43,14 +47,34 @@ def test_the_printed_address_signs_in(fresh_page: Page, service: Service) -> Non
     expect(fresh_page.get_by_role("heading", name="Sign in")).to_be_visible()
     fresh_page.reload()
     expect(fresh_page.get_by_role("heading", name="Sign in")).to_be_visible()
+    watched.expected.append("401 (Unauthorized)")
+    with browser.new_context() as other:
+        page = other.new_page()
+        page.goto(url)
+        expect(page.get_by_text("has signed a browser in before")).to_be_visible()
+        page.get_by_label("Token", exact=True).fill(service.token)
+        page.get_by_role("button", name="Sign in").click()
+        expect(page.get_by_role("heading", name="Overview", exact=True)).to_be_visible()
+
+
+def test_a_link_makes_nobody_else_of_its_reader(page: Page, service: Service) -> None:
+    answer = service.http.post("/api/v1/guest-links", json={})
+    page.goto("about:blank")
+    page.goto(f"{service.url}{answer.json()['path']}")
+    page.get_by_role("navigation").get_by_role("link", name="Access").click()
+    expect(page.get_by_text("You are signed in as owner.")).to_be_visible()
+    page.goto("about:blank")
+    page.goto(f"{service.url}/#code=wrong")
+    expect(page.get_by_role("heading", name="Overview", exact=True)).to_be_visible()
+    assert page.url == f"{service.url}/"
 
 
 def test_a_wrong_token_is_asked_for_again(
     fresh_page: Page, watched: Watched, service: Service, job: dict[str, Any]
 ) -> None:
     watched.expected.append("401 (Unauthorized)")
-    fresh_page.goto(f"{service.url}/jobs/{job['id']}?token=wrong")
-    expect(fresh_page.get_by_text("does not accept this token")).to_be_visible()
+    fresh_page.goto(f"{service.url}/jobs/{job['id']}#guest=wrong")
+    expect(fresh_page.get_by_text("Not signed in")).to_be_visible()
     fresh_page.get_by_label("Token", exact=True).fill("wrong again")
     fresh_page.get_by_role("button", name="Sign in").click()
     expect(fresh_page.get_by_text("does not accept this token")).to_be_visible()
@@ -67,7 +91,7 @@ def test_a_guest_looks_and_changes_nothing(
     page.get_by_role("button", name="Share a read-only link").click()
     page.get_by_role("button", name="Make a link").click()
     link = page.get_by_role("textbox", name="Link").input_value()
-    assert f"/jobs/{job['id']}?tab=events&token=" in link
+    assert f"/jobs/{job['id']}?tab=events#guest=" in link
 
     context = browser.new_context()
     watched.follow(context)
@@ -81,21 +105,55 @@ def test_a_guest_looks_and_changes_nothing(
         expect(guest.get_by_role("button", name=name)).to_have_count(0)
     expect(guest.get_by_role("link", name="Submit", exact=True)).to_have_count(0)
     guest.goto(f"{service.url}/submit")
-    expect(guest.get_by_text("Guests cannot submit")).to_be_visible()
+    expect(guest.get_by_text("You cannot submit")).to_be_visible()
+    expect(guest.get_by_role("link", name="Access", exact=True)).to_have_count(0)
     guest.goto(f"{service.url}/bests?q={job['tasks'][0]['workload_hash'][:12]}")
     expect(row(guest, "Best schedules", job["tasks"][0]["workload_hash"][:12])).to_be_visible()
     # What the page does not offer the service refuses.
     status = guest.evaluate(
-        """async (id) => {
-            const token = localStorage.getItem("loopwright.token");
-            const headers = { Authorization: `Bearer ${token}` };
-            return (await fetch(`/api/v1/jobs/${id}/cancel`, { method: "POST", headers })).status;
-        }""",
+        "async (id) => (await fetch(`/api/v1/jobs/${id}/cancel`, { method: 'POST' })).status",
         job["id"],
     )
     assert status == 403
     watched.expected.append("403 (Forbidden)")
     context.close()
+
+
+def test_an_admin_makes_users_and_sees_what_they_did(
+    page: Page, browser: Browser, watched: Watched, service: Service
+) -> None:
+    page.get_by_role("link", name="Access", exact=True).click()
+    page.get_by_role("button", name="New user").click()
+    page.get_by_role("textbox", name="Name").fill("grace")
+    page.get_by_role("button", name="Make the user").click()
+    secret = page.get_by_role("textbox", name="The new token").input_value()
+    page.get_by_role("button", name="Done").click()
+    expect(row(page, "Users", "grace")).to_contain_text("read and submit")
+    expect(row(page, "Audit log", "/api/v1/users").first).to_contain_text("make user")
+
+    with browser.new_context() as other:
+        watched.follow(other)
+        hers = other.new_page()
+        hers.goto(service.url)
+        hers.get_by_label("Token", exact=True).fill(secret)
+        hers.get_by_role("button", name="Sign in").click()
+        hers.get_by_role("link", name="Access", exact=True).click()
+        expect(hers.get_by_text("You are signed in as grace.")).to_be_visible()
+        expect(hers.get_by_role("heading", name="Users")).to_have_count(0)
+        hers.get_by_role("button", name="New token").click()
+        hers.get_by_role("textbox", name="Name").fill("notebook")
+        hers.get_by_role("button", name="Make the token").click()
+        assert hers.get_by_role("textbox", name="The new token").input_value().startswith("lw_")
+        hers.get_by_role("button", name="Done").click()
+        expect(row(hers, "Tokens", "notebook")).to_contain_text("submit")
+        hers.get_by_role("button", name="Revoke notebook").click()
+        expect(row(hers, "Tokens", "notebook")).to_have_count(0)
+
+        page.get_by_role("button", name="Disable grace").click()
+        expect(row(page, "Users", "grace")).to_contain_text("disabled")
+        watched.expected.append("401 (Unauthorized)")
+        hers.reload()
+        expect(hers.get_by_text("You were signed out")).to_be_visible(timeout=20_000)
 
 
 def test_colours_are_ones_choice(page: Page) -> None:

@@ -38,6 +38,7 @@ def views(service: Service, job: dict[str, Any]) -> dict[str, tuple[str, str]]:
         "choose": ("/compare", "Paste the ids"),
         "fleet": ("/fleet", "Peak arithmetic"),
         "submit": ("/submit", "Preview"),
+        "access": ("/access", "Audit log"),
         "missing": ("/nowhere", "no such page"),
     }
 

@@ -50,6 +50,8 @@ class Service:
         self.process: subprocess.Popen[str] | None = None
         self.url = f"http://127.0.0.1:{self.port}"
         self.http = httpx.Client()
+        self.printed_url = ""
+        """What the service has said that signs a browser in, once."""
 
     def __enter__(self) -> Self:
         """Start it; leave nothing behind at the end, whatever state it is in then."""
@@ -74,7 +76,8 @@ class Service:
         assert process.stdout is not None
         readable, _, _ = select.select([process.stdout], [], [], START_SECONDS)
         line = process.stdout.readline() if readable else ""
-        assert line.split()[-1:] == [f"{self.url}/?token={self.token}"], f"not ready: {line!r}\n{self.logs()}"
+        self.printed_url = "".join(line.split()[-1:])
+        assert self.printed_url.startswith(f"{self.url}/#code="), f"not ready: {line!r}\n{self.logs()}"
         self.connect()
 
     def launch(self, *role: str) -> subprocess.Popen[str]:
@@ -96,6 +99,12 @@ class Service:
         """Sign in as the owner."""
         headers = {"Authorization": f"Bearer {self.token}"}
         self.http = httpx.Client(base_url=self.url, headers=headers, timeout=90, trust_env=False)
+
+    def login_url(self) -> str:
+        """An address that signs a browser in, once."""
+        answer = self.http.post("/api/v1/login-codes")
+        assert answer.status_code == 201, answer.text
+        return f"{self.url}{answer.json()['path']}"
 
     def running(self) -> bool:
         return self.process is not None and self.process.poll() is None

@@ -6,6 +6,7 @@ file that cannot be read), 3 the service could not be reached or refused.
 
 from __future__ import annotations
 
+import itertools
 import logging
 import sys
 from typing import Annotated
@@ -14,9 +15,10 @@ import typer
 
 import loopwright
 from loopwright import config
-from loopwright.cli import job, record, schedule, worker
-from loopwright.cli.options import Json
+from loopwright.cli import job, record, schedule, token, user, worker
+from loopwright.cli.options import Json, Limit, connect
 from loopwright.cli.output import print_json, print_line
+from loopwright.cli.views import show_audit
 from loopwright.client import Client
 from loopwright.errors import LoopwrightError, TvmUnavailable, WaitTimedOut
 
@@ -30,6 +32,8 @@ app.add_typer(job.app, name="job")
 app.add_typer(schedule.app, name="schedule")
 app.add_typer(record.app, name="record")
 app.add_typer(worker.app, name="worker")
+app.add_typer(token.app, name="token")
+app.add_typer(user.app, name="user")
 
 
 def _version(wanted: bool) -> None:
@@ -64,13 +68,37 @@ def login(
     url = config.resolve(url or root_url).url
     token = token or root_token or str(typer.prompt("Token", hide_input=True, err=True))
     with Client(url, token) as client:
-        next(client.jobs(), None)  # any call that needs the token
+        me = client.access.me()
         service = client.version()
     file = config.save_login(url, token)
     if as_json:
-        print_json({"url": url, "service": service.model_dump(mode="json"), "saved": str(file)})
+        print_json({"url": url, "user": me.user, "service": service.model_dump(mode="json"), "saved": str(file)})
     else:
-        print_line(f"logged in to {url} (Loopwright {service.loopwright}, TVM {service.tvm}); saved in {file}")
+        print_line(
+            f"logged in to {url} as {me.user} (Loopwright {service.loopwright}, TVM {service.tvm}); saved in {file}"
+        )
+
+
+@app.command()
+def dashboard(context: typer.Context, as_json: Json = False) -> None:
+    """Print an address of the dashboard that signs one browser in, once."""
+    with connect(context) as client:
+        url = client.access.login_url()
+    if as_json:
+        print_json({"url": url})
+    else:
+        print_line(url)
+
+
+@app.command()
+def audit(context: typer.Context, limit: Limit = 50, as_json: Json = False) -> None:
+    """List what was changed at whose request, and what was refused; for admins."""
+    with connect(context) as client:
+        entries = list(itertools.islice(client.access.audit(), limit))
+    if as_json:
+        print_json(entries)
+    else:
+        show_audit(entries)
 
 
 def main() -> None:

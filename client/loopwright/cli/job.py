@@ -35,9 +35,10 @@ def submit(
     ] = None,
     seed: int = 0,
     name: Annotated[str | None, typer.Option(help="How to call the job; by default as the file.")] = None,
-    priority: Annotated[int, typer.Option(min=-100, max=100, help="Higher goes first.")] = 0,
+    priority: Annotated[int, typer.Option(min=-100, max=100, help="Higher goes first; over 0 for admins.")] = 0,
     force: Annotated[bool, typer.Option("--force", help="Search even if the answer is known.")] = False,
     exact_math: ExactMath = False,
+    private: Annotated[bool, typer.Option("--private", help="Hide it from all but you and admins.")] = False,
     idempotency_key: Annotated[str | None, typer.Option(help="The same key returns the same job.")] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Stay until it is finished.")] = False,
     as_json: Json = False,
@@ -56,6 +57,7 @@ def submit(
             priority=priority,
             force=force,
             exact_math=exact_math,
+            visibility="private" if private else "team",
             idempotency_key=idempotency_key,
         )
         if wait:
@@ -67,10 +69,15 @@ def submit(
 
 
 @app.command("list")
-def list_(context: typer.Context, limit: Limit = 20, as_json: Json = False) -> None:
+def list_(
+    context: typer.Context,
+    owner: Annotated[str | None, typer.Option(help="Only jobs of this user.")] = None,
+    limit: Limit = 20,
+    as_json: Json = False,
+) -> None:
     """List jobs, the newest first."""
     with connect(context) as client:
-        infos = [job.info for job in itertools.islice(client.jobs(), limit)]
+        infos = [job.info for job in itertools.islice(client.jobs(owner), limit)]
     if as_json:
         print_json(infos)
     else:

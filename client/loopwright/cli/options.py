@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from loopwright import schemas
 from loopwright.client import Client
 
 ExactMath = Annotated[
@@ -26,6 +27,7 @@ Model = Annotated[
         show_default=False,
     ),
 ]
+ScopeOption = Annotated[schemas.Scope, typer.Option(help="read, submit or admin.")]
 JobId = Annotated[str, typer.Argument(metavar="JOB", show_default=False)]
 Limit = Annotated[int, typer.Option(min=1, help="Rows to show at most.")]
 Shape = Annotated[

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from loopwright.codegen.labels import visible
 from loopwright.tables import Column
 
 _NARROWEST = 14
@@ -29,12 +30,13 @@ def print_json(value: BaseModel | Sequence[BaseModel] | dict[str, Any]) -> None:
 
 
 def print_line(text: str, error: bool = False) -> None:
-    Console(soft_wrap=True, stderr=error).print(text, markup=False, highlight=False)
+    lines = "\n".join(visible(line) for line in text.split("\n"))
+    Console(soft_wrap=True, stderr=error).print(lines, markup=False, highlight=False)
 
 
 def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None:
     """A table, or where the terminal is too narrow for it, a list with a line for each cell. Cells are never markup."""
-    shown = [list(row) for row in rows]
+    shown = [[visible(cell) for cell in row] for row in rows]
     longest = [max([len(column.title), *(len(row[index]) for row in shown)]) for index, column in enumerate(columns)]
     narrowest = [
         min(width, _NARROWEST) if column.folds else width for column, width in zip(columns, longest, strict=True)
@@ -62,7 +64,7 @@ def print_facts(facts: Sequence[tuple[str, str]]) -> None:
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in facts:
-        table.add_row(name, Text(value))
+        table.add_row(name, Text("\n".join(visible(line) for line in value.split("\n"))))
     Console().print(table)
 
 

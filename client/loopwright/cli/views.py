@@ -1,9 +1,10 @@
-"""How jobs, bests, records and workers look in a terminal."""
+"""How jobs, bests, records, workers, users and tokens look in a terminal."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 from loopwright import schemas
@@ -11,6 +12,13 @@ from loopwright.cli.output import print_facts, print_line, print_table
 from loopwright.job import JobEvent
 from loopwright.tables import RECORDS, TASKS, Column
 from loopwright.units import latency, ratio
+
+_LIMITS = {
+    "active_jobs": "active jobs",
+    "daily_trials": "trials a day",
+    "daily_device_seconds": "device seconds a day",
+    "daily_bytes": "bytes a day",
+}
 
 
 def show_jobs(jobs: Sequence[schemas.Job]) -> None:
@@ -144,3 +152,66 @@ def show_workers(workers: Sequence[schemas.Worker]) -> None:
         for worker in workers
     ]
     print_table(_WORKER_COLUMNS, rows)
+
+
+def show_tokens(tokens: Sequence[schemas.Token]) -> None:
+    columns = (Column("id"), Column("user"), Column("kind"), Column("name", folds=True), Column("scope"))
+    rows = [
+        (token.id, token.user, token.kind, token.name, token.scope, _minute(token.used_at), _end_of(token))
+        for token in tokens
+    ]
+    print_table((*columns, Column("used (UTC)"), Column("until")), rows)
+
+
+def _end_of(token: schemas.Token) -> str:
+    if token.revoked_at is not None:
+        return f"revoked {_minute(token.revoked_at)}"
+    return _minute(token.expires_at, "revoked by hand")
+
+
+def _minute(time: datetime | None, otherwise: str = "never") -> str:
+    return otherwise if time is None else f"{time:%Y-%m-%d %H:%M}"
+
+
+def show_users(users: Sequence[schemas.User]) -> None:
+    columns = (Column("user"), Column("role"), *(Column(title, is_number=True) for title in _LIMITS.values()))
+    rows = [
+        (
+            user.name,
+            user.role if user.disabled_at is None else "disabled",
+            *(_limit(getattr(user.quota, name)) for name in _LIMITS),
+        )
+        for user in users
+    ]
+    print_table(columns, rows)
+
+
+def show_use(use: schemas.Use) -> None:
+    """What is used now of each limit, and the days before."""
+    today = use.today
+    used = (use.active_jobs, today.trials + use.pending_trials, today.device_seconds, today.bytes)
+    print_line(f"{use.user}: {use.active_jobs} active jobs, which may make {use.pending_trials} more trials")
+    rows = [
+        (title, f"{amount:,.0f}", _limit(getattr(use.quota, name)))
+        for (name, title), amount in zip(_LIMITS.items(), used, strict=True)
+    ]
+    print_table((Column("limit"), Column("in use", is_number=True), Column("allowed", is_number=True)), rows)
+    columns = [Column(title, is_number=True) for title in ("jobs", "trials", "device seconds", "bytes")]
+    days = [
+        (day.day, f"{day.jobs:,}", f"{day.trials:,}", f"{day.device_seconds:,.0f}", f"{day.bytes:,}")
+        for day in use.days
+    ]
+    print_table((Column("day (UTC)"), *columns), days)
+
+
+def _limit(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.0f}"
+
+
+def show_audit(entries: Sequence[schemas.AuditEntry]) -> None:
+    columns = (Column("at (UTC)"), Column("user"), Column("action"), Column("object", folds=True))
+    rows = [
+        (f"{entry.at:%Y-%m-%d %H:%M:%S}", entry.user, entry.action, entry.object, str(entry.status), entry.address)
+        for entry in entries
+    ]
+    print_table((*columns, Column("status", is_number=True), Column("from")), rows)

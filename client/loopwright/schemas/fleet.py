@@ -110,7 +110,8 @@ class Lease(Wire):
     job_id: str
     job_name: str
     device_class: str
-    owner: str
+    owner: str | None
+    """Where the controller runs that has the job; told to admins only."""
     expires_at: datetime
     attempts: int
     """How often the job was taken up: more than once where a process died."""

@@ -36,6 +36,10 @@ class Budget(Wire):
     max_seconds: float | None = Field(default=None, gt=0)
 
 
+Visibility = Literal["team", "private"]
+"""``private``: only its owner and admins see a job, and its workloads unless others submitted them, too."""
+
+
 class SubmitJob(Wire):
     """Body of ``POST /jobs``."""
 
@@ -49,6 +53,7 @@ class SubmitJob(Wire):
     shapes: dict[str, int] | list[dict[str, int]] | None = None
     """Values of symbolic extents, by name; a list tunes for each of them."""
     force: bool = False
+    visibility: Visibility = "team"
     exact_math: bool = False
     """Whether exp, tanh and the like are those of the C library, instead of polynomials with an error of a few units in
     the last place. Such functions are workloads of their own."""
@@ -108,6 +113,8 @@ class Job(Wire):
     budget: Budget
     seed: int
     priority: int
+    owner: str
+    visibility: Visibility
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None

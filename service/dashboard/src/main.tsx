@@ -6,12 +6,13 @@ import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { BrowserRouter } from "react-router";
 import { createQueryClient } from "./api/query-client";
-import { adoptTokenFromAddress } from "./api/token";
 import { App } from "./app/app";
+import { openSession, reloadForCredentials } from "./auth/opening";
 import { SessionProvider } from "./auth/session";
 import { theme } from "./theme";
 
-adoptTokenFromAddress();
+const opening = openSession();
+reloadForCredentials();
 
 const nonce = document.querySelector<HTMLMetaElement>('meta[name="style-nonce"]')?.content;
 
@@ -19,7 +20,7 @@ createRoot(document.getElementById("root") as HTMLElement).render(
   <StrictMode>
     <MantineProvider theme={theme} defaultColorScheme="auto" getStyleNonce={() => nonce ?? ""}>
       <QueryClientProvider client={createQueryClient()}>
-        <SessionProvider>
+        <SessionProvider opening={opening}>
           <BrowserRouter>
             <App />
           </BrowserRouter>

@@ -26,6 +26,10 @@ class Api:
     database: Database
     headers: dict[str, str] = field(default_factory=lambda: {"Authorization": f"Bearer {OWNER}"})
 
+    def with_token(self, secret: str) -> Api:
+        """The same with another token."""
+        return Api(self.http, self.database, {"Authorization": f"Bearer {secret}"})
+
     def get(self, path: str, **query: Any) -> Any:
         answer = self.http.get(f"/api/v1{path}", params=query, headers=self.headers)
         assert answer.status_code == 200, answer.text

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 import tvm
@@ -11,13 +13,31 @@ from tvm import relax
 from tvm.s_tir import Schedule
 
 import loopwright
-from loopwright import frontends, transport
+from loopwright import cli, frontends, transport
 from loopwright.codegen.digest import normal_form, workload_digest
 from loopwright.codegen.functions import prim_funcs
 from loopwright.codegen.serialization import trace_to_list
 from tests.support.programs import MM_RELU
 from tests.unit.client.fake_service import FakeService, best_json
 from tests.unit.client.known_bests import HASH, LLVM, parallel_matmul, scheduled, serve, two_layers
+
+
+class Done(NamedTuple):
+    status: int | str | None
+    out: str
+    err: str
+
+
+class Command:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self._monkeypatch = monkeypatch
+        self._capsys = capsys
+
+    def __call__(self, *words: str) -> Done:
+        self._monkeypatch.setattr(sys, "argv", ["loopwright", *words])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        return Done(ended.value.code, *self._capsys.readouterr())
 
 
 @pytest.fixture(autouse=True)
@@ -64,3 +84,11 @@ def layer(service: FakeService) -> tvm.IRModule:
     digest = workload_digest(workload)
     serve(service, best_json(digest, parallel_matmul(workload)))
     return workload
+
+
+@pytest.fixture
+def run(service: FakeService, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    monkeypatch.setenv("LOOPWRIGHT_URL", service.url)
+    monkeypatch.setenv("LOOPWRIGHT_TOKEN", "secret")
+    monkeypatch.setenv("COLUMNS", "160")
+    return Command(monkeypatch, capsys)

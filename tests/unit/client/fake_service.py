@@ -56,7 +56,7 @@ class FakeService:
                 self.end_headers()
                 self.wfile.write(raw)
 
-            do_GET = do_POST = _handle
+            do_GET = do_POST = do_PATCH = do_DELETE = _handle
 
             def log_message(self, format: str, *args: Any) -> None:
                 pass
@@ -103,6 +103,8 @@ def job_json(state: str = "queued", **changes: Any) -> dict[str, Any]:
         "budget": {"max_trials": 64, "max_seconds": None},
         "seed": 0,
         "priority": 0,
+        "owner": "owner",
+        "visibility": "team",
         "created_at": "2026-01-01T00:00:00Z",
         "started_at": None,
         "finished_at": None,

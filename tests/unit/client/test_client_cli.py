@@ -3,47 +3,20 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
-from loopwright import cli, config, frontends
+from loopwright import config, frontends
 from loopwright.codegen.digest import function_digest
 from loopwright.codegen.serialization import module_from_json, trace_to_list
 from tests.support.programs import MM_RELU
+from tests.unit.client.conftest import Command, Done
 from tests.unit.client.fake_service import Answer, FakeService, best_json, job_json, page, problem
 from tests.unit.client.known_bests import scheduled, serve
 
 HASH = "a" * 32
 LLVM = '{"kind": "llvm", "num-cores": 2}'
-
-
-class Done(NamedTuple):
-    status: int | str | None
-    out: str
-    err: str
-
-
-class Command:
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-        self._monkeypatch = monkeypatch
-        self._capsys = capsys
-
-    def __call__(self, *words: str) -> Done:
-        self._monkeypatch.setattr(sys, "argv", ["loopwright", *words])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        return Done(ended.value.code, *self._capsys.readouterr())
-
-
-@pytest.fixture
-def run(service: FakeService, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    monkeypatch.setenv("LOOPWRIGHT_URL", service.url)
-    monkeypatch.setenv("LOOPWRIGHT_TOKEN", "secret")
-    monkeypatch.setenv("COLUMNS", "160")
-    return Command(monkeypatch, capsys)
 
 
 @pytest.fixture
@@ -156,7 +129,11 @@ def test_nobody_there_is_3(run: Command, service: FakeService) -> None:
     assert f"could not reach Loopwright at {service.url}" in done.err
 
 
+ME = {"user": "ada", "kind": "token", "scope": "read", "rights": ["read"], "expires_at": None}
+
+
 def test_login_checks_and_saves(service: FakeService, run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    service.on("GET", "/api/v1/me", ME)
     service.on("GET", "/api/v1/jobs", page())
     service.on("GET", "/version", {"loopwright": "1", "tvm": "2", "api": "v1"})
     done = run("login", service.url, "--token", "mine", "--json")
@@ -169,7 +146,7 @@ def test_login_checks_and_saves(service: FakeService, run: Command, monkeypatch:
 
 
 def test_a_refused_login_is_not_saved(service: FakeService, run: Command) -> None:
-    service.on("GET", "/api/v1/jobs", problem(401, "Unauthorized", "wrong token"))
+    service.on("GET", "/api/v1/me", problem(401, "Unauthorized", "wrong token"))
     assert run("login", service.url, "--token", "wrong").status == 3
     assert not config.login_file().exists()
 

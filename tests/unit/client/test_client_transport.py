@@ -50,6 +50,7 @@ def test_submit_is_tried_again_under_one_idempotency_key(service: FakeService, c
         "name": "mm",
         "seed": 3,
         "priority": 0,
+        "visibility": "team",
         "budget": {"max_trials": 8, "max_seconds": 5.0},
         "space": None,
         "shapes": {"n": 4},

@@ -1,4 +1,4 @@
-"""Small parts of the service: rank correlation, guests' tokens, the cache, time left, shares, Trace Event JSON."""
+"""Small parts of the service: rank correlation, the cache, time left, shares, Trace Event JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from scipy.stats import spearmanr
 
 from db.states import AnsweredFrom, EventType, JobState, TaskState, TrialState
 from db.views import Change, EventView, JobChanged, JobView, TaskChanged, TaskView, TrialFinished, TrialView
-from service.access import links
 from service.cache import Cache
 from service.jobs import wire
 from service.jobs.chrome_trace import chrome_trace
@@ -35,22 +34,6 @@ def test_rank_correlation_is_spearmans(pairs: list[tuple[int, int]]) -> None:
 
 def test_two_pairs_have_no_rank_correlation() -> None:
     assert spearman([1.0, 2.0], [1.0, 2.0]) is None
-
-
-def test_a_guests_token_is_read_by_who_signed_it() -> None:
-    token = links.sign("secret", NOW)
-    assert links.read("secret", token) == NOW
-    assert links.read("another", token) is None
-
-
-@pytest.mark.parametrize("change", ["", "x", ".", "guest", "guest.1", "guest..", "owner", "guest.é.é"])
-def test_what_was_not_signed_is_no_token(change: str) -> None:
-    assert links.read("secret", change) is None
-
-
-def test_a_later_end_is_not_signed() -> None:
-    prefix, end, signature = links.sign("secret", NOW).split(".")
-    assert links.read("secret", f"{prefix}.{int(end) + 1}.{signature}") is None
 
 
 def test_the_cache_makes_once_and_drops_the_oldest() -> None:
@@ -109,6 +92,8 @@ JOB = JobView(
     finished_at=None,
     attempts=1,
     elapsed_s=0.0,
+    user_name="owner",
+    private=False,
 )
 TASK = TaskView(
     id="t",

@@ -1,31 +1,22 @@
 import createClient, { type Middleware } from "openapi-fetch";
 import { problemToError, UnreachableError } from "./errors";
 import type { paths } from "./schema";
-import { readToken } from "./token";
 
 type Listener = () => void;
 const unauthorizedListeners = new Set<Listener>();
 
-/** Calls `listener` whenever the service refuses the token. Returns the way to stop listening. */
+/** Calls `listener` whenever the service answers that this browser is not signed in. Returns the way to stop listening. */
 export function onUnauthorized(listener: Listener): () => void {
   unauthorizedListeners.add(listener);
   return () => unauthorizedListeners.delete(listener);
 }
 
-/** Tells every listener that the service refused the token. */
+/** Tells every listener that this browser is not signed in any more. */
 export function announceUnauthorized(): void {
   for (const listener of unauthorizedListeners) listener();
 }
 
-export function authorization(token: string | null = readToken()): Record<string, string> {
-  return token === null ? {} : { Authorization: `Bearer ${token}` };
-}
-
-const authorize: Middleware = {
-  onRequest({ request }) {
-    for (const [name, value] of Object.entries(authorization())) request.headers.set(name, value);
-    return request;
-  },
+const watch: Middleware = {
   onResponse({ response }) {
     if (response.status === 401) announceUnauthorized();
   },
@@ -34,9 +25,9 @@ const authorize: Middleware = {
   },
 };
 
-/** The REST interface, typed by the service's OpenAPI schema. */
+/** The REST interface, typed by the service's OpenAPI schema. The session's cookie goes along by itself. */
 export const api = createClient<paths>({ baseUrl: window.location.origin });
-api.use(authorize);
+api.use(watch);
 
 interface Answer<T> {
   data?: T;
@@ -49,14 +40,4 @@ export async function unwrap<T>(pending: Promise<Answer<T>>): Promise<T> {
   const { data, error, response } = await pending;
   if (!response.ok || data === undefined) throw problemToError(response.status, error);
   return data;
-}
-
-/** Whether the service accepts `token`. Throws `ApiError` or `UnreachableError` where it cannot say. */
-export async function isTokenAccepted(token: string): Promise<boolean> {
-  const response = await fetch("/api/v1/jobs?page_size=1", { headers: authorization(token) }).catch(() => {
-    throw new UnreachableError();
-  });
-  if (response.status === 401) return false;
-  if (!response.ok) throw problemToError(response.status, await response.json().catch(() => null));
-  return true;
 }

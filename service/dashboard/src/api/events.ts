@@ -33,7 +33,7 @@ export function isFinal(error: unknown): boolean {
 }
 
 /**
- * Server-sent events over fetch, since EventSource cannot send an Authorization header. Reconnects with backoff
+ * Server-sent events over fetch, since EventSource does not tell a refusal from a broken connection. Reconnects with backoff
  * and resumes after the last event seen. Ends when `signal` aborts; throws `ApiError` on a final refusal.
  */
 export async function* followEvents(options: FollowOptions): AsyncGenerator<EventSourceMessage, void> {

@@ -233,7 +233,7 @@ export interface paths {
         put?: never;
         /**
          * Cancel Job
-         * @description Ask a job to stop. What it measured stays; a finished job stays as it is.
+         * @description Ask a job to stop: one's own, or by an admin any. What it measured stays; a finished job stays as it is.
          */
         post: operations["cancel_job_api_v1_jobs__job_id__cancel_post"];
         delete?: never;
@@ -729,7 +729,7 @@ export interface paths {
         };
         /**
          * List Leases
-         * @description The running jobs, and who holds each until when.
+         * @description The running jobs, and which controller has each until when; admins are told where that one runs.
          */
         get: operations["list_leases_api_v1_leases_get"];
         put?: never;
@@ -760,7 +760,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/session": {
+    "/api/v1/me": {
         parameters: {
             query?: never;
             header?: never;
@@ -768,13 +768,103 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get Session
+         * Get Me
          * @description Who the bearer of the token is, and what it may do.
          */
-        get: operations["get_session_api_v1_session_get"];
+        get: operations["get_me_api_v1_me_get"];
         put?: never;
         post?: never;
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/session": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Sign In
+         * @description Sign a browser in, by a token or a code of ``POST /login-codes`` ('Authorization: Code …'): sets its cookie.
+         *
+         *     The cookie lasts for two weeks, and not longer than the token. A guest's is the token of the link itself.
+         */
+        post: operations["sign_in_api_v1_session_post"];
+        /**
+         * Sign Out
+         * @description Sign the browser out; its session ends.
+         */
+        delete: operations["sign_out_api_v1_session_delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/login-codes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Make Login Code
+         * @description A code that signs one browser in, once, as whoever asks for it.
+         */
+        post: operations["make_login_code_api_v1_login_codes_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Tokens
+         * @description Tokens, sessions and guests' links, the newest first. Those that have ended are listed, too.
+         */
+        get: operations["list_tokens_api_v1_tokens_get"];
+        put?: never;
+        /**
+         * Make Token
+         * @description A token for oneself, or by an admin for anybody; of no wider scope than the token that asks for it.
+         */
+        post: operations["make_token_api_v1_tokens_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/tokens/{token_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Revoke Token
+         * @description End a token, a session or a guest's link; other processes of the service accept it for up to 5 s more.
+         */
+        delete: operations["revoke_token_api_v1_tokens__token_id__delete"];
         options?: never;
         head?: never;
         patch?: never;
@@ -791,9 +881,113 @@ export interface paths {
         put?: never;
         /**
          * Make Guest Link
-         * @description A link for guests, who may read and change nothing; 403 where the service's settings do not allow them.
+         * @description A link for guests, who may read what everybody shares, and change nothing.
          */
         post: operations["make_guest_link_api_v1_guest_links_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/use": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Use
+         * @description What the asking user uses, beside the user's limits.
+         */
+        get: operations["get_use_api_v1_use_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/users": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Users
+         * @description All users, by name.
+         */
+        get: operations["list_users_api_v1_users_get"];
+        put?: never;
+        /**
+         * Make User
+         * @description A user without tokens: ``POST /tokens`` makes the first one.
+         */
+        post: operations["make_user_api_v1_users_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/users/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /**
+         * Change User
+         * @description Change a role or limits, or disable a user: that revokes the user's tokens; running jobs go on.
+         */
+        patch: operations["change_user_api_v1_users__name__patch"];
+        trace?: never;
+    };
+    "/api/v1/users/{name}/use": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Use Of
+         * @description What a user uses, beside the limits.
+         */
+        get: operations["get_use_of_api_v1_users__name__use_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/audit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Audit
+         * @description What was changed at whose request, and what was refused, the newest first.
+         */
+        get: operations["list_audit_api_v1_audit_get"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -830,6 +1024,29 @@ export interface components {
             language: "asm" | "cuda";
             /** Text */
             text: string;
+        };
+        /**
+         * AuditEntry
+         * @description A change, or a refusal. ``action`` is the operation's name, ``object`` its path, ``status`` HTTP's.
+         */
+        AuditEntry: {
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /** User */
+            user: string;
+            /** Token Id */
+            token_id: string;
+            /** Action */
+            action: string;
+            /** Object */
+            object: string;
+            /** Status */
+            status: number;
+            /** Address */
+            address: string;
         };
         /**
          * Best
@@ -932,6 +1149,17 @@ export interface components {
             sandbox?: ("namespaces" | "landlock" | "none") | null;
         };
         /**
+         * ChangeUser
+         * @description Body of ``PATCH /users/{name}``: what is given is changed. The tokens of a user who is disabled are revoked.
+         */
+        ChangeUser: {
+            /** Role */
+            role?: ("read" | "submit" | "admin") | null;
+            quota?: components["schemas"]["Quota"] | null;
+            /** Disabled */
+            disabled?: boolean | null;
+        };
+        /**
          * Check
          * @description One timing of the reference kernel, in microseconds.
          */
@@ -943,6 +1171,22 @@ export interface components {
             at: string;
             /** Us */
             us: number;
+        };
+        /**
+         * DayOfUse
+         * @description What a user used on a day (UTC, as in 2030-01-31).
+         */
+        DayOfUse: {
+            /** Day */
+            day: string;
+            /** Jobs */
+            jobs: number;
+            /** Trials */
+            trials: number;
+            /** Device Seconds */
+            device_seconds: number;
+            /** Bytes */
+            bytes: number;
         };
         /**
          * DecisionColumn
@@ -1042,9 +1286,11 @@ export interface components {
         };
         /**
          * GuestLink
-         * @description A token that reads and changes nothing.
+         * @description A token that reads what everybody shares and changes nothing; ``id`` revokes it.
          */
         GuestLink: {
+            /** Id */
+            id: string;
             /** Token */
             token: string;
             /** Path */
@@ -1131,6 +1377,13 @@ export interface components {
             seed: number;
             /** Priority */
             priority: number;
+            /** Owner */
+            owner: string;
+            /**
+             * Visibility
+             * @enum {string}
+             */
+            visibility: "team" | "private";
             /**
              * Created At
              * Format: date-time
@@ -1245,7 +1498,7 @@ export interface components {
             /** Device Class */
             device_class: string;
             /** Owner */
-            owner: string;
+            owner: string | null;
             /**
              * Expires At
              * Format: date-time
@@ -1265,6 +1518,21 @@ export interface components {
             us: number;
             /** Run Secs */
             run_secs: number[];
+        };
+        /**
+         * LoginCode
+         * @description A code that signs one browser in, once.
+         */
+        LoginCode: {
+            /** Code */
+            code: string;
+            /** Path */
+            path: string;
+            /**
+             * Expires At
+             * Format: date-time
+             */
+            expires_at: string;
         };
         /**
          * Lookup
@@ -1325,6 +1593,28 @@ export interface components {
             data: string;
         };
         /**
+         * Me
+         * @description Who the bearer of the token is, and what it may do.
+         */
+        Me: {
+            /** User */
+            user: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "owner" | "token" | "session" | "guest";
+            /**
+             * Scope
+             * @enum {string}
+             */
+            scope: "read" | "submit" | "admin";
+            /** Rights */
+            rights: ("read" | "submit" | "cancel" | "import" | "invite" | "readmit" | "administer")[];
+            /** Expires At */
+            expires_at: string | null;
+        };
+        /**
          * ModulePayload
          * @description A module as text. Its format is told, never guessed.
          */
@@ -1347,6 +1637,39 @@ export interface components {
              * @default 7
              */
             days: number;
+        };
+        /**
+         * NewToken
+         * @description Body of ``POST /tokens``. ``user``: for whom, by admins only. ``days`` None: valid until it is revoked.
+         */
+        NewToken: {
+            /** Name */
+            name: string;
+            /**
+             * Scope
+             * @default submit
+             * @enum {string}
+             */
+            scope: "read" | "submit" | "admin";
+            /** Days */
+            days?: number | null;
+            /** User */
+            user?: string | null;
+        };
+        /**
+         * NewUser
+         * @description Body of ``POST /users``; without ``quota``, the service's limits for new users.
+         */
+        NewUser: {
+            /** Name */
+            name: string;
+            /**
+             * Role
+             * @default submit
+             * @enum {string}
+             */
+            role: "read" | "submit" | "admin";
+            quota?: components["schemas"]["Quota"] | null;
         };
         /** OpCount */
         OpCount: {
@@ -1383,6 +1706,13 @@ export interface components {
             search_saved_s: number;
             /** Recent Bests */
             recent_bests: components["schemas"]["LeaderboardRow"][];
+        };
+        /** Page[AuditEntry] */
+        Page_AuditEntry_: {
+            /** Items */
+            items: components["schemas"]["AuditEntry"][];
+            /** Next Page Token */
+            next_page_token: string | null;
         };
         /** Page[Best] */
         Page_Best_: {
@@ -1433,10 +1763,24 @@ export interface components {
             /** Next Page Token */
             next_page_token: string | null;
         };
+        /** Page[Token] */
+        Page_Token_: {
+            /** Items */
+            items: components["schemas"]["Token"][];
+            /** Next Page Token */
+            next_page_token: string | null;
+        };
         /** Page[Trial] */
         Page_Trial_: {
             /** Items */
             items: components["schemas"]["Trial"][];
+            /** Next Page Token */
+            next_page_token: string | null;
+        };
+        /** Page[User] */
+        Page_User_: {
+            /** Items */
+            items: components["schemas"]["User"][];
             /** Next Page Token */
             next_page_token: string | null;
         };
@@ -1580,6 +1924,20 @@ export interface components {
             since: string;
             /** Reason */
             reason: string;
+        };
+        /**
+         * Quota
+         * @description Limits of a user; None: no limit. A day is one of UTC; what is left of it is checked when a job is submitted.
+         */
+        Quota: {
+            /** Active Jobs */
+            active_jobs?: number | null;
+            /** Daily Trials */
+            daily_trials?: number | null;
+            /** Daily Device Seconds */
+            daily_device_seconds?: number | null;
+            /** Daily Bytes */
+            daily_bytes?: number | null;
         };
         /**
          * Record
@@ -1759,21 +2117,6 @@ export interface components {
             peak_share: number | null;
         };
         /**
-         * Session
-         * @description Who the bearer of the token is, and what it may do.
-         */
-        Session: {
-            /**
-             * Role
-             * @enum {string}
-             */
-            role: "owner" | "guest";
-            /** Rights */
-            rights: ("read" | "submit" | "cancel" | "import" | "readmit" | "invite")[];
-            /** Expires At */
-            expires_at: string | null;
-        };
-        /**
          * Slot
          * @description A measuring slot at work. A closing race or a check of the device has no one trial.
          */
@@ -1855,6 +2198,12 @@ export interface components {
              * @default false
              */
             force: boolean;
+            /**
+             * Visibility
+             * @default team
+             * @enum {string}
+             */
+            visibility: "team" | "private";
             /**
              * Exact Math
              * @default false
@@ -1956,6 +2305,48 @@ export interface components {
             dtype: string;
         };
         /**
+         * Token
+         * @description A token without its secret, which the service does not store.
+         */
+        Token: {
+            /** Id */
+            id: string;
+            /** User */
+            user: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "owner" | "token" | "session" | "guest";
+            /** Name */
+            name: string;
+            /**
+             * Scope
+             * @enum {string}
+             */
+            scope: "read" | "submit" | "admin";
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Expires At */
+            expires_at: string | null;
+            /** Revoked At */
+            revoked_at: string | null;
+            /** Used At */
+            used_at: string | null;
+        };
+        /**
+         * TokenMade
+         * @description A new token; ``secret`` is shown this once.
+         */
+        TokenMade: {
+            token: components["schemas"]["Token"];
+            /** Secret */
+            secret: string;
+        };
+        /**
          * Trial
          * @description One line of the durable ledger, as listed for a job.
          */
@@ -2039,6 +2430,43 @@ export interface components {
              * Format: date-time
              */
             at: string;
+        };
+        /**
+         * Use
+         * @description What a user uses, beside the limits. ``pending_trials`` are those that active jobs may still make.
+         */
+        Use: {
+            /** User */
+            user: string;
+            quota: components["schemas"]["Quota"];
+            /** Active Jobs */
+            active_jobs: number;
+            /** Pending Trials */
+            pending_trials: number;
+            today: components["schemas"]["DayOfUse"];
+            /** Days */
+            days: components["schemas"]["DayOfUse"][];
+        };
+        /**
+         * User
+         * @description Somebody who may sign in; ``role`` is what the user's tokens may do at most.
+         */
+        User: {
+            /** Name */
+            name: string;
+            /**
+             * Role
+             * @enum {string}
+             */
+            role: "read" | "submit" | "admin";
+            quota: components["schemas"]["Quota"];
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Disabled At */
+            disabled_at: string | null;
         };
         /** Version */
         Version: {
@@ -2272,7 +2700,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description A guest's link reads and changes nothing. */
+            /** @description The token has not the right that this needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -2396,7 +2824,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description A guest's link reads and changes nothing. */
+            /** @description The token has not the right that this needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -2508,7 +2936,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description A guest's link reads and changes nothing. */
+            /** @description The token has not the right that this needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -2628,7 +3056,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description A guest's link reads and changes nothing. */
+            /** @description The token has not the right that this needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -2704,6 +3132,8 @@ export interface operations {
             query?: {
                 /** @description Only jobs in this state; repeat */
                 state?: ("queued" | "running" | "succeeded" | "failed" | "cancelled")[] | null;
+                /** @description Only jobs of this user */
+                owner?: string | null;
                 /** @description Items on a page */
                 page_size?: number;
                 /** @description next_page_token of the page before */
@@ -2747,7 +3177,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description A guest's link reads and changes nothing. */
+            /** @description The token has not the right that this needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -2865,7 +3295,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description A guest's link reads and changes nothing. */
+            /** @description The token has not the right that this needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -2981,7 +3411,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description A guest's link reads and changes nothing. */
+            /** @description The token has not the right that this needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3095,7 +3525,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description A guest's link reads and changes nothing. */
+            /** @description The token has not the right that this needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3209,7 +3639,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description A guest's link reads and changes nothing. */
+            /** @description The token has not the right that this needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3329,7 +3759,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description A guest's link reads and changes nothing. */
+            /** @description The token has not the right that this needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3448,7 +3878,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description A guest's link reads and changes nothing. */
+            /** @description The token has not the right that this needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3564,7 +3994,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description A guest's link reads and changes nothing. */
+            /** @description The token has not the right that this needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3680,7 +4110,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description A guest's link reads and changes nothing. */
+            /** @description The token has not the right that this needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3792,7 +4222,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description A guest's link reads and changes nothing. */
+            /** @description The token has not the right that this needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3910,7 +4340,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description A guest's link reads and changes nothing. */
+            /** @description The token has not the right that this needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4027,7 +4457,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description A guest's link reads and changes nothing. */
+            /** @description The token has not the right that this needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4141,7 +4571,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description A guest's link reads and changes nothing. */
+            /** @description The token has not the right that this needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4255,7 +4685,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description A guest's link reads and changes nothing. */
+            /** @description The token has not the right that this needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4371,7 +4801,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description A guest's link reads and changes nothing. */
+            /** @description The token has not the right that this needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4491,7 +4921,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description A guest's link reads and changes nothing. */
+            /** @description The token has not the right that this needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4610,7 +5040,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description A guest's link reads and changes nothing. */
+            /** @description The token has not the right that this needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4727,7 +5157,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description A guest's link reads and changes nothing. */
+            /** @description The token has not the right that this needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4844,7 +5274,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description A guest's link reads and changes nothing. */
+            /** @description The token has not the right that this needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4960,7 +5390,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description A guest's link reads and changes nothing. */
+            /** @description The token has not the right that this needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5080,7 +5510,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description A guest's link reads and changes nothing. */
+            /** @description The token has not the right that this needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5201,7 +5631,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description A guest's link reads and changes nothing. */
+            /** @description The token has not the right that this needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5314,7 +5744,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description A guest's link reads and changes nothing. */
+            /** @description The token has not the right that this needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5426,7 +5856,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description A guest's link reads and changes nothing. */
+            /** @description The token has not the right that this needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5540,7 +5970,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description A guest's link reads and changes nothing. */
+            /** @description The token has not the right that this needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5654,7 +6084,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description A guest's link reads and changes nothing. */
+            /** @description The token has not the right that this needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5771,7 +6201,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description A guest's link reads and changes nothing. */
+            /** @description The token has not the right that this needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5885,7 +6315,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description A guest's link reads and changes nothing. */
+            /** @description The token has not the right that this needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6002,7 +6432,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description A guest's link reads and changes nothing. */
+            /** @description The token has not the right that this needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6119,7 +6549,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description A guest's link reads and changes nothing. */
+            /** @description The token has not the right that this needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6236,7 +6666,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description A guest's link reads and changes nothing. */
+            /** @description The token has not the right that this needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6307,7 +6737,7 @@ export interface operations {
             };
         };
     };
-    get_session_api_v1_session_get: {
+    get_me_api_v1_me_get: {
         parameters: {
             query?: never;
             header?: never;
@@ -6322,7 +6752,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Session"];
+                    "application/json": components["schemas"]["Me"];
                 };
             };
             /** @description No token, or a wrong one. */
@@ -6348,7 +6778,690 @@ export interface operations {
                     };
                 };
             };
-            /** @description A guest's link reads and changes nothing. */
+            /** @description The token has not the right that this needs. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description The request cannot be taken; the detail says what to do. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    sign_in_api_v1_session_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Me"];
+                };
+            };
+            /** @description No token, or a wrong one. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description The token has not the right that this needs. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description The request cannot be taken; the detail says what to do. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    sign_out_api_v1_session_delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description No token, or a wrong one. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description The token has not the right that this needs. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description The request cannot be taken; the detail says what to do. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    make_login_code_api_v1_login_codes_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LoginCode"];
+                };
+            };
+            /** @description No token, or a wrong one. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description The token has not the right that this needs. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description The request cannot be taken; the detail says what to do. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    list_tokens_api_v1_tokens_get: {
+        parameters: {
+            query?: {
+                /** @description Those of all users; for admins */
+                all?: boolean;
+                /** @description Items on a page */
+                page_size?: number;
+                /** @description next_page_token of the page before */
+                page_token?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_Token_"];
+                };
+            };
+            /** @description No token, or a wrong one. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description The token has not the right that this needs. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description The request cannot be taken; the detail says what to do. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    make_token_api_v1_tokens_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewToken"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TokenMade"];
+                };
+            };
+            /** @description No token, or a wrong one. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description The token has not the right that this needs. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description The request cannot be taken; the detail says what to do. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    revoke_token_api_v1_tokens__token_id__delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                token_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Token"];
+                };
+            };
+            /** @description No token, or a wrong one. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description The token has not the right that this needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6464,7 +7577,696 @@ export interface operations {
                     };
                 };
             };
-            /** @description A guest's link reads and changes nothing. */
+            /** @description The token has not the right that this needs. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description The request cannot be taken; the detail says what to do. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    get_use_api_v1_use_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Use"];
+                };
+            };
+            /** @description No token, or a wrong one. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description The token has not the right that this needs. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description The request cannot be taken; the detail says what to do. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    list_users_api_v1_users_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_User_"];
+                };
+            };
+            /** @description No token, or a wrong one. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description The token has not the right that this needs. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description The request cannot be taken; the detail says what to do. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    make_user_api_v1_users_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewUser"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["User"];
+                };
+            };
+            /** @description No token, or a wrong one. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description The token has not the right that this needs. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description The request cannot be taken; the detail says what to do. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    change_user_api_v1_users__name__patch: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChangeUser"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["User"];
+                };
+            };
+            /** @description No token, or a wrong one. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description The token has not the right that this needs. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description The request cannot be taken; the detail says what to do. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    get_use_of_api_v1_users__name__use_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Use"];
+                };
+            };
+            /** @description No token, or a wrong one. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description The token has not the right that this needs. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description The request cannot be taken; the detail says what to do. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    list_audit_api_v1_audit_get: {
+        parameters: {
+            query?: {
+                /** @description Items on a page */
+                page_size?: number;
+                /** @description next_page_token of the page before */
+                page_token?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_AuditEntry_"];
+                };
+            };
+            /** @description No token, or a wrong one. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /**
+                         * Type
+                         * @default about:blank
+                         */
+                        type: string;
+                        /** Title */
+                        title: string;
+                        /** Status */
+                        status: number;
+                        /** Detail */
+                        detail: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description The token has not the right that this needs. */
             403: {
                 headers: {
                     [name: string]: unknown;

@@ -14,11 +14,12 @@ const WorkloadPage = lazyView("workload", () => import("../workloads/workload-pa
 const RecordPage = lazyView("record", () => import("../records/record-page"));
 const ComparePage = lazyView("compare", () => import("../compare/compare-page"));
 const FleetPage = lazyView("fleet", () => import("../fleet/fleet-page"));
+const AccessPage = lazyView("access", () => import("../access/access-page"));
 const SubmitPage = lazyView("submit", () => import("../submit/submit-page"));
 
 export function App() {
-  const { state } = useSession();
-  if (state !== "signed-in") return <SignIn />;
+  const { signedIn } = useSession();
+  if (!signedIn) return <SignIn />;
   return (
     <Routes>
       <Route element={<Shell />}>
@@ -30,6 +31,7 @@ export function App() {
         <Route path="records/:id" element={<RecordPage />} />
         <Route path="compare" element={<ComparePage />} />
         <Route path="fleet" element={<FleetPage />} />
+        <Route path="access" element={<AccessPage />} />
         <Route path="submit" element={<SubmitPage />} />
         <Route path="*" element={<NotFound />} />
       </Route>

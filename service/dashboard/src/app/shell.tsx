@@ -25,6 +25,7 @@ const VIEWS = [
   { to: "/bests", label: "Best schedules", within: /^\/(bests|workloads|records|compare)/ },
   { to: "/fleet", label: "Fleet", within: /^\/fleet/ },
   { to: "/submit", label: "Submit", within: /^\/submit/, needsSubmit: true },
+  { to: "/access", label: "Access", within: /^\/access/, needsSubmit: true },
 ];
 
 /** The frame of every view: skip link, navigation, the view, and the versions of the service. */

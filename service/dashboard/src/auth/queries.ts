@@ -1,16 +1,23 @@
 import { queryOptions, useMutation, useQuery } from "@tanstack/react-query";
 import { api, unwrap } from "../api/client";
-import type { Right } from "../api/types";
+import type { Job, Right } from "../api/types";
 
-export const sessionQuery = queryOptions({
-  queryKey: ["session"],
-  queryFn: ({ signal }) => unwrap(api.GET("/api/v1/session", { signal })),
+export const meQuery = queryOptions({
+  queryKey: ["me"],
+  queryFn: ({ signal }) => unwrap(api.GET("/api/v1/me", { signal })),
   staleTime: 5 * 60_000,
 });
 
-/** Whether who is signed in may do this. What a guest may not do is not offered; the service refuses it anyway. */
+/** Whether who is signed in may do this. What one may not do is not offered; the service refuses it anyway. */
 export function useMay(right: Right): boolean {
-  return useQuery(sessionQuery).data?.rights.includes(right) ?? false;
+  return useQuery(meQuery).data?.rights.includes(right) ?? false;
+}
+
+/** Whether who is signed in may cancel a job: one's own, and an admin any. */
+export function useMayCancel(job: Job): boolean {
+  const me = useQuery(meQuery).data;
+  if (!me?.rights.includes("cancel")) return false;
+  return job.owner === me.user || me.rights.includes("administer");
 }
 
 export function useGuestLink() {

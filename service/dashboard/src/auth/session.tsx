@@ -1,46 +1,50 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { createContext, type ReactNode, use, useCallback, useEffect, useMemo, useState } from "react";
 import { onUnauthorized } from "../api/client";
-import { clearToken, readToken, writeToken } from "../api/token";
-
-/** `rejected`: there was a token, and the service refused it. */
-type SessionState = "signed-out" | "rejected" | "signed-in";
+import { forgetSession, signOut } from "../api/session";
+import type { Opening } from "./opening";
 
 interface Session {
-  state: SessionState;
-  signIn(token: string): void;
+  signedIn: boolean;
+  /** Why this browser is not signed in any more, or could not be; null at first. */
+  refused: string | null;
+  entered(): void;
   signOut(): void;
 }
 
 const SessionContext = createContext<Session | null>(null);
 
-export function SessionProvider({ children }: { children: ReactNode }) {
+const ENDED = "You were signed out: the session has expired, or was revoked.";
+
+export function SessionProvider({ opening, children }: { opening: Promise<Opening>; children: ReactNode }) {
   const queries = useQueryClient();
-  const [state, setState] = useState<SessionState>(() => (readToken() ? "signed-in" : "signed-out"));
+  const [state, setState] = useState<Opening | null>(null);
+
+  useEffect(() => {
+    opening.then(setState);
+  }, [opening]);
 
   const leave = useCallback(
-    (next: "signed-out" | "rejected") => {
-      clearToken();
+    (refused: string | null) => {
+      forgetSession();
       queries.clear();
-      setState(next);
+      setState({ signedIn: false, refused });
     },
     [queries],
   );
 
-  useEffect(() => onUnauthorized(() => leave("rejected")), [leave]);
+  useEffect(() => onUnauthorized(() => leave(ENDED)), [leave]);
 
   const session = useMemo(
-    () => ({
-      state,
-      signIn(token: string) {
-        writeToken(token);
-        setState("signed-in");
+    () =>
+      state && {
+        ...state,
+        entered: () => setState({ signedIn: true, refused: null }),
+        signOut: () => void signOut().finally(() => leave(null)),
       },
-      signOut: () => leave("signed-out"),
-    }),
     [state, leave],
   );
-  return <SessionContext value={session}>{children}</SessionContext>;
+  return session && <SessionContext value={session}>{children}</SessionContext>;
 }
 
 export function useSession(): Session {

@@ -10,7 +10,7 @@ import { useGuestLink, useMay } from "./queries";
 
 const DAYS = [1, 7, 30, 365];
 
-/** Makes a link to this very view for somebody who has no token, where the owner of the service allows guests. */
+/** Makes a link to this very view for somebody without an account, where the service admits guests. */
 export function ShareButton() {
   const mayInvite = useMay("invite");
   if (!mayInvite) return null;
@@ -44,8 +44,8 @@ function ShareForm() {
   return (
     <Stack gap="sm">
       <Text size="sm">
-        Whoever has the link can look at everything on this service, and can change nothing. It opens this
-        view.
+        Whoever has the link can look at everything on this service that is not private, and can change
+        nothing. It opens this view.
       </Text>
       <Group gap="xs" align="flex-end">
         <NativeSelect
@@ -81,6 +81,6 @@ function ShareForm() {
 /** The address of a view of this service that brings its own token. */
 function addressFor(path: string, token: string): string {
   const url = new URL(path, window.location.origin);
-  url.searchParams.set("token", token);
+  url.hash = new URLSearchParams({ guest: token }).toString();
   return url.href;
 }

@@ -1,25 +1,27 @@
 import { Button, Code, Paper, PasswordInput, Stack, Text, Title } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
-import { isTokenAccepted } from "../api/client";
+import { ApiError } from "../api/errors";
+import { signIn } from "../api/session";
 import { Brand } from "../components/brand";
 import { ErrorNotice } from "../components/error-notice";
+import { Notice } from "../components/notice";
 import { useSession } from "./session";
 import classes from "./sign-in.module.css";
 
-/** Asks for the token. The address is kept, so that a shared link opens where it points once signed in. */
+/** Asks for a token. The address is kept, so that a shared link opens where it points once signed in. */
 export function SignIn() {
-  const { state, signIn } = useSession();
+  const { refused, entered } = useSession();
   const [token, setToken] = useState("");
-  const check = useMutation({
-    mutationFn: isTokenAccepted,
-    onSuccess: (accepted, candidate) => accepted && signIn(candidate),
+  const { mutate, error, isIdle, isPending } = useMutation({
+    mutationFn: (candidate: string) => signIn("Bearer", candidate),
+    onSuccess: entered,
   });
-  const refused = check.isIdle ? state === "rejected" : check.data === false;
+  const wrong = error instanceof ApiError && error.status === 401;
 
   function submit(event: FormEvent) {
     event.preventDefault();
-    if (token.trim() !== "") check.mutate(token.trim());
+    if (token.trim() !== "") mutate(token.trim());
   }
 
   return (
@@ -30,9 +32,14 @@ export function SignIn() {
           <Stack gap="md">
             <Brand />
             <Title order={1}>Sign in</Title>
+            {refused && isIdle && (
+              <Notice tone="warn" title="Not signed in">
+                {refused}
+              </Notice>
+            )}
             <Text c="var(--muted)" size="sm">
-              When it starts, the service prints an address that ends in <Code>?token=…</Code>. Open that
-              address, or paste its token here.
+              When it starts, the service prints an address that signs one browser in, once;{" "}
+              <Code>loopwright dashboard</Code> prints another. Or paste a token here.
             </Text>
             <PasswordInput
               label="Token"
@@ -41,12 +48,12 @@ export function SignIn() {
               value={token}
               onChange={(event) => setToken(event.currentTarget.value)}
               error={
-                refused &&
-                "The service does not accept this token. It may be from another or an earlier installation."
+                wrong &&
+                "The service does not accept this token. It may have ended, or be from another installation."
               }
             />
-            {check.error && <ErrorNotice error={check.error} />}
-            <Button type="submit" loading={check.isPending} disabled={token.trim() === ""}>
+            {error && !wrong && <ErrorNotice error={error} />}
+            <Button type="submit" loading={isPending} disabled={token.trim() === ""}>
               Sign in
             </Button>
           </Stack>

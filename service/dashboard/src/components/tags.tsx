@@ -26,3 +26,11 @@ export function CertifiedTag({ certified, pending = false }: { certified: boolea
     <Tag tone="neutral">not certified</Tag>
   );
 }
+
+export function PrivateTag() {
+  return (
+    <Tag tone="neutral" hint="Only its owner and admins see this job.">
+      private
+    </Tag>
+  );
+}

@@ -2,7 +2,7 @@ import { Link } from "react-router";
 import { isFinished, type Job } from "../api/types";
 import type { Columns } from "../components/data-table";
 import { RelativeTime } from "../components/relative-time";
-import { StateTag } from "../components/tags";
+import { PrivateTag, StateTag } from "../components/tags";
 import { formatTarget } from "../format/target";
 import { formatSpeedup } from "../format/units";
 import { JobProgress } from "./job-progress";
@@ -13,11 +13,15 @@ export const jobColumns: Columns<Job> = [
     id: "name",
     header: "Job",
     cell: ({ row: { original: job } }) => (
-      <Link to={`/jobs/${job.id}`} className="link" style={{ overflowWrap: "anywhere" }}>
-        {job.name || job.id}
-      </Link>
+      <>
+        <Link to={`/jobs/${job.id}`} className="link" style={{ overflowWrap: "anywhere" }}>
+          {job.name || job.id}
+        </Link>{" "}
+        {job.visibility === "private" && <PrivateTag />}
+      </>
     ),
   },
+  { id: "owner", header: "Owner", cell: ({ row }) => row.original.owner },
   { id: "state", header: "State", cell: ({ row }) => <StateTag state={row.original.state} /> },
   { id: "target", header: "Target", cell: ({ row }) => formatTarget(row.original.target) },
   {

@@ -30,13 +30,17 @@ job.wait(progress=True)`;
 }
 
 function SubmitHere() {
-  if (!useMay("submit")) return "Ask the owner of this service for a token: a guest cannot submit.";
+  if (!useMay("submit")) return "Ask an admin of this service for a token that submits.";
   return (
     <>
       <Link to="/submit" className="link">
         Paste a program here
       </Link>
-      , or send one from where you work; the token is the one that you signed in with.
+      , or send one from where you work, with a token from{" "}
+      <Link to="/access" className="link">
+        Access
+      </Link>
+      .
     </>
   );
 }

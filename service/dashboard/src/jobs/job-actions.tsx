@@ -2,7 +2,7 @@ import { Button, Menu } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { download, fileNameOf } from "../api/download";
 import { isFinished, type Job } from "../api/types";
-import { useMay } from "../auth/queries";
+import { useMay, useMayCancel } from "../auth/queries";
 import { ErrorNotice } from "../components/error-notice";
 import { CancelButton } from "./cancel-button";
 import { ResubmitButton } from "./resubmit-button";
@@ -16,7 +16,7 @@ const FILES = [
 /** What can be done with a job: keep what it made, run it again, end it. */
 export function JobActions({ job }: { job: Job }) {
   const maySubmit = useMay("submit");
-  const mayCancel = useMay("cancel");
+  const mayCancel = useMayCancel(job);
   return (
     <>
       <DownloadMenu job={job} />

@@ -11,7 +11,7 @@ import { PageHead } from "../components/page-head";
 import { Panel } from "../components/panel";
 import { Ready } from "../components/ready";
 import { RelativeTime } from "../components/relative-time";
-import { StateTag } from "../components/tags";
+import { PrivateTag, StateTag } from "../components/tags";
 import { useNow } from "../components/use-now";
 import { formatTarget } from "../format/target";
 import { formatElapsed } from "../format/time";
@@ -48,7 +48,12 @@ function JobView({ id }: { id: string }) {
             <PageHead
               title={job.name || job.id}
               up={{ to: "/jobs", label: "Jobs" }}
-              tags={<StateTag state={job.state} />}
+              tags={
+                <>
+                  <StateTag state={job.state} />
+                  {job.visibility === "private" && <PrivateTag />}
+                </>
+              }
               actions={<JobActions job={job} />}
             >
               <div role="status" className={classes.connection}>
@@ -123,6 +128,7 @@ function JobFacts({ job }: { job: Job }) {
           <Elapsed from={job.started_at} to={job.finished_at} />
         </Fact>
       )}
+      <Fact label="Owner">{job.owner}</Fact>
       <Fact label="Budget">{budgetInWords(job.budget)}</Fact>
       <Fact label="Seed">{job.seed}</Fact>
       <Fact label="Priority">{job.priority}</Fact>

@@ -1,4 +1,4 @@
-import { announceUnauthorized, authorization } from "../api/client";
+import { announceUnauthorized } from "../api/client";
 import { problemToError } from "../api/errors";
 import { type Connection, followEvents, readMessages } from "../api/events";
 import { type JobEvent, parseEvent } from "./job-event";
@@ -53,7 +53,6 @@ async function openStream(
 ): Promise<ReadableStream<Uint8Array>> {
   const response = await fetch(`/api/v1/jobs/${encodeURIComponent(id)}/events`, {
     headers: {
-      ...authorization(),
       Accept: "text/event-stream",
       ...(lastEventId === null ? {} : { "Last-Event-ID": lastEventId }),
     },

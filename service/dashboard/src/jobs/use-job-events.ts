@@ -40,7 +40,7 @@ export function useJobEvents(id: string, enabled: boolean): JobEvents {
       queries.invalidateQueries({ queryKey: ["job", id], exact: true });
     }
 
-    // A final refusal (the job is gone, the token is not valid any more) also answers the job's own query, which says so.
+    // A final refusal (the job is gone, the session has ended) also answers the job's own query, which says so.
     followJob(id, { onConnection, onEvents, signal: abort.signal }).catch(() => setConnection("lost"));
     return () => {
       abort.abort();

@@ -14,6 +14,7 @@ export interface SubmitForm {
   shapes: string;
   force: boolean;
   exactMath: boolean;
+  private: boolean;
 }
 
 export const EMPTY_FORM: SubmitForm = {
@@ -28,6 +29,7 @@ export const EMPTY_FORM: SubmitForm = {
   shapes: "",
   force: false,
   exactMath: false,
+  private: false,
 };
 
 /** TVM's JSON is an object or a list; TVMScript, which is Python, never begins so. */
@@ -74,5 +76,6 @@ export function bodyOf(form: SubmitForm): SubmitJob {
     shapes: Object.keys(shapes).length === 0 ? null : shapes,
     force: form.force,
     exact_math: form.exactMath,
+    visibility: form.private ? "private" : "team",
   };
 }

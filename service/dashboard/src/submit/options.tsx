@@ -9,6 +9,7 @@ import {
   TextInput,
 } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
+import { useMay } from "../auth/queries";
 import { targetsQuery } from "../fleet/queries";
 import { formatTarget } from "../format/target";
 import { plural } from "../format/units";
@@ -23,6 +24,7 @@ interface OptionsProps {
 /** For what, and how much, is to be tuned. */
 export function Options({ form, problems, onChange }: OptionsProps) {
   const { data: targets } = useQuery(targetsQuery);
+  const mayPassOthers = useMay("administer");
   return (
     <Stack gap="sm">
       <TextInput
@@ -85,7 +87,7 @@ export function Options({ form, problems, onChange }: OptionsProps) {
         <NumberInput
           label="Priority"
           min={-100}
-          max={100}
+          max={mayPassOthers ? 100 : 0}
           allowDecimal={false}
           value={form.priority}
           onChange={(priority) => onChange({ priority })}
@@ -109,6 +111,12 @@ export function Options({ form, problems, onChange }: OptionsProps) {
         description="Keep the C library's exp, tanh, erf and log, instead of fast ones that err by a few units in the last place"
         checked={form.exactMath}
         onChange={(event) => onChange({ exactMath: event.currentTarget.checked })}
+      />
+      <Checkbox
+        label="Private"
+        description="Only you and admins see the job, and its workloads unless others submitted them, too"
+        checked={form.private}
+        onChange={(event) => onChange({ private: event.currentTarget.checked })}
       />
     </Stack>
   );

@@ -23,8 +23,9 @@ export default function SubmitPage() {
       {maySubmit ? (
         <SubmitForms />
       ) : (
-        <Notice tone="warn" title="Guests cannot submit">
-          This link lets you look at everything and change nothing. Ask the owner of the service for a token.
+        <Notice tone="warn" title="You cannot submit">
+          What you are signed in with lets you look and change nothing. Ask an admin of the service for a
+          token that submits.
         </Notice>
       )}
     </Stack>

@@ -1,0 +1,86 @@
+"""``/me``, ``/session`` and ``/login-codes``: who one is, and signing browsers in and out."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from fastapi import APIRouter, Request, Response
+
+from db.states import TokenKind
+from loopwright import schemas
+from service.context import Ctx
+from service.identity import credentials
+from service.identity.rights import needs
+from service.identity.visitor import Asking, Visitor
+
+SESSION_LIFETIME = timedelta(days=14)
+CODE_LIFETIME = timedelta(hours=12)
+
+router = APIRouter(tags=["access"])
+
+
+@router.get("/me")
+def get_me(visitor: Asking) -> schemas.Me:
+    """Who the bearer of the token is, and what it may do."""
+    return _me(visitor)
+
+
+@router.post("/session")
+@needs("read")
+def sign_in(ctx: Ctx, visitor: Asking, request: Request, response: Response) -> schemas.Me:
+    """Sign a browser in, by a token or a code of ``POST /login-codes`` ('Authorization: Code …'): sets its cookie.
+
+    The cookie lasts for two weeks, and not longer than the token. A guest's is the token of the link itself.
+    """
+    secret, expires_at = visitor.secret, visitor.bearer.expires_at
+    if not visitor.is_guest:
+        lifetime = _at_most(SESSION_LIFETIME, expires_at)
+        made, secret = ctx.database.tokens.create(
+            visitor.user, TokenKind.SESSION, _browser(request), visitor.bearer.scope, lifetime
+        )
+        expires_at = made.expires_at
+    assert expires_at is not None, "sessions and guests' links expire"
+    secure = request.url.scheme == "https"
+    credentials.set_cookie(response, request.headers, secret, expires_at, secure=secure)
+    return _me(visitor)
+
+
+@router.delete("/session", status_code=204)
+@needs("read")
+def sign_out(ctx: Ctx, visitor: Asking, request: Request, response: Response) -> None:
+    """Sign the browser out; its session ends."""
+    if visitor.bearer.kind is TokenKind.SESSION:
+        ctx.database.tokens.revoke(visitor.bearer.token_id)
+        ctx.identities.forget()
+    credentials.clear_cookie(response, request.headers)
+
+
+@router.post("/login-codes", status_code=201)
+@needs("submit")
+def make_login_code(ctx: Ctx, visitor: Asking) -> schemas.LoginCode:
+    """A code that signs one browser in, once, as whoever asks for it."""
+    lifetime = _at_most(CODE_LIFETIME, visitor.bearer.expires_at)
+    made, secret = ctx.database.tokens.create(visitor.user, TokenKind.CODE, "", visitor.bearer.scope, lifetime)
+    assert made.expires_at is not None, "codes expire"
+    return schemas.LoginCode(code=secret, path=f"/#code={secret}", expires_at=made.expires_at)
+
+
+def _me(visitor: Visitor) -> schemas.Me:
+    bearer = visitor.bearer
+    kind = TokenKind.SESSION if bearer.kind is TokenKind.CODE else bearer.kind
+    return schemas.Me(
+        user=bearer.user_name,
+        kind=kind.value,
+        scope=bearer.scope.value,
+        rights=list(visitor.rights),
+        expires_at=bearer.expires_at,
+    )
+
+
+def _at_most(lifetime: timedelta, expires_at: datetime | None) -> timedelta:
+    return lifetime if expires_at is None else min(lifetime, expires_at - datetime.now(UTC))
+
+
+def _browser(request: Request) -> str:
+    """What a list of sessions tells them apart by."""
+    return request.headers.get("user-agent", "").encode("ascii", "replace").decode()[:200] or "a browser"

@@ -1,0 +1,98 @@
+"""``/tokens`` and ``/guest-links``: a user's own tokens; those of all for admins."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from db.states import Scope, TokenKind
+from db.views import TokenView
+from loopwright import schemas
+from service.context import Ctx, Paging
+from service.identity.rights import needs
+from service.identity.visitor import Asking, Visitor
+from service.problems import ProblemError
+
+router = APIRouter(tags=["access"])
+
+
+@router.get("/tokens")
+@needs("submit")
+def list_tokens(
+    ctx: Ctx,
+    visitor: Asking,
+    paging: Paging,
+    all: Annotated[bool, Query(description="Those of all users; for admins")] = False,
+) -> schemas.Page[schemas.Token]:
+    """Tokens, sessions and guests' links, the newest first. Those that have ended are listed, too."""
+    if all:
+        _require_admin(visitor)
+    page = ctx.database.tokens.page(None if all else visitor.user, paging.size, paging.token)
+    return schemas.Page(items=[_token(view) for view in page.items], next_page_token=page.next_page_token)
+
+
+@router.post("/tokens", status_code=201)
+@needs("submit")
+def make_token(ctx: Ctx, visitor: Asking, body: schemas.NewToken) -> schemas.TokenMade:
+    """A token for oneself, or by an admin for anybody; of no wider scope than the token that asks for it."""
+    scope, user = Scope(body.scope), body.user or visitor.user
+    if user != visitor.user:
+        _require_admin(visitor)
+        ctx.database.users.get(user)
+    if not visitor.bearer.scope.includes(scope):
+        raise ProblemError(
+            403, "not-allowed", f"A token of scope {visitor.bearer.scope} makes none of scope {scope}; ask an admin."
+        )
+    lifetime = None if body.days is None else timedelta(days=body.days)
+    made, secret = ctx.database.tokens.create(user, TokenKind.TOKEN, body.name, scope, _within(visitor, lifetime))
+    return schemas.TokenMade(token=_token(made), secret=secret)
+
+
+@router.delete("/tokens/{token_id}")
+@needs("submit")
+def revoke_token(ctx: Ctx, visitor: Asking, token_id: str) -> schemas.Token:
+    """End a token, a session or a guest's link; other processes of the service accept it for up to 5 s more."""
+    is_admin = visitor.bearer.scope is Scope.ADMIN
+    revoked = ctx.database.tokens.revoke(token_id, None if is_admin else visitor.user)
+    ctx.identities.forget()
+    return _token(revoked)
+
+
+@router.post("/guest-links", status_code=201)
+@needs("invite")
+def make_guest_link(ctx: Ctx, visitor: Asking, body: schemas.NewGuestLink) -> schemas.GuestLink:
+    """A link for guests, who may read what everybody shares, and change nothing."""
+    lifetime = _within(visitor, timedelta(days=body.days))
+    made, secret = ctx.database.tokens.create(visitor.user, TokenKind.GUEST, "a link for guests", Scope.READ, lifetime)
+    assert made.expires_at is not None, "links expire"
+    return schemas.GuestLink(id=made.id, token=secret, path=f"/#guest={secret}", expires_at=made.expires_at)
+
+
+def _token(view: TokenView) -> schemas.Token:
+    return schemas.Token(
+        id=view.id,
+        user=view.user_name,
+        kind=view.kind.value,
+        name=view.name,
+        scope=view.scope.value,
+        created_at=view.created_at,
+        expires_at=view.expires_at,
+        revoked_at=view.revoked_at,
+        used_at=view.used_at,
+    )
+
+
+def _within(visitor: Visitor, lifetime: timedelta | None) -> timedelta | None:
+    """What a token makes ends with it at the latest. A signed-in browser stands for its user, not for its session."""
+    expires_at = visitor.bearer.expires_at
+    if expires_at is None or visitor.bearer.kind is TokenKind.SESSION:
+        return lifetime
+    left = expires_at - datetime.now(UTC)
+    return left if lifetime is None else min(lifetime, left)
+
+
+def _require_admin(visitor: Visitor) -> None:
+    if "administer" not in visitor.rights:
+        raise ProblemError(403, "not-allowed", "Only admins see and make the tokens of others.")

@@ -1,0 +1,50 @@
+"""Which right each endpoint needs, and which rights there are in each scope."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+from fastapi.routing import APIRoute
+
+from db.states import Scope
+from loopwright.schemas import Right
+
+Endpoint = TypeVar("Endpoint", bound=Callable[..., object])
+
+READS = ("GET", "HEAD")
+_SUBMIT: tuple[Right, ...] = ("read", "submit", "cancel", "import")
+_RIGHTS: dict[Scope, tuple[Right, ...]] = {
+    Scope.READ: ("read",),
+    Scope.SUBMIT: _SUBMIT,
+    Scope.ADMIN: (*_SUBMIT, "readmit", "administer"),
+}
+_NEEDED: dict[Callable[..., object], Right] = {}
+
+
+def rights(scope: Scope, guests: bool) -> list[Right]:
+    """Return the rights of a scope; ``guests``: whether the service lets its users invite guests."""
+    invite: list[Right] = ["invite"] if guests and scope is not Scope.READ else []
+    return [*_RIGHTS[scope], *invite]
+
+
+def needs(right: Right) -> Callable[[Endpoint], Endpoint]:
+    """Declare the right that an endpoint needs; a GET that declares none needs ``read``."""
+
+    def declare(endpoint: Endpoint) -> Endpoint:
+        _NEEDED[endpoint] = right
+        return endpoint
+
+    return declare
+
+
+def needed(endpoint: Callable[..., object], method: str) -> Right:
+    """Return the right that a request needs. Raise KeyError for an endpoint that changes things and declares none."""
+    return _NEEDED.get(endpoint, "read") if method in READS else _NEEDED[endpoint]
+
+
+def check_declared(routes: Iterable[Any]) -> None:
+    """Raise TypeError for an endpoint that changes things and does not say which right that needs."""
+    for route in routes:
+        if isinstance(route, APIRoute) and set(route.methods or ()) - set(READS) and route.endpoint not in _NEEDED:
+            raise TypeError(f"{route.name} declares no right; see service.identity.rights.needs")

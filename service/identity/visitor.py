@@ -1,0 +1,148 @@
+"""Who asks: a user or a guest, by what a request shows."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends, Request
+from fastapi.security import HTTPBearer
+
+from db import Database
+from db.states import Scope, TokenKind
+from db.views import BearerView
+from db.visibility import Viewer
+from loopwright.schemas import Right
+from service.identity import credentials
+from service.identity.rights import needed, rights
+from service.problems import ProblemError
+
+_KEPT_SECONDS = 5.0
+"""How long another process may accept a token that was revoked: for so long it is not asked for again."""
+_MOST_KEPT = 10_000
+
+
+class Identities:
+    """Remembers for some seconds whose a token is, so that not every request asks the database. Thread-safe."""
+
+    def __init__(self, database: Database) -> None:
+        self._tokens = database.tokens
+        self._kept: dict[str, tuple[BearerView, float]] = {}
+        self._lock = threading.Lock()
+
+    def find(self, secret: str) -> BearerView | None:
+        """Return whose a token is, also of one that has ended; None for an unknown one."""
+        now = time.monotonic()
+        with self._lock:
+            bearer, until = self._kept.get(secret, (None, 0.0))
+        if bearer is not None and now < until:
+            return bearer
+        bearer = self._tokens.bearer(secret)
+        with self._lock:
+            if len(self._kept) >= _MOST_KEPT:
+                self._kept.clear()
+            if bearer is not None:
+                self._kept[secret] = bearer, now + _KEPT_SECONDS
+        return bearer
+
+    def forget(self) -> None:
+        """Ask the database again for every token: something about them has changed."""
+        with self._lock:
+            self._kept.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Who asks. ``secret`` is the token that the request showed; ``rights`` are what the visitor may do."""
+
+    bearer: BearerView
+    secret: str
+    rights: tuple[Right, ...]
+
+    @property
+    def user(self) -> str:
+        return self.bearer.user_name
+
+    @property
+    def is_guest(self) -> bool:
+        return self.bearer.kind is TokenKind.GUEST
+
+    @property
+    def viewer(self) -> Viewer | None:
+        """What the visitor sees of the database; None: all of it."""
+        if self.bearer.scope is Scope.ADMIN:
+            return None
+        return Viewer(None if self.is_guest else self.user)
+
+
+def identify(
+    shown: credentials.Bearer | credentials.Code | credentials.Cookie | None,
+    ids: Identities,
+    db: Database,
+    *,
+    guests: bool,
+) -> Visitor:
+    """Return who asks. Raise ProblemError (401) without a token that is valid. A code is spent by this."""
+    if isinstance(shown, credentials.Code):
+        bearer = db.tokens.redeem(shown.secret)
+        if bearer is None:
+            raise _unauthorised(
+                "code-ended",
+                "This address has signed a browser in before, or is too old. 'loopwright dashboard' prints a new one.",
+            )
+    elif shown is None:
+        raise _unauthorised("unauthorised", _HELP)
+    else:
+        bearer = ids.find(shown.secret)
+        if bearer is None or bearer.kind is TokenKind.CODE or (bearer.kind is TokenKind.GUEST and not guests):
+            raise _unauthorised("unauthorised", _HELP)
+        if bearer.ended and bearer.kind is TokenKind.GUEST:
+            raise _unauthorised("link-expired", "This guest's link has ended; ask whoever sent it for a new one.")
+        if bearer.ended:
+            raise _unauthorised("token-ended", "This token has expired or was revoked; sign in again with another.")
+    return Visitor(bearer, shown.secret, tuple(rights(bearer.scope, guests)))
+
+
+_HELP = (
+    "Send a token as 'Authorization: Bearer TOKEN'. That of the service's owner is in the file 'token' of its data "
+    "directory; users get theirs from an admin. 'loopwright login' saves one."
+)
+_bearer = HTTPBearer(auto_error=False, description="A token, a guest's too; browsers that are signed in send a cookie.")
+
+
+def current(request: Request, _: Annotated[object, Depends(_bearer)]) -> Visitor:
+    """Return who asks, as the middleware found it."""
+    visitor: Visitor = request.state.visitor
+    return visitor
+
+
+Asking = Annotated[Visitor, Depends(current)]
+
+
+def authorised(request: Request, visitor: Asking) -> None:
+    """Let a request pass. Raise ProblemError (403) if the visitor lacks the right that its endpoint needs."""
+    right = needed(request.scope["endpoint"], request.method)
+    if right in visitor.rights:
+        return
+    if visitor.is_guest:
+        raise ProblemError(
+            403,
+            "guests-only-read",
+            "This is a guest's link: it reads and changes nothing. Sign in with a token of your own for that.",
+        )
+    if right == "invite":
+        raise ProblemError(
+            403, "no-guests", "This service admits no guests; start it with LOOPWRIGHT_GUESTS=true to allow them."
+        )
+    raise ProblemError(
+        403,
+        "not-allowed",
+        f"This token of {visitor.user} may {', '.join(visitor.rights)}; this request needs the right to {right}. "
+        "Use a token of a wider scope, or ask an admin.",
+    )
+
+
+def _unauthorised(kind: str, detail: str) -> ProblemError:
+    return ProblemError(401, kind, detail, headers={"WWW-Authenticate": "Bearer"})
