@@ -27,6 +27,7 @@ import psutil
 from db import Database, migrate
 from loopwright import schemas
 from loopwright.config import service_file
+from service.kept_log import KeptLog
 from service.settings import Settings, ensure_token
 from workers.walls.levels import Level, NoWalls, Policy, choose
 
@@ -50,6 +51,7 @@ class Supervisor:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._logs: dict[str, KeptLog] = {}
         self._stopping = False
 
     @property
@@ -102,18 +104,19 @@ class Supervisor:
         signal.signal(signal.SIGINT, stop)
 
     def _start(self, role: str) -> None:
-        log = (self._settings.data_dir / f"{role}.log").open("ab")
-        self._processes[role] = subprocess.Popen(
+        process = subprocess.Popen(
             [sys.executable, "-m", "service", role, "--die-with-parent"],
             env={**os.environ, **self._settings.environment()},
             cwd=Path(__file__).resolve().parent.parent,
             stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             # Ctrl-C is for this process alone, which then ends them in order.
             start_new_session=True,
         )
-        log.close()
+        self._processes[role] = process
+        assert process.stdout is not None
+        self._logs[role] = KeptLog(process.stdout, self._settings.data_dir / f"{role}.log")
 
     def _wait_until_ready(self, started_at: datetime) -> None:
         """Until a worker was seen since the start: one that an earlier service left in the database may be gone."""
@@ -138,10 +141,11 @@ class Supervisor:
     def _check(self) -> None:
         for role, process in self._processes.items():
             if (status := process.poll()) is not None:
-                log = self._settings.data_dir / f"{role}.log"
+                log = self._logs[role]
+                log.flush()
                 raise ServeError(
                     f"the {role} process ended (status {status}), and so the service ends; nothing is lost, "
-                    f"start it again. The end of {log}:\n{_tail(log)}"
+                    f"start it again. The end of {log.path}:\n{_tail(log.path)}"
                 )
 
     def _stop(self) -> None:
@@ -158,6 +162,7 @@ class Supervisor:
                 process.kill()
                 process.wait()
             _kill_session(process.pid)
+            self._logs[role].flush()
 
 
 def _kill_session(leader: int) -> None:

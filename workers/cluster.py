@@ -25,12 +25,15 @@ from workers import actor_calls, child_calls
 from workers.actor_calls import Pending
 from workers.actors import CONTROL, Builder, Measurer
 from workers.messages import DetectedDevice, Json
+from workers.old_sessions import remove_old_sessions
 from workers.own_folder import own_folder
 from workers.walls.levels import Policy, choose
 
 NAMESPACE = "loopwright"
 _OBJECT_STORE_BYTES = 256 * 2**20
 """Of the embedded cluster; artifacts in flight take a few megabytes. Not tuned."""
+_RAY_LOG_BYTES = 10 * 2**20
+_RAY_OLD_LOGS = 3
 
 
 T = TypeVar("T")
@@ -68,6 +71,9 @@ def connect(address: str | None, data_dir: Path) -> None:
         ray.init(address=address, namespace=NAMESPACE, log_to_driver=False, configure_logging=False)
         return
     _private_token(data_dir)
+    # Of each of Ray's processes; Ray's own limit is 3 GiB each.
+    os.environ.setdefault("RAY_ROTATION_MAX_BYTES", str(_RAY_LOG_BYTES))
+    os.environ.setdefault("RAY_ROTATION_BACKUP_COUNT", str(_RAY_OLD_LOGS))
     try:
         _start_local()
     except RuntimeError as error:
@@ -78,14 +84,16 @@ def connect(address: str | None, data_dir: Path) -> None:
 
 
 def _start_local() -> None:
+    # Ray lets everybody write to its own folder, and names of sockets must be short.
+    folder = own_folder(Path(f"/tmp/loopwright-ray-{os.getuid()}")) / "ray"
+    remove_old_sessions(folder)
     ray.init(
         address="local",
         namespace=NAMESPACE,
         include_dashboard=False,
         log_to_driver=False,
         object_store_memory=_OBJECT_STORE_BYTES,
-        # Ray lets everybody write to its own folder, and names of sockets must be short.
-        _temp_dir=str(own_folder(Path(f"/tmp/loopwright-ray-{os.getuid()}")) / "ray"),
+        _temp_dir=str(folder),
         configure_logging=False,
     )
 

@@ -1,0 +1,50 @@
+"""The log of a process that writes to a pipe: files of limited size, of which the newest few are kept.
+
+Rotating in the process itself would miss what is written past Python's logging: tracebacks, native code, its children.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+from typing import IO
+
+FILE_BYTES = 10 * 2**20
+OLD_FILES = 3
+"""``NAME.1`` to ``NAME.3``; the oldest is removed."""
+_LINE_BYTES = 64 * 2**10
+"""A longer line is written as several, so that no line exceeds a file."""
+_FLUSH_SECONDS = 2.0
+
+
+class KeptLog:
+    """Writes what arrives at ``pipe`` to ``path``, in a thread, until all who hold the other end have closed it."""
+
+    def __init__(
+        self, pipe: IO[bytes], path: Path, *, file_bytes: int = FILE_BYTES, old_files: int = OLD_FILES
+    ) -> None:
+        self.path = path
+        # Its failures (a full disk) go to stderr, and the pipe is emptied nevertheless: the writer must not wait.
+        self._file = RotatingFileHandler(
+            path, maxBytes=file_bytes, backupCount=old_files, encoding="utf-8", errors="backslashreplace"
+        )
+        self._thread = threading.Thread(target=self._write, args=(pipe,), name=f"log {path.name}", daemon=True)
+        self._thread.start()
+
+    def flush(self, seconds: float = _FLUSH_SECONDS) -> None:
+        """Wait until the last output of a process that has ended is written, or until ``seconds`` have passed.
+
+        Its children may keep the pipe open.
+        """
+        self._thread.join(seconds)
+
+    def _write(self, pipe: IO[bytes]) -> None:
+        with pipe:
+            while line := pipe.readline(_LINE_BYTES):
+                text = line.decode(errors="backslashreplace").removesuffix("\n")
+                self._file.emit(logging.makeLogRecord({"msg": text}))
+        with contextlib.suppress(OSError):
+            self._file.close()

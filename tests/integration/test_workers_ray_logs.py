@@ -1,0 +1,25 @@
+"""The logs of the embedded Ray are limited."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import ray
+
+from tests.support.waiting import wait_for
+from workers.cluster import Cluster
+
+_FILE_BYTES = 10 * 2**20
+_WRITTEN_BYTES = 25 * 2**20
+
+
+def test_what_an_actor_prints_is_rotated(cluster: Cluster) -> None:
+    @ray.remote(num_cpus=0)
+    def chatter() -> str:
+        for _ in range(_WRITTEN_BYTES // 1000):
+            print("x" * 999)
+        return str(Path(ray._private.worker._global_node.get_logs_dir_path()))
+
+    folder = Path(ray.get(chatter.remote()))
+    rotated = wait_for("a second rotated file", lambda: [*folder.glob("worker-*.out.2")] or None, 30)
+    assert all(path.stat().st_size <= _FILE_BYTES for path in [*rotated, *folder.glob("worker-*.out*")])
