@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import ray
+from ray._private import ray_constants
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from tuner.types import Activity, DeviceClass, SandboxLevel
@@ -68,6 +69,8 @@ def connect(address: str | None, data_dir: Path) -> None:
     # Ray runs its workers at a low priority; a timing must not give way to whatever else runs.
     os.environ.setdefault("RAY_worker_niceness", "0")
     if address is not None:
+        if address.startswith("127.0.0.1:"):
+            _keep_to_loopback()
         ray.init(address=address, namespace=NAMESPACE, log_to_driver=False, configure_logging=False)
         return
     _private_token(data_dir)
@@ -83,10 +86,21 @@ def connect(address: str | None, data_dir: Path) -> None:
         _start_local()
 
 
+def _keep_to_loopback() -> None:
+    """Have Ray bind its servers to loopback, and reach those of a cluster that did.
+
+    Ray does so if it is told to be no cluster, and in no other way: else it replaces an address of loopback by one that
+    others can reach. Its processes read the variable; this one has imported Ray before.
+    """
+    os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
+    ray_constants.ENABLE_RAY_CLUSTER = False
+
+
 def _start_local() -> None:
     # Ray lets everybody write to its own folder, and names of sockets must be short.
     folder = own_folder(Path(f"/tmp/loopwright-ray-{os.getuid()}")) / "ray"
     remove_old_sessions(folder)
+    _keep_to_loopback()
     ray.init(
         address="local",
         namespace=NAMESPACE,

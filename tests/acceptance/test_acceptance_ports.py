@@ -1,0 +1,40 @@
+"""What a service with a Ray of its own listens on: loopback, and nothing else."""
+
+from __future__ import annotations
+
+import contextlib
+from ipaddress import IPv6Address, ip_address
+
+import psutil
+
+from tests.support.programs import product_relu
+from tests.support.service import Service
+
+PROGRAM = product_relu(36)
+
+
+def is_loopback(text: str) -> bool:
+    """Return whether an address is of loopback, also as IPv6 writes one of IPv4 (``::ffff:127.0.0.1``)."""
+    address = ip_address(text)
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+        return address.ipv4_mapped.is_loopback
+    return address.is_loopback
+
+
+def listening(service: Service) -> dict[str, set[str]]:
+    """The addresses that TCP and UDP sockets of the service's processes are bound to, by process name."""
+    found: dict[str, set[str]] = {}
+    for process in service.note_processes():
+        with contextlib.suppress(psutil.NoSuchProcess):
+            for socket in process.net_connections(kind="inet"):
+                if socket.laddr and socket.status in (psutil.CONN_LISTEN, psutil.CONN_NONE):
+                    found.setdefault(process.name(), set()).add(socket.laddr.ip)
+    return found
+
+
+def test_no_process_listens_beyond_loopback(service: Service) -> None:
+    service.tuned(PROGRAM, trials=4)  # its loop, a builder and a measurer are up
+    found = listening(service)
+    assert {"raylet", "gcs_server"} <= set(found)
+    assert len(found) > 4, found
+    assert {name: addresses for name, addresses in found.items() if not all(map(is_loopback, addresses))} == {}
