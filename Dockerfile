@@ -27,7 +27,7 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/*
 RUN groupadd --gid 10001 loopwright \
     && useradd --uid 10001 --gid loopwright --create-home loopwright \
-    && install --directory --owner=loopwright --group=loopwright --mode=0700 /var/lib/loopwright
+    && install --directory --owner=loopwright --group=loopwright --mode=0700 /var/lib/loopwright /run/user/10001
 COPY --from=trimmed /opt/venv /opt/venv
 WORKDIR /opt/loopwright
 COPY client client

@@ -13,6 +13,7 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, event, text
 
+from db import grants
 from db.engine import create_engine
 from db.models import Base
 
@@ -25,6 +26,11 @@ _LOCK = 0x100
 def upgrade(url: str, revision: str = "head") -> None:
     """Make or renew the tables at `url`; does nothing if they are at `revision`. Safe to run in many processes."""
     _in_transaction(url, lambda connection: _migrate(connection, command.upgrade, revision))
+
+
+def grant(url: str, role: str) -> None:
+    """Let ``role`` use the tables at `url`, which must be at the newest revision. Raises `db.grants.CannotGrant`."""
+    _in_transaction(url, lambda connection: grants.grant(connection, role))
 
 
 def downgrade(url: str, revision: str) -> None:

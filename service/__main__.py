@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 
 from loopwright.codegen.errors import UnsupportedVersion
 from loopwright.codegen.versions import check_versions
 from service.process import die_with_parent
-from service.settings import Settings, parser, read_settings
+from service.settings import Settings, read_settings
+from service.settings import parser as settings_parser
+
+
+def parser() -> argparse.ArgumentParser:
+    parser = settings_parser()
+    parser.add_argument("role", nargs="?", default="serve", choices=["serve", "migrate", "api", "controller"])
+    parser.add_argument("--grant-to", metavar="ROLE", help="with migrate: let a role of PostgreSQL read and write rows")
+    parser.add_argument("--die-with-parent", action="store_true", help=argparse.SUPPRESS)
+    return parser
 
 
 def main() -> None:
-    arguments = sys.argv[1:]
-    role = arguments.pop(0) if arguments and not arguments[0].startswith("-") else "serve"
-    if "--die-with-parent" in arguments:
-        arguments.remove("--die-with-parent")
+    options = vars(parser().parse_args())
+    role, grant_to = options.pop("role"), options.pop("grant_to")
+    if options.pop("die_with_parent"):
         die_with_parent()
-    settings = read_settings(vars(parser().parse_args(arguments)))
+    settings = read_settings(options)
     try:
         check_versions()
     except UnsupportedVersion as error:
@@ -25,8 +34,14 @@ def main() -> None:
         serve(settings)
     elif role == "migrate":
         from db import migrate
+        from db.grants import CannotGrant
 
         migrate.upgrade(settings.database)
+        if grant_to is not None:
+            try:
+                migrate.grant(settings.database, grant_to)
+            except CannotGrant as error:
+                sys.exit(f"loopwright: {error}")
     elif role == "api":
         from service import api
         from workers.walls.levels import NoWalls, choose
@@ -40,8 +55,6 @@ def main() -> None:
         from service import controller
 
         controller.main(settings)
-    else:
-        sys.exit(f"unknown command {role!r}; use migrate, api or controller, or none for the whole service")
 
 
 def serve(settings: Settings) -> None:

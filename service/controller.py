@@ -25,12 +25,13 @@ from service.job_runner import LEASE_SECONDS, JobRunner
 from service.settings import Settings
 from tuner.errors import LeaseLost
 from tuner.types import DeviceClass
-from workers.cluster import Cluster, Offer, connect
+from workers.cluster import JOBS, Cluster, Offer, connect, job_slots
 
 _POLL_SECONDS = 0.1
 _HEARTBEAT_SECONDS = 5.0
 _SWEEP_SECONDS = 3600.0
 """Between two looks for entries of the audit log that are too old."""
+_SLOTS_SECONDS = 10.0
 _JOBS_PER_RUNNER = 50
 """After so many a loop's process is replaced: whatever it has piled up goes with it."""
 MAX_ATTEMPTS = 10
@@ -67,6 +68,7 @@ class Controller:
         self._watch = Watch(database, cluster)
         self._next_heartbeat = 0.0
         self._next_sweep = 0.0
+        self._had_slots = True
 
     def run(self, stop: threading.Event) -> None:
         """Work until told to stop; jobs in flight go back to the queue then."""
@@ -114,7 +116,11 @@ class Controller:
         return True
 
     def _slots(self) -> int:
-        return max(1, int(ray.cluster_resources().get("CPU", 1)))
+        slots = job_slots()
+        if self._had_slots and slots == 0:
+            log.warning("the nodes that offer %s have left the cluster; jobs wait until one is back", JOBS)
+        self._had_slots = slots > 0
+        return slots
 
     def _try(self, claimed: ClaimedJob) -> None:
         try:
@@ -155,7 +161,7 @@ class Controller:
         self._running[runner.actor.run.remote(claimed, builders, measurers)] = _Running(claimed, runner, workers)
 
     def _new_runner(self) -> _Runner:
-        runner = ray.remote(JobRunner).options(num_cpus=1, max_restarts=0)
+        runner = ray.remote(JobRunner).options(num_cpus=0, resources={JOBS: 1}, max_restarts=0)
         return _Runner(runner.remote(self._settings.database, self._settings.walls))
 
     def _absorb(self) -> None:
@@ -185,6 +191,15 @@ def same_machine(offered: DeviceClass, wanted: DeviceClass) -> bool:
     return replace(offered, target_json=wanted.target_json) == wanted
 
 
+def _has_slots(stop: threading.Event) -> bool:
+    """Return whether a node offers a place to loops of jobs. One that is about to join has `_SLOTS_SECONDS` for it."""
+    until = time.monotonic() + _SLOTS_SECONDS
+    while job_slots() == 0:
+        if time.monotonic() > until or stop.wait(_POLL_SECONDS):
+            return False
+    return True
+
+
 def main(settings: Settings) -> None:
     """``python -m service controller``: until SIGTERM or SIGINT."""
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(name)s %(message)s")
@@ -196,6 +211,11 @@ def main(settings: Settings) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     try:
+        if not _has_slots(stop) and not stop.is_set():
+            sys.exit(
+                f"loopwright: no node of the Ray cluster offers {JOBS}, so that no job can run. Start Ray on a node "
+                f"that may know the database, this one for example, with --resources='{{\"{JOBS}\": 2}}'"
+            )
         Controller(settings, database, Cluster(settings.walls)).run(stop)
     finally:
         ray.shutdown()

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 import yaml
+from sqlalchemy import make_url
+
+from db import migrate
+from tests.support.postgres import postgres_server
+from workers.cluster import JOBS
 
 ROOT = Path(__file__).parents[3]
 TEXT = (ROOT / "docker-compose.yml").read_text()
 COMPOSE: dict[str, Any] = yaml.safe_load(TEXT)
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 ONE_SHOT = {"migrate"}
+LOCK = "host-lock:/run/user/10001"
 
 
 def validate(file: Path) -> subprocess.CompletedProcess[str]:
@@ -65,8 +73,91 @@ def test_dependencies_wait_for_health_or_completion() -> None:
 
 def test_secrets_come_from_outside_and_have_no_default() -> None:
     references = re.findall(r"\$\{([A-Z_]+)([^}]*)\}", TEXT)
-    assert {name for name, _ in references} == {"LOOPWRIGHT_DB_PASSWORD", "LOOPWRIGHT_RAY_TOKEN"}
-    assert all(rest.startswith(":?") for _, rest in references)
+    secrets = {name for name, rest in references if rest.startswith(":?")}
+    assert secrets == {"LOOPWRIGHT_DB_PASSWORD", "LOOPWRIGHT_SERVICE_DB_PASSWORD", "LOOPWRIGHT_RAY_TOKEN"}
+    others = {name for name, rest in references if not rest.startswith(":?")}
+    assert others == {f"LOOPWRIGHT_{part}_MEMORY" for part in ("API", "CONTROLLER", "DB", "WORKER")}
+
+
+def networks(name: str) -> set[str]:
+    return set(SERVICES[name]["networks"])
+
+
+def test_who_measures_reaches_no_database_and_nothing_outside() -> None:
+    assert networks("cpu-worker") == networks("ray-head") == {"ray"}
+    assert {name for name in SERVICES if "database" in networks(name)} == {"db", "migrate", "controller", "api"}
+    assert {name for name in SERVICES if "edge" in networks(name)} == {"api"}
+    inside = {name for name, network in COMPOSE["networks"].items() if network.get("internal")}
+    assert inside == set(COMPOSE["networks"]) - {"edge"}
+
+
+def secrets_of(name: str) -> set[str]:
+    return set(re.findall(r"\$\{([A-Z_]+):\?", yaml.dump(SERVICES[name], width=10_000)))
+
+
+def test_each_part_has_the_secrets_that_it_needs() -> None:
+    owner, role, ray = "LOOPWRIGHT_DB_PASSWORD", "LOOPWRIGHT_SERVICE_DB_PASSWORD", "LOOPWRIGHT_RAY_TOKEN"
+    assert {name: secrets_of(name) for name in SERVICES} == {
+        "db": {owner, role},
+        "migrate": {owner},
+        "ray-head": {ray},
+        "cpu-worker": {ray},
+        "controller": {role, ray},
+        "api": {role},
+    }
+
+
+def test_loops_of_jobs_run_beside_the_controller_only() -> None:
+    offering = {name for name, service in SERVICES.items() if JOBS in yaml.dump(service.get("command"), width=10_000)}
+    assert offering == {"controller"}
+
+
+def test_role_of_the_service_is_made_and_granted(tmp_path: Path) -> None:
+    script = COMPOSE["configs"]["service-role"]["content"].replace("$$", "$")
+    password = 'it\'s "hard" to $quote'
+    with postgres_server() as server:
+        parts = make_url(server.get_uri())
+        environment = {
+            **os.environ,
+            "PATH": f"{server.bin_path}{os.pathsep}{os.environ['PATH']}",
+            "PGHOST": str(parts.query["host"]),
+            "POSTGRES_USER": str(parts.username),
+            "POSTGRES_DB": str(parts.database),
+            "LOOPWRIGHT_SERVICE_DB_PASSWORD": password,
+        }
+        subprocess.run(["bash", "-e", "-c", script], env=environment, check=True, cwd=tmp_path)
+        role = str(SERVICES["migrate"]["command"][-1])
+        migrate.upgrade(server.get_uri())
+        migrate.grant(server.get_uri(), role)
+        with psycopg.connect(server.get_uri(), user=role, password=password) as connection:
+            assert connection.execute("SELECT count(*) FROM jobs").fetchone() == (0,)
+    assert f"//{role}:" in SERVICES["api"]["environment"]["LOOPWRIGHT_DATABASE_URL"]
+
+
+@pytest.mark.parametrize("name", sorted(SERVICES))
+def test_service_has_limits_and_cannot_change_its_image(name: str) -> None:
+    service = SERVICES[name]
+    assert service["read_only"] is True
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert service["pids_limit"] > 0
+    assert re.search(r"\d+g", service["mem_limit"])
+    assert {"max-size", "max-file"} <= set(service["logging"]["options"])
+
+
+@pytest.mark.parametrize("name", ["api", "controller", "cpu-worker"])
+def test_programs_can_be_loaded_from_a_temporary_folder_of_limited_size(name: str) -> None:
+    options = dict.fromkeys(SERVICES[name]["tmpfs"][0].removeprefix("/tmp:").split(","))
+    assert "exec" in options  # Docker's default is noexec
+    assert any(option.startswith("size=") for option in options)
+
+
+def test_parts_on_one_host_share_its_lock() -> None:
+    mounted = {name for name, service in SERVICES.items() if LOCK in service.get("volumes", [])}
+    assert mounted == {"api", "controller", "cpu-worker"}
+    uid = SERVICES["api"]["user"].split(":")[0]
+    folder = f"/run/user/{uid}"
+    assert LOCK.endswith(f":{folder}")
+    assert re.search(rf"install --directory .*{folder}$", (ROOT / "Dockerfile").read_text(), flags=re.MULTILINE)
 
 
 def test_named_volumes_are_declared() -> None:
