@@ -159,6 +159,11 @@ def _nothing(arguments: list[str], is_whole: bool) -> None:
         raise WrongCommand(f"takes no arguments, but is given {arguments}")
 
 
+def _sbom(arguments: list[str], is_whole: bool) -> None:
+    if is_whole and len(arguments) != 1:
+        raise WrongCommand("takes the folder to write to")
+
+
 def _anything(arguments: list[str], is_whole: bool) -> None:
     """Programs of others, which a document may name."""
 
@@ -171,6 +176,8 @@ PROGRAMS: dict[str, Callable[[list[str], bool], None]] = {
     "scripts/test": _test,
     "scripts/lock": _lock,
     "scripts/openapi": _nothing,
+    "scripts/sbom": _sbom,
+    "scripts/audit": _nothing,
     "scripts/screenshots": _nothing,
     "loopwright": _loopwright,
     ".venv/bin/pytest": _pytest,

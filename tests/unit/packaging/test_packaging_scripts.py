@@ -18,6 +18,8 @@ COMMANDS = [
     "scripts/test",
     "scripts/setup",
     "scripts/lock",
+    "scripts/sbom",
+    "scripts/audit",
     "scripts/gpu-check",
     ".ci/run",
 ]
