@@ -83,8 +83,8 @@ def connect(address: str | None, data_dir: Path) -> None:
     os.environ.setdefault("RAY_ROTATION_BACKUP_COUNT", str(_RAY_OLD_LOGS))
     try:
         _start_local()
-    except RuntimeError as error:
-        # Ray waits half a minute for its own processes, which is not enough on a busy machine.
+    except Exception as error:  # Ray raises Exception itself, too
+        # Ray waits 15 to 30 s for its own processes, which is not enough on a busy machine.
         log.warning("Ray did not start (%s); trying once more", error)
         ray.shutdown()
         _start_local()

@@ -201,7 +201,8 @@ def test_own_pages_need_no_token(service: Service) -> None:
         *("/jobs/{job_id}/resubmit", "/jobs/{job_id}/chrome-trace", "/jobs/{job_id}/records"),
         *(f"/workloads/{{workload_hash}}/{what}" for what in ("history", "decisions", "predictions", "roofline")),
         *("/records/{record_id}/assembly", "/workers/{worker_id}/readmit", "/device-classes", "/leases"),
-        *("/session", "/guest-links", "/workloads/lookup"),
+        *("/me", "/session", "/login-codes", "/tokens", "/tokens/{token_id}", "/guest-links", "/workloads/lookup"),
+        *("/use", "/users", "/users/{name}", "/users/{name}/use", "/audit"),
     }
     assert {f"/api/v1{path}" for path in known} <= set(description["paths"])
     references = set(re.findall(r'"\$ref": "#/components/schemas/([^"]+)"', json.dumps(description)))
