@@ -40,8 +40,8 @@ def normalise_url(url: str) -> URL:
 def create_engine(url: str) -> Engine:
     """An engine for `url`, with a pool that threads may share."""
     parsed = normalise_url(url)
-    # The service answers from a pool of some 40 threads, and each holds a connection for milliseconds only.
-    engine = sqlalchemy.create_engine(parsed, pool_size=10, max_overflow=30, pool_pre_ping=True)
+    # An API process has 40 threads that answer and 8 for event streams; each has a connection for milliseconds only.
+    engine = sqlalchemy.create_engine(parsed, pool_size=10, max_overflow=40, pool_pre_ping=True)
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _set_up_sqlite)
         event.listen(engine, "begin", _begin_sqlite)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from db.columns import clean_text
@@ -52,6 +52,11 @@ class Events:
 
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
+
+    def latest(self, job_id: str) -> int:
+        """Return the id of a job's latest event; 0 if there is none."""
+        with self._sessions.read() as session:
+            return session.scalar(select(func.max(Event.id)).where(Event.job_id == job_id)) or 0
 
     def after(self, job_id: str, last_id: int = 0, limit: int = 500) -> list[EventView]:
         """Return the events of a job that follow `last_id`, oldest first, at most `limit`."""

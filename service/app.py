@@ -21,15 +21,18 @@ from service.access.known_host import KnownHost
 from service.access.token_first import TokenFirst
 from service.body_limit import BodyLimit
 from service.context import Context
+from service.feeds import Feeds
 from service.fleet import endpoints as fleet
 from service.identity.rights import check_declared
 from service.identity.visitor import Identities, authorised
 from service.jobs import endpoints as jobs
+from service.jobs.wire import event
 from service.overview import endpoints as overview
 from service.problems import ProblemError
 from service.records import endpoints as records
 from service.sandbox import Sandbox
 from service.settings import Settings, ensure_token
+from service.shares import Shares
 from service.workloads import endpoints as workloads
 from service.workloads import insight, lookup
 
@@ -46,7 +49,9 @@ def create_app(settings: Settings) -> FastAPI:
         sandbox = Sandbox(_SANDBOXES, settings.walls)
         await anyio.to_thread.run_sync(sandbox.start)
         database.tokens.put_owner(ensure_token(settings), settings.owner)
-        app.state.context = Context(settings, database, sandbox, Identities(database))
+        streams = Shares("event streams", each=settings.max_streams_per_token, total=settings.max_streams)
+        feeds = Feeds(database, event)
+        app.state.context = Context(settings, database, sandbox, Identities(database), feeds, streams)
         try:
             yield
         finally:

@@ -10,8 +10,10 @@ from fastapi import Depends, Query, Request
 from db import Database
 from service.cache import Cache
 from service.identity.visitor import Identities, Visitor
+from service.feeds import Feeds
 from service.sandbox import Sandbox
 from service.settings import Settings
+from service.shares import Shares
 from tuner.answers import Assembly, DecisionTable
 
 LIVE_SECONDS = 30.0
@@ -30,6 +32,8 @@ class Context:
     database: Database
     sandbox: Sandbox
     identities: Identities
+    feeds: Feeds
+    streams: Shares
     assembly: Cache[Assembly] = field(default_factory=lambda: Cache(_ASSEMBLY_CHARACTERS, lambda made: len(made.text)))
     decisions: Cache[DecisionTable] = field(default_factory=lambda: Cache(_DECISION_CELLS, _cells))
 

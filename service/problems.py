@@ -31,6 +31,8 @@ RESPONSES: dict[int | str, dict[str, Any]] = {
         (403, "The token has not the right that this needs."),
         (404, "There is no such thing."),
         (422, "The request cannot be taken; the detail says what to do."),
+        (429, "The bearer of the token has too much open at once; Retry-After says when to ask again."),
+        (503, "The service is busy; Retry-After says when to ask again."),
     )
 }
 """For the OpenAPI schema of every route under /api."""

@@ -17,6 +17,7 @@ from loopwright.errors import (
     LoopwrightError,
     ServiceError,
     ServiceUnavailable,
+    TooManyRequests,
     Unauthorized,
     WaitTimedOut,
 )
@@ -151,7 +152,7 @@ class Job:
                 trouble: LoopwrightError = CouldNotReach(
                     f"the event stream of job {self.id} keeps ending before the job does"
                 )
-            except (CouldNotReach, ServiceUnavailable) as error:
+            except (CouldNotReach, ServiceUnavailable, TooManyRequests) as error:
                 trouble = error
             fruitless += 1
             if fruitless >= ATTEMPTS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
@@ -10,6 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from db.states import JobState
 from loopwright import schemas
 from loopwright.codegen.versions import TVM_VERSION
+from service.access.caller import caller_of
 from service.context import Context, Ctx, Paging
 from service.identity.rights import needs
 from service.identity.visitor import Asking
@@ -116,15 +118,22 @@ def list_trials(ctx: Ctx, paging: Paging, job_id: str) -> schemas.Page[schemas.T
     return schemas.Page(items=[wire.trial(view) for view in page.items], next_page_token=page.next_page_token)
 
 
+async def _counted(ctx: Ctx, request: Request) -> AsyncIterator[None]:
+    """Count a stream among those of its caller until it ends. Raises ProblemError (429, 503): there are too many."""
+    with ctx.streams.hold(caller_of(request.scope)):
+        yield
+
+
 @router.get(
     "/{job_id}/events",
     response_class=EventStream,
     responses={200: EVENTS},
+    dependencies=[Depends(_counted)],
 )
 def follow_job(ctx: Ctx, job_id: str, last_event_id: Annotated[int, Header(ge=0, le=2**62)] = 0) -> EventStream:
     """Server-sent events from after Last-Event-ID on; the stream ends when the job has ended."""
     ctx.database.jobs.get(job_id)
-    return EventStream(stream(ctx.database, job_id, last_event_id), ping=15)
+    return EventStream(stream(ctx.feeds, job_id, last_event_id), ping=15)
 
 
 @router.get("/{job_id}/chrome-trace")

@@ -62,6 +62,13 @@ def test_a_broken_stream_is_resumed_after_the_last_event(service: FakeService, j
     assert [request.headers.get("last-event-id") for request in service.seen("GET", EVENTS)] == [None, "1", "1", "3"]
 
 
+def test_a_stream_that_has_to_wait_for_its_turn_is_tried_again(service: FakeService, job: loopwright.Job) -> None:
+    refusal = problem(429, "Too many requests", "20 event streams at a time are the limit")
+    stream = Answer(b"".join(sse(*event) for event in HISTORY), headers=STREAM)
+    service.on("GET", EVENTS, [refusal, refusal, stream])
+    assert [event.id for event in job.events()] == [1, 2, 3, 4]
+
+
 def test_events_start_after_the_given_one(service: FakeService, job: loopwright.Job) -> None:
     service.on("GET", EVENTS, Answer(sse(*HISTORY[3]), headers=STREAM))
     assert [event.id for event in job.events(after=3)] == [4]

@@ -1,0 +1,56 @@
+"""How much of something callers may have at once: each of them so much, and all together so much."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections import Counter
+from collections.abc import Iterator
+
+from service.problems import ProblemError
+
+
+class Shares:
+    """Counts what callers have. Thread-safe.
+
+    Args:
+        noun: of what is shared, in the plural, for the problem that refuses it.
+        each: the most that one caller may have.
+        total: the most that all callers may have together.
+    """
+
+    def __init__(self, noun: str, *, each: int, total: int) -> None:
+        self._noun = noun
+        self._each = each
+        self._total = total
+        self._taken: Counter[str] = Counter()
+        self._sum = 0
+        self._lock = threading.Lock()
+
+    @contextlib.contextmanager
+    def hold(self, caller: str, amount: int = 1) -> Iterator[None]:
+        """Have ``amount`` more until the context ends. Raises what `take` raises."""
+        self.take(caller, amount)
+        try:
+            yield
+        finally:
+            self.give_back(caller, amount)
+
+    def take(self, caller: str, amount: int = 1) -> None:
+        """Have ``amount`` more. Raises ProblemError: 429 if it is too much for one, 503 if it is too much in all."""
+        with self._lock:
+            if self._taken[caller] + amount > self._each:
+                detail = f"{self._each} {self._noun} at a time are the limit for one token; wait until some have ended."
+                raise ProblemError(429, "too-many-requests", detail, headers={"Retry-After": "1"})
+            if self._sum + amount > self._total:
+                detail = f"The service has {self._total} {self._noun}, which is its limit; try again in a moment."
+                raise ProblemError(503, "busy", detail, headers={"Retry-After": "2"})
+            self._taken[caller] += amount
+            self._sum += amount
+
+    def give_back(self, caller: str, amount: int = 1) -> None:
+        with self._lock:
+            self._sum -= amount
+            self._taken[caller] -= amount
+            if self._taken[caller] == 0:
+                del self._taken[caller]
