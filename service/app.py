@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio.to_thread
+from anyio import CapacityLimiter
 from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.responses import FileResponse, HTMLResponse, Response
 from fastapi.staticfiles import StaticFiles
@@ -19,7 +20,8 @@ from service.access.audit import AuditTrail
 from service.access.headers import SafeHeaders, with_nonce
 from service.access.known_host import KnownHost
 from service.access.token_first import TokenFirst
-from service.body_limit import BodyLimit
+from service.bodies.shape import JsonLimits
+from service.bodies.whole import WholeBody
 from service.context import Context
 from service.feeds import Feeds
 from service.fleet import endpoints as fleet
@@ -38,6 +40,8 @@ from service.workloads import insight, lookup
 
 DASHBOARD = Path(__file__).parent / "dashboard" / "dist"
 _SANDBOXES = 2
+_PARSERS = 2
+"""Threads that parse bodies. Not tuned."""
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -50,8 +54,8 @@ def create_app(settings: Settings) -> FastAPI:
         await anyio.to_thread.run_sync(sandbox.start)
         database.tokens.put_owner(ensure_token(settings), settings.owner)
         streams = Shares("event streams", each=settings.max_streams_per_token, total=settings.max_streams)
-        feeds = Feeds(database, event)
-        app.state.context = Context(settings, database, sandbox, Identities(database), feeds, streams)
+        feeds, parsers = Feeds(database, event), CapacityLimiter(_PARSERS)
+        app.state.context = Context(settings, database, sandbox, Identities(database), feeds, streams, parsers)
         try:
             yield
         finally:
@@ -70,8 +74,8 @@ def create_app(settings: Settings) -> FastAPI:
         redirect_slashes=False,
     )
     problems.install(app)
-    app.add_middleware(BodyLimit, limit=settings.max_body_bytes)
     app.add_middleware(AuditTrail)
+    app.add_middleware(WholeBody, limit=settings.max_body_bytes, json=JsonLimits())
     app.add_middleware(TokenFirst)
     app.add_middleware(KnownHost, hosts=settings.hosts)
     app.add_middleware(SafeHeaders)

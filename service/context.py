@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Annotated
 
+from anyio import CapacityLimiter
 from fastapi import Depends, Query, Request
 
 from db import Database
@@ -34,6 +35,7 @@ class Context:
     identities: Identities
     feeds: Feeds
     streams: Shares
+    parsers: CapacityLimiter
     assembly: Cache[Assembly] = field(default_factory=lambda: Cache(_ASSEMBLY_CHARACTERS, lambda made: len(made.text)))
     decisions: Cache[DecisionTable] = field(default_factory=lambda: Cache(_DECISION_CELLS, _cells))
 

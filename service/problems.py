@@ -24,12 +24,17 @@ from loopwright.schemas import Problem
 
 MEDIA_TYPE = "application/problem+json"
 
+_COMPLAINTS = 10
+_LONGEST_COMPLAINT = 400
+"""Characters."""
+
 RESPONSES: dict[int | str, dict[str, Any]] = {
     status: {"description": text, "content": {MEDIA_TYPE: {"schema": Problem.model_json_schema()}}}
     for status, text in (
         (401, "No token, or a wrong one."),
         (403, "The token has not the right that this needs."),
         (404, "There is no such thing."),
+        (413, "The body is too large."),
         (422, "The request cannot be taken; the detail says what to do."),
         (429, "The bearer of the token has too much open at once; Retry-After says when to ask again."),
         (503, "The service is busy; Retry-After says when to ask again."),
@@ -87,13 +92,20 @@ def install(app: FastAPI) -> None:
 
 
 def _invalid(_: Request, error: RequestValidationError) -> JSONResponse:
-    detail = "; ".join(_complaint(item) for item in error.errors())
-    return answer(ProblemError(422, "invalid-request", detail))
+    errors = error.errors()
+    detail = "; ".join(_complaint(item) for item in errors[:_COMPLAINTS])
+    more = len(errors) - _COMPLAINTS
+    return answer(ProblemError(422, "invalid-request", f"{detail}; and {more} more" if more > 0 else detail))
 
 
 def _complaint(item: dict[str, Any]) -> str:
     where = ".".join(str(part) for part in item["loc"] if part != "body")
-    return f"{where or 'body'}: {item['msg']}"
+    return _shortened(f"{_shortened(where) or 'body'}: {item['msg']}")
+
+
+def _shortened(text: str) -> str:
+    """Names and values of the request are in it, however long they are."""
+    return text if len(text) <= _LONGEST_COMPLAINT else f"{text[:_LONGEST_COMPLAINT]}…"
 
 
 def _http(_: Request, error: HTTPException) -> JSONResponse:

@@ -10,12 +10,13 @@ from fastapi import APIRouter, Query
 from db.states import Scope, TokenKind
 from db.views import TokenView
 from loopwright import schemas
+from service.bodies.route import ParsedRoute
 from service.context import Ctx, Paging
 from service.identity.rights import needs
 from service.identity.visitor import Asking, Visitor
 from service.problems import ProblemError
 
-router = APIRouter(tags=["access"])
+router = APIRouter(tags=["access"], route_class=ParsedRoute)
 
 
 @router.get("/tokens")

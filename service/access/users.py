@@ -10,13 +10,14 @@ from db.states import Scope
 from db.usage import NEW_USER
 from db.views import Quota, UserView, UseView
 from loopwright import schemas
+from service.bodies.route import ParsedRoute
 from service.context import Ctx, Paging
 from service.identity.rights import needs
 from service.identity.visitor import Asking
 from service.problems import ProblemError
 from workers.walls.levels import Level
 
-router = APIRouter(tags=["access"])
+router = APIRouter(tags=["access"], route_class=ParsedRoute)
 
 
 @router.get("/use")

@@ -9,13 +9,14 @@ from fastapi import APIRouter
 
 from db import InvalidPage
 from loopwright import schemas
+from service.bodies.route import ParsedRoute
 from service.context import LIVE_SECONDS, Ctx, PageRequest, Paging
 from service.fleet import wire
 from service.fleet.offers import live_offers
 from service.identity.rights import needs
 from service.identity.visitor import Asking
 
-router = APIRouter(tags=["fleet"])
+router = APIRouter(tags=["fleet"], route_class=ParsedRoute)
 
 Item = TypeVar("Item")
 

@@ -11,7 +11,8 @@ from pydantic import TypeAdapter, ValidationError
 from db.states import JobState
 from loopwright import schemas
 from loopwright.codegen.versions import TVM_VERSION
-from service.access.caller import caller_of
+from service.bodies.route import ParsedRoute
+from service.caller import caller_of
 from service.context import Context, Ctx, Paging
 from service.identity.rights import needs
 from service.identity.visitor import Asking
@@ -33,7 +34,7 @@ def _shapes(text: Annotated[str | None, Query(alias="shapes")] = None) -> dict[s
 
 
 Shapes = Annotated[dict[str, int] | None, Depends(_shapes)]
-router = APIRouter(prefix="/jobs", tags=["jobs"])
+router = APIRouter(prefix="/jobs", tags=["jobs"], route_class=ParsedRoute)
 
 
 def _job(ctx: Context, job_id: str) -> schemas.Job:

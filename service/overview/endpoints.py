@@ -13,10 +13,11 @@ from fastapi.responses import StreamingResponse
 
 from db.leaderboard import LeaderboardQuery, LeaderboardRow
 from loopwright import schemas
+from service.bodies.route import ParsedRoute
 from service.context import LIVE_SECONDS, Ctx
 from service.units import micros
 
-router = APIRouter(tags=["overview"])
+router = APIRouter(tags=["overview"], route_class=ParsedRoute)
 
 _RECENT = 10
 _HOUR = 3600.0

@@ -7,13 +7,14 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Depends, Query, Request, Response
 
 from loopwright import schemas
+from service.bodies.route import ParsedRoute
 from service.context import Context, Ctx, Paging
 from service.fleet.offers import resolve
 from service.identity.rights import needs
 from service.records import exchange, wire
 from tuner.answers import Assembly
 
-router = APIRouter(tags=["records"])
+router = APIRouter(tags=["records"], route_class=ParsedRoute)
 
 TargetQuery = Annotated[str | None, Query(description="'auto', a target string or its JSON; without it, all targets")]
 

@@ -6,12 +6,13 @@ from fastapi import APIRouter
 
 from db.views import WorkloadView
 from loopwright import schemas
+from service.bodies.route import ParsedRoute
 from service.context import Ctx, Paging
 from service.fleet.offers import resolve
 from service.problems import ProblemError
 from service.records import wire
 
-router = APIRouter(prefix="/workloads", tags=["workloads"])
+router = APIRouter(prefix="/workloads", tags=["workloads"], route_class=ParsedRoute)
 
 
 def _workload(view: WorkloadView) -> schemas.Workload:

@@ -11,12 +11,13 @@ from fastapi import APIRouter, Query
 
 from db.insight import HistoryEntry, Prediction
 from loopwright import schemas
+from service.bodies.route import ParsedRoute
 from service.context import Context, Ctx, Paging
 from service.fleet.wire import peaks
 from service.units import micros
 from service.workloads.ranks import spearman
 
-router = APIRouter(prefix="/workloads/{workload_hash}", tags=["workloads"])
+router = APIRouter(prefix="/workloads/{workload_hash}", tags=["workloads"], route_class=ParsedRoute)
 
 _MOST_PREDICTIONS = 2000
 

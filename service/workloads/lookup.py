@@ -7,12 +7,13 @@ import json
 from fastapi import APIRouter
 
 from loopwright import schemas
+from service.bodies.route import ParsedRoute
 from service.context import Context, Ctx
 from service.fleet.offers import resolve
 from service.identity.rights import needs
 from service.records import wire
 
-router = APIRouter(prefix="/workloads", tags=["workloads"])
+router = APIRouter(prefix="/workloads", tags=["workloads"], route_class=ParsedRoute)
 
 
 @router.post("/lookup")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 from pydantic_core import PydanticSerializationError
@@ -50,7 +50,7 @@ class SubmitJob(Wire):
     priority: int = Field(default=0, ge=-100, le=100)
     budget: Budget = Budget()
     space: list[Any] | None = None
-    shapes: dict[str, int] | list[dict[str, int]] | None = None
+    shapes: dict[str, int] | Annotated[list[dict[str, int]], Field(fail_fast=True)] | None = None
     """Values of symbolic extents, by name; a list tunes for each of them."""
     force: bool = False
     visibility: Visibility = "team"

@@ -1,0 +1,1 @@
+"""Bodies of requests: received within limits, and parsed off the event loop."""

@@ -1,0 +1,68 @@
+"""Routes whose JSON is parsed and validated in threads of their own, so that the event loop goes on meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import anyio.to_thread
+from fastapi import Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from pydantic import BaseModel, ValidationError
+
+from service.context import context
+
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+
+
+class _ParsedRequest(Request):
+    """A request whose JSON is the endpoint's model already, which FastAPI takes as it is, or None if it is no such."""
+
+    def __init__(self, request: Request, body: bytes, model: BaseModel | None) -> None:
+        super().__init__(request.scope, request.receive)
+        self._received = body
+        self._model = model
+
+    async def body(self) -> bytes:
+        return self._received
+
+    async def json(self) -> BaseModel | None:
+        return self._model
+
+
+class ParsedRoute(APIRoute):
+    """A route of a feature's router, in place of FastAPI's own, which parses on the event loop."""
+
+    def get_route_handler(self) -> Handler:
+        handle = super().get_route_handler()
+        if self.body_field is None:
+            return handle
+        model = self.body_field.field_info.annotation
+        assert isinstance(model, type)
+        assert issubclass(model, BaseModel), f"{self.path} takes a body that is no model"
+
+        async def parsed(request: Request) -> Response:
+            body = await request.body()
+            if not body or "json" not in request.headers.get("content-type", "").lower():
+                return await handle(request)  # which answers what it should be
+            found = await anyio.to_thread.run_sync(_parse, model, body, limiter=context(request).parsers)
+            if isinstance(found, BaseModel):
+                return await handle(_ParsedRequest(request, body, found))
+            try:
+                # Whether the caller may ask at all is said first.
+                return await handle(_ParsedRequest(request, body, None))
+            except RequestValidationError as error:
+                others = [each for each in error.errors() if each["loc"][0] != "body"]
+                raise RequestValidationError([*others, *found]) from None
+
+        return parsed
+
+
+def _parse(model: type[BaseModel], body: bytes) -> BaseModel | list[dict[str, Any]]:
+    """Return the model, or what is wrong with it as FastAPI has it."""
+    try:
+        return model.model_validate_json(body)
+    except ValidationError as error:
+        wrong = error.errors(include_url=False, include_context=False, include_input=False)
+        return [{**each, "loc": ("body", *each["loc"])} for each in wrong]
