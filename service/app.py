@@ -29,6 +29,7 @@ from service.identity.rights import check_declared
 from service.identity.visitor import Identities, authorised
 from service.jobs import endpoints as jobs
 from service.jobs.wire import event
+from service.ongoing import Watched
 from service.overview import endpoints as overview
 from service.problems import ProblemError
 from service.records import endpoints as records
@@ -74,6 +75,7 @@ def create_app(settings: Settings) -> FastAPI:
         redirect_slashes=False,
     )
     problems.install(app)
+    app.add_middleware(Watched)
     app.add_middleware(AuditTrail)
     app.add_middleware(WholeBody, limit=settings.max_body_bytes, json=JsonLimits())
     app.add_middleware(TokenFirst)

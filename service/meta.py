@@ -17,8 +17,8 @@ router = APIRouter(tags=["service"])
 
 
 @router.get("/healthz")
-def health() -> dict[str, str]:
-    """This process answers."""
+async def health() -> dict[str, str]:
+    """This process answers. It waits for none of the threads that answer other requests."""
     return {"status": "ok"}
 
 

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import queue
 import secrets
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from service.ongoing import ongoing
+from service.pool import Pool
 from service.problems import ProblemError
+from service.shares import Shares
 from tuner.answers import (
     AppliedModule,
     Assembly,
@@ -37,6 +38,8 @@ WAITING = 8
 """Calls that may wait for a child, of the 40 threads that answer requests. Not tuned."""
 WAIT_SECONDS = 10.0
 """How long a call waits for a child. Not tuned: most calls take under a second."""
+PER_CALLER = 2
+"""Calls of one caller that run or wait at a time. Not tuned."""
 _MEMORY = 4 * 2**30
 """Bytes of data that a call may allocate. Not tuned."""
 
@@ -82,18 +85,19 @@ _ARCHIVE = _Submitted("the records", "invalid-archive", "import them in parts")
 
 
 class Sandbox:
-    """Thread-safe: as many calls at a time as there are children; a few others wait for a while."""
+    """Thread-safe: as many calls at a time as there are children; a few others wait for a while.
+
+    A call whose caller leaves (see `service.ongoing`) ends, whether it waits or runs.
+    """
 
     def __init__(self, children: int, walls: Policy) -> None:
         """``walls`` around the children. Raises NoWalls."""
         self.level = choose(walls)
-        self._places = threading.Semaphore(WAITING)
-        self._idle: queue.SimpleQueue[WarmChild] = queue.SimpleQueue()
         self._children = [
             WarmChild(PRELOAD, {"TVM_NUM_THREADS": "1"}, _MEMORY, level=self.level) for _ in range(children)
         ]
-        for child in self._children:
-            self._idle.put(child)
+        self._pool = Pool(self._children, WAITING, WAIT_SECONDS)
+        self._shares = Shares("requests that read modules or render programs", each=PER_CALLER)
 
     def start(self) -> None:
         """Have every child ready before the first request."""
@@ -232,36 +236,25 @@ class Sandbox:
             raise _fault(doing, function, f"{error}; {error.stderr}") from error
 
     def _call(self, function: str, arguments: dict[str, Any]) -> Any:
-        child = self._take()
-        try:
-            return child.call(function, arguments, SECONDS)
-        except ChildLost as error:
-            log.warning("%s: %s", function, error)
-            detail = "The process that worked on this request was killed. Nothing was stored; send the request again."
-            raise ProblemError(503, "interrupted", detail, headers={"Retry-After": "1"}) from error
-        finally:
-            self._idle.put(child)
-
-    def _take(self) -> WarmChild:
-        """Return an idle child. Raises ProblemError (503) where too many calls wait for one already, or for too long.
-
-        Each call that waits holds one of the threads that answer all requests: health and reads must find some free.
-        """
-        with contextlib.suppress(queue.Empty):
-            return self._idle.get_nowait()
-        if not self._places.acquire(blocking=False):
-            raise _busy()
-        try:
-            return self._idle.get(timeout=WAIT_SECONDS)
-        except queue.Empty:
-            raise _busy() from None
-        finally:
-            self._places.release()
+        request = ongoing()
+        with contextlib.ExitStack() as held:
+            stay = _nobody_leaves
+            if request is not None:
+                held.enter_context(self._shares.hold(request.caller))
+                stay = request.stay
+            child = held.enter_context(self._pool.child(stay))
+            try:
+                return child.call(function, arguments, SECONDS, stay)
+            except ChildLost as error:
+                log.warning("%s: %s", function, error)
+                detail = (
+                    "The process that worked on this request was killed. Nothing was stored; send the request again."
+                )
+                raise ProblemError(503, "interrupted", detail, headers={"Retry-After": "1"}) from error
 
 
-def _busy() -> ProblemError:
-    detail = "The service is busy reading what others sent. Nothing was stored; send the request again in a moment."
-    return ProblemError(503, "busy", detail, headers={"Retry-After": "2"})
+def _nobody_leaves() -> None:
+    """Outside of a request."""
 
 
 def _too_expensive(noun: str, cost: str, submitted: _Submitted) -> ProblemError:

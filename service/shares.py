@@ -16,10 +16,10 @@ class Shares:
     Args:
         noun: of what is shared, in the plural, for the problem that refuses it.
         each: the most that one caller may have.
-        total: the most that all callers may have together.
+        total: the most that all callers may have together; None: any number.
     """
 
-    def __init__(self, noun: str, *, each: int, total: int) -> None:
+    def __init__(self, noun: str, *, each: int, total: int | None = None) -> None:
         self._noun = noun
         self._each = each
         self._total = total
@@ -42,7 +42,7 @@ class Shares:
             if self._taken[caller] + amount > self._each:
                 detail = f"{self._each} {self._noun} at a time are the limit for one token; wait until some have ended."
                 raise ProblemError(429, "too-many-requests", detail, headers={"Retry-After": "1"})
-            if self._sum + amount > self._total:
+            if self._total is not None and self._sum + amount > self._total:
                 detail = f"The service has {self._total} {self._noun}, which is its limit; try again in a moment."
                 raise ProblemError(503, "busy", detail, headers={"Retry-After": "2"})
             self._taken[caller] += amount

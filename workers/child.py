@@ -18,7 +18,6 @@ import importlib
 import math
 import os
 import resource
-import select
 import shutil
 import signal
 import sys
@@ -33,7 +32,7 @@ from loopwright.codegen.errors import UnsupportedVersion
 from loopwright.codegen.versions import check_versions
 from workers import host_lock
 from workers.clock import WAIT_SECONDS, Clock
-from workers.frames import Closed, FrameReader, write_frame
+from workers.frames import Closed, FrameReader, readable, write_frame
 from workers.walls.enclosure import Enclosure
 
 _LIBC = ctypes.CDLL(None)
@@ -185,15 +184,15 @@ class _Fork:
             seconds = min(max(0.0, until - time.monotonic()), WAIT_SECONDS)
             if self._hold is not None:
                 seconds = min(seconds, _LOCK_POLL_SECONDS)
-            readable, _, _ = select.select([self._out, self._parent.requests], [], [], seconds)
-            if self._parent.requests in readable:
+            ready = readable([self._out, self._parent.requests], seconds)
+            if self._parent.requests in ready:
                 self._parent.feed()
-            if not readable:
+            if not ready:
                 if time.monotonic() >= until:
                     return "timeout"
                 if self._hold is not None and self._hold.timing_waits():
                     until += self._stop_for_timing(self._hold)
-            if self._out not in readable:
+            if self._out not in ready:
                 continue
             try:
                 self._reader.feed()

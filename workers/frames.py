@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import os
+import select
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 _HEADER = struct.Struct("!I")
@@ -24,6 +27,17 @@ def write_frame(fd: int, value: Any) -> None:
     view = memoryview(_HEADER.pack(len(data)) + data)
     while view:
         view = view[os.write(fd, view) :]
+
+
+def readable(fds: Sequence[int], seconds: float) -> list[int]:
+    """Return which of the descriptors have bytes to read, or have been closed by the peer, after ``seconds`` at most.
+
+    Descriptors may have any number: `select.select` takes none from 1,024 on, which a server with many connections has.
+    """
+    poller = select.poll()
+    for fd in fds:
+        poller.register(fd, select.POLLIN)
+    return [fd for fd, _ in poller.poll(math.ceil(seconds * 1000))]
 
 
 class FrameReader:

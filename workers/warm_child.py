@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
 import subprocess
 import sys
 import tempfile
@@ -17,7 +16,7 @@ from typing import Any, Final
 import psutil
 
 from workers.clock import WAIT_SECONDS, Clock
-from workers.frames import Closed, FrameReader, write_frame
+from workers.frames import Closed, FrameReader, readable, write_frame
 from workers.walls.enclosure import enclose
 from workers.walls.levels import Level
 from workers.walls.paths import CHECKOUT
@@ -128,7 +127,7 @@ class WarmChild:
         self._busy = busy
         self._lock = threading.Lock()
         self._opening = threading.Lock()
-        """Held while the pipes are closed, so that `stop` writes into no other file."""
+        """Held while pipes are closed or written to, so that `stop` writes into no other file and no other frame."""
         self._number = 0
         """Of the latest request."""
         self._ended = True
@@ -139,9 +138,21 @@ class WarmChild:
         with self._lock:
             self._ensure_started()
 
-    def call(self, function: str, arguments: dict[str, Any], deadline: float) -> Any:
-        """Return the only value that ``function`` yields; see `stream` for errors."""
-        values = list(self.stream(function, arguments, deadline))
+    def call(
+        self, function: str, arguments: dict[str, Any], deadline: float, meanwhile: Callable[[], None] = _nothing
+    ) -> Any:
+        """Return the only value that ``function`` yields; see `stream` for errors.
+
+        ``meanwhile`` is called every few milliseconds until the value is there; what it raises stops the function.
+        """
+        values = []
+        with self._fork(function, arguments, deadline, session=False):
+            try:
+                while (value := self._value(deadline, meanwhile)) is not _END:
+                    values.append(value)
+            finally:
+                if not self._ended:
+                    self._leave()
         if len(values) != 1:
             raise ChildCrashed(None, f"{function} yielded {len(values)} values instead of one")
         return values[0]
@@ -174,7 +185,6 @@ class WarmChild:
         """Stop the function that runs, if any. May be called from another thread; what it ran raises ChildStopped."""
         with self._opening, contextlib.suppress(BrokenPipeError):
             if self._process is not None:
-                # Shorter than what a pipe writes at once, so it does not mix with what another thread writes.
                 write_frame(self._requests, {"stop": self._number})
 
     @contextlib.contextmanager
@@ -196,7 +206,7 @@ class WarmChild:
                 "busy": self._busy,
             }
             try:
-                write_frame(self._requests, request)
+                self._send(request)
                 yield
             except (Closed, BrokenPipeError) as error:
                 raise ChildLost("the warm child itself was killed") from error
@@ -204,11 +214,15 @@ class WarmChild:
                 if not self._ended:
                     self._kill()
 
+    def _send(self, value: Any) -> None:
+        with self._opening:
+            write_frame(self._requests, value)
+
     def _ask(self, question: Any, deadline: float, meanwhile: Callable[[], None]) -> Any:
         if self._ended:
             raise ChildLost("the session has ended")
         try:
-            write_frame(self._requests, {"question": question, "deadline": deadline})
+            self._send({"question": question, "deadline": deadline})
             answer = self._value(deadline, meanwhile)
         except (Closed, BrokenPipeError) as error:
             raise ChildLost("the warm child itself was killed") from error
@@ -241,7 +255,7 @@ class WarmChild:
     def _leave(self) -> None:
         """End the session's fork, and keep the child where it takes part in that."""
         with contextlib.suppress(ChildTimeout, Closed, BrokenPipeError):
-            write_frame(self._requests, {"stop": self._number})
+            self._send({"stop": self._number})
             until = time.monotonic() + _LEAVE_SECONDS
             while not self._ended:
                 self._ended = "end" in self._next(until - time.monotonic())
@@ -291,8 +305,7 @@ class WarmChild:
         pause = _MEANWHILE_SECONDS if meanwhile is not _nothing else seconds
         while (frame := self._reader.pop()) is None:
             left = max(0.0, until - time.monotonic())
-            readable, _, _ = select.select([self._replies], [], [], min(left, pause))
-            if readable:
+            if readable([self._replies], min(left, pause)):
                 self._reader.feed()
             elif left == 0.0:
                 self._kill()
@@ -305,6 +318,7 @@ class WarmChild:
         """End the child and everything it started, and reap it."""
         if self._process is None:
             return
+        self._ended = True
         with self._opening:
             process, self._process = self._process, None
             os.close(self._requests)

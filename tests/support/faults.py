@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from loopwright.codegen.errors import InvalidModule
@@ -42,6 +43,15 @@ def crash(**_: Any) -> Iterator[None]:
 
 def hang(**_: Any) -> Iterator[None]:
     time.sleep(60)
+    yield
+
+
+def hang_if_told(data: str, **_: Any) -> Iterator[None]:
+    """Write the process's id to the file that ``data`` names, if it names one, and hang; else refuse at once."""
+    if data.startswith("/"):
+        Path(data).write_text(str(os.getpid()))
+        time.sleep(600)
+    raise InvalidModule("nothing to wait for")
     yield
 
 

@@ -393,6 +393,33 @@ def test_what_is_done_meanwhile_can_end_a_session(child: WarmChild) -> None:
     assert works(child)
 
 
+def test_what_is_done_meanwhile_can_end_a_call(child: WarmChild) -> None:
+    class Enough(Exception):
+        pass
+
+    def enough() -> None:
+        raise Enough
+
+    process = child._process
+    with pytest.raises(Enough):
+        child.call(name("spin"), {}, 600, enough)
+    assert works(child)
+    assert child._process is process
+
+
+def test_a_child_works_beside_a_thousand_connections() -> None:
+    """Its pipes have numbers then that `select` does not take."""
+    many = [os.dup(0) for _ in range(1100)]
+    child = WarmChild([FUNCTIONS], level=LEVEL)
+    try:
+        assert works(child)
+        assert child._replies > 1024
+    finally:
+        child.close()
+        for each in many:
+            os.close(each)
+
+
 def test_a_killed_fork_ends_the_session_between_questions(child: WarmChild) -> None:
     with child.session(name("answers"), {}) as session:
         os.kill(session.ask("where", 30), signal.SIGKILL)

@@ -13,7 +13,7 @@ export interface paths {
         };
         /**
          * Health
-         * @description This process answers.
+         * @description This process answers. It waits for none of the threads that answer other requests.
          */
         get: operations["health_healthz_get"];
         put?: never;

@@ -1,0 +1,64 @@
+"""Warm children that calls use one after the other, in the order in which the calls came."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+
+from service.problems import ProblemError
+from workers.warm_child import WarmChild
+
+_LOOK_SECONDS = 0.05
+"""Between two looks of a call that waits at whether its caller is still there. Not tuned."""
+
+
+class Pool:
+    """Thread-safe. ``waiting`` calls may wait for a child, each for so many ``seconds``."""
+
+    def __init__(self, children: Sequence[WarmChild], waiting: int, seconds: float) -> None:
+        self._idle = list(children)
+        self._waiting = waiting
+        self._seconds = seconds
+        self._line: deque[object] = deque()
+        self._changed = threading.Condition()
+
+    @contextlib.contextmanager
+    def child(self, stay: Callable[[], None]) -> Iterator[WarmChild]:
+        """Have a child until the context ends. ``stay`` is called while the call waits; what it raises ends the wait.
+
+        Raises ProblemError (503) if too many calls wait already, or if this one waits for too long: each of them holds
+        one of the threads that answer requests, and reads must find some free.
+        """
+        child = self._take(stay)
+        try:
+            yield child
+        finally:
+            with self._changed:
+                self._idle.append(child)
+                self._changed.notify_all()
+
+    def _take(self, stay: Callable[[], None]) -> WarmChild:
+        place = object()
+        until = time.monotonic() + self._seconds
+        with self._changed:
+            if len(self._line) >= self._waiting and not self._idle:
+                raise _busy()
+            self._line.append(place)
+            try:
+                while not self._idle or self._line[0] is not place:
+                    stay()
+                    if time.monotonic() >= until:
+                        raise _busy()
+                    self._changed.wait(_LOOK_SECONDS)
+                return self._idle.pop()
+            finally:
+                self._line.remove(place)
+                self._changed.notify_all()
+
+
+def _busy() -> ProblemError:
+    detail = "The service is busy reading what others sent. Nothing was stored; send the request again in a moment."
+    return ProblemError(503, "busy", detail, headers={"Retry-After": "2"})
