@@ -3,20 +3,36 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import resource
+from typing import Any
 
 import uvicorn
 
 from service.app import create_app
+from service.connections import PatientConnection
+from service.patience import DEFAULT, Patience
 from service.settings import Settings
+from service.shares import Shares
+
+_OTHER_FILES = 500
+"""Descriptors that are no connections: of the database, of children, of files on their way to browsers."""
 
 
-def server(settings: Settings) -> uvicorn.Server:
+def server(settings: Settings, patience: Patience = DEFAULT) -> uvicorn.Server:
     """Return the API's server, which is not running yet."""
+    limit = settings.max_connections
+    # Those over the limit are answered 503; from the double on they are dropped.
+    addresses = Shares("connections", each=limit // 2, total=2 * limit)
+    connection: Any = functools.partial(PatientConnection, patience, addresses)
     return uvicorn.Server(
         uvicorn.Config(
-            create_app(settings),
+            create_app(settings, patience),
             host=settings.host,
             port=settings.port,
+            http=connection,
+            ws="none",
+            limit_concurrency=limit,
             log_level="warning",
             # A follower of events must not hold up the end of the service.
             timeout_graceful_shutdown=2,
@@ -26,5 +42,14 @@ def server(settings: Settings) -> uvicorn.Server:
 
 def main(settings: Settings) -> None:
     """Serve until a signal comes."""
+    _allow_files(2 * settings.max_connections + _OTHER_FILES)
     with contextlib.suppress(KeyboardInterrupt):
         server(settings).run()
+
+
+def _allow_files(number: int) -> None:
+    """Allow this process so many open files, or as many as it may allow itself: a common limit is 1,024."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = number if hard == resource.RLIM_INFINITY else min(number, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

@@ -31,6 +31,7 @@ from service.jobs import endpoints as jobs
 from service.jobs.wire import event
 from service.ongoing import Watched
 from service.overview import endpoints as overview
+from service.patience import DEFAULT, Patience
 from service.problems import ProblemError
 from service.records import endpoints as records
 from service.sandbox import Sandbox
@@ -45,7 +46,7 @@ _PARSERS = 2
 """Threads that parse bodies. Not tuned."""
 
 
-def create_app(settings: Settings) -> FastAPI:
+def create_app(settings: Settings, patience: Patience = DEFAULT) -> FastAPI:
     """The application, with a database and a sandbox of its own that live as long as it runs."""
 
     @asynccontextmanager
@@ -77,7 +78,7 @@ def create_app(settings: Settings) -> FastAPI:
     problems.install(app)
     app.add_middleware(Watched)
     app.add_middleware(AuditTrail)
-    app.add_middleware(WholeBody, limit=settings.max_body_bytes, json=JsonLimits())
+    app.add_middleware(WholeBody, limit=settings.max_body_bytes, json=JsonLimits(), patience=patience)
     app.add_middleware(TokenFirst)
     app.add_middleware(KnownHost, hosts=settings.hosts)
     app.add_middleware(SafeHeaders)

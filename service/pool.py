@@ -48,12 +48,13 @@ class Pool:
                 raise _busy()
             self._line.append(place)
             try:
-                while not self._idle or self._line[0] is not place:
+                while True:
                     stay()
+                    if self._idle and self._line[0] is place:
+                        return self._idle.pop()
                     if time.monotonic() >= until:
                         raise _busy()
                     self._changed.wait(_LOOK_SECONDS)
-                return self._idle.pop()
             finally:
                 self._line.remove(place)
                 self._changed.notify_all()

@@ -34,6 +34,7 @@ RESPONSES: dict[int | str, dict[str, Any]] = {
         (401, "No token, or a wrong one."),
         (403, "The token has not the right that this needs."),
         (404, "There is no such thing."),
+        (408, "The body came too slowly."),
         (413, "The body is too large."),
         (422, "The request cannot be taken; the detail says what to do."),
         (429, "The bearer of the token has too much open at once; Retry-After says when to ask again."),

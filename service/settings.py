@@ -26,6 +26,7 @@ class Settings(BaseSettings):
     ``unproven``: whether functions are measured that are not proven to stay inside of their buffers.
     ``guests``: whether users may hand out links that read and change nothing.
     ``audit_days``: how long the audit log keeps its entries.
+    ``max_connections``: of each API process; half of them may be of one address.
     ``max_streams``, ``max_streams_per_token``: of events, at a time, in each API process.
     """
 
@@ -43,6 +44,7 @@ class Settings(BaseSettings):
     unproven: bool = False
     allowed_hosts: str | None = None
     max_body_bytes: int = Field(default=32 * 2**20, gt=0)
+    max_connections: int = Field(default=2000, gt=1)
     max_streams: int = Field(default=1000, gt=0)
     max_streams_per_token: int = Field(default=20, gt=0)
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import time
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.bodies.shape import JsonLimits, JsonShape
 from service.caller import caller_of
+from service.patience import Patience
 from service.problems import ProblemError, answer
 from service.shares import Shares
 
@@ -21,13 +24,15 @@ class WholeBody:
     """ASGI middleware: the app below ``/api`` gets a body in one message, or is not asked at all.
 
     A body over ``limit`` bytes is answered 413, whether its length was announced or not; one of too many values is
-    answered 422; one for which there is no memory, 429 or 503. Elsewhere nothing reads bodies.
+    answered 422; one that comes too slowly, 408; one for which there is no memory, 429 or 503. Elsewhere nothing reads
+    bodies.
     """
 
-    def __init__(self, app: ASGIApp, limit: int, json: JsonLimits) -> None:
+    def __init__(self, app: ASGIApp, limit: int, json: JsonLimits, patience: Patience) -> None:
         self._app = app
         self._limit = limit
         self._json = json
+        self._patience = patience
         self._memory = Shares("bytes of bodies", each=_PER_CALLER * limit, total=_IN_ALL * limit)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -55,8 +60,9 @@ class WholeBody:
         pieces: list[bytes] = []
         received = 0
         more = True
+        started = time.monotonic()
         while more:
-            message = await receive()
+            message = await self._next(receive, started, received)
             if message["type"] == "http.disconnect":
                 return None
             piece = message.get("body", b"")
@@ -69,6 +75,17 @@ class WholeBody:
                 shape.feed(piece)
             pieces.append(piece)
         return b"".join(pieces)
+
+    async def _next(self, receive: Receive, started: float, received: int) -> Message:
+        """Return what the server has next. Raises ProblemError (408)."""
+        patience = self._patience
+        left = started + patience.body + received / patience.body_rate - time.monotonic()
+        try:
+            async with asyncio.timeout(min(left, patience.stall)):
+                return await receive()
+        except TimeoutError:
+            detail = f"{received} bytes of the body came, and then none, or too few of them. Send the request again."
+            raise ProblemError(408, "body-too-slow", detail, headers={"Connection": "close"}) from None
 
     def _too_large(self) -> ProblemError:
         detail = (

@@ -10,9 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import uvicorn
 
 from db import Database, migrate
 from service import api
+from service.context import Context
+from service.patience import DEFAULT, Patience
 from service.settings import Settings
 from tests.support.service import free_port
 from tests.support.waiting import wait_for
@@ -24,9 +27,16 @@ TOKEN = "owner's token"
 class ServedApi:
     """``http`` bears the owner's token."""
 
+    server: uvicorn.Server
     port: int
     http: httpx.Client
     database: Database
+
+    @property
+    def context(self) -> Context:
+        """What the endpoints work with."""
+        context: Context = self.server.config.app.state.context
+        return context
 
     @property
     def headers(self) -> dict[str, str]:
@@ -34,11 +44,11 @@ class ServedApi:
 
 
 @contextlib.contextmanager
-def served(folder: Path, **settings: Any) -> Iterator[ServedApi]:
+def served(folder: Path, patience: Patience = DEFAULT, **settings: Any) -> Iterator[ServedApi]:
     """Serve in a thread until the context ends, with ``settings`` besides the necessary ones."""
     chosen = Settings(data_dir=folder, token=TOKEN, port=free_port(), guests=True, **settings)
     migrate.upgrade(chosen.database)
-    server = api.server(chosen)
+    server = api.server(chosen, patience)
     thread = threading.Thread(target=server.run)
     thread.start()
     database = Database(chosen.database)
@@ -47,7 +57,7 @@ def served(folder: Path, **settings: Any) -> Iterator[ServedApi]:
         assert server.started
         url, headers = f"http://127.0.0.1:{chosen.port}", {"Authorization": f"Bearer {TOKEN}"}
         with httpx.Client(base_url=url, headers=headers, timeout=90, trust_env=False) as http:
-            yield ServedApi(chosen.port, http, database)
+            yield ServedApi(server, chosen.port, http, database)
     finally:
         server.should_exit = True
         thread.join()

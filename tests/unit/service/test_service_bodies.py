@@ -9,6 +9,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from service.bodies.shape import JsonLimits
 from service.bodies.whole import WholeBody
+from service.patience import Patience
 
 
 def _asked(middleware: WholeBody, pieces: list[bytes], headers: dict[str, str] | None = None) -> list[Message]:
@@ -36,13 +37,13 @@ async def _unreachable(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 def test_a_body_that_is_too_large_is_refused_as_soon_as_it_is() -> None:
-    middleware = WholeBody(_unreachable, 10, JsonLimits())
+    middleware = WholeBody(_unreachable, 10, JsonLimits(), Patience())
     assert _asked(middleware, [], {"content-length": "11"})[0]["status"] == 413
     assert _asked(middleware, [b"12345", b"12345", b"6"])[0]["status"] == 413
 
 
 def test_json_of_too_many_values_is_refused_as_soon_as_it_is() -> None:
-    middleware = WholeBody(_unreachable, 100, JsonLimits(values=4))
+    middleware = WholeBody(_unreachable, 100, JsonLimits(values=4), Patience())
     headers = {"content-type": "application/json"}
     assert _asked(middleware, [b"[1,2", b",3,4"], headers)[0]["status"] == 422
 
@@ -55,7 +56,7 @@ def test_bodies_take_a_limited_memory_until_they_are_answered() -> None:
             assert await receive() == {"type": "http.request", "body": b"1234567890", "more_body": False}
             await answered.wait()
 
-        middleware = WholeBody(slow, 10, JsonLimits())
+        middleware = WholeBody(slow, 10, JsonLimits(), Patience())
 
         def ask(token: str) -> asyncio.Task[None]:
             messages = iter([{"type": "http.request", "body": b"1234567890", "more_body": False}])

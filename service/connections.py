@@ -1,0 +1,89 @@
+"""Connections that are closed when the other end does nothing, and are limited in number for each address."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from service.patience import Patience
+from service.problems import ProblemError
+from service.shares import Shares
+
+
+class PatientConnection(H11Protocol):
+    """uvicorn's connection with deadlines for what it has none for: headers, bodies that nobody reads, slow readers.
+
+    A body that is read has its deadlines in `WholeBody`. ``addresses`` counts connections; one too many is dropped.
+    """
+
+    def __init__(self, patience: Patience, addresses: Shares, **uvicorn: Any) -> None:
+        super().__init__(**uvicorn)
+        self._patience = patience
+        self._addresses = addresses
+        self._address: str | None = None
+        self._awaited: float | None = None
+        """Seconds that what is awaited of the other end may take; None: it is not its turn."""
+        self._deadline: asyncio.TimerHandle | None = None
+        self._stall: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        address = self.client[0] if self.client else ""
+        try:
+            self._addresses.take(address)
+        except ProblemError:
+            transport.abort()
+            return
+        self._address = address
+        self._look()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._await(None)
+        self._forget_reader()
+        if self._address is not None:
+            self._addresses.give_back(self._address)
+            self._address = None
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._look()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._look()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        if self._stall is None:
+            self._stall = self.loop.call_later(self._patience.reader, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._forget_reader()
+
+    def _look(self) -> None:
+        """Set the deadline for what is awaited of the other end. Bytes that do not end it do not move the deadline."""
+        state = self.conn.their_state
+        if self.transport.is_closing() or (state is h11.SEND_BODY and self.cycle.response_complete):
+            self._await(self._patience.rest)
+        elif state is h11.IDLE:
+            self._await(self._patience.head)
+        else:
+            self._await(None)
+
+    def _await(self, seconds: float | None) -> None:
+        if seconds == self._awaited:
+            return
+        self._awaited = seconds
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._deadline = None if seconds is None else self.loop.call_later(seconds, self.transport.abort)
+
+    def _forget_reader(self) -> None:
+        if self._stall is not None:
+            self._stall.cancel()
+            self._stall = None
