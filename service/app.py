@@ -55,7 +55,7 @@ def create_app(settings: Settings, patience: Patience = DEFAULT) -> FastAPI:
         sandbox = Sandbox(_SANDBOXES, settings.walls)
         await anyio.to_thread.run_sync(sandbox.start)
         database.tokens.put_owner(ensure_token(settings), settings.owner)
-        streams = Shares("event streams", each=settings.max_streams_per_token, total=settings.max_streams)
+        streams = Shares("event streams", each=settings.max_streams_per_user, total=settings.max_streams)
         feeds, parsers = Feeds(database, event), CapacityLimiter(_PARSERS)
         app.state.context = Context(settings, database, sandbox, Identities(database), feeds, streams, parsers)
         try:

@@ -10,8 +10,8 @@ from fastapi import Depends, Query, Request
 
 from db import Database
 from service.cache import Cache
-from service.identity.visitor import Identities, Visitor
 from service.feeds import Feeds
+from service.identity.visitor import Identities, Visitor
 from service.sandbox import Sandbox
 from service.settings import Settings
 from service.shares import Shares

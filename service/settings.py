@@ -27,7 +27,7 @@ class Settings(BaseSettings):
     ``guests``: whether users may hand out links that read and change nothing.
     ``audit_days``: how long the audit log keeps its entries.
     ``max_connections``: of each API process; half of them may be of one address.
-    ``max_streams``, ``max_streams_per_token``: of events, at a time, in each API process.
+    ``max_streams``, ``max_streams_per_user``: of events, at a time, in each API process.
     """
 
     model_config = SettingsConfigDict(env_prefix="LOOPWRIGHT_", env_ignore_empty=True)
@@ -46,7 +46,7 @@ class Settings(BaseSettings):
     max_body_bytes: int = Field(default=32 * 2**20, gt=0)
     max_connections: int = Field(default=2000, gt=1)
     max_streams: int = Field(default=1000, gt=0)
-    max_streams_per_token: int = Field(default=20, gt=0)
+    max_streams_per_user: int = Field(default=20, gt=0)
 
     @property
     def walls(self) -> Policy:

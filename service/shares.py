@@ -40,7 +40,7 @@ class Shares:
         """Have ``amount`` more. Raises ProblemError: 429 if it is too much for one, 503 if it is too much in all."""
         with self._lock:
             if self._taken[caller] + amount > self._each:
-                detail = f"{self._each} {self._noun} at a time are the limit for one token; wait until some have ended."
+                detail = f"{self._each} {self._noun} at a time are the limit for one user; wait until some have ended."
                 raise ProblemError(429, "too-many-requests", detail, headers={"Retry-After": "1"})
             if self._total is not None and self._sum + amount > self._total:
                 detail = f"The service has {self._total} {self._noun}, which is its limit; try again in a moment."

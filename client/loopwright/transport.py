@@ -22,7 +22,7 @@ ATTEMPTS = 5
 FIRST_DELAY = 0.25
 LONGEST_DELAY = 10.0
 MOST_PATIENCE = 60.0
-"""Seconds: a service that asks to come back later than that (a limit of a day, say) is not asked again."""
+"""Seconds that are waited in all for a user's other requests to end. A limit of a day is not waited for."""
 PASSING = frozenset({429, 502, 503, 504})
 """Statuses that may be gone on the next try."""
 
@@ -65,21 +65,23 @@ class Transport:
             "content": content,
             "headers": headers,
         }
-        for attempt in range(1, attempts + 1):
+        attempt, patience = 1, MOST_PATIENCE if attempts > 1 else 0.0
+        while True:
             try:
                 response = self._http.request(method, path, **request)
             except httpx.TransportError as error:
-                if attempt == attempts:
+                if attempt >= attempts:
                     raise self._unreachable(error) from error
                 time.sleep(retry_delay(attempt))
+                attempt += 1
                 continue
-            asked = _asked_delay(response)
-            if response.status_code in PASSING and attempt < attempts and (asked is None or asked <= MOST_PATIENCE):
-                time.sleep(retry_delay(attempt) if asked is None else min(asked, LONGEST_DELAY))
-                continue
-            _raise_for_problem(response)
-            return response
-        raise AssertionError("the last attempt returns or raises")
+            delay = _delay(response, attempt, attempts, patience)
+            if delay is None:
+                _raise_for_problem(response)
+                return response
+            time.sleep(delay)
+            attempt += 1
+            patience -= delay
 
     def get(self, model: type[Model], path: str, **params: Any) -> Model:
         """GET one resource."""
@@ -157,6 +159,16 @@ def retry_delay(attempt: int) -> float:
     return min(FIRST_DELAY * 2 ** (attempt - 1), LONGEST_DELAY) * random.uniform(0.75, 1.25)
 
 
-def _asked_delay(response: httpx.Response) -> float | None:
-    seconds = response.headers.get("Retry-After", "")
-    return float(seconds) if seconds.isdigit() else None
+def _delay(response: httpx.Response, attempt: int, attempts: int, patience: float) -> float | None:
+    """Seconds before the next attempt; None if this answer is the last one.
+
+    A service that is busy with other requests of the same user (429) is asked again as long as there is patience.
+    """
+    if response.status_code not in PASSING:
+        return None
+    asked = response.headers.get("Retry-After", "")
+    if not asked.isdigit():
+        return retry_delay(attempt) if attempt < attempts else None
+    delay = float(asked) * random.uniform(1.0, 1.5)
+    may_wait = delay <= patience if response.status_code == httpx.codes.TOO_MANY_REQUESTS else attempt < attempts
+    return min(delay, LONGEST_DELAY) if may_wait else None

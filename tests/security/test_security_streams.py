@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 
 import httpx
 import pytest
 
 from service import sandbox
-from service.access import links
 from tests.contract.db.conftest import Clock, World
 from tests.support.served_api import TOKEN, ServedApi, served
 from tests.support.waiting import wait_for
@@ -21,7 +19,7 @@ from workers.walls.levels import Policy
 def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedApi]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sandbox, "PRELOAD", ["tests.support.faults"])  # streams read no modules
-        with served(tmp_path_factory.mktemp("api"), sandbox=Policy.OFF, max_streams_per_token=4, max_streams=6) as api:
+        with served(tmp_path_factory.mktemp("api"), sandbox=Policy.OFF, max_streams_per_user=4, max_streams=6) as api:
             yield api
 
 
@@ -38,7 +36,7 @@ def _stream(api: ServedApi, events: str, token: str = TOKEN) -> Iterator[httpx.R
         yield answer
 
 
-def test_the_streams_of_one_token_are_counted_until_they_end(api: ServedApi, events: str) -> None:
+def test_the_streams_of_one_user_are_counted_until_they_end(api: ServedApi, events: str) -> None:
     with contextlib.ExitStack() as streams:
         for _ in range(4):
             assert streams.enter_context(_stream(api, events)).status_code == 200
@@ -51,8 +49,7 @@ def test_the_streams_of_one_token_are_counted_until_they_end(api: ServedApi, eve
 
 
 def test_all_streams_together_are_counted(api: ServedApi, events: str) -> None:
-    ends = datetime.now(UTC) + timedelta(days=1)
-    guests = [links.sign(TOKEN, ends + timedelta(seconds=number)) for number in range(3)]
+    guests = [api.http.post("/api/v1/guest-links", json={}).json()["token"] for _ in range(3)]
     wait_for("the places of earlier streams", lambda: _is_accepted(api, events))
     with contextlib.ExitStack() as streams:
         for token in (*guests[:2], *guests[:2], *guests[:2]):

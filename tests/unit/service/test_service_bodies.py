@@ -10,6 +10,7 @@ from starlette.types import Message, Receive, Scope, Send
 from service.bodies.shape import JsonLimits
 from service.bodies.whole import WholeBody
 from service.patience import Patience
+from tests.support.visitors import visitor
 
 
 def _asked(middleware: WholeBody, pieces: list[bytes], headers: dict[str, str] | None = None) -> list[Message]:
@@ -17,7 +18,9 @@ def _asked(middleware: WholeBody, pieces: list[bytes], headers: dict[str, str] |
     return asyncio.run(_answer(middleware, pieces, headers or {}))
 
 
-async def _answer(middleware: WholeBody, pieces: list[bytes], headers: dict[str, str]) -> list[Message]:
+async def _answer(
+    middleware: WholeBody, pieces: list[bytes], headers: dict[str, str], user: str = "somebody"
+) -> list[Message]:
     sent: list[Message] = []
     left: Iterator[bytes] = iter(pieces)
 
@@ -28,7 +31,8 @@ async def _answer(middleware: WholeBody, pieces: list[bytes], headers: dict[str,
         sent.append(message)
 
     encoded = [(name.encode(), value.encode()) for name, value in headers.items()]
-    await middleware({"type": "http", "path": "/api/v1/jobs", "headers": encoded}, receive, send)
+    scope = {"type": "http", "path": "/api/v1/jobs", "headers": encoded, "state": {"visitor": visitor(user)}}
+    await middleware(scope, receive, send)
     return sent
 
 
@@ -58,22 +62,22 @@ def test_bodies_take_a_limited_memory_until_they_are_answered() -> None:
 
         middleware = WholeBody(slow, 10, JsonLimits(), Patience())
 
-        def ask(token: str) -> asyncio.Task[None]:
+        def ask(user: str) -> asyncio.Task[None]:
             messages = iter([{"type": "http.request", "body": b"1234567890", "more_body": False}])
 
             async def receive() -> Message:
                 return next(messages)
 
-            scope = {"type": "http", "path": "/api/", "headers": [(b"authorization", f"Bearer {token}".encode())]}
+            scope = {"type": "http", "path": "/api/", "headers": [], "state": {"visitor": visitor(user)}}
             return asyncio.create_task(middleware(scope, receive, _unsent))
 
         async def _unsent(message: Message) -> None:
             raise AssertionError(message)
 
-        waiting = [ask(token) for token in ("a", "a", "b", "b", "c", "c", "d", "d")]
+        waiting = [ask(user) for user in ("a", "a", "b", "b", "c", "c", "d", "d")]
         await asyncio.sleep(0)
-        for token, status in (("a", 429), ("e", 503)):
-            (start, _) = await _answer(middleware, [b"1"], {"authorization": f"Bearer {token}"})
+        for user, status in (("a", 429), ("e", 503)):
+            (start, _) = await _answer(middleware, [b"1"], {}, user)
             assert start["status"] == status
         answered.set()
         await asyncio.gather(*waiting)
