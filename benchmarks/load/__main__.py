@@ -1,0 +1,133 @@
+"""Reads at a fixed rate from an API process over each database, with and without half-open connections beside.
+
+    .venv/bin/python -m benchmarks.load [--seconds 60] [--rate 200] [--databases SQLite PostgreSQL]
+
+Takes six minutes. A short run to try it: ``--seconds 5 --databases SQLite``. Exits with status 1 if a requirement was
+missed. Figures go to benchmarks/results/load.json. `python -m benchmarks.load.report --pack` packs them and writes the
+report.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import platform
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+
+from benchmarks.leaderboard.__main__ import api, postgresql, sqlite
+from benchmarks.leaderboard.seed import seed
+from benchmarks.load import followers, generator, player
+from benchmarks.load.parts import run, running
+from benchmarks.load.report import NAME, missed, text
+from benchmarks.results import write_raw
+from db import Database
+from db.leaderboard import LeaderboardQuery
+from db.states import Scope, TokenKind
+from db.views import Quota
+
+USERS = 16
+"""Each follows some of the streams, of which a token may have 20."""
+WORKLOADS = 5_000
+READ_WORKLOADS = 500
+WARM_SECONDS = 5.0
+_OPEN_FILES = 4_096
+
+DATABASES: dict[str, Callable[[Path], AbstractContextManager[str]]] = {
+    "SQLite": sqlite,
+    "PostgreSQL": lambda _: postgresql(),
+}
+
+
+def parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.load")
+    parser.add_argument("--seconds", type=float, default=60.0, help="of each load")
+    parser.add_argument("--rate", type=float, default=200.0, help="reads a second")
+    parser.add_argument("--jobs", type=int, default=20, help="that are running")
+    parser.add_argument("--trials", type=float, default=1.0, help="a second, of each job")
+    parser.add_argument("--streams", type=int, default=200, help="of events")
+    parser.add_argument("--half-open", type=int, default=500, help="connections in the second load")
+    parser.add_argument("--databases", nargs="+", choices=DATABASES, default=list(DATABASES))
+    parser.add_argument("--port", type=int, default=8096)
+    return parser
+
+
+def main() -> None:
+    options = parser().parse_args()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (_OPEN_FILES, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    figures: dict[str, Any] = {
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+        "load_before": os.getloadavg()[0],
+        **{name: getattr(options, name) for name in ("seconds", "rate", "jobs", "trials", "streams", "half_open")},
+        "users": USERS,
+        "workloads": WORKLOADS,
+        "databases": {},
+    }
+    with tempfile.TemporaryDirectory(prefix="loopwright-bench-") as scratch:
+        for name in options.databases:
+            with DATABASES[name](Path(scratch)) as url:
+                figures["databases"][name] = loads(url, options, Path(scratch))
+    print(text(figures))
+    print(write_raw(NAME, figures))
+    if missed(figures):
+        sys.exit("\n".join(missed(figures)))
+
+
+def loads(url: str, options: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
+    """Load an API process over a database first without, then with half-open connections."""
+    seed(url, WORKLOADS)
+    with contextlib.closing(Database(url)) as database:
+        device_class = max(database.devices.overview(0.0), key=lambda view: view.bests).device_class.id
+        rows, _ = database.leaderboard.page(LeaderboardQuery(device_class_id=device_class), limit=READ_WORKLOADS)
+        users = [database.users.create(f"user{number}", Scope.SUBMIT, Quota()).name for number in range(USERS)]
+        tokens = [database.tokens.create(user, TokenKind.TOKEN, "load", Scope.SUBMIT, None)[1] for user in users]
+    played = player.Plan(url, device_class, users, options.jobs, options.trials)
+    with running("benchmarks.load.player", played) as jobs, api(url, options.port, folder) as http:
+        plan = generator.Plan(
+            url=str(http.base_url),
+            tokens=tokens,
+            jobs=json.loads(jobs.first)["jobs"],
+            workloads=[row.workload_hash for row in rows],
+            rate=options.rate,
+            warm_seconds=WARM_SECONDS,
+            seconds=options.seconds,
+            seed=0,
+        )
+        return [load(http, plan, options.streams, count) for count in (0, options.half_open)]
+
+
+def load(http: httpx.Client, plan: generator.Plan, streams: int, half_open: int) -> dict[str, Any]:
+    """Return what the reads, the streams and the half-open connections met with."""
+    follow = followers.Plan(plan.url, plan.tokens, plan.jobs, streams)
+    halves = ("benchmarks.load.half_open", http.base_url.host, http.base_url.port or 80, plan.tokens[0], half_open)
+    with running("benchmarks.load.followers", follow) as streaming, running(*halves) as holding:
+        service = _api_process()
+        started, before = time.monotonic(), service.cpu_times()
+        reads = run("benchmarks.load.generator", plan)
+        seconds, after = time.monotonic() - started, service.cpu_times()
+        return {
+            "reads": reads,
+            "api_cpu_share": (sum(after[:2]) - sum(before[:2])) / seconds,
+            "streams": streaming.end(),
+            "half_open": {"connections": half_open, **holding.end()},
+        }
+
+
+def _api_process() -> psutil.Process:
+    (found,) = (child for child in psutil.Process().children() if "service" in child.cmdline())
+    return found
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,131 @@
+"""Writes docs/benchmarks/load.md from the kept results.
+
+.venv/bin/python -m benchmarks.load.report [--pack]
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import statistics
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from benchmarks.results import DOCS, figures, kept, report_parser
+from benchmarks.search.tables import table
+
+NAME = "load"
+TEMPLATE = Path(__file__).with_name("report.md.in")
+REPORT = DOCS / f"{NAME}.md"
+ALLOWED_MS = 100.0
+"""Of the 99th percentile of all reads of a load."""
+
+
+def parser() -> argparse.ArgumentParser:
+    return report_parser("python -m benchmarks.load.report")
+
+
+def main() -> None:
+    options = parser().parse_args()
+    REPORT.write_text(text(figures(NAME, repack=options.pack)))
+    print(REPORT)
+
+
+def missed(figures: dict[str, Any]) -> list[str]:
+    """Return what was missed, a sentence each."""
+    return [
+        f"{name}: {what} is {measured}, not {required}"
+        for name, what, measured, required, met in _required(figures)
+        if not met
+    ]
+
+
+def text(figures: dict[str, Any]) -> str:
+    return Template(TEMPLATE.read_text()).substitute(
+        {name: figures[name] for name in ("jobs", "streams", "users", "half_open", "machine")},
+        rate=f"{figures['rate']:g}",
+        seconds=f"{figures['seconds']:g}",
+        trials=f"{figures['trials']:g}",
+        plural="" if figures["trials"] == 1 else "s",
+        workloads=f"{figures['workloads']:,}",
+        load=f"{figures['load_before']:.1f}",
+        requirements="\n".join(
+            f"| {what}, {name} | {measured}{'' if met else ', **missed**'} | {required} |"
+            for name, what, measured, required, met in _required(figures)
+        ),
+        loads=table(_LOAD_HEADS, itertools.starmap(_load_row, _loads(figures))),
+        kinds=_kinds(figures),
+        results=kept(NAME).name,
+    )
+
+
+def _loads(figures: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield each load with its name."""
+    for database, loads in figures["databases"].items():
+        for load in loads:
+            count = load["half_open"]["connections"]
+            yield (f"{database}, {count} half-open" if count else database), load
+
+
+def _required(figures: dict[str, Any]) -> Iterator[tuple[str, str, str, str, bool]]:
+    """Yield load, what is required of it, what was measured, what is required, and whether that was met."""
+    for name, load in _loads(figures):
+        slowest = percentile(_all(load), 99)
+        yield name, "99th percentile", f"{slowest:.0f} ms", f"below {ALLOWED_MS:.0f} ms", slowest < ALLOWED_MS
+        streams = load["streams"]
+        errors = len(load["reads"]["errors"]) + len(streams["errors"]) + streams["missed"]
+        yield name, "number of errors", str(errors), "0", errors == 0
+
+
+def percentile(values: Sequence[float], percent: int) -> float:
+    """Return the value below or at which ``percent`` of all are; 0 if there are none."""
+    if len(values) < 2:
+        return max(values, default=0.0)
+    return statistics.quantiles(values, n=100, method="inclusive")[percent - 1]
+
+
+def _all(load: dict[str, Any]) -> list[float]:
+    return [value for values in load["reads"]["kinds"].values() for value in values]
+
+
+_LOAD_HEADS = (
+    "load", "reads", "p50", "p95", "p99", "slowest", "errors", "sent late", "API",
+    "events", "event delay p50", "p99", "half-open connections opened",
+)  # fmt: skip
+
+
+def _load_row(name: str, load: dict[str, Any]) -> list[str]:
+    reads, delays = _all(load), load["streams"]["delays"]
+    held = load["half_open"]
+    return [
+        name,
+        f"{len(reads):,}",
+        *_spread(reads),
+        str(len(load["reads"]["errors"])),
+        f"{percentile(load['reads']['late'], 99):.0f}",
+        f"{load['api_cpu_share']:.0%}",
+        f"{len(delays):,}",
+        f"{percentile(delays, 50):.0f}",
+        f"{percentile(delays, 99):.0f}",
+        f"{held['opened']:,}" if held["connections"] else "",
+    ]
+
+
+def _spread(values: Sequence[float]) -> list[str]:
+    return [*(f"{percentile(values, percent):.0f}" for percent in (50, 95, 99)), f"{max(values, default=0.0):.0f}"]
+
+
+def _kinds(figures: dict[str, Any]) -> str:
+    named = dict(_loads(figures))
+    kinds = sorted({kind for load in named.values() for kind in load["reads"]["kinds"]})
+    heads = ["read", *(f"{name}: p50, p95, p99, slowest" for name in named)]
+    rows = [
+        [kind, *(", ".join(_spread(load["reads"]["kinds"].get(kind, []))) for load in named.values())] for kind in kinds
+    ]
+    return table(heads, rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""What walls cost: measured latencies, trials a second and searching, at each level beside none."""

@@ -1,0 +1,68 @@
+"""What the load benchmark makes of its figures."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from benchmarks.load.mix import MIX, Kind, Known
+from benchmarks.load.report import missed, percentile, text
+
+
+def load(milliseconds: list[float], half_open: int = 0, **streams: Any) -> dict[str, Any]:
+    return {
+        "reads": {"kinds": {"job": milliseconds, "me": []}, "errors": [], "late": [0.0] * len(milliseconds)},
+        "api_cpu_share": 0.5,
+        "streams": {"delays": [10.0, 20.0], "errors": [], "missed": 0, **streams},
+        "half_open": {"connections": half_open, "opened": half_open, "failed": 0},
+    }
+
+
+def figures(*loads: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "machine": "a machine",
+        "load_before": 0.0,
+        "seconds": 60.0,
+        "rate": 200.0,
+        "jobs": 20,
+        "trials": 1.0,
+        "streams": 200,
+        "half_open": 500,
+        "users": 16,
+        "workloads": 5000,
+        "databases": {"SQLite": list(loads)},
+    }
+
+
+def test_weights_are_percentages() -> None:
+    assert sum(kind.weight for kind in MIX) == 100
+
+
+@pytest.mark.parametrize("kind", MIX, ids=lambda kind: kind.name)
+def test_a_read_names_only_what_is_known(kind: Kind) -> None:
+    read = kind.make(random.Random(0), Known(["the-job"], ["the-workload"]))
+    assert ("the-job" in read.path) == (kind.name in ("job", "trials of a job"))
+    assert ("the-workload" in f"{read}") == ("workload" in kind.name or "model" in kind.name)
+
+
+def test_a_percentile_of_reads() -> None:
+    assert percentile([float(value) for value in range(101)], 99) == pytest.approx(99)
+    assert percentile([7.0], 50) == 7
+    assert percentile([], 99) == 0
+
+
+def test_fast_reads_without_errors_miss_nothing() -> None:
+    found = figures(load([5.0] * 100), load([99.0] * 100, half_open=500))
+    assert missed(found) == []
+    assert "missed" not in text(found)
+
+
+def test_slow_reads_and_events_that_were_missed_are_named() -> None:
+    found = figures(load([5.0] * 100), load([5.0] * 50 + [300.0] * 50, half_open=500, missed=2))
+    assert missed(found) == [
+        "SQLite, 500 half-open: 99th percentile is 300 ms, not below 100 ms",
+        "SQLite, 500 half-open: number of errors is 2, not 0",
+    ]
+    assert text(found).count("**missed**") == 2
