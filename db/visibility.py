@@ -10,6 +10,7 @@ not limited: what they concern is read before.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, exists, or_
@@ -37,14 +38,16 @@ def limit_to(viewer: Viewer, state: ORMExecuteState) -> None:
         state.statement = state.statement.options(*_criteria(viewer))
 
 
-def _criteria(viewer: Viewer) -> list[LoaderCriteriaOption]:
+@functools.lru_cache(maxsize=1024)
+def _criteria(viewer: Viewer) -> tuple[LoaderCriteriaOption, ...]:
+    """Return the conditions of ``viewer``: made anew for each statement, they would cost more than it does."""
     jobs = or_(Job.private.is_(False), Job.user_name == viewer.user_name)
     workloads = or_(Workload.shared, _holds(viewer, Workload.hash))
     of_job = [with_loader_criteria(table, _job_seen(viewer, table.job_id)) for table in (Task, Event)]
     of_workload = [
         with_loader_criteria(table, _workload_seen(viewer, table.workload_hash)) for table in (Trial, Certificate, Best)
     ]
-    return [with_loader_criteria(Job, jobs), with_loader_criteria(Workload, workloads), *of_job, *of_workload]
+    return (with_loader_criteria(Job, jobs), with_loader_criteria(Workload, workloads), *of_job, *of_workload)
 
 
 def _job_seen(viewer: Viewer, job_id: InstrumentedAttribute[str]) -> ColumnElement[bool]:

@@ -11,7 +11,7 @@ from db import Database, NotFound
 from db.leaderboard import LeaderboardQuery
 from db.states import Scope
 from db.views import Quota
-from db.visibility import Viewer
+from db.visibility import Viewer, _criteria
 from tests.contract.db.conftest import World
 from tuner.types import Activity, SandboxLevel
 
@@ -131,3 +131,20 @@ def test_what_a_worker_does_for_a_private_job_names_no_job(world: World, private
     assert [view.slot_job_id for view in world.db.seen_by(Viewer("bob")).workers.all(60)] == [None]
     assert [lease.job_id for lease in world.db.jobs.leases()] == [claimed.job.id]
     assert world.db.seen_by(Viewer("bob")).jobs.leases() == []
+
+
+def test_a_best_does_not_name_the_private_job_that_found_it(world: World, private: str) -> None:
+    world.job("secret-8")  # now everybody has the workload
+
+    def named(viewer: Viewer) -> list[str | None]:
+        rows, _ = world.db.seen_by(viewer).leaderboard.page(LeaderboardQuery(text="secret"))
+        return [row.job_id for row in rows]
+
+    assert named(Viewer("ada")) == [private]
+    assert named(Viewer("bob")) == [None]
+    assert [row.job_id for row in world.db.seen_by(Viewer("bob")).leaderboard.newest(1)] == [None]
+
+
+def test_the_conditions_of_a_viewer_are_made_once() -> None:
+    assert _criteria(Viewer("ada")) is _criteria(Viewer("ada"))
+    assert _criteria(Viewer("ada")) is not _criteria(Viewer(None))
