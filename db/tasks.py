@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from sqlalchemy import case, func, or_, select
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, load_only
 
 from db.certificates import library_time
 from db.engine import Sessions
@@ -79,6 +79,10 @@ def _view(task: Task, certificate: Certificate | None, tally: _Tally) -> TaskVie
     )
 
 
+_ANSWER = load_only(Certificate.trial_id, Certificate.baseline_median, Certificate.best_median, Certificate.library)
+"""What `_view` needs of a certificate: the samples beside it take longer to decode than all the rest."""
+
+
 class Tasks:
     """Methods that take a lease token raise `LeaseLost`, `NotFound`, or `InvalidTransition` for a finished task."""
 
@@ -97,6 +101,7 @@ class Tasks:
             .outerjoin(Certificate, Task.certificate_id == Certificate.id)
             .where(Task.job_id.in_(tasks_of))
             .order_by(Task.job_id, Task.position)
+            .options(_ANSWER)
         )
         with self._sessions.read() as session:
             rows = session.execute(wanted).all()

@@ -23,6 +23,11 @@ class Cache(Generic[Value]):
         self._used = 0
         self._lock = threading.Lock()
 
+    def __contains__(self, key: Hashable) -> bool:
+        """Whether the value of ``key`` is there; it may be gone a moment later."""
+        with self._lock:
+            return key in self._kept
+
     def get(self, key: Hashable, make: Callable[[], Value]) -> Value:
         """The value of ``key``, made if it is not there; what ``make`` raises is not kept."""
         with self._lock:

@@ -9,6 +9,7 @@ from anyio import CapacityLimiter
 from fastapi import Depends, Query, Request
 
 from db import Database
+from loopwright import schemas
 from service.cache import Cache
 from service.feeds import Feeds
 from service.identity.visitor import Identities, Visitor
@@ -21,6 +22,8 @@ LIVE_SECONDS = 30.0
 """A worker that was not seen for so long offers nothing."""
 _ASSEMBLY_CHARACTERS = 32 * 2**20
 _DECISION_CELLS = 2**20
+_FINISHED_TASKS = 20_000
+"""Some tens of megabytes. Not tuned."""
 
 
 def _cells(table: DecisionTable) -> int:
@@ -37,6 +40,8 @@ class Context:
     streams: Shares
     parsers: CapacityLimiter
     assembly: Cache[Assembly] = field(default_factory=lambda: Cache(_ASSEMBLY_CHARACTERS, lambda made: len(made.text)))
+    finished: Cache[schemas.Job] = field(default_factory=lambda: Cache(_FINISHED_TASKS, lambda job: 1 + len(job.tasks)))
+    """Jobs that have ended, by id: they never change. Whoever takes one has read it from the database as its viewer."""
     decisions: Cache[DecisionTable] = field(default_factory=lambda: Cache(_DECISION_CELLS, _cells))
 
 

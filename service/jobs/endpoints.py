@@ -19,6 +19,7 @@ from service.identity.visitor import Asking
 from service.jobs import wire
 from service.jobs.chrome_trace import chrome_trace
 from service.jobs.events import EVENTS, EventStream, stream
+from service.jobs.finished import on_wire
 from service.jobs.submission import preview, resubmit, submit
 from service.problems import ProblemError
 from service.records import exchange
@@ -38,7 +39,8 @@ router = APIRouter(prefix="/jobs", tags=["jobs"], route_class=ParsedRoute)
 
 
 def _job(ctx: Context, job_id: str) -> schemas.Job:
-    return wire.job(ctx.database.jobs.get(job_id), ctx.database.tasks.of_job(job_id))
+    (job,) = on_wire(ctx, [ctx.database.jobs.get(job_id)])
+    return job
 
 
 @router.post("", status_code=202)
@@ -73,9 +75,7 @@ def list_jobs(
 ) -> schemas.Page[schemas.Job]:
     """Jobs, the newest first."""
     page = ctx.database.jobs.page(paging.size, paging.token, [JobState(each) for each in state or ()], owner)
-    tasks = ctx.database.tasks.of_jobs([view.id for view in page.items])
-    items = [wire.job(view, tasks[view.id]) for view in page.items]
-    return schemas.Page(items=items, next_page_token=page.next_page_token)
+    return schemas.Page(items=on_wire(ctx, page.items), next_page_token=page.next_page_token)
 
 
 @router.get("/{job_id}")
