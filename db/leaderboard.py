@@ -114,7 +114,8 @@ def _keys(query: LeaderboardQuery, offset: int, limit: int) -> Select[str, str]:
 def _rows(session: Session, query: LeaderboardQuery, offset: int, limit: int) -> list[LeaderboardRow]:
     keys = _keys(query, offset, limit).subquery()
     wanted = (
-        select(Best, Workload.args, Target.json, DeviceClass.model, Trial.id, Trial.trace_json.is_(None), Job)
+        select(Best, Workload.args, Target.json, DeviceClass.model, Trial.id, Trial.trace_json.is_(None))
+        .add_columns(Job.id, Job.name)
         .join(keys, (keys.c.workload_hash == Best.workload_hash) & (keys.c.device_class_id == Best.device_class_id))
         .join(Workload, Workload.hash == Best.workload_hash)
         .join(DeviceClass, DeviceClass.id == Best.device_class_id)
@@ -135,7 +136,8 @@ def _row(
     model: str,
     trial_id: str,
     is_baseline: bool,
-    job: Job | None,
+    job_id: str | None,
+    job_name: str | None,
 ) -> LeaderboardRow:
     return LeaderboardRow(
         workload_hash=best.workload_hash,
@@ -154,8 +156,8 @@ def _row(
         created_at=best.created_at,
         certificate_id=best.certificate_id,
         trial_id=trial_id,
-        job_id=None if job is None else job.id,
-        job_name=None if job is None else job.name,
+        job_id=job_id,
+        job_name=job_name,
     )
 
 
@@ -168,6 +170,11 @@ class Leaderboard:
         with self._sessions.read() as session:
             total = session.scalar(_filtered(select(func.count()).select_from(Best), query)) or 0
             return (_rows(session, query, offset, limit) if offset < total else []), total
+
+    def newest(self, limit: int) -> list[LeaderboardRow]:
+        """At most `limit` rows, the newest first."""
+        with self._sessions.read() as session:
+            return _rows(session, LeaderboardQuery(), 0, limit)
 
     def all(self, query: LeaderboardQuery) -> Iterator[LeaderboardRow]:
         """Every row, a few thousand at a time, from one snapshot."""

@@ -248,6 +248,15 @@ class CheckView:
 
 
 @dataclass(frozen=True, slots=True)
+class WorkerCount:
+    """Of all workers that ever registered; those in quarantine are alive."""
+
+    total: int
+    alive: int
+    quarantined: int
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerView:
     """A machine's offer, and how it fares.
 

@@ -14,7 +14,7 @@ from db.errors import NotFound
 from db.models import Check, Target, Task, Trial, Worker
 from db.models import DeviceClass as DeviceClassRow
 from db.upsert import insert
-from db.views import CheckView, Offer, WorkerView
+from db.views import CheckView, Offer, WorkerCount, WorkerView
 from tuner.types import Activity, DeviceClass, FailureKind, SandboxLevel
 
 CHECKS = 60
@@ -86,6 +86,14 @@ class Workers:
             )
             for worker, device_class, target_json, job_id in rows
         ]
+
+    def count(self, live_within: float) -> WorkerCount:
+        """How many workers there are."""
+        live_since = self._sessions.now() - timedelta(seconds=live_within)
+        with self._sessions.read() as session:
+            rows = session.execute(select(Worker.last_seen_at, Worker.quarantined_at)).all()
+        alive = [quarantined_at for last_seen_at, quarantined_at in rows if last_seen_at >= live_since]
+        return WorkerCount(len(rows), len(alive), sum(quarantined_at is not None for quarantined_at in alive))
 
     def add_check(self, worker_id: str, secs: float) -> None:
         """Keep a timing of the reference kernel; those that are too old to tell anything go."""
@@ -161,13 +169,14 @@ def _checks(session: Session) -> dict[str, list[CheckView]]:
         .where((Worker.readmitted_at.is_(None)) | (Check.created_at > Worker.readmitted_at))
         .subquery()
     )
+    # Columns, not rows of the table as objects: there are hundreds.
     wanted = (
-        select(Check)
+        select(Check.worker_id, Check.secs, Check.created_at)
         .join(ranked, ranked.c.id == Check.id)
         .where((ranked.c.newest <= CHECKS) | (ranked.c.fastest == 1))
         .order_by(Check.id)
     )
     found: dict[str, list[CheckView]] = {}
-    for row in session.scalars(wanted):
-        found.setdefault(row.worker_id, []).append(CheckView(row.secs, row.created_at))
+    for worker_id, secs, created_at in session.execute(wanted):
+        found.setdefault(worker_id, []).append(CheckView(secs, created_at))
     return found

@@ -42,15 +42,15 @@ Filtered = Annotated[LeaderboardQuery, Depends(_query)]
 def get_overview(ctx: Ctx) -> schemas.Overview:
     """The figures of the first page, and the newest bests."""
     totals = ctx.database.totals(_HOUR)
-    workers = ctx.database.workers.all(LIVE_SECONDS)
-    newest, _ = ctx.database.leaderboard.page(LeaderboardQuery(), limit=_RECENT)
+    workers = ctx.database.workers.count(LIVE_SECONDS)
+    newest = ctx.database.leaderboard.newest(_RECENT)
     return schemas.Overview(
         jobs_running=totals.jobs.get("running", 0),
         jobs_queued=totals.jobs.get("queued", 0),
         jobs_finished=sum(totals.jobs.get(state, 0) for state in schemas.FINISHED),
-        workers_alive=sum(worker.alive for worker in workers),
-        workers_total=len(workers),
-        workers_quarantined=sum(worker.alive and worker.quarantined_at is not None for worker in workers),
+        workers_alive=workers.alive,
+        workers_total=workers.total,
+        workers_quarantined=workers.quarantined,
         workloads=totals.workloads,
         bests=totals.bests,
         trials=totals.trials,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from db import NotFound
-from db.views import Offer
+from db.views import Offer, WorkerCount
 from tests.contract.db.conftest import World
 from tuner.types import SandboxLevel, TensorInfo
 
@@ -34,6 +34,18 @@ def test_a_worker_is_alive_while_it_is_seen(world: World) -> None:
     a, b = world.db.workers.all(10)
     assert (a.alive, a.last_seen_at, a.builders, a.device_class) == (True, world.clock(), 2, world.device_class)
     assert b.alive
+
+
+def test_workers_are_counted(world: World) -> None:
+    assert world.db.workers.count(30) == WorkerCount(0, 0, 0)
+    for name in ("one", "two", "gone"):
+        register(world, name)
+        world.db.workers.quarantine(name, None if name == "one" else "slow")
+    assert world.db.workers.count(30) == WorkerCount(total=3, alive=3, quarantined=2)
+    world.clock.forward(60)
+    register(world, "one")
+    register(world, "two")
+    assert world.db.workers.count(30) == WorkerCount(total=3, alive=2, quarantined=1)
 
 
 def test_registering_again_replaces_what_was_said(world: World) -> None:
