@@ -47,6 +47,12 @@ class Identities:
                 self._kept[secret] = bearer, now + _KEPT_SECONDS
         return bearer
 
+    def remembers(self, secret: str) -> bool:
+        """Whether `find` will not ask the database."""
+        with self._lock:
+            _, until = self._kept.get(secret, (None, 0.0))
+        return time.monotonic() < until
+
     def forget(self) -> None:
         """Ask the database again for every token: something about them has changed."""
         with self._lock:
