@@ -63,7 +63,10 @@ def clear_cookie(response: Response, headers: Headers) -> None:
 
 def _cookie_name(headers: Headers) -> str:
     """Browsers do not tell the ports of a host apart: each service has a cookie of its own."""
-    port = urllib.parse.urlsplit(f"//{headers.get('host', '')}").port
+    try:
+        port = urllib.parse.urlsplit(f"//{headers.get('host', '')}").port
+    except ValueError:  # there is no such port
+        port = None
     return f"loopwright_{port or 'default'}"
 
 
@@ -81,5 +84,8 @@ def _is_own_page(headers: Headers, method: str) -> bool:
     if method in READS:
         return site in (None, "same-origin", "none")
     # Browsers leave Sec-Fetch-Site out where a page came by plain HTTP from another machine; Origin they always send.
-    origin = urllib.parse.urlsplit(headers.get("origin", "")).netloc
+    try:
+        origin = urllib.parse.urlsplit(headers.get("origin", "")).netloc
+    except ValueError:  # it is no address
+        return False
     return site in (None, "same-origin") and origin == headers.get("host")
