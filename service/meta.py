@@ -11,9 +11,9 @@ from loopwright import schemas
 from loopwright.codegen.versions import TVM_VERSION
 from service.context import Ctx
 from service.fleet.offers import live_offers
-from service.problems import ProblemError
+from service.problems import ProblemError, file_response, responses
 
-router = APIRouter(tags=["service"])
+router = APIRouter(tags=["service"], responses=responses(421))
 
 
 @router.get("/healthz")
@@ -22,7 +22,7 @@ async def health() -> dict[str, str]:
     return {"status": "ok"}
 
 
-@router.get("/readyz")
+@router.get("/readyz", responses=responses(503))
 def ready(ctx: Ctx) -> dict[str, str]:
     """The database answers and a worker can measure; ``sandbox`` is the level of the walls around what users send."""
     ctx.database.ping()
@@ -36,7 +36,7 @@ def version() -> schemas.Version:
     return schemas.Version(loopwright=importlib.metadata.version("loopwright"), tvm=TVM_VERSION, api="v1")
 
 
-@router.get("/metrics", response_class=Response)
+@router.get("/metrics", response_class=Response, responses=file_response(CONTENT_TYPE_LATEST))
 def metrics(ctx: Ctx) -> Response:
     """Counts for Prometheus, read from the database: they are the same from every API process."""
     registry = CollectorRegistry()

@@ -27,21 +27,38 @@ MEDIA_TYPE = "application/problem+json"
 _COMPLAINTS = 10
 _LONGEST_COMPLAINT = 400
 """Characters."""
-
-RESPONSES: dict[int | str, dict[str, Any]] = {
-    status: {"description": text, "content": {MEDIA_TYPE: {"schema": Problem.model_json_schema()}}}
-    for status, text in (
-        (401, "No token, or a wrong one."),
-        (403, "The token has not the right that this needs."),
-        (404, "There is no such thing."),
-        (408, "The body came too slowly."),
-        (413, "The body is too large."),
-        (422, "The request cannot be taken; the detail says what to do."),
-        (429, "The bearer of the token has too much open at once; Retry-After says when to ask again."),
-        (503, "The service is busy; Retry-After says when to ask again."),
-    )
+_TEXTS = {
+    401: "No token, or a wrong one.",
+    403: "The token has not the right that this needs.",
+    404: "There is no such thing.",
+    409: "What is asked for does not go with what there is already.",
+    408: "The body came too slowly.",
+    413: "The body is too large.",
+    421: "The service does not answer for this host.",
+    422: "The request cannot be taken; the detail says what to do.",
+    429: "Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps.",
+    503: "Too busy, or no worker has joined. Retry-After says when to try again.",
 }
+
+
+def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Return what the OpenAPI schema of a route says of its problems."""
+    content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    return {status: {"description": _TEXTS[status], "content": content} for status in statuses}
+
+
+RESPONSES = responses(401, 403, 404, 421, 422, 429, 503)
 """For the OpenAPI schema of every route under /api."""
+BODY = responses(408, 413)
+"""For those that take a body."""
+CONFLICTS = responses(409)
+"""For those that change what there is."""
+
+
+def file_response(media_type: str) -> dict[int | str, dict[str, Any]]:
+    """Return what the OpenAPI schema of a route says of the file that it answers with."""
+    content = {"schema": {"type": "string", "format": "binary"}}
+    return {200: {"description": "The file.", "content": {media_type: content}}}
 
 
 class ProblemError(Exception):
@@ -70,7 +87,16 @@ def answer(error: ProblemError) -> JSONResponse:
 
 
 def install(app: FastAPI) -> None:
-    """Make the app answer with problems, whatever goes wrong."""
+    """Make the app answer with problems, whatever goes wrong, and say in its OpenAPI schema what a problem is."""
+    generated = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        schema = generated()
+        # FastAPI adds the models of JSON answers by itself, and a problem has a media type of its own.
+        schema["components"]["schemas"]["Problem"] = Problem.model_json_schema()
+        return schema
+
+    app.openapi = openapi  # type: ignore[method-assign]
     app.add_exception_handler(ProblemError, lambda _, error: answer(error))
     app.add_exception_handler(RequestValidationError, _invalid)  # type: ignore[arg-type]
     app.add_exception_handler(HTTPException, _http)  # type: ignore[arg-type]

@@ -14,7 +14,7 @@ from service.bodies.route import ParsedRoute
 from service.context import Ctx, Paging
 from service.identity.rights import needs
 from service.identity.visitor import Asking, Visitor
-from service.problems import ProblemError
+from service.problems import BODY, CONFLICTS, ProblemError
 
 router = APIRouter(tags=["access"], route_class=ParsedRoute)
 
@@ -34,7 +34,7 @@ def list_tokens(
     return schemas.Page(items=[_token(view) for view in page.items], next_page_token=page.next_page_token)
 
 
-@router.post("/tokens", status_code=201)
+@router.post("/tokens", status_code=201, responses=BODY)
 @needs("submit")
 def make_token(ctx: Ctx, visitor: Asking, body: schemas.NewToken) -> schemas.TokenMade:
     """A token for oneself, or by an admin for anybody; of no wider scope than the token that asks for it."""
@@ -51,7 +51,7 @@ def make_token(ctx: Ctx, visitor: Asking, body: schemas.NewToken) -> schemas.Tok
     return schemas.TokenMade(token=_token(made), secret=secret)
 
 
-@router.delete("/tokens/{token_id}")
+@router.delete("/tokens/{token_id}", responses=CONFLICTS)
 @needs("submit")
 def revoke_token(ctx: Ctx, visitor: Asking, token_id: str) -> schemas.Token:
     """End a token, a session or a guest's link; other processes of the service accept it for up to 5 s more."""
@@ -61,7 +61,7 @@ def revoke_token(ctx: Ctx, visitor: Asking, token_id: str) -> schemas.Token:
     return _token(revoked)
 
 
-@router.post("/guest-links", status_code=201)
+@router.post("/guest-links", status_code=201, responses=BODY)
 @needs("invite")
 def make_guest_link(ctx: Ctx, visitor: Asking, body: schemas.NewGuestLink) -> schemas.GuestLink:
     """A link for guests, who may read what everybody shares, and change nothing."""

@@ -14,7 +14,7 @@ from service.bodies.route import ParsedRoute
 from service.context import Ctx, Paging
 from service.identity.rights import needs
 from service.identity.visitor import Asking
-from service.problems import ProblemError
+from service.problems import BODY, CONFLICTS, ProblemError
 from workers.walls.levels import Level
 
 router = APIRouter(tags=["access"], route_class=ParsedRoute)
@@ -34,7 +34,7 @@ def list_users(ctx: Ctx) -> schemas.Page[schemas.User]:
     return schemas.Page(items=[_user(view) for view in ctx.database.users.all()], next_page_token=None)
 
 
-@router.post("/users", status_code=201)
+@router.post("/users", status_code=201, responses=BODY | CONFLICTS)
 @needs("administer")
 def make_user(ctx: Ctx, body: schemas.NewUser) -> schemas.User:
     """A user without tokens: ``POST /tokens`` makes the first one."""
@@ -49,7 +49,7 @@ def make_user(ctx: Ctx, body: schemas.NewUser) -> schemas.User:
     return _user(ctx.database.users.create(body.name, Scope(body.role), quota))
 
 
-@router.patch("/users/{name}")
+@router.patch("/users/{name}", responses=BODY | CONFLICTS)
 @needs("administer")
 def change_user(ctx: Ctx, name: str, body: schemas.ChangeUser) -> schemas.User:
     """Change a role or limits, or disable a user: that revokes the user's tokens; running jobs go on."""

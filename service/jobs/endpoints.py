@@ -21,7 +21,7 @@ from service.jobs.chrome_trace import chrome_trace
 from service.jobs.events import EVENTS, EventStream, stream
 from service.jobs.finished import on_wire
 from service.jobs.submission import preview, resubmit, submit
-from service.problems import ProblemError
+from service.problems import BODY, CONFLICTS, ProblemError, file_response
 from service.records import exchange
 
 
@@ -43,7 +43,7 @@ def _job(ctx: Context, job_id: str) -> schemas.Job:
     return job
 
 
-@router.post("", status_code=202)
+@router.post("", status_code=202, responses=BODY | CONFLICTS)
 @needs("submit")
 def submit_job(
     ctx: Ctx,
@@ -59,7 +59,7 @@ def submit_job(
     return _job(ctx, view.id)
 
 
-@router.post("/preview")
+@router.post("/preview", responses=BODY)
 @needs("submit")
 def preview_job(ctx: Ctx, body: schemas.SubmitJob) -> schemas.Preview:
     """What a submission would become: its tasks, what is known of them, what would be left alone. Nothing is stored."""
@@ -94,7 +94,7 @@ def cancel_job(ctx: Ctx, visitor: Asking, job_id: str) -> schemas.Job:
     return _job(ctx, job_id)
 
 
-@router.post("/{job_id}/resubmit", status_code=202)
+@router.post("/{job_id}/resubmit", status_code=202, responses=BODY | CONFLICTS)
 @needs("submit")
 def resubmit_job(
     ctx: Ctx,
@@ -143,7 +143,7 @@ def get_chrome_trace(ctx: Ctx, job_id: str) -> dict[str, Any]:
     return chrome_trace(ctx.database.jobs.get(job_id), ctx.database.trials.all_of_job(job_id))
 
 
-@router.get("/{job_id}/records", response_class=Response)
+@router.get("/{job_id}/records", response_class=Response, responses=file_response(exchange.TAR))
 def export_job_records(ctx: Ctx, job_id: str) -> Response:
     """What the job measured, as TVM's JSON pair (database_workload.json, database_tuning_record.json) in a tar."""
     ctx.database.jobs.get(job_id)

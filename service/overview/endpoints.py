@@ -15,6 +15,7 @@ from db.leaderboard import LeaderboardQuery, LeaderboardRow
 from loopwright import schemas
 from service.bodies.route import ParsedRoute
 from service.context import LIVE_SECONDS, Ctx
+from service.problems import file_response
 from service.units import micros
 
 router = APIRouter(tags=["overview"], route_class=ParsedRoute)
@@ -86,7 +87,7 @@ def get_leaderboard_filters(ctx: Ctx) -> schemas.LeaderboardFilters:
     )
 
 
-@router.get("/leaderboard.csv", response_class=StreamingResponse)
+@router.get("/leaderboard.csv", response_class=StreamingResponse, responses=file_response("text/csv"))
 def get_leaderboard_csv(ctx: Ctx, query: Filtered) -> StreamingResponse:
     """All rows that the filters leave, as comma-separated values: latencies in microseconds, shares as fractions."""
     return StreamingResponse(

@@ -11,6 +11,7 @@ from service.bodies.route import ParsedRoute
 from service.context import Context, Ctx, Paging
 from service.fleet.offers import resolve
 from service.identity.rights import needs
+from service.problems import BODY, file_response
 from service.records import exchange, wire
 from tuner.answers import Assembly
 
@@ -56,7 +57,7 @@ def list_records(
     return schemas.Page(items=[wire.record(view) for view in page.items], next_page_token=page.next_page_token)
 
 
-@router.get("/records/export", response_class=Response)
+@router.get("/records/export", response_class=Response, responses=file_response(exchange.TAR))
 def export_records(ctx: Ctx, target: TargetQuery = None) -> Response:
     """The certified bests as TVM's JSON pair (database_workload.json, database_tuning_record.json) in a tar."""
     return exchange.tar(exchange.export(ctx, _class(ctx, target)), "loopwright-records.tar")
@@ -66,7 +67,16 @@ async def _raw_body(request: Request) -> bytes:
     return await request.body()
 
 
-@router.post("/records/import")
+@router.post(
+    "/records/import",
+    responses=BODY,
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {exchange.TAR: {"schema": {"type": "string", "format": "binary"}}},
+        }
+    },
+)
 @needs("import")
 def import_records(ctx: Ctx, body: Annotated[bytes, Depends(_raw_body)]) -> schemas.ImportReport:
     """Take TVM's JSON pair in a tar, record by record; lines that cannot be taken are reported, good ones kept."""

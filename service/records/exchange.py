@@ -15,6 +15,8 @@ from service.context import Context
 from tuner.answers import RecordLine
 from tuner.types import DeviceClass
 
+TAR = "application/x-tar"
+
 
 def export(ctx: Context, device_class_id: str | None) -> bytes:
     """Return the certified bests as a tar of the pair, without those where the baseline won: they have no trace."""
@@ -46,7 +48,7 @@ def export_job(ctx: Context, job_id: str) -> bytes:
 def tar(content: bytes, name: str) -> Response:
     """Return a response that is saved as a file of that name."""
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
-    return Response(content, media_type="application/x-tar", headers=headers)
+    return Response(content, media_type=TAR, headers=headers)
 
 
 def _pack(ctx: Context, records: list[RecordLine]) -> bytes:

@@ -11,12 +11,13 @@ from service.bodies.route import ParsedRoute
 from service.context import Context, Ctx
 from service.fleet.offers import resolve
 from service.identity.rights import needs
+from service.problems import BODY
 from service.records import wire
 
 router = APIRouter(prefix="/workloads", tags=["workloads"], route_class=ParsedRoute)
 
 
-@router.post("/lookup")
+@router.post("/lookup", responses=BODY)
 @needs("read")
 def look_up(ctx: Ctx, body: schemas.Lookup) -> schemas.LookupAnswer:
     """The certified best of each function, given by workload hash or as a lowered function; a guest may ask, too.
