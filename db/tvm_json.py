@@ -23,6 +23,7 @@ from tvm.s_tir import meta_schedule as ms
 from tvm.s_tir.schedule import Trace
 from tvm.target import Target
 
+from db.columns import clean_text
 from db.json_pair import RECORDS, WORKLOADS
 from loopwright.codegen.errors import InvalidModule, last_line
 from loopwright.codegen.intrinsics import load_intrinsics
@@ -88,7 +89,7 @@ def _take(file: str, text: str, take: Callable[[str], _T], errors: list[str]) ->
         try:
             yield position, take(line)
         except Exception as error:  # TVM raises whatever a stranger's values make it meet.
-            errors.append(f"{file} line {position + 1}: {last_line(error)}")
+            errors.append(clean_text(f"{file} line {position + 1}: {last_line(error)}"))
 
 
 def _workload(line: str) -> Workload:

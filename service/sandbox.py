@@ -76,11 +76,13 @@ class _Submitted:
     """Of the problem, if TVM refuses it."""
     smaller: str
     """What to do if it is too large."""
+    doing: str = "Reading"
 
 
 _MODULE = _Submitted("the module", "invalid-module", "submit fewer functions, or smaller ones, at once")
 _FUNCTIONS = _Submitted("the functions", "invalid-module", "look up fewer of them at once, or send their digests")
 _TARGET = _Submitted("the target", "invalid-target", "choose one of GET /api/v1/targets")
+_PROGRAM = _Submitted("the program", "not-compiled", "it can still be tried on a machine of your own", "Compiling")
 _ARCHIVE = _Submitted("the records", "invalid-archive", "import them in parts")
 
 
@@ -155,9 +157,9 @@ class Sandbox:
         return Scripts(**fields)
 
     def assembly(self, *, module_json: str, trace_json: str | None, target_json: str) -> Assembly:
-        """Compile a stored program. Raises ProblemError."""
-        fields = self._stored(
-            ASSEMBLY, "Compiling the program", module_json=module_json, trace_json=trace_json, target_json=target_json
+        """Compile a stored program, which nobody may have done before: records can be imported. Raises ProblemError."""
+        fields = self._submitted(
+            ASSEMBLY, _PROGRAM, module_json=module_json, trace_json=trace_json, target_json=target_json
         )
         return Assembly(**fields)
 
@@ -206,7 +208,7 @@ class Sandbox:
             if error.kind in _REFUSALS:
                 raise ProblemError(422, _REFUSALS[error.kind], str(error)) from error
             if error.kind in _OUR_FAULTS:
-                raise _fault(f"Reading {noun}", function, f"{error.kind}: {error}") from error
+                raise _fault(f"{submitted.doing} {noun}", function, f"{error.kind}: {error}") from error
             if error.kind == "MemoryError":
                 raise _too_expensive(noun, f"needs over {_MEMORY // 2**30} GiB", submitted) from error
             log.warning("%s: %s: %s", function, error.kind, error)
@@ -258,7 +260,7 @@ def _nobody_leaves() -> None:
 
 
 def _too_expensive(noun: str, cost: str, submitted: _Submitted) -> ProblemError:
-    return ProblemError(422, "too-expensive", f"Reading {noun} {cost} and was stopped; {submitted.smaller}.")
+    return ProblemError(422, "too-expensive", f"{submitted.doing} {noun} {cost} and was stopped; {submitted.smaller}.")
 
 
 def _fault(doing: str, function: str, reason: str) -> ProblemError:

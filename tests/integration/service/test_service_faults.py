@@ -13,7 +13,7 @@ from tests.support import faults
 
 @pytest.mark.parametrize(
     ("function", "path"),
-    [("SCRIPTS", "/records/{record}"), ("ASSEMBLY", "/records/{record}/assembly"), ("APPLY", "/jobs/{job}/module")],
+    [("SCRIPTS", "/records/{record}"), ("APPLY", "/jobs/{job}/module")],
 )
 def test_a_crash_in_a_view_is_no_fault_of_the_request(
     api: Api, job: dict[str, Any], monkeypatch: pytest.MonkeyPatch, function: str, path: str

@@ -25,15 +25,20 @@ SUBMITTED: dict[str, Call] = {
     ),
     "MATCH": lambda box: box.match("llvm", ["{}"]),
     "READ": lambda box: box.read("", ""),
+    "ASSEMBLY": lambda box: box.assembly(module_json="{}", trace_json=None, target_json="{}"),
 }
 STORED: dict[str, Call] = {
     "SCRIPTS": lambda box: box.scripts(module_json="{}", trace_json=None, target_json="{}"),
-    "ASSEMBLY": lambda box: box.assembly(module_json="{}", trace_json=None, target_json="{}"),
     "DECISIONS": lambda box: box.decisions(module_json="{}", traces=[], latencies=[]),
     "EXPORT": lambda box: box.export({"w": "{}"}, [RecordLine("w", None, [1.0], "{}")]),
     "APPLY": lambda box: box.apply(module_json="{}", target_json="{}", traces={}, shapes=None),
 }
-KINDS = {"PARSE": "invalid-module", "MATCH": "invalid-target", "READ": "invalid-archive"}
+KINDS = {
+    "PARSE": "invalid-module",
+    "MATCH": "invalid-target",
+    "READ": "invalid-archive",
+    "ASSEMBLY": "not-compiled",
+}
 
 
 @pytest.fixture(scope="module")
@@ -118,9 +123,9 @@ def test_a_failure_on_stored_data_is_the_services(
 
 def test_a_view_that_takes_too_long_says_which(problem_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandbox, "SECONDS", 0.2)
-    problem = problem_of("ASSEMBLY", faults.hang)
+    problem = problem_of("SCRIPTS", faults.hang)
     assert (problem.status, problem.kind) == (500, "too-slow")
-    assert problem.detail.startswith("Compiling the program took over")
+    assert problem.detail.startswith("Rendering the program took over")
 
 
 def test_shapes_that_do_not_fit_a_stored_module_are_the_users(problem_of: Any) -> None:

@@ -1,0 +1,63 @@
+"""Whatever is sent as a module, a trace, a target or a record: the API refuses it or takes it, and goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.security.fuzz.inputs import request
+from tests.security.fuzz.known_cases import KNOWN
+from tests.security.fuzz.seeds import Seeds, make_seeds
+from tests.security.fuzz.watch import Found, Watched, files, records, watched
+
+SEED = 22
+RECORDS = 10
+"""Imported ones that are rendered and compiled at the end."""
+
+
+@pytest.fixture(scope="module")
+def seeds() -> Seeds:
+    return make_seeds()
+
+
+@pytest.fixture(scope="module")
+def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
+    with watched(tmp_path_factory.mktemp("fuzz")) as api:
+        yield api
+
+
+def assert_unharmed(api: Watched, found: Found) -> None:
+    assert found.faults == []
+    assert api.process.is_running()
+    assert api.api.running()
+    assert api.api.http.get("/healthz").status_code == 200
+    assert api.children() == api.at_rest
+    log = (api.api.folder / "stderr").read_text(errors="replace")
+    assert "Exception in ASGI application" not in log, log[-5000:]
+    assert files(api.api.folder) - files(api.api.data_dir) == {str(api.api.folder / "stderr")}
+
+
+@pytest.mark.parametrize("inputs", [2_000, pytest.param(100_000, marks=pytest.mark.long)])
+def test_mutated_inputs_do_no_harm(api: Watched, seeds: Seeds, inputs: int) -> None:
+    found = api.send((f"seed {SEED}, number {number}", request(seeds, SEED, number)) for number in range(inputs))
+    rendered = api.send(records(api.api.http, RECORDS))
+    assert_unharmed(api, found)
+    assert_unharmed(api, rendered)
+    # Neither all refused nor all taken: the inputs come as far as TVM, and beyond it.
+    assert found.statuses[422] > inputs // 4
+    assert found.statuses[200] + found.statuses[202] > inputs // 20
+    assert rendered.statuses[200] > 0
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_known_input_does_no_harm(api: Watched, seeds: Seeds, name: str) -> None:
+    assert_unharmed(api, api.send([(name, KNOWN[name](seeds))]))
+    assert_unharmed(api, api.send(records(api.api.http, 1)))
+
+
+def test_same_number_makes_the_same_input(seeds: Seeds) -> None:
+    again = make_seeds()
+    assert [request(seeds, SEED, number) for number in range(100)] == [
+        request(again, SEED, number) for number in range(100)
+    ]
