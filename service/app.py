@@ -95,10 +95,10 @@ def create_app(settings: Settings, patience: Patience = DEFAULT) -> FastAPI:
         tokens.router,
         users.router,
     ):
+        check_declared(router)
         api.include_router(router)
     app.include_router(meta.router)
     app.include_router(api)
-    check_declared(app.routes)
     _serve_dashboard(app)
     return app
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import TypeVar
 
-from fastapi.routing import APIRoute
+from fastapi.routing import APIRoute, APIRouter
 
 from db.states import Scope
 from loopwright.schemas import Right
@@ -43,8 +43,8 @@ def needed(endpoint: Callable[..., object], method: str) -> Right:
     return _NEEDED.get(endpoint, "read") if method in READS else _NEEDED[endpoint]
 
 
-def check_declared(routes: Iterable[Any]) -> None:
+def check_declared(router: APIRouter) -> None:
     """Raise TypeError for an endpoint that changes things and does not say which right that needs."""
-    for route in routes:
+    for route in router.routes:
         if isinstance(route, APIRoute) and set(route.methods or ()) - set(READS) and route.endpoint not in _NEEDED:
             raise TypeError(f"{route.name} declares no right; see service.identity.rights.needs")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from fastapi import APIRouter
 from fastapi.testclient import TestClient
 
 from service.app import create_app
+from service.identity.rights import check_declared, needs
 from service.settings import Settings
 from tests.integration.service.conftest import Api
 from tests.integration.service.users import sign_up
@@ -76,3 +78,15 @@ def test_who_may_do_what(api: Api, visitors: dict[str, tuple[int, Api]], operati
 
 def test_no_rule_is_left_over() -> None:
     assert set(NEEDS) - {"GET"} <= set(operations())
+
+
+def test_an_endpoint_that_changes_things_says_which_right_it_needs() -> None:
+    router = APIRouter()
+
+    @router.post("/undeclared")
+    def undeclared() -> None: ...
+
+    with pytest.raises(TypeError, match="undeclared declares no right"):
+        check_declared(router)
+    needs("submit")(undeclared)
+    check_declared(router)
