@@ -91,7 +91,8 @@ def test_large_modules_are_taken_as_before(api: ServedApi) -> None:
 def test_every_body_is_parsed_in_a_thread(api: ServedApi) -> None:
     """FastAPI parses on the event loop, and complains in other words."""
     paths = api.http.get("/openapi.json").json()["paths"]
-    taking = [path for path, methods in paths.items() if "requestBody" in methods.get("post", {})]
+    bodies = {path: methods.get("post", {}).get("requestBody", {}) for path, methods in paths.items()}
+    taking = [path for path, body in bodies.items() if "application/json" in body.get("content", {})]
     assert len(taking) >= 4
     for path in taking:
         assert _problem(_post(api, "{", path.format(job_id="none")), "invalid-request").startswith("body: Invalid JSON")

@@ -10,12 +10,13 @@ from starlette.types import Message, Receive, Scope, Send
 from service.bodies.shape import JsonLimits
 from service.bodies.whole import WholeBody
 from service.patience import Patience
+from tests.support import own_loop
 from tests.support.visitors import visitor
 
 
 def _asked(middleware: WholeBody, pieces: list[bytes], headers: dict[str, str] | None = None) -> list[Message]:
     """What is sent in answer to a body that comes in ``pieces``."""
-    return asyncio.run(_answer(middleware, pieces, headers or {}))
+    return own_loop.run(_answer(middleware, pieces, headers or {}))
 
 
 async def _answer(
@@ -83,4 +84,4 @@ def test_bodies_take_a_limited_memory_until_they_are_answered() -> None:
         await asyncio.gather(*waiting)
         await ask("a")
 
-    asyncio.run(run())
+    own_loop.run(run())

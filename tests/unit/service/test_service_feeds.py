@@ -18,6 +18,7 @@ from service import feeds
 from service.feeds import FeedBroken, Feeds
 from service.jobs import wire
 from tests.contract.db.conftest import Clock, World
+from tests.support import own_loop
 from tuner.types import Measured
 
 
@@ -60,7 +61,7 @@ def follow(job: RunningJob, test: Callable[[Feeds], Awaitable[Any]]) -> Any:
     async def run() -> Any:
         return await test(Feeds(job.world.db, wire.event))
 
-    return asyncio.run(run())
+    return own_loop.run(run())
 
 
 async def read(found: Feeds, job_id: str, last_id: int = 0, *, slow: bool = False) -> list[int]:
@@ -171,4 +172,4 @@ def test_an_error_breaks_every_stream_and_the_next_has_a_new_feed(job: RunningJo
         return await read(found, job.id, last)
 
     started = job.ids()
-    assert asyncio.run(run()) == job.ids()[len(started) :]
+    assert own_loop.run(run()) == job.ids()[len(started) :]
