@@ -8,13 +8,13 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import ColumnElement, and_, delete, or_, select, update
 
+from db.access_views import BearerView, TokenView
 from db.columns import new_id
 from db.engine import Sessions
 from db.errors import InvalidTransition, NotFound
 from db.models import OWNER, Token, User
 from db.paging import Keyset, Page
 from db.states import Scope, TokenKind
-from db.views import BearerView, TokenView
 
 _NEWEST = Keyset("tokens", Token.created_at, Token.id, descending=True)
 _KEPT_DAYS = 30

@@ -7,13 +7,13 @@ from datetime import datetime, time, timedelta
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from db.access_views import DayView, Quota, UseView
 from db.engine import Sessions
 from db.errors import QuotaExceeded
 from db.inputs import NewJob
 from db.models import Job, Task, Trial, Usage, User
 from db.states import JobState, TrialState
 from db.upsert import insert
-from db.views import DayView, Quota, UseView
 from tuner.types import Lane, Outcome
 
 _ACTIVE = (JobState.QUEUED, JobState.RUNNING)

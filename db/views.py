@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from db.states import AnsweredFrom, EventType, JobState, Scope, TaskState, TokenKind, TrialState
+from db.states import AnsweredFrom, EventType, JobState, TaskState, TrialState
 from tuner.types import (
     Activity,
     Certificate,
@@ -353,88 +353,3 @@ class LeaseView:
     owner: str
     expires_at: datetime
     attempts: int
-
-
-@dataclass(frozen=True, slots=True)
-class Quota:
-    """Limits of a user; None: no limit. Those of a day are checked when a job is submitted, with all its trials.
-
-    ``active_jobs`` are queued or running; ``daily_device_seconds`` are those in measuring slots.
-    """
-
-    active_jobs: int | None = None
-    daily_trials: int | None = None
-    daily_device_seconds: float | None = None
-    daily_bytes: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class DayView:
-    """What a user used on a day; ``day`` is as in 2030-01-31."""
-
-    day: str
-    jobs: int
-    trials: int
-    device_seconds: float
-    bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class UseView:
-    """What a user uses now. ``pending_trials`` are those that active jobs may still make; ``days``: newest first."""
-
-    active_jobs: int
-    pending_trials: int
-    today: DayView
-    days: tuple[DayView, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class UserView:
-    """Who submits; ``role`` is what the user's tokens may do at most."""
-
-    name: str
-    role: Scope
-    quota: Quota
-    created_at: datetime
-    disabled_at: datetime | None
-
-
-@dataclass(frozen=True, slots=True)
-class TokenView:
-    """A token without its secret, which is not stored."""
-
-    id: str
-    user_name: str
-    kind: TokenKind
-    name: str
-    scope: Scope
-    created_at: datetime
-    expires_at: datetime | None
-    revoked_at: datetime | None
-    used_at: datetime | None
-
-
-@dataclass(frozen=True, slots=True)
-class BearerView:
-    """Who shows a token; ``scope`` is what it may do, at most what its user may. ``ended``: it may nothing any more."""
-
-    user_name: str
-    token_id: str
-    kind: TokenKind
-    scope: Scope
-    expires_at: datetime | None
-    ended: bool
-
-
-@dataclass(frozen=True, slots=True)
-class AuditView:
-    """A change or a refusal; ``status`` is HTTP's, ``action`` the name of the endpoint, ``object`` its path."""
-
-    at: datetime
-    user_name: str
-    token_id: str
-    action: str
-    object: str
-    status: int
-    address: str

@@ -67,7 +67,7 @@ class Supervisor:
         with _sole_owner(self._settings.data_dir):
             _require_free_port(self._settings)
             migrate.upgrade(self._settings.database)
-            self._settings = _with_walls(self._settings)
+            self._settings = with_walls(self._settings)
             ensure_token(self._settings)
             started_at = datetime.now(UTC)
             try:
@@ -223,7 +223,7 @@ def _require_free_port(settings: Settings) -> None:
             time.sleep(_POLL_SECONDS)
 
 
-def _with_walls(settings: Settings) -> Settings:
+def with_walls(settings: Settings) -> Settings:
     """Return the settings with the walls that there have to be: more than one user requires them.
 
     Refuse to start without the walls that are asked for, and say so where there are none.

@@ -33,9 +33,9 @@ from benchmarks.load.parts import run, running
 from benchmarks.load.report import NAME, missed, text
 from benchmarks.results import write_raw
 from db import Database
+from db.access_views import Quota
 from db.leaderboard import LeaderboardQuery
 from db.states import Scope, TokenKind
-from db.views import Quota
 
 USERS = 16
 """Each follows some of the streams, of which a token may have 20."""

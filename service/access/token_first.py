@@ -32,10 +32,11 @@ class TokenFirst:
             if self._limiter is None:
                 self._limiter = anyio.CapacityLimiter(_THREADS)
             try:
-                if _is_remembered(scope):
-                    visitor = _visitor(scope)
+                shown = credentials.read(Headers(scope=scope), scope["method"])
+                if _is_remembered(scope, shown):
+                    visitor = _visitor(scope, shown)
                 else:
-                    visitor = await anyio.to_thread.run_sync(_visitor, scope, limiter=self._limiter)
+                    visitor = await anyio.to_thread.run_sync(_visitor, scope, shown, limiter=self._limiter)
             except ProblemError as error:
                 await answer(error)(scope, receive, send)
                 return
@@ -43,16 +44,14 @@ class TokenFirst:
         await self._app(scope, receive, send)
 
 
-def _is_remembered(scope: Scope) -> bool:
+def _is_remembered(scope: Scope, shown: credentials.Shown | None) -> bool:
     """Whether to say who asks takes no database, and so no thread, which costs a busy process more than the answer."""
     context: Context = scope["app"].state.context
-    shown = credentials.read(Headers(scope=scope), scope["method"])
     return isinstance(shown, credentials.Bearer | credentials.Cookie) and context.identities.remembers(shown.secret)
 
 
-def _visitor(scope: Scope) -> Visitor:
+def _visitor(scope: Scope, shown: credentials.Shown | None) -> Visitor:
     context: Context = scope["app"].state.context
-    shown = credentials.read(Headers(scope=scope), scope["method"])
     if isinstance(shown, credentials.Code) and (scope["method"], scope["path"]) != ("POST", SESSION_PATH):
         shown = None
     return identify(shown, context.identities, context.database, guests=context.settings.guests)

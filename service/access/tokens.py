@@ -7,8 +7,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
+from db.access_views import TokenView
 from db.states import Scope, TokenKind
-from db.views import TokenView
 from loopwright import schemas
 from service.bodies.route import ParsedRoute
 from service.context import Ctx, Paging

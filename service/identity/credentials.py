@@ -35,7 +35,10 @@ class Cookie:
     secret: str
 
 
-def read(headers: Headers, method: str) -> Bearer | Code | Cookie | None:
+Shown = Bearer | Code | Cookie
+
+
+def read(headers: Headers, method: str) -> Shown | None:
     """Return what a request shows. Raise ProblemError (403) for a cookie that a page of elsewhere has sent along."""
     scheme, _, given = headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":

@@ -11,8 +11,8 @@ from fastapi import Depends, Request
 from fastapi.security import HTTPBearer
 
 from db import Database
+from db.access_views import BearerView
 from db.states import Scope, TokenKind
-from db.views import BearerView
 from db.visibility import Viewer
 from loopwright.schemas import Right
 from service.identity import credentials
@@ -84,7 +84,7 @@ class Visitor:
 
 
 def identify(
-    shown: credentials.Bearer | credentials.Code | credentials.Cookie | None,
+    shown: credentials.Shown | None,
     ids: Identities,
     db: Database,
     *,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from db.access_views import BearerView
 from db.states import Scope, TokenKind
-from db.views import BearerView
 from service.identity.visitor import Visitor
 
 

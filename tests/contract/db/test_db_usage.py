@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from db import IdempotencyConflict
+from db.access_views import DayView, Quota
 from db.errors import QuotaExceeded
 from db.states import JobState, Scope
-from db.views import DayView, Quota
 from tests.contract.db.conftest import World
 from tuner.types import Failure, FailureKind, Lane, Measured, Span, Stage
 

@@ -11,11 +11,11 @@ import pytest
 import sqlalchemy
 
 from db import Database, InvalidTransition, NotFound, migrate
+from db.access_views import BearerView, Quota
 from db.engine import create_engine
 from db.errors import NameTaken
 from db.states import Scope, TokenKind
 from db.usage import NEW_USER
-from db.views import BearerView, Quota
 from tests.contract.db.conftest import World
 from tests.contract.db.test_db_migrations import ROWS, insert
 

@@ -10,6 +10,7 @@ from db.states import JobState
 from tests.integration.service.conftest import Api
 from tests.integration.service.users import sign_up
 from tests.support.programs import product
+from workers.walls.levels import Level
 
 
 @pytest.fixture(scope="module")
@@ -140,6 +141,12 @@ def test_users_are_made_and_changed_by_admins_alone(api: Api, ada: Api) -> None:
         assert "right to administer" in refused(ada, method, path, 403, body)
     refused(api, "PATCH", "/users/owner", 409, {"disabled": True})
     refused(api, "PATCH", "/users/nobody", 404, {"disabled": True})
+
+
+def test_a_service_without_walls_takes_no_other_user(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api.http.app.state.context.sandbox, "level", Level.NONE)  # type: ignore[attr-defined]
+    assert "LOOPWRIGHT_SANDBOX=off" in refused(api, "POST", "/users", 409, {"name": "heidi"})
+    assert "heidi" not in [user["name"] for user in api.get("/users")["items"]]
 
 
 def test_what_is_changed_and_refused_is_written_down(api: Api) -> None:
