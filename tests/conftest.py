@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import itertools
 import os
@@ -10,7 +11,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from _pytest.faulthandler import fault_handler_stderr_fd_key
 from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
 
 from tests.support.programs import MM_RELU
 from tests.support.service import Service
@@ -52,9 +55,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = itertools.chain.from_iterable(modules)
 
 
-def pytest_collection_finish() -> None:
-    """Spare the garbage collector what was imported: it would go through all of PyTorch and TVM again and again."""
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Spare the garbage collector what was imported: it would go through all of PyTorch and TVM again and again.
+
+    TVM's own handler of segmentation faults, set when it is imported, takes the place of the one that prints where the
+    tests were, and what it prints itself is captured: the handler of pytest is set once more.
+    """
     gc.freeze()
+    faulthandler.disable()
+    faulthandler.enable(session.config.stash[fault_handler_stderr_fd_key])
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -64,6 +73,15 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
 
 class Groups(LoadScopeScheduling):
     """Gives a process whole groups of tests."""
+
+    def remove_node(self, node: WorkerController) -> str | None:
+        """Give what a process that ended has left to do to others.
+
+        xdist would give them its finished groups, too. One that was given nothing else would wait for ever.
+        """
+        groups = self.assigned_work[node]
+        self.assigned_work[node] = {name: tests for name, tests in groups.items() if not all(tests.values())}
+        return super().remove_node(node)
 
     def _split_scope(self, nodeid: str) -> str:
         return group(nodeid)
