@@ -45,7 +45,7 @@ class Context:
     decisions: Cache[DecisionTable] = field(default_factory=lambda: Cache(_DECISION_CELLS, _cells))
 
 
-def context(request: Request) -> Context:
+def context_of(request: Request) -> Context:
     """Return the context of an app, with the database as who asks may see it."""
     found: Context = request.app.state.context
     visitor: Visitor | None = getattr(request.state, "visitor", None)
@@ -54,13 +54,18 @@ def context(request: Request) -> Context:
     return replace(found, database=found.database.seen_by(visitor.viewer))
 
 
+async def context(request: Request) -> Context:
+    """As `context_of`. FastAPI has a thread call what is not ``async``."""
+    return context_of(request)
+
+
 @dataclass(frozen=True, slots=True)
 class PageRequest:
     size: int
     token: str | None
 
 
-def page_request(
+async def page_request(
     page_size: Annotated[int, Query(ge=1, le=500, description="Items on a page")] = 50,
     page_token: Annotated[str | None, Query(description="next_page_token of the page before")] = None,
 ) -> PageRequest:

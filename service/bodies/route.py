@@ -1,8 +1,10 @@
-"""Routes whose JSON is parsed and validated in threads of their own, so that the event loop goes on meanwhile."""
+"""Routes whose JSON is parsed, validated and written in threads, so that the event loop goes on meanwhile."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Coroutine
+from inspect import iscoroutinefunction
 from typing import Any
 
 import anyio.to_thread
@@ -11,7 +13,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ValidationError
 
-from service.context import context
+from service.context import context_of
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
@@ -32,9 +34,11 @@ class _ParsedRequest(Request):
 
 
 class ParsedRoute(APIRoute):
-    """A route of a feature's router, in place of FastAPI's own, which parses on the event loop."""
+    """A route of a feature's router, in place of FastAPI's own, which parses and writes on the event loop."""
 
     def get_route_handler(self) -> Handler:
+        if self.methods == {"GET"} and self.dependant.call is not None and not iscoroutinefunction(self.endpoint):
+            self.dependant.call = _written(self.dependant.call)
         handle = super().get_route_handler()
         if self.body_field is None:
             return handle
@@ -46,7 +50,7 @@ class ParsedRoute(APIRoute):
             body = await request.body()
             if not body or "json" not in request.headers.get("content-type", "").lower():
                 return await handle(request)  # which answers what it should be
-            found = await anyio.to_thread.run_sync(_parse, model, body, limiter=context(request).parsers)
+            found = await anyio.to_thread.run_sync(_parse, model, body, limiter=context_of(request).parsers)
             if isinstance(found, BaseModel):
                 return await handle(_ParsedRequest(request, body, found))
             try:
@@ -57,6 +61,19 @@ class ParsedRoute(APIRoute):
                 raise RequestValidationError([*others, *found]) from None
 
         return parsed
+
+
+def _written(endpoint: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the endpoint with the model that it returns written as JSON, in the thread that it runs in."""
+
+    @functools.wraps(endpoint)
+    def write(**values: Any) -> Any:
+        answer = endpoint(**values)
+        if not isinstance(answer, BaseModel):
+            return answer
+        return Response(answer.model_dump_json(by_alias=True), media_type="application/json")
+
+    return write
 
 
 def _parse(model: type[BaseModel], body: bytes) -> BaseModel | list[dict[str, Any]]:

@@ -118,7 +118,7 @@ _HELP = (
 _bearer = HTTPBearer(auto_error=False, description="A token, a guest's too; browsers that are signed in send a cookie.")
 
 
-def current(request: Request, _: Annotated[object, Depends(_bearer)]) -> Visitor:
+async def current(request: Request, _: Annotated[object, Depends(_bearer)]) -> Visitor:
     """Return who asks, as the middleware found it."""
     visitor: Visitor = request.state.visitor
     return visitor
@@ -127,7 +127,7 @@ def current(request: Request, _: Annotated[object, Depends(_bearer)]) -> Visitor
 Asking = Annotated[Visitor, Depends(current)]
 
 
-def authorised(request: Request, visitor: Asking) -> None:
+async def authorised(request: Request, visitor: Asking) -> None:
     """Let a request pass. Raise ProblemError (403) if the visitor lacks the right that its endpoint needs."""
     right = needed(request.scope["endpoint"], request.method)
     if right in visitor.rights:

@@ -25,7 +25,7 @@ from service.problems import BODY, CONFLICTS, ProblemError, file_response
 from service.records import exchange
 
 
-def _shapes(text: Annotated[str | None, Query(alias="shapes")] = None) -> dict[str, int] | None:
+async def _shapes(text: Annotated[str | None, Query(alias="shapes")] = None) -> dict[str, int] | None:
     if text is None:
         return None
     try:

@@ -24,7 +24,7 @@ _RECENT = 10
 _HOUR = 3600.0
 
 
-def _query(
+async def _query(
     q: Annotated[str, Query(max_length=200, description="Part of a name or an op, or a hash's beginning")] = "",
     target: Annotated[str | None, Query(description="Kind of target: llvm or cuda")] = None,
     device_class: str | None = None,
