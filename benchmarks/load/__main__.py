@@ -1,10 +1,10 @@
-"""Reads at a fixed rate from an API process over each database, with and without half-open connections beside.
+"""Reads at fixed rates from an API process over each database, with and without half-open connections beside.
 
     .venv/bin/python -m benchmarks.load [--seconds 60] [--rate 200] [--databases SQLite PostgreSQL]
 
-Takes six minutes. A short run to try it: ``--seconds 5 --databases SQLite``. Exits with status 1 if a requirement was
-missed. Figures go to benchmarks/results/load.json. `python -m benchmarks.load.report --pack` packs them and writes the
-report.
+Takes a quarter of an hour. A short run to try it: ``--seconds 5 --databases SQLite``. Exits with status 1 if a
+requirement was missed. Figures go to benchmarks/results/load.json. `python -m benchmarks.load.report --pack` packs them
+and writes the report.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -54,10 +55,11 @@ def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.load")
     parser.add_argument("--seconds", type=float, default=60.0, help="of each load")
     parser.add_argument("--rate", type=float, default=200.0, help="reads a second")
+    parser.add_argument("--lower-rates", type=float, nargs="*", default=[10.0, 20.0, 40.0], help="tried before")
     parser.add_argument("--jobs", type=int, default=20, help="that are running")
     parser.add_argument("--trials", type=float, default=1.0, help="a second, of each job")
     parser.add_argument("--streams", type=int, default=200, help="of events")
-    parser.add_argument("--half-open", type=int, default=500, help="connections in the second load")
+    parser.add_argument("--half-open", type=int, default=500, help="connections beside the lowest rate")
     parser.add_argument("--databases", nargs="+", choices=DATABASES, default=list(DATABASES))
     parser.add_argument("--port", type=int, default=8096)
     return parser
@@ -85,7 +87,7 @@ def main() -> None:
 
 
 def loads(url: str, options: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
-    """Load an API process over a database first without, then with half-open connections."""
+    """Load an API process at each rate, and at the lowest once more beside half-open connections."""
     seed(url, WORKLOADS)
     with contextlib.closing(Database(url)) as database:
         device_class = max(database.devices.overview(0.0), key=lambda view: view.bests).device_class.id
@@ -99,12 +101,14 @@ def loads(url: str, options: argparse.Namespace, folder: Path) -> list[dict[str,
             tokens=tokens,
             jobs=json.loads(jobs.first)["jobs"],
             workloads=[row.workload_hash for row in rows],
-            rate=options.rate,
+            rate=0.0,
             warm_seconds=WARM_SECONDS,
             seconds=options.seconds,
             seed=0,
         )
-        return [load(http, plan, options.streams, count) for count in (0, options.half_open)]
+        lowest, *others = sorted({*options.lower_rates, options.rate})
+        tried = [(lowest, 0), (lowest, options.half_open), *((rate, 0) for rate in others)]
+        return [load(http, replace(plan, rate=rate), options.streams, half_open) for rate, half_open in tried]
 
 
 def load(http: httpx.Client, plan: generator.Plan, streams: int, half_open: int) -> dict[str, Any]:
@@ -117,6 +121,7 @@ def load(http: httpx.Client, plan: generator.Plan, streams: int, half_open: int)
         reads = run("benchmarks.load.generator", plan)
         seconds, after = time.monotonic() - started, service.cpu_times()
         return {
+            "rate": plan.rate,
             "reads": reads,
             "api_cpu_share": (sum(after[:2]) - sum(before[:2])) / seconds,
             "streams": streaming.end(),

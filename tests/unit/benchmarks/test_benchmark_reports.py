@@ -14,6 +14,7 @@ import benchmarks.main_job.report
 import benchmarks.quality.report
 import benchmarks.search.report
 import benchmarks.search.spaces.report
+import benchmarks.walls.report
 from benchmarks import results
 from benchmarks.quality import plots
 from benchmarks.quality.outcome import outcomes
@@ -23,7 +24,13 @@ from benchmarks.search.run_record import Incumbent, Run, name_of
 
 
 @pytest.mark.parametrize(
-    "report", [benchmarks.leaderboard.report, benchmarks.lookup.report, benchmarks.main_job.report]
+    "report",
+    [
+        benchmarks.leaderboard.report,
+        benchmarks.lookup.report,
+        benchmarks.main_job.report,
+        benchmarks.walls.report,
+    ],
 )
 def test_a_report_follows_from_its_kept_figures(report: Any) -> None:
     assert report.text(results.figures(report.NAME, repack=False)) == report.REPORT.read_text()

@@ -11,8 +11,9 @@ from benchmarks.load.mix import MIX, Kind, Known
 from benchmarks.load.report import missed, percentile, text
 
 
-def load(milliseconds: list[float], half_open: int = 0, **streams: Any) -> dict[str, Any]:
+def load(milliseconds: list[float], half_open: int = 0, rate: float = 200.0, **streams: Any) -> dict[str, Any]:
     return {
+        "rate": rate,
         "reads": {"kinds": {"job": milliseconds, "me": []}, "errors": [], "late": [0.0] * len(milliseconds)},
         "api_cpu_share": 0.5,
         "streams": {"delays": [10.0, 20.0], "errors": [], "missed": 0, **streams},
@@ -62,7 +63,14 @@ def test_fast_reads_without_errors_miss_nothing() -> None:
 def test_slow_reads_and_events_that_were_missed_are_named() -> None:
     found = figures(load([5.0] * 100), load([5.0] * 50 + [300.0] * 50, half_open=500, missed=2))
     assert missed(found) == [
-        "SQLite, 500 half-open: 99th percentile is 300 ms, not below 100 ms",
-        "SQLite, 500 half-open: number of errors is 2, not 0",
+        "SQLite, 200/s, 500 half-open: 99th percentile is 300 ms, not below 100 ms",
+        "SQLite, 200/s, 500 half-open: number of errors is 2, not 0",
     ]
     assert text(found).count("**missed**") == 2
+
+
+def test_the_highest_rate_that_was_met_is_told() -> None:
+    found = figures(load([5.0] * 100, rate=50.0), load([5.0] * 50 + [300.0] * 50, rate=100.0), load([300.0] * 100))
+    assert missed(found) == ["SQLite, 200/s: 99th percentile is 300 ms, not below 100 ms"]
+    assert ": 50 reads a second on SQLite." in text(found)
+    assert ": none on SQLite." in text(figures(load([300.0] * 100)))
