@@ -23,7 +23,7 @@ from db.views import EventView
 from loopwright import schemas
 
 POLL_SECONDS = 0.25
-"""Between two looks at a job. Not tuned."""
+"""Between two looks at which jobs have news. Not tuned."""
 THREADS = 8
 """That ask the database for all feeds of a process, besides the 40 that answer requests. Not tuned."""
 BATCH = 500
@@ -57,6 +57,7 @@ class Feeds:
         self._on_wire = on_wire
         self._limiter = anyio.CapacityLimiter(THREADS)
         self._feeds: dict[str, Feed] = {}
+        self._watcher: asyncio.Task[None] | None = None
 
     @contextlib.asynccontextmanager
     async def follow(self, job_id: str) -> AsyncIterator[Feed]:
@@ -64,6 +65,8 @@ class Feeds:
         feed = self._feeds.get(job_id)
         if feed is None or feed.broken:
             feed = self._feeds[job_id] = Feed(self._database, self._on_wire, self._limiter, job_id)
+        if self._watcher is None:
+            self._watcher = asyncio.create_task(self._watch())
         feed.followers += 1
         try:
             yield feed
@@ -73,10 +76,29 @@ class Feeds:
                 feed.close()
                 if self._feeds.get(job_id) is feed:
                     del self._feeds[job_id]
+            if not self._feeds and self._watcher is not None:
+                self._watcher.cancel()
+                self._watcher = None
+
+    async def _watch(self) -> None:
+        """Tell each feed of its job's latest event: one question for all of them."""
+        while True:
+            await asyncio.sleep(POLL_SECONDS)
+            try:
+                latest = await anyio.to_thread.run_sync(
+                    self._database.events.latest, list(self._feeds), limiter=self._limiter
+                )
+            except Exception:
+                log.exception("all feeds end")
+                for feed in self._feeds.values():
+                    feed.end_broken()
+                continue
+            for job_id, feed in self._feeds.items():
+                feed.heard_of(latest.get(job_id, 0))
 
 
 class Feed:
-    """A job's latest events, and a task that looks for new ones.
+    """A job's latest events, and a task that reads new ones when it hears of them.
 
     A follower takes lines at its own pace. One that lags behind what is kept reads from the database again, so that no
     reader makes the feed grow.
@@ -98,12 +120,26 @@ class Feed:
         """Of the job's events, all that come after this one are kept. None: not known yet."""
         self._finished = False
         self._changed = asyncio.Event()
+        self._latest = 0
+        """Of the events that the feed has heard of."""
+        self._news = asyncio.Event()
         self.followers = 0
         self.broken = False
-        self._poller = asyncio.create_task(self._poll())
+        self._reader = asyncio.create_task(self._read_on())
 
     def close(self) -> None:
-        self._poller.cancel()
+        self._reader.cancel()
+
+    def heard_of(self, event_id: int) -> None:
+        """There is an event of this id; the end of a job is one, too."""
+        if event_id > self._latest:
+            self._latest = event_id
+            self._news.set()
+
+    def end_broken(self) -> None:
+        """Break all streams that follow: the database cannot be read."""
+        self.close()
+        self._break()
 
     async def after(self, last_id: int) -> Sequence[Line]:
         """Return the job's next lines after ``last_id``, once there are some; none if the job has ended.
@@ -122,33 +158,45 @@ class Feed:
                     return lines[::-1]
             await changed.wait()
 
-    async def _poll(self) -> None:
+    async def _read_on(self) -> None:
         try:
-            self._start = latest = await self._ask(self._database.events.latest, self._job_id)
+            found = await self._ask(self._database.events.latest, [self._job_id])
+            self._start = latest = found.get(self._job_id, 0)
             while not self._finished:
                 finished, lines = await self._ask(self._look, latest)
-                latest = lines[-1].id if lines else latest
+                # What the feed has heard of, but is not there, would have it look again and again.
+                if lines:
+                    latest = lines[-1].id
+                else:
+                    self._latest = latest
                 self._kept.extend(lines)
                 while len(self._kept) > KEPT:
                     self._start = self._kept.popleft().id
                 # A whole batch: there may be more.
                 self._finished = finished and len(lines) < BATCH
                 self._wake()
-                if len(lines) < BATCH:
-                    await asyncio.sleep(POLL_SECONDS)
+                while len(lines) < BATCH and self._latest <= latest and not self._finished:
+                    self._news.clear()
+                    await self._news.wait()
         except Exception:
             log.exception("the feed of job %s ends", self._job_id)
-            self.broken = True
-            self._wake()
+            self._break()
+
+    def _break(self) -> None:
+        self.broken = True
+        self._wake()
 
     def _wake(self) -> None:
         self._changed.set()
         self._changed = asyncio.Event()
 
     def _look(self, last_id: int) -> tuple[bool, list[Line]]:
-        # The state is read first: events that were written before the end are then sure to be seen.
-        finished = self._database.jobs.get(self._job_id).state in FINISHED
-        return finished, self._read(last_id)
+        # The state is read last: of an end that comes later, the feed will hear.
+        lines = self._read(last_id)
+        if self._database.jobs.get(self._job_id).state not in FINISHED:
+            return False, lines
+        # What was written between the two.
+        return True, lines + self._read(lines[-1].id if lines else last_id)
 
     def _read(self, last_id: int) -> list[Line]:
         events = self._database.events.after(self._job_id, last_id, BATCH)

@@ -252,3 +252,13 @@ def test_events_tell_every_state_in_order(world: World) -> None:
     assert [event.id for event in events] == sorted({event.id for event in events})
     assert world.db.events.after(claimed.job.id, events[1].id, limit=2) == events[2:4]
     assert world.db.events.after(claimed.job.id, events[-1].id) == []
+
+
+def test_the_latest_event_of_each_job(world: World) -> None:
+    jobs = [world.job().id for _ in range(3)]
+    world.db.jobs.request_cancel(jobs[0])
+    latest = {job_id: world.db.events.after(job_id)[-1].id for job_id in jobs}
+    assert len(set(latest.values())) == 3
+    assert world.db.events.latest(jobs) == latest
+    assert world.db.events.latest([jobs[1], "none"]) == {jobs[1]: latest[jobs[1]]}
+    assert world.db.events.latest([]) == {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import pytest
 
 from db import Database, migrate
 from db.states import JobState
-from db.views import EventView
+from db.views import EventView, JobView
 from loopwright import schemas
 from service import feeds
 from service.feeds import FeedBroken, Feeds
@@ -59,7 +59,8 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunningJob]
 
 def follow(job: RunningJob, test: Callable[[Feeds], Awaitable[Any]]) -> Any:
     async def run() -> Any:
-        return await test(Feeds(job.world.db, wire.event))
+        async with asyncio.timeout(60):
+            return await test(Feeds(job.world.db, wire.event))
 
     return own_loop.run(run())
 
@@ -77,14 +78,14 @@ async def read(found: Feeds, job_id: str, last_id: int = 0, *, slow: bool = Fals
 
 
 def test_many_streams_ask_the_database_as_one_does(job: RunningJob, monkeypatch: pytest.MonkeyPatch) -> None:
-    polled: list[str] = []
-    ask = job.world.db.events.latest
+    read_from: list[int] = []
+    ask = job.world.db.events.after
 
-    def latest(job_id: str) -> int:
-        polled.append(job_id)
-        return ask(job_id)
+    def after(job_id: str, last_id: int = 0, limit: int = 500) -> list[EventView]:
+        read_from.append(last_id)
+        return ask(job_id, last_id, limit)
 
-    monkeypatch.setattr(job.world.db.events, "latest", latest)
+    monkeypatch.setattr(job.world.db.events, "after", after)
     job.happen(3)
     first = job.ids()[0]
 
@@ -96,8 +97,10 @@ def test_many_streams_ask_the_database_as_one_does(job: RunningJob, monkeypatch:
         return await asyncio.gather(*streams)
 
     streams = follow(job, test)
-    assert polled == [job.id]  # what a feed asks first
+    of_the_feed = [last_id for last_id in read_from if last_id > first]
     assert streams == [job.ids()[1:]] * 50
+    # Each stream reads what was before the feed. Of what came then, the feed reads at least one event at a time.
+    assert 1 <= len(of_the_feed) <= 1 + 5 * 4 + 2
 
 
 def test_streams_that_begin_late_or_lag_miss_nothing_and_get_nothing_twice(
@@ -141,13 +144,81 @@ def test_a_feed_ends_with_its_last_stream(job: RunningJob) -> None:
             async with found.follow(job.id) as same:
                 assert same is feed
             assert await feed.after(0)
-            assert len(asyncio.all_tasks()) == 2
+            assert len(asyncio.all_tasks()) == 3
         await asyncio.sleep(0)
-        assert feed._poller.done()
+        assert feed._reader.done()
         assert not found._feeds
         assert asyncio.all_tasks() == {asyncio.current_task()}
 
     follow(job, test)
+
+
+def test_a_job_without_news_is_not_read(job: RunningJob, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[int] = []
+    look = feeds.Feed._look
+
+    def counted(feed: feeds.Feed, last_id: int) -> tuple[bool, list[feeds.Line]]:
+        looks.append(last_id)
+        return look(feed, last_id)
+
+    monkeypatch.setattr(feeds.Feed, "_look", counted)
+
+    async def test(found: Feeds) -> list[int]:
+        stream = asyncio.create_task(read(found, job.id))
+        await asyncio.sleep(0.3)
+        assert len(looks) == 1
+        await asyncio.to_thread(job.finish)
+        return await stream
+
+    assert follow(job, test) == job.ids()
+    assert len(looks) == 2
+
+
+@pytest.mark.parametrize("earlier", [True, False])
+def test_an_end_in_the_middle_of_a_look_is_seen(
+    job: RunningJob, monkeypatch: pytest.MonkeyPatch, earlier: bool
+) -> None:
+    get = job.world.db.jobs.get
+    running = True
+
+    def ends(job_id: str) -> JobView:
+        nonlocal running
+        view = get(job_id)
+        if running:
+            running = False
+            job.finish()
+        return get(job_id) if earlier else view
+
+    monkeypatch.setattr(job.world.db.jobs, "get", ends)
+
+    async def test(found: Feeds) -> list[int]:
+        return await read(found, job.id)
+
+    assert follow(job, test) == job.ids()
+
+
+def test_a_database_that_is_gone_breaks_every_stream(job: RunningJob, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = 0
+    ask = job.world.db.events.latest
+
+    def latest(job_ids: Sequence[str]) -> dict[str, int]:
+        nonlocal asked
+        asked += 1
+        if asked == 4:
+            raise OSError("the disk is gone")
+        return ask(job_ids)
+
+    monkeypatch.setattr(job.world.db.events, "latest", latest)
+
+    async def run() -> list[int]:
+        found = Feeds(job.world.db, wire.event)
+        streams = [asyncio.create_task(read(found, job.id)) for _ in range(3)]
+        errors = await asyncio.gather(*streams, return_exceptions=True)
+        assert [type(error) for error in errors] == [FeedBroken] * 3
+        await asyncio.to_thread(job.finish)
+        return await read(found, job.id)
+
+    assert own_loop.run(run()) == job.ids()
 
 
 def test_an_error_breaks_every_stream_and_the_next_has_a_new_feed(job: RunningJob) -> None:
