@@ -2,7 +2,7 @@
 
     .venv/bin/python -m benchmarks.load [--seconds 60] [--rate 200] [--databases SQLite PostgreSQL]
 
-Takes a quarter of an hour. A short run to try it: ``--seconds 5 --databases SQLite``. Exits with status 1 if a
+Takes 25 minutes. A short run to try it: ``--seconds 5 --databases SQLite``. Exits with status 1 if a
 requirement was missed. Figures go to benchmarks/results/load.json. `python -m benchmarks.load.report --pack` packs them
 and writes the report.
 """

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import benchmarks.leaderboard.report
+import benchmarks.load.report
 import benchmarks.lookup.report
 import benchmarks.main_job.report
 import benchmarks.quality.report
@@ -27,6 +28,7 @@ from benchmarks.search.run_record import Incumbent, Run, name_of
     "report",
     [
         benchmarks.leaderboard.report,
+        benchmarks.load.report,
         benchmarks.lookup.report,
         benchmarks.main_job.report,
         benchmarks.walls.report,
