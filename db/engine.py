@@ -41,6 +41,7 @@ def create_engine(url: str) -> Engine:
     """An engine for `url`, with a pool that threads may share."""
     parsed = normalise_url(url)
     # An API process has 40 threads that answer and 8 for event streams; each has a connection for milliseconds only.
+    # Connections to a server may have ended meanwhile, those to a file do not.
     is_file = parsed.get_backend_name() == "sqlite"
     engine = sqlalchemy.create_engine(parsed, pool_size=10, max_overflow=40, pool_pre_ping=not is_file)
     if is_file:

@@ -78,6 +78,8 @@ def fastest(arm: Arm, workload: Workload, target_json: str, count: int) -> list[
     for trace in candidates(workload, target_json, DRAWN * count):
         with contextlib.suppress(RuntimeError):
             _, [latencies[trace]] = arm.trials(workload, [trace], target_json)
+    if len(latencies) < count:
+        sys.exit(f"{workload.name}: only {len(latencies)} programs can be measured; give fewer with --programs")
     return sorted(latencies, key=latencies.__getitem__)[:count]
 
 

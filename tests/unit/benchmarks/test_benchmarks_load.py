@@ -74,3 +74,8 @@ def test_the_highest_rate_that_was_met_is_told() -> None:
     assert missed(found) == ["SQLite, 200/s: 99th percentile is 300 ms, not below 100 ms"]
     assert ": 50 reads a second on SQLite." in text(found)
     assert ": none on SQLite." in text(figures(load([300.0] * 100)))
+
+
+def test_half_open_connections_hold_nobody_up_at_any_rate() -> None:
+    found = figures(load([300.0] * 100, rate=20.0), load([300.0] * 100, half_open=500, rate=20.0), load([5.0] * 100))
+    assert missed(found) == ["SQLite, 20/s, 500 half-open: 99th percentile is 300 ms, not below 100 ms"]

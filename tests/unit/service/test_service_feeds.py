@@ -165,6 +165,8 @@ def test_a_job_without_news_is_not_read(job: RunningJob, monkeypatch: pytest.Mon
 
     async def test(found: Feeds) -> list[int]:
         stream = asyncio.create_task(read(found, job.id))
+        while not looks:
+            await asyncio.sleep(0.01)
         await asyncio.sleep(0.3)
         assert len(looks) == 1
         await asyncio.to_thread(job.finish)
