@@ -7,7 +7,9 @@ import gc
 import itertools
 import os
 import random
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -59,11 +61,41 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Spare the garbage collector what was imported: it would go through all of PyTorch and TVM again and again.
 
     TVM's own handler of segmentation faults, set when it is imported, takes the place of the one that prints where the
-    tests were, and what it prints itself is captured: the handler of pytest is set once more.
+    tests were, and what it prints itself is captured: the handler is set once more, in a process of xdist to a file.
     """
     gc.freeze()
     faulthandler.disable()
-    faulthandler.enable(session.config.stash[fault_handler_stderr_fd_key])
+    if not hasattr(session.config, "workerinput"):
+        faulthandler.enable(session.config.stash[fault_handler_stderr_fd_key])
+        return
+    file = _last_words(session.config.workerinput["testrunuid"], session.config.workerinput["workerid"]).open("w")
+    session.config.add_cleanup(file.close)
+    faulthandler.enable(file)
+
+
+def _last_words(run: str, process: str) -> Path:
+    return Path(tempfile.gettempdir()) / f"loopwright-tests-{run}-{process}.txt"
+
+
+_ended: list[str] = []
+"""How processes of xdist ended, where they should not have, and where they were then."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: WorkerController, error: object) -> None:
+    path = _last_words(node.workerinput["testrunuid"], node.workerinput["workerid"])
+    words = path.read_text() if path.exists() else ""
+    path.unlink(missing_ok=True)
+    if error:
+        status = node.gateway._io.popen.wait(10)
+        _ended.append(f"{node.gateway.id} ended with status {status}\n{words}")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say last how processes ended: a log that is cut off keeps its end."""
+    for text in _ended:
+        terminalreporter.section("a process of the tests ended", red=True)
+        terminalreporter.write_line(text)
 
 
 @pytest.hookimpl(optionalhook=True)

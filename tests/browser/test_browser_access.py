@@ -156,6 +156,17 @@ def test_an_admin_makes_users_and_sees_what_they_did(
         expect(hers.get_by_text("You were signed out")).to_be_visible(timeout=20_000)
 
 
+def test_a_form_stays_when_what_comes_above_it_pushes_its_button_away(page: Page) -> None:
+    page.get_by_role("link", name="Access", exact=True).click()
+    page.get_by_role("button", name="New user").click()
+    name = page.get_by_role("textbox", name="Name")
+    name.fill("gra")
+    page.evaluate("document.querySelector('main').style.paddingTop = '3000px'")
+    expect(page.get_by_role("button", name="New user")).not_to_be_in_viewport()
+    name.press_sequentially("ce")
+    expect(name).to_have_value("grace")
+
+
 def test_colours_are_ones_choice(page: Page) -> None:
     def background() -> str:
         return str(page.evaluate("getComputedStyle(document.body).backgroundColor"))

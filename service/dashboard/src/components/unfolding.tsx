@@ -24,6 +24,7 @@ export function Unfolding({ label, width, button, children }: UnfoldingProps) {
       trapFocus
       returnFocus
       width={width}
+      hideDetached={false} // what is being filled in stays when news above push the button out of view
     >
       <Popover.Target>{button(() => setOpen(!open))}</Popover.Target>
       <Popover.Dropdown aria-label={label}>{open && children(() => setOpen(false))}</Popover.Dropdown>
