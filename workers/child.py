@@ -47,8 +47,10 @@ _LOCK_POLL_SECONDS = 0.004
 
 def main() -> None:
     requests, replies = int(sys.argv[1]), int(sys.argv[2])
-    # Where PyTorch is installed TVM imports it, which costs a second and a hundred megabytes for nothing.
-    sys.modules.setdefault("torch", None)  # type: ignore[arg-type]
+    # Where these are installed TVM imports the one and XGBoost the other, which costs seconds and hundreds of megabytes
+    # for nothing.
+    for name in ("torch", "sklearn"):
+        sys.modules.setdefault(name, None)  # type: ignore[arg-type]
     enclosure = Enclosure.from_json(sys.argv[3])
     try:
         check_versions()

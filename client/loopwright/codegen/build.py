@@ -8,6 +8,7 @@ import tvm
 import tvm_ffi
 from tvm import relax
 from tvm.relax.pipeline import finalize_passes
+from tvm.s_tir import SBlock
 from tvm.target import Target
 from tvm.tirx import AssertStmt
 
@@ -30,7 +31,7 @@ def compile_module(
         TVM's defaults, or those of the ``PassContext`` around the call.
     """
     # TVM hands a GPU's architecture to the CUDA compiler through the scope of the target, not through the module.
-    with target, _options(mod, argument_checks):
+    with target, _options(mod, target, argument_checks):
         if has_relax(mod):
             return relax.build(mod, target, relax_pipeline=tvm.transform.Sequential(executable_passes(target)))
         return tvm.compile(mod, target=target).mod
@@ -50,10 +51,30 @@ def executable_passes(target: Target) -> list[tvm.transform.Pass]:
     ]
 
 
-def _options(mod: tvm.IRModule, argument_checks: bool) -> AbstractContextManager[object]:
-    if argument_checks or _asserts(mod):
+def _options(mod: tvm.IRModule, target: Target, argument_checks: bool) -> AbstractContextManager[object]:
+    """Return the ``PassContext`` around the call with what this module needs beside."""
+    config = {}
+    if not argument_checks and not _asserts(mod):
+        config["tirx.disable_assert"] = True
+    if target.kind.name == "cuda" and _shares_unlike_elements(mod):
+        # Otherwise StorageRewrite lets the sums of a tensor core lie where their factors lay, under the factors' type,
+        # and LowerAccessPtr refuses them. With it MergeSharedMemoryAllocations alone decides what lies where.
+        config["tirx.merge_static_smem"] = True
+    if not config:
         return nullcontext()
-    return tvm.transform.PassContext(config={"tirx.disable_assert": True})
+    around = tvm.transform.PassContext.current()
+    return tvm.transform.PassContext(opt_level=around.opt_level, config={**around.config, **config})
+
+
+def _shares_unlike_elements(mod: tvm.IRModule) -> bool:
+    """Return whether a function keeps elements of more than one type in memory shared by a block of threads."""
+    for _, func in prim_funcs(mod):
+        blocks: list[SBlock] = []
+        tvm_ffi.structural_walk(func.body, (SBlock, blocks.append), order="pre")
+        shared = [buffer for block in blocks for buffer in block.alloc_buffers if buffer.scope() == "shared.dyn"]
+        if len({buffer.dtype for buffer in shared}) > 1:
+            return True
+    return False
 
 
 def _asserts(mod: tvm.IRModule) -> bool:
