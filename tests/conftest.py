@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import gc
 import itertools
 import os
 import random
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -87,8 +89,9 @@ def pytest_testnodedown(node: WorkerController, error: object) -> None:
     words = path.read_text() if path.exists() else ""
     path.unlink(missing_ok=True)
     if error:
-        status = node.gateway._io.popen.wait(10)
-        _ended.append(f"{node.gateway.id} ended with status {status}\n{words}")
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            node.gateway._io.popen.wait(10)
+        _ended.append(f"{node.gateway.id} ended with status {node.gateway._io.popen.returncode}\n{words}")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

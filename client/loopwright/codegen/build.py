@@ -27,8 +27,8 @@ def compile_module(
             itself are kept in either case.
 
     Returns:
-        A ``tvm.runtime.Module``, or a ``relax.VMExecutable`` for a module with Relax functions. All other options are
-        TVM's defaults, or those of the ``PassContext`` around the call.
+        A ``tvm.runtime.Module``, or a ``relax.VMExecutable`` for a module with Relax functions. Options are TVM's
+        defaults, or those of the ``PassContext`` around the call, and what the module itself needs.
     """
     # TVM hands a GPU's architecture to the CUDA compiler through the scope of the target, not through the module.
     with target, _options(mod, target, argument_checks):
@@ -63,18 +63,24 @@ def _options(mod: tvm.IRModule, target: Target, argument_checks: bool) -> Abstra
     if not config:
         return nullcontext()
     around = tvm.transform.PassContext.current()
-    return tvm.transform.PassContext(opt_level=around.opt_level, config={**around.config, **config})
+    return tvm.transform.PassContext(
+        opt_level=around.opt_level,
+        required_pass=around.required_pass,
+        disabled_pass=around.disabled_pass,
+        instruments=around.instruments,
+        config={**around.config, **config},
+    )
 
 
 def _shares_unlike_elements(mod: tvm.IRModule) -> bool:
     """Return whether a function keeps elements of more than one type in memory shared by a block of threads."""
-    for _, func in prim_funcs(mod):
-        blocks: list[SBlock] = []
-        tvm_ffi.structural_walk(func.body, (SBlock, blocks.append), order="pre")
-        shared = [buffer for block in blocks for buffer in block.alloc_buffers if buffer.scope() == "shared.dyn"]
-        if len({buffer.dtype for buffer in shared}) > 1:
-            return True
-    return False
+    return any(len(_shared_elements(func)) > 1 for _, func in prim_funcs(mod))
+
+
+def _shared_elements(func: tvm.tirx.PrimFunc) -> set[str]:
+    blocks: list[SBlock] = []
+    tvm_ffi.structural_walk(func.body, (SBlock, blocks.append), order="pre")
+    return {str(buffer.dtype) for block in blocks for buffer in block.alloc_buffers if buffer.scope() == "shared.dyn"}
 
 
 def _asserts(mod: tvm.IRModule) -> bool:

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -16,47 +16,12 @@ from typing import Any
 import psutil
 import pytest
 
+from tests.integration.workers.children import FUNCTIONS, LEVEL, SOON, alive, eventually, name, works
 from workers import host_lock, warm_child
 from workers.walls.levels import Level
 from workers.warm_child import ChildCrashed, ChildError, ChildLost, ChildRaised, ChildStopped, ChildTimeout, WarmChild
 
-FUNCTIONS = "tests.integration.workers.functions"
 CHECKOUT = Path(__file__).resolve().parents[3]
-SOON = 0.4
-LEVEL = Level.LANDLOCK
-
-
-@pytest.fixture(scope="module")
-def child() -> Iterator[WarmChild]:
-    """Shared by the tests: whatever one does to it, the next call finds it working or starts another."""
-    child = WarmChild([FUNCTIONS], level=LEVEL, programs=True)
-    yield child
-    child.close()
-
-
-def name(function: str) -> str:
-    return f"{FUNCTIONS}:{function}"
-
-
-def alive(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
-
-
-def eventually(condition: Callable[[], bool]) -> bool:
-    """Whether it comes true; the limit is generous because machines are busy."""
-    until = time.monotonic() + 20
-    while not condition():
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.02)
-    return True
-
-
-def works(child: WarmChild) -> bool:
-    return bool(child.call(name("values"), {"items": ["fine"]}, 30) == "fine")
 
 
 def test_values_stream_in_order(child: WarmChild) -> None:
@@ -339,60 +304,6 @@ def test_nothing_piles_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     assert not any(process.status() == psutil.STATUS_ZOMBIE for process in me.children(recursive=True))
 
 
-def test_a_session_keeps_its_memory_and_no_longer(child: WarmChild) -> None:
-    with child.session(name("answers"), {"start": 10}) as session:
-        assert [session.ask(number, 30) for number in (1, 2, 3)] == [11, 13, 16]
-        pid = session.ask("where", 30)
-        assert alive(pid)
-    assert eventually(lambda: not alive(pid))
-    with child.session(name("answers"), {}) as session:
-        assert session.ask(1, 30) == 1
-    assert works(child)
-
-
-def test_a_sessions_deadline_counts_while_it_answers_only(child: WarmChild) -> None:
-    with child.session(name("answers"), {}) as session:
-        assert session.ask(1, SOON) == 1
-        time.sleep(2 * SOON)
-        assert session.ask("wait", SOON) == "waited"
-        assert session.ask(1, 30) == 2
-
-
-@pytest.mark.parametrize(
-    ("question", "error"),
-    [("spin", ChildTimeout), ("crash", ChildCrashed), ("raise", ChildRaised), ("leave", ChildCrashed)],
-)
-def test_a_session_that_ends_says_so_and_the_child_goes_on(
-    child: WarmChild, question: str, error: type[ChildError]
-) -> None:
-    with child.session(name("answers"), {}) as session:
-        assert session.ask(1, 30) == 1
-        with pytest.raises(error):
-            session.ask(question, 1.0)
-        with pytest.raises(ChildLost):
-            session.ask(1, 30)
-    assert works(child)
-
-
-def test_what_is_done_meanwhile_can_end_a_session(child: WarmChild) -> None:
-    class Enough(Exception):
-        pass
-
-    calls = []
-
-    def meanwhile() -> None:
-        calls.append(time.monotonic())
-        if len(calls) == 10:
-            raise Enough
-
-    with child.session(name("answers"), {}) as session:
-        pid = session.ask("where", 30)
-        with pytest.raises(Enough):
-            session.ask("spin", 600, meanwhile)
-    assert not alive(pid)
-    assert works(child)
-
-
 def test_what_is_done_meanwhile_can_end_a_call(child: WarmChild) -> None:
     class Enough(Exception):
         pass
@@ -420,33 +331,6 @@ def test_a_child_works_beside_a_thousand_connections() -> None:
             os.close(each)
 
 
-def test_a_killed_fork_ends_the_session_between_questions(child: WarmChild) -> None:
-    with child.session(name("answers"), {}) as session:
-        os.kill(session.ask("where", 30), signal.SIGKILL)
-        with pytest.raises(ChildError):
-            session.ask(1, 30)
-    assert works(child)
-
-
-def test_a_timing_need_not_wait_for_a_session_that_is_not_asked() -> None:
-    """Its fork shares the host's lock while it works on an answer only, and is stopped then."""
-    child = WarmChild([FUNCTIONS], busy=True, level=LEVEL)
-    try:
-        with child.session(name("answers"), {}) as session:
-            assert session.ask(1, 30) == 1
-            with host_lock.quiet():
-                pass
-            with ThreadPoolExecutor(1) as pool:
-                spinning = pool.submit(session.ask, "spin", 3.0)
-                time.sleep(0.5)
-                with host_lock.quiet():
-                    time.sleep(0.2)
-                with pytest.raises(ChildTimeout):
-                    spinning.result()
-    finally:
-        child.close()
-
-
 def test_a_call_can_be_stopped_from_another_thread(child: WarmChild) -> None:
     with ThreadPoolExecutor(1) as pool:
         spinning = pool.submit(child.call, name("spin"), {}, 600)
@@ -458,3 +342,16 @@ def test_a_call_can_be_stopped_from_another_thread(child: WarmChild) -> None:
             spinning.result()
     child.stop()  # of nothing: the next call is another
     assert works(child)
+
+
+def test_it_starts_beside_a_scikit_learn_that_needs_pytorch(tmp_path: Path) -> None:
+    """XGBoost imports scikit-learn where it is installed, and the child hides PyTorch from itself."""
+    package = tmp_path / "sklearn"
+    package.mkdir()
+    (package / "__init__.py").write_text("import sys\nsys.modules['torch'].Tensor\n")
+    paths = [str(CHECKOUT / "client"), str(tmp_path)]
+    child = WarmChild(["xgboost", FUNCTIONS], {"PYTHONPATH": os.pathsep.join(paths)}, level=Level.NONE)
+    try:
+        assert works(child)
+    finally:
+        child.close()

@@ -171,7 +171,7 @@ def _anything(arguments: list[str], is_whole: bool) -> None:
 PROGRAMS: dict[str, Callable[[list[str], bool], None]] = {
     "scripts/serve": _parser_of("service.settings"),
     "scripts/demo": _parser_of("service.demo"),
-    "scripts/gpu-check": _parser_of("service.gpu_check"),
+    "scripts/gpu-check": _parser_of("benchmarks.gpu.__main__"),
     "scripts/setup": _setup,
     "scripts/test": _test,
     "scripts/lock": _lock,

@@ -10,9 +10,9 @@ import pytest
 import tvm
 from tvm import te, topi
 
+from benchmarks.gpu.workloads import product as product_of_types
 from loopwright.codegen.serialization import module_from_json, trace_to_json
 from loopwright.codegen.target import target_from
-from service.gpu_cases import product as gpu_product
 from tests.support import workloads as programs
 from tuner.space.builtin import builtin_space
 from tuner.types import Failure, FailureKind, Stage, Workload
@@ -124,7 +124,7 @@ def test_cuda_candidates_of_a_product_become_source(dtype: str) -> None:
 @pytest.mark.parametrize(("dtype", "sums"), [("float16", "float32"), ("int8", "int32")])
 def test_tensor_cores_sum_in_a_wider_type(dtype: str, sums: str) -> None:
     """TVM's passes let the sums lie where the factors lay, and then refuse most of these for the types' sake."""
-    workload = make_workload(gpu_product(512, 512, 512, dtype, sums), "product")
+    workload = make_workload(product_of_types(512, 512, 512, dtype, sums), "product")
     for trace in traces(workload, programs.CUDA, 3):
         assert "wmma::mma_sync" in built(workload, trace, programs.CUDA).code
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import tvm
 
-from service.gpu_cases import Case
+from benchmarks.gpu.workloads import Case
+from tuner.workload import make_workload
 
 _ROUNDS = 21
 _SAMPLE_SECONDS = 0.02
@@ -30,7 +31,7 @@ def beside_pytorch(module: Any, case: Case) -> dict[str, Any] | None:
 
     if not torch.cuda.is_available():
         return None
-    tensors = [_random(torch, shape, dtype) for shape, dtype in case.arguments]
+    tensors = [_random(torch, arg.shape, arg.dtype) for arg in make_workload(case.func(), case.name).args]
     *inputs, output = tensors
     arguments = [tvm.runtime.from_dlpack(tensor) for tensor in tensors]
 
@@ -49,9 +50,8 @@ def beside_pytorch(module: Any, case: Case) -> dict[str, Any] | None:
         module["main"](*arguments)
         expected = eager(*inputs)
         torch.cuda.synchronize()
-        error = torch.linalg.vector_norm(output.double() - expected.double()) / torch.linalg.vector_norm(
-            expected.double()
-        )
+        norm = torch.linalg.vector_norm
+        error = norm(output.double() - expected.double()) / norm(expected.double())
         counts = {
             name: max(1, int(_SAMPLE_SECONDS * 1e6 / max(_timed(torch, call, 3), 1.0))) for name, call in calls.items()
         }

@@ -1,7 +1,8 @@
 """``scripts/gpu-check``: the whole service on this machine's NVIDIA GPU, with results compared with PyTorch's.
 
-Tunes the workloads of `service.gpu_cases` on cuda, compares each certified program with PyTorch where it has CUDA, and
-writes benchmarks/results/gpu.json after each of them. Exit status 0 if all are certified, 1 if not, 2 without a GPU.
+Tunes the workloads of `benchmarks.gpu.workloads` on cuda, compares each certified program with PyTorch where it has
+CUDA, and writes benchmarks/results/gpu.json after each of them. Exit status 0 if all are certified, 1 if not, 2 without
+a GPU.
 """
 
 from __future__ import annotations
@@ -17,15 +18,16 @@ from typing import Any
 
 from rich.console import Console
 
+from benchmarks.gpu.pytorch import beside_pytorch
+from benchmarks.gpu.workloads import CASES, Case
+from benchmarks.results import RAW
 from loopwright import Client
-from service.gpu_cases import CASES, Case
-from service.gpu_pytorch import beside_pytorch
 from service.settings import Settings, ensure_token
 from service.supervisor import Supervisor
 from workers.child_calls import detect_devices
 from workers.messages import DetectedDevice
 
-RESULTS = Path(__file__).resolve().parent.parent / "benchmarks" / "results" / "gpu.json"
+RESULTS = RAW / "gpu.json"
 _NO_GPU = 2
 
 

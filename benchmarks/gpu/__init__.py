@@ -1,0 +1,1 @@
+"""The whole service on an NVIDIA GPU, beside PyTorch: ``scripts/gpu-check``."""
