@@ -83,9 +83,12 @@ def check(client: Client, case: Case, target: str, options: argparse.Namespace, 
         "best_us": task.best_us,
         "speedup": task.speedup,
         "error": task.error,
+        "sandbox": None,
         "beside_pytorch": None,
     }
     if task.certified:
+        best = client.best(case.func(), target)
+        result["sandbox"] = best and best.certificate.sandbox
         result["beside_pytorch"] = beside_pytorch(client.compile(case.func(), target), case)
     console.print(result)
     return result

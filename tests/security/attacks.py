@@ -59,6 +59,38 @@ def _connect_by_name(path: str) -> None:
         made.connect(path)
 
 
+def _start_cuda() -> None:
+    """What CUDA does before the first program runs, besides opening devices: no attack."""
+    with _sequence_socket() as made:
+        made.bind(f"\0cuda-uvmfd-{os.getpid()}")
+        made.listen()
+    Path("/proc/devices").read_bytes()
+    ready = threading.Event()
+    one = threading.Thread(target=ready.wait)
+    one.start()
+    try:
+        Path(f"/proc/self/task/{one.native_id}/comm").write_text("cuda-EvtHandlr")
+    finally:
+        ready.set()
+
+
+def _sequence_socket() -> socket.socket:
+    return socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+
+
+def _accept() -> None:
+    with _sequence_socket() as made:
+        made.bind(f"\0of-{os.getpid()}")
+        made.listen()
+        made.setblocking(False)
+        made.accept()
+
+
+def _connect_in_sequence(name: str) -> None:
+    with _sequence_socket() as made:
+        made.connect(name)
+
+
 def _thread() -> None:
     """What programs do, and may do."""
     one = threading.Thread(target=lambda: None)
@@ -88,6 +120,10 @@ ATTACKS: dict[str, Any] = {
     "unlink": os.unlink,
     "connect": _connect,
     "connect by name": _connect_by_name,
+    "connect in sequence": _connect_in_sequence,
+    "accept": _accept,
+    "socket": lambda family, kind: socket.socket(family, kind).close(),
+    "start CUDA": _start_cuda,
     "fork": _fork,
     "thread": _thread,
     "program": lambda: subprocess.run(["/bin/true"], check=True),

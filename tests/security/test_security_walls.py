@@ -51,6 +51,16 @@ def builder(level: Level) -> Iterator[WarmChild]:
     made.close()
 
 
+@pytest.fixture(scope="module")
+def of_a_gpu(level: Level) -> Iterator[WarmChild]:
+    """A measurer's child on a machine with a GPU, for which a device that all have stands."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("workers.walls.enclosure.device_nodes", lambda: ["/dev/full"])
+        made = WarmChild([ATTACKS], level=level, devices=True)
+    yield made
+    made.close()
+
+
 @pytest.fixture
 def secret(tmp_path: Path) -> str:
     path = tmp_path / "token"
@@ -120,6 +130,41 @@ def test_there_is_no_network(child: WarmChild, builder: WarmChild, tmp_path: Pat
         for one in (child, builder):
             assert tried(one, "connect", *server.getsockname()) == "PermissionError"
             assert tried(one, "connect by name", by_name) == "PermissionError"
+
+
+def test_cuda_can_start_where_there_are_gpus(child: WarmChild, of_a_gpu: WarmChild) -> None:
+    assert tried(of_a_gpu, "start CUDA") == "done"
+    assert tried(child, "start CUDA") == "PermissionError"
+
+
+@pytest.mark.parametrize(
+    ("family", "kind"),
+    [
+        (socket.AF_UNIX, socket.SOCK_STREAM),
+        (socket.AF_UNIX, socket.SOCK_DGRAM),
+        (socket.AF_INET, socket.SOCK_STREAM),
+        (socket.AF_INET, socket.SOCK_SEQPACKET),
+        (socket.AF_NETLINK, socket.SOCK_RAW),
+    ],
+)
+def test_a_gpu_opens_no_other_socket(of_a_gpu: WarmChild, family: int, kind: int) -> None:
+    assert tried(of_a_gpu, "socket", family, kind) == "PermissionError"
+
+
+def test_nobody_is_reached_by_the_socket_of_a_gpu(of_a_gpu: WarmChild, tmp_path: Path) -> None:
+    name = str(tmp_path / "socket")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as named:
+        named.bind(name)
+        named.listen()
+        assert tried(of_a_gpu, "connect in sequence", name) == "PermissionError"
+    assert tried(of_a_gpu, "accept") == "PermissionError"
+
+
+def test_files_stay_out_of_reach_beside_a_gpu(of_a_gpu: WarmChild, secret: str) -> None:
+    for attack in ("read", "write", "append", "chmod", "unlink"):
+        assert tried(of_a_gpu, attack, secret) in REFUSED
+    assert tried(of_a_gpu, "write", f"/proc/{os.getpid()}/comm") in REFUSED
+    assert tried(of_a_gpu, "write", "/proc/sys/kernel/hostname") in (*REFUSED, "OSError")
 
 
 @pytest.mark.parametrize("attack", ["fork", "program"])

@@ -55,7 +55,7 @@ class Enclosure:
         """Return the function that puts up the walls in a fork, for good: it may write in the given folder alone."""
         if self.level is Level.NONE:
             return lambda scratch: None
-        refuse = syscalls.prepare(programs=self.programs)
+        refuse = syscalls.prepare(programs=self.programs, gpus=bool(self.devices))
         restrict = None
         if self.level is Level.LANDLOCK or landlock.obstacle() is None:
             restrict = landlock.prepare(readable=self.readable, devices=self.devices)

@@ -9,6 +9,7 @@ from py_landlock import AccessFs, Landlock, LandlockError
 from py_landlock.landlock_sys import get_abi_version
 
 _READABLE = ("/dev/zero", "/dev/urandom", "/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/sys/vm")
+_OF_CUDA = ("/proc/devices", "/proc/driver/nvidia")
 _WRITABLE = ("/dev/null",)
 _OF_FILES = AccessFs.READ_FILE | AccessFs.WRITE_FILE | AccessFs.EXECUTE | AccessFs.TRUNCATE | AccessFs.IOCTL_DEV
 """The rights that a file can have; those of folders are refused for it."""
@@ -21,6 +22,8 @@ _WRITE = (
     | AccessFs.REMOVE_FILE
     | AccessFs.REMOVE_DIR
 )
+_RENAME_THREADS = AccessFs.WRITE_FILE | AccessFs.TRUNCATE
+"""Of a process's folder in /proc. CUDA names its threads, by ``task/…/comm``, and does not start if it cannot."""
 _DEVICE = AccessFs.READ_FILE | AccessFs.WRITE_FILE | AccessFs.IOCTL_DEV
 
 
@@ -34,7 +37,8 @@ def prepare(*, readable: Sequence[str], devices: Sequence[str]) -> Callable[[str
     def allow(path: str, access: AccessFs) -> None:
         rules.add_path_rule(path, access=access if os.path.isdir(path) else access & _OF_FILES)
 
-    for path in (*readable, *filter(os.path.exists, _READABLE)):
+    known = (*_READABLE, *_OF_CUDA) if devices else _READABLE
+    for path in (*readable, *filter(os.path.exists, known)):
         allow(path, _READ)
     for node in (*devices, *_WRITABLE):
         allow(node, _DEVICE)
@@ -42,7 +46,7 @@ def prepare(*, readable: Sequence[str], devices: Sequence[str]) -> Callable[[str
     def restrict(scratch: str) -> None:
         own = f"/proc/{os.getpid()}"
         os.open(own, os.O_PATH)  # left open: the kernel forgets the rule of a folder there that nobody has open
-        allow(own, _READ)
+        allow(own, _READ | _RENAME_THREADS if devices else _READ)
         allow(scratch, _READ | _WRITE)
         rules.apply()
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import socket
 from collections.abc import Callable
 from types import ModuleType
 
@@ -37,6 +38,10 @@ _REFUSED = (
     *("settimeofday", "clock_settime", "clock_adjtime", "adjtimex", "sethostname", "setdomainname", "vhangup"),
     *("lookup_dcookie", "nfsservctl", "uselib", "_sysctl", "vm86", "vm86old"),
 )
+_OF_CUDA = ("socket", "bind", "listen")
+"""CUDA opens a socket with a name (``cuda-uvmfd-…``), and does not start without it. Nobody can connect to it: `accept`
+stays refused, as do `connect` and all other sockets."""
+_CUDA_SOCKET = (socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_CLOEXEC)
 _OF_PROGRAMS = ("fork", "vfork", "execve", "execveat")
 _UNKNOWN = -1
 """What libseccomp answers for a call that it does not know."""
@@ -45,10 +50,10 @@ _CLONE_NAMESPACES = 0x7E020000
 """CLONE_NEW*: user, pid, network, IPC, UTS, cgroup and mount namespaces."""
 
 
-def prepare(*, programs: bool) -> Callable[[], None]:
+def prepare(*, programs: bool, gpus: bool) -> Callable[[], None]:
     """Return a function that refuses the calls in its thread and all that this starts, for good.
 
-    With ``programs``, processes may be started. It is called once, in a fork: to make the filter in each would cost
+    With ``programs``, processes may be started; with ``gpus``, CUDA can be used. It is called once, in a fork: to make the filter in each would cost
     milliseconds.
     """
     seccomp = _seccomp()
@@ -57,9 +62,14 @@ def prepare(*, programs: bool) -> Callable[[], None]:
     # Without it, kernels before 5.16 slow down every load and store of a filtered process.
     rules.set_attr(seccomp.Attr.CTL_SSB, 1)
     for name in _REFUSED if programs else (*_REFUSED, *_OF_PROGRAMS):
+        if gpus and name in _OF_CUDA:
+            continue
         number = seccomp.resolve_syscall(seccomp.Arch.NATIVE, name)
         if number != _UNKNOWN:
             rules.add_rule(refused, number)
+    if gpus:
+        for position, value in enumerate(_CUDA_SOCKET):
+            rules.add_rule(refused, "socket", seccomp.Arg(position, seccomp.NE, value))
     # The C library falls back to clone, whose flags a filter can read.
     rules.add_rule(seccomp.ERRNO(errno.ENOSYS), "clone3")
     for bit in (1 << number for number in range(32) if _CLONE_NAMESPACES >> number & 1):

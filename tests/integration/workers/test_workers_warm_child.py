@@ -296,12 +296,15 @@ def test_nothing_piles_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     for _ in range(2):
         next(child.stream(name("where"), {}, 30))  # abandoned at once
     assert works(child)
-    warm = [process for process in me.children() if "workers.child" in process.cmdline()]
-    assert any(process.children() == [] for process in warm)
+    assert child._process is not None
+    own = psutil.Process(child._process.pid)
+    family = [own, *own.children(recursive=True)]
+    assert any(process.cmdline()[1:3] == ["-m", "workers.child"] and process.children() == [] for process in family)
+    assert not any(process.status() == psutil.STATUS_ZOMBIE for process in family)
     assert list(tmp_path.iterdir()) == []
     child.close()
     assert me.num_fds() == before
-    assert not any(process.status() == psutil.STATUS_ZOMBIE for process in me.children(recursive=True))
+    assert eventually(lambda: not any(process.is_running() for process in family))
 
 
 def test_what_is_done_meanwhile_can_end_a_call(child: WarmChild) -> None:
