@@ -67,7 +67,13 @@ class Builder:
         self._label = label
         preload = [child_calls.BUILD_CUDA if cuda else child_calls.BUILD, child_calls.FIRST_BUILD]
         self._child = WarmChild(
-            preload, {"TVM_NUM_THREADS": "1"}, _BUILD_BYTES, busy=True, level=choose(walls), programs=True
+            preload,
+            {"TVM_NUM_THREADS": "1"},
+            _BUILD_BYTES,
+            busy=True,
+            level=choose(walls),
+            programs=True,
+            devices=cuda,  # to compile for a GPU, TVM asks it for its properties, and dies if there is none
         )
         self._turn = _Turn(self._child)
         self._child.start()
@@ -204,7 +210,8 @@ class Measurer:
         if target_json not in self._reference_kernels:
             request = ReferenceRequest(target_json, self._threads)
             # Not by the child that runs what users sent: it may not start a linker.
-            builder = WarmChild([child_calls.REFERENCE], level=self._level, programs=True)
+            on_gpu = self._device.kind == "cuda"
+            builder = WarmChild([child_calls.REFERENCE], level=self._level, programs=True, devices=on_gpu)
             try:
                 built = child_calls.build_reference(builder, request, seconds=BUILD_SECONDS)
             finally:

@@ -53,8 +53,8 @@ _CLONE_NAMESPACES = 0x7E020000
 def prepare(*, programs: bool, gpus: bool) -> Callable[[], None]:
     """Return a function that refuses the calls in its thread and all that this starts, for good.
 
-    With ``programs``, processes may be started; with ``gpus``, CUDA can be used. It is called once, in a fork: to make the filter in each would cost
-    milliseconds.
+    With ``programs``, processes may be started; with ``gpus``, CUDA can be used. It is called once, in a fork: to make
+    the filter in each would cost milliseconds.
     """
     seccomp = _seccomp()
     refused = seccomp.ERRNO(errno.EPERM)
