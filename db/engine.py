@@ -109,6 +109,10 @@ class Sessions:
 
     @contextmanager
     def write(self) -> Iterator[Session]:
-        """One transaction: committed at the end of the block, rolled back if the block raises."""
+        """One transaction: committed at the end of the block, rolled back if the block raises.
+
+        On SQLite the block begins when the writer before it is done: what the block calls now is later than that.
+        """
         with Session(self._writer, expire_on_commit=False) as session, session.begin():
+            session.connection()
             yield session

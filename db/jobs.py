@@ -184,8 +184,7 @@ class Jobs:
     def claim(self, owner: str, lease_seconds: float) -> ClaimedJob | None:
         """Claim the next job that is queued or whose lease expired: highest priority first, then oldest."""
         with self._sessions.write() as session:
-            now = self._sessions.now()
-            expired = and_(Job.state == JobState.RUNNING, Job.lease_expires_at <= now)
+            expired = and_(Job.state == JobState.RUNNING, Job.lease_expires_at <= self._sessions.now())
             job = session.scalar(
                 select(Job)
                 .where(or_(Job.state == JobState.QUEUED, expired))
@@ -196,7 +195,7 @@ class Jobs:
             )
             if job is None:
                 return None
-            token = new_token()
+            token, now = new_token(), self._sessions.now()
             job.state = JobState.RUNNING
             job.lease_owner = owner
             job.lease_token = token

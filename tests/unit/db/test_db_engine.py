@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from concurrent.futures import ThreadPoolExecutor, wait
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
@@ -92,6 +94,27 @@ def test_a_block_that_raises_stores_nothing(tmp_path: Path) -> None:
         write_and_fail()
     with sessions.read() as session:
         assert session.execute(text("SELECT count(*) FROM sqlite_master")).scalar() == 0
+    engine.dispose()
+
+
+def test_times_follow_the_order_of_writers(tmp_path: Path) -> None:
+    engine = create_engine(f"sqlite:///{tmp_path}/a.db")
+    ticks = itertools.count()
+    sessions = Sessions(engine, lambda: datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=next(ticks)))
+    waiting = threading.Event()
+
+    def second() -> datetime:
+        waiting.set()
+        with sessions.write():
+            return sessions.now()
+
+    with ThreadPoolExecutor(1) as pool:
+        with sessions.write():
+            later = pool.submit(second)
+            waiting.wait()
+            assert not wait([later], timeout=0.2).done
+            earlier = sessions.now()
+        assert earlier < later.result()
     engine.dispose()
 
 
