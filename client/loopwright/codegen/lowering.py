@@ -44,6 +44,7 @@ def _legalised_and_fused(mod: tvm.IRModule) -> tvm.IRModule:
     to read it. Constants are folded before, by NumPy.
     """
     for apply in (
+        relax.backend.DispatchSortScan(),
         relax.transform.LegalizeOps(skip_ops=list(KEPT)),
         relax.transform.AnnotateTIROpPattern(),
         declare_elementwise,

@@ -7,12 +7,14 @@ import os
 import sys
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from loopwright.errors import UnsupportedModel, first_line
 from loopwright.extras import require_tvm
+from loopwright.frontends import torch_operators
+from loopwright.frontends.torch_values import flattened, is_tree, replaced, tensors
 from loopwright.program import Program, detach
 
 if TYPE_CHECKING:
@@ -47,37 +49,70 @@ def _module(model: Any, options: Options) -> Any:
         if not Path(model).exists():
             raise FileNotFoundError(f"no such file: {model}")
         model = torch.export.load(model)
-    importer = importlib.import_module("tvm.relax.frontend.torch")
     if isinstance(model, torch.export.ExportedProgram):
         if options.example_inputs is not None:
             raise TypeError("an ExportedProgram knows its inputs; leave example_inputs out")
-        return _translated(lambda: importer.from_exported_program(model, unwrap_unit_return_tuple=True))
-    inputs = _inputs(model, options.example_inputs)
-    if isinstance(model, torch.fx.GraphModule):
-        described = [(tuple(tensor.shape), str(tensor.dtype).removeprefix("torch.")) for tensor in inputs]
-        return _translated(lambda: importer.from_fx(model, described, unwrap_unit_return_tuple=True))
-    exported = _exported(model, inputs)
-    return _translated(lambda: importer.from_exported_program(exported, unwrap_unit_return_tuple=True))
+        return _translated(model)
+    inputs, named = _inputs(model, options.example_inputs)
+    outputs = _outputs(model, inputs, named)
+    if is_tree((inputs, named), outputs):
+        return _translated(_exported(model, model, inputs, named))
+    flat, by_name = flattened(model, inputs, named)
+    return _translated(_exported(model, flat, (), by_name))
 
 
-def _inputs(model: Any, example_inputs: Any) -> tuple[Any, ...]:
-    """The example inputs, with which the model was seen to run."""
+def _inputs(model: Any, example_inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The example inputs by position and by name."""
     torch = importlib.import_module("torch")
     name = type(model).__name__
     if example_inputs is None:
-        raise TypeError(f"{name} needs example_inputs=(tensor, …): its shapes and dtypes are what is tuned for")
-    inputs = (example_inputs,) if isinstance(example_inputs, torch.Tensor) else tuple(example_inputs)
+        raise TypeError(
+            f"{name} needs example_inputs=(tensor, …), or {{'name': tensor, …}}: its shapes and dtypes are what is "
+            "tuned for"
+        )
+    given = torch.utils._pytree.tree_map(_tensor, example_inputs)
+    named = dict(given) if isinstance(given, Mapping) else {}
+    return () if named else (given,) if isinstance(given, torch.Tensor) else tuple(given), named
+
+
+def _outputs(model: Any, inputs: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    """What the model returns for its example inputs, which it may not change: caches grow as they are used."""
+    torch = importlib.import_module("torch")
+    name = type(model).__name__
     if model.training and any(_behaves_otherwise(module) for module in model.modules()):
         raise UnsupportedModel(f"{name} is in training mode, and what is tuned is inference; call .eval() on it first")
     try:
         with torch.no_grad():
-            model(*inputs)
+            args, kwargs = replaced((inputs, named), {})
+            return model(*args, **kwargs)
     except Exception as error:
         raise UnsupportedModel(
             f"{name} does not run on its example_inputs: {first_line(error)}; give them as the model is called, "
-            "model(*example_inputs)"
+            "model(*example_inputs), or model(**example_inputs) if they have names"
         ) from error
-    return inputs
+
+
+def _tensor(value: Any) -> Any:
+    """An example input with dense tensors of PyTorch in place of other tensors and arrays."""
+    torch = importlib.import_module("torch")
+    if not isinstance(value, torch.Tensor):
+        # Whoever holds an array has imported NumPy already.
+        numpy = sys.modules.get("numpy")
+        if numpy is not None and isinstance(value, numpy.ndarray):
+            return torch.from_numpy(numpy.array(value))
+        if hasattr(value, "__dlpack__"):
+            return torch.from_dlpack(value)
+        return replaced(value, {id(tensor): _dense(tensor) for tensor in tensors(value).values()})
+    return _dense(value)
+
+
+def _dense(value: Any) -> Any:
+    torch = importlib.import_module("torch")
+    if value.layout is not torch.strided:
+        raise UnsupportedModel(f"an example input is a sparse tensor ({value.layout}); give a dense one, .to_dense()")
+    if value.device.type == "meta":
+        raise UnsupportedModel("an example input is on the meta device, and has no values; give one that has, on cpu")
+    return value.contiguous()
 
 
 def _behaves_otherwise(module: Any) -> bool:
@@ -85,10 +120,10 @@ def _behaves_otherwise(module: Any) -> bool:
     return any(word in type(module).__name__ for word in ("BatchNorm", "Dropout", "InstanceNorm"))
 
 
-def _exported(model: Any, inputs: tuple[Any, ...]) -> Any:
+def _exported(model: Any, module: Any, inputs: tuple[Any, ...], named: dict[str, Any]) -> Any:
     torch = importlib.import_module("torch")
     try:
-        return torch.export.export(model, inputs)
+        return torch.export.export(module, inputs, named)
     except Exception as error:
         raise UnsupportedModel(
             f"torch.export cannot capture {type(model).__name__}{_where(error)}: {first_line(error)}; a branch or a "
@@ -104,9 +139,12 @@ def _where(error: BaseException) -> str:
     return f" at {own[-1].filename}:{own[-1].lineno}, `{own[-1].line}`" if own else ""
 
 
-def _translated(translate: Callable[[], Any]) -> Any:
+def _translated(exported: Any) -> Any:
+    importer = importlib.import_module("tvm.relax.frontend.torch")
     try:
-        return translate()
+        return importer.from_exported_program(
+            exported, unwrap_unit_return_tuple=True, custom_convert_map=torch_operators.converters()
+        )
     except Exception as error:
         raise UnsupportedModel(
             f"TVM has no translation for a part of this model: {first_line(error)}; write that part with other "

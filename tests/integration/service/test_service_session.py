@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from http.cookies import SimpleCookie
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from fastapi.testclient import TestClient
 
@@ -24,7 +24,7 @@ def browser(api: Api) -> Iterator[TestClient]:
     browser.close()
 
 
-def sign_in(api: Api, browser: TestClient) -> httpx.Response:
+def sign_in(api: Api, browser: TestClient) -> httpx2.Response:
     code = api.post("/login-codes", status=201)["code"]
     answer = browser.post("/api/v1/session", headers={"Authorization": f"Code {code}"})
     assert answer.status_code == 200, answer.text

@@ -38,11 +38,14 @@ def layer() -> nn.Module:
     return Layer().eval()
 
 
-def run(program: Program, *inputs: np.ndarray) -> np.ndarray:
+def machine_of(program: Program) -> relax.VirtualMachine:
     from loopwright.codegen.weights import attach
 
-    machine = relax.VirtualMachine(tvm.compile(attach(program.module, program.weights), "llvm"), tvm.cpu())
-    return np.asarray(machine["main"](*map(tvm.runtime.tensor, inputs)).numpy())
+    return relax.VirtualMachine(tvm.compile(attach(program.module, program.weights), "llvm"), tvm.cpu())
+
+
+def run(program: Program, *inputs: np.ndarray) -> np.ndarray:
+    return np.asarray(machine_of(program)["main"](*map(tvm.runtime.tensor, inputs)).numpy())
 
 
 def test_every_way_out_of_pytorch(layer: nn.Module, tmp_path: Path) -> None:
@@ -65,6 +68,93 @@ def test_every_way_out_of_pytorch(layer: nn.Module, tmp_path: Path) -> None:
         np.testing.assert_allclose(run(program, X.numpy()), expected, rtol=1e-5, atol=1e-6)
         payload = frontends.to_payload(model, options)
         assert payload.format == "tvm-json"
+
+
+class Mixed(nn.Module):
+    """Products and convolutions of every kind, with and without biases."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.convolution = nn.Conv2d(3, 4, 3, stride=2, padding=1, groups=1)
+        self.plain = nn.Conv2d(4, 4, 3, dilation=2, padding="same", groups=2, bias=False)
+        self.transposed = nn.ConvTranspose2d(4, 3, 2, stride=2, output_padding=1)
+        self.line = nn.Conv1d(3, 5, 3)
+        self.unline = nn.ConvTranspose1d(5, 8, 3)
+        self.linear = nn.Linear(8, 6)
+        self.unbiased = nn.Linear(6, 6, bias=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.transposed(self.plain(torch.relu(self.convolution(x))))
+        x = self.unline(self.line(x.flatten(2)))
+        x = self.unbiased(self.linear(x.transpose(1, 2)))
+        x = torch.baddbmm(x[:, :6, :6], x[:, :6], x[:, :6].transpose(1, 2), beta=0.5, alpha=0.25)
+        return torch.addmm(x[0, 0], x[0], x[0], beta=2, alpha=0.5)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "rtol"),
+    [(torch.float16, 4e-3), (torch.bfloat16, 4e-2), (torch.float32, 1e-5), (torch.float64, 1e-12)],
+    ids=str,
+)
+def test_models_keep_their_dtype(dtype: torch.dtype, rtol: float) -> None:
+    torch.manual_seed(0)
+    model, x = Mixed().eval().to(dtype), torch.randn(2, 3, 8, 8, dtype=dtype)
+    with torch.no_grad():
+        expected = model(x)
+    program = frontends.to_program(model, Options(example_inputs=x))
+    result = torch.from_dlpack(machine_of(program)["main"](tvm.runtime.from_dlpack(x)))
+    assert result.dtype == dtype
+    scale = float(expected.abs().max())
+    np.testing.assert_allclose(result.double(), expected.double(), rtol=0, atol=rtol * scale)
+
+
+class Named(nn.Module):
+    def forward(self, left: torch.Tensor, right: torch.Tensor | None = None, *, factor: Any = None) -> torch.Tensor:
+        return left - (left if right is None else right) * (1 if factor is None else factor)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"left": X, "factor": torch.full((2, 4), 3.0)},
+        {"left": X, "right": 2 * X, "factor": torch.full((2, 4), 3.0)},
+        (X, 2 * X),
+    ],
+    ids=["some by name", "all by name", "by position"],
+)
+def test_inputs_have_names_or_places(given: Any) -> None:
+    program = frontends.to_program(Named().eval(), Options(example_inputs=given))
+    values = list(given.values()) if isinstance(given, dict) else list(given)
+    expected = Named()(**given) if isinstance(given, dict) else Named()(*given)
+    np.testing.assert_array_equal(run(program, *(value.numpy() for value in values)), expected.numpy())
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        X.numpy(),
+        (X.numpy()[::-1],),
+        (tvm.runtime.tensor(X.numpy()),),
+        {"x": X.numpy()},
+        torch.ones(4, 2).t(),
+        torch.ones(2, 8)[:, ::2],
+    ],
+    ids=["NumPy", "NumPy backwards", "TVM", "NumPy by name", "transposed", "strided"],
+)
+def test_inputs_may_come_in_any_form(layer: nn.Module, given: Any) -> None:
+    program = frontends.to_program(layer, Options(example_inputs=given))
+    with torch.no_grad():
+        np.testing.assert_allclose(run(program, X.numpy()), layer(X).numpy(), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [(X.to("meta"), "on the meta device"), ((X.to_sparse(),), r"is a sparse tensor.*\.to_dense\(\)")],
+    ids=["meta", "sparse"],
+)
+def test_inputs_need_values_in_rows(layer: nn.Module, given: Any, said: str) -> None:
+    with pytest.raises(UnsupportedModel, match=said):
+        frontends.to_program(layer, Options(example_inputs=given))
 
 
 class Branches(nn.Module):

@@ -9,6 +9,7 @@ from loopwright.codegen.folding import fold_normalisation
 from loopwright.codegen.graph.constants import fold_constants
 from loopwright.codegen.graph.identities import remove_identities
 from loopwright.codegen.graph.layout import choose_layouts
+from loopwright.codegen.graph.lookups import limit_lookups
 from loopwright.codegen.graph.parallel import combine_projections
 from loopwright.codegen.graph.sinking import sink_permutations
 from loopwright.codegen.graph.transposed_convolution import split_constant_phases
@@ -24,6 +25,7 @@ def prepare_weights(mod: tvm.IRModule) -> tvm.IRModule:
     for apply in (
         transform.DecomposeOpsForInference(),
         transform.CanonicalizeBindings(),
+        limit_lookups,
         remove_identities,
         fold_constants,
         fold_normalisation,

@@ -9,6 +9,7 @@ from loopwright.codegen.graph.attention import fuse_attention
 from loopwright.codegen.graph.constants import fold_constants
 from loopwright.codegen.graph.identities import remove_identities
 from loopwright.codegen.graph.layout import take_in_transposes
+from loopwright.codegen.graph.lookups import limit_lookups
 from loopwright.codegen.graph.norms import fuse_rms_norm
 from loopwright.codegen.graph.products import flatten_batches, flatten_rows, read_transposed
 from loopwright.codegen.graph.sinking import sink_movements, sink_permutations, sink_reshapes
@@ -23,6 +24,7 @@ def prepare(mod: tvm.IRModule) -> tvm.IRModule:
     for apply in (
         transform.ConvertToDataflow(),  # TVM fuses in dataflow blocks only
         transform.CanonicalizeBindings(),
+        limit_lookups,
         fuse_rms_norm,
         sink_permutations,
         fuse_attention,

@@ -141,7 +141,7 @@ def _described(call: tvm.ir.Call) -> _Convolution | None:
         return None
     if int(attrs.groups) != 1 or any(int(step) != 1 for step in attrs.dilation) or None in shapes:
         return None
-    if len({dtype_of(call), *(dtype_of(operand) for operand in call.args)}) > 1:
+    if len({dtype_of(operand) for operand in call.args}) > 1:
         return None
     data, kernel, result = (shape or () for shape in shapes)
     is_channels_last = layouts == {"NHWC"}
@@ -159,7 +159,7 @@ def _described(call: tvm.ir.Call) -> _Convolution | None:
 
 
 def _compute(convolution: _Convolution, dtype: str) -> Callable[[te.Tensor, te.Tensor], te.Tensor]:
-    """Return what computes the convolution from data and a kernel that is rearranged by phases."""
+    """Return what computes the convolution, in a dtype, from data and a kernel that is rearranged by phases."""
     batch, height, width, channels = convolution.data
     outputs, taps, starts, steps = convolution.kernel[1], convolution.taps, convolution.starts, convolution.steps
     before = [count - 1 - start for count, start in zip(taps, starts, strict=True)]
@@ -170,7 +170,7 @@ def _compute(convolution: _Convolution, dtype: str) -> Callable[[te.Tensor, te.T
             y, x = y - before[0], x - before[1]
             element = data(n, y, x, c) if convolution.is_channels_last else data(n, c, y, x)
             inside = tirx.all(y >= 0, y < height, x >= 0, x < width)
-            return tirx.if_then_else(inside, element, tirx.const(0, dtype))
+            return tirx.if_then_else(inside, element, tirx.const(0, data.dtype))
 
         padded = te.compute(
             (batch, steps[0] + taps[0] - 1, steps[1] + taps[1] - 1, channels), padded_element, name="pad_temp"
@@ -178,9 +178,13 @@ def _compute(convolution: _Convolution, dtype: str) -> Callable[[te.Tensor, te.T
         i = te.reduce_axis((0, taps[0]), "ry")
         j = te.reduce_axis((0, taps[1]), "rx")
         c = te.reduce_axis((0, channels), "rc")
+
+        def product(n: Any, y: Any, x: Any, p: Any, q: Any, o: Any) -> Any:
+            return padded(n, y + i, x + j, c).astype(dtype) * kernel(p, q, i, j, c, o).astype(dtype)
+
         phases = te.compute(
             (batch, *steps, *strides, outputs),
-            lambda n, y, x, p, q, o: te.sum(padded(n, y + i, x + j, c) * kernel(p, q, i, j, c, o), axis=[i, j, c]),
+            lambda *indices: te.sum(product(*indices), axis=[i, j, c]),
             name="conv2d_transpose",
         )
 

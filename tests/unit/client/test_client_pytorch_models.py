@@ -1,0 +1,117 @@
+"""Whole PyTorch models, as the classes of `transformers` give them, and the operators that they brought along."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import tvm
+from torch import nn
+from tvm import relax
+
+from benchmarks.models.architectures import ARCHITECTURES, Architecture
+from loopwright import frontends
+from loopwright.codegen.lowering import lower
+from loopwright.codegen.weights import attach
+from loopwright.errors import UnsupportedModel
+from loopwright.frontends import Options
+from loopwright.frontends.torch_values import replaced, tensors
+
+
+def results(model: nn.Module, inputs: Any) -> list[torch.Tensor]:
+    """What the model returns when it is lowered as the service lowers it."""
+    program = frontends.to_program(model, Options(example_inputs=inputs))
+    target = tvm.target.Target("llvm")
+    module = lower(attach(program.module, program.weights), target)
+    machine = relax.VirtualMachine(tvm.compile(module, target), tvm.cpu())
+    given = [tvm.runtime.from_dlpack(tensor.clone()) for tensor in tensors(inputs).values()]
+    returned = machine["main"](*given)
+    parts = returned if isinstance(returned, tvm.ir.Array) else [returned]
+    return [torch.from_dlpack(part) for part in parts]
+
+
+def assert_agrees(model: nn.Module, inputs: Any) -> None:
+    args, kwargs = replaced(((), inputs) if isinstance(inputs, dict) else (inputs, {}), {})
+    with torch.no_grad():
+        expected = tensors(model(*args, **kwargs))
+    got = results(model, inputs)
+    assert len(got) == len(expected) > 0
+    for (name, right), value in zip(expected.items(), got, strict=True):
+        assert (value.shape, value.dtype) == (right.shape, right.dtype), name
+        scale = max(float(right.double().abs().max()), 1e-30)
+        np.testing.assert_allclose(value.double(), right.double(), rtol=0, atol=1e-5 * scale, err_msg=name)
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES, ids=lambda architecture: architecture.name)
+def test_architectures_agree_with_pytorch(architecture: Architecture) -> None:
+    assert_agrees(architecture.model(), architecture.inputs())
+
+
+def test_a_decoder_goes_on_from_its_cache() -> None:
+    made = next(one for one in ARCHITECTURES if one.name == "Llama")
+    model, words = made.model(), made.inputs()["input_ids"]
+    with torch.no_grad():
+        cache = model(words[:, :5]).past_key_values
+    step = {"input_ids": words[:, 5:6], "past_key_values": cache}
+    assert_agrees(model, step)
+    assert cache.get_seq_length() == 5, "the cache of the caller grew"
+    with torch.no_grad():
+        whole = model(words[:, :6]).logits[:, -1:]
+    np.testing.assert_allclose(results(model, step)[0], whole, rtol=0, atol=1e-5)
+
+
+class Of(nn.Module):
+    def __init__(self, compute: Callable[..., Any]) -> None:
+        super().__init__()
+        self.compute = compute
+
+    def forward(self, *inputs: torch.Tensor) -> Any:
+        return self.compute(*inputs)
+
+
+FLOATS = torch.tensor([[3.0, -2.5, 0.0, 7.5], [-7.0, 1.0, 2.0, -0.5]])
+INTEGERS = torch.tensor([[3, -2, 0, 7], [-7, 1, 2, -1]])
+
+
+@pytest.mark.parametrize(
+    ("compute", "inputs"),
+    [
+        (lambda x: torch.cat([torch.tensor([]), x, x], -1), FLOATS),
+        (lambda x: torch.cat([x, x[:, :0]], 1), FLOATS),
+        (lambda x: torch.histc(x, bins=4, min=-7, max=7), FLOATS),
+        (lambda x: torch.histc(x, bins=3, min=0, max=2), FLOATS),
+        (lambda x: x / 2, INTEGERS),
+        (lambda x: x // 2, INTEGERS),
+        (lambda x: torch.div(x, 2, rounding_mode="trunc"), INTEGERS),
+        (lambda x: torch.div(x, 2.0, rounding_mode="trunc"), FLOATS),
+        (lambda x: torch.div(x, 2.0, rounding_mode="floor"), FLOATS),
+        (lambda x: x / 3, FLOATS.half()),
+        (lambda x: x / (x.double() + 0.25), FLOATS),
+        (lambda x: 1 / (x + 0.25), FLOATS),
+        (lambda x: x.cumsum(1), FLOATS),
+        (lambda x: x.cumsum(0), INTEGERS),
+        (lambda x: x.sort(1, descending=True), FLOATS),
+        (lambda x: x.topk(2, 1), FLOATS),
+        (lambda x: {"sum": x.sum(), "list": [x + 1, None, (x * 2,)]}, FLOATS),
+    ],
+    ids=lambda value: "",
+)
+def test_operators_agree_with_pytorch(compute: Callable[..., Any], inputs: torch.Tensor) -> None:
+    assert_agrees(Of(compute).eval(), (inputs,))
+
+
+def test_groups_of_rows_have_a_matrix_each() -> None:
+    import transformers.integrations.moe  # noqa: F401 - registers the operator
+
+    product = torch.ops.transformers.grouped_mm_fallback
+    rows, matrices = torch.randn(6, 3), torch.randn(4, 3, 5)
+    for ends in ([0, 2, 2, 6], [1, 3, 4, 5], [0, 0, 0, 0]):
+        assert_agrees(Of(product).eval(), (rows, matrices, torch.tensor(ends, dtype=torch.int32)))
+
+
+def test_an_open_interval_of_a_histogram_is_refused() -> None:
+    with pytest.raises(UnsupportedModel, match="histc, as its interval depends on its input"):
+        frontends.to_program(Of(lambda x: torch.histc(x, bins=4)).eval(), Options(example_inputs=(FLOATS,)))
