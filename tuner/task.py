@@ -34,8 +34,8 @@ def extract_tasks(mod: tvm.IRModule, target: Target, *, unproven: bool = False) 
     """The schedulable functions of a module, equal ones merged with their weights added.
 
     A Relax module is legalised and fused first. With ``unproven`` functions are tuned, too, that are not proven to stay
-    inside of their buffers. Raises InvalidModule where a function calls out, where a shape is symbolic, where a name
-    cannot be shown, and where nothing can be tuned.
+    inside of their buffers. Raises InvalidModule where a submitted function calls out, where a shape is symbolic, where
+    a name cannot be shown, and where nothing can be tuned.
     """
     for var in mod.functions:
         _check_name(str(var.name_hint))
@@ -55,8 +55,7 @@ def extract_tasks(mod: tvm.IRModule, target: Target, *, unproven: bool = False) 
     notes = [f"{name} is called as it is: a function of a library" for name in library_calls]
     tasks: dict[str, TaskSpec] = {}
     for name, func, weight in found:
-        _check_callouts(name, func)
-        if reason := unschedulable(func) or ("" if unproven else _outside(func)):
+        if reason := _finished(func) or unschedulable(func) or ("" if unproven else _outside(func)):
             notes.append(f"{name} is left alone: {reason}")
             continue
         workload = make_workload(func, name)
@@ -95,6 +94,11 @@ def _check_callouts(name: str, func: tvm.tirx.PrimFunc) -> None:
             f"function {name} calls out of itself ({'; '.join(findings)}); a submitted function may only compute, "
             "so take that out of it"
         )
+
+
+def _finished(func: tvm.tirx.PrimFunc) -> str:
+    """Why a function that TVM made of an operator can only be used as it is; empty if it can be scheduled."""
+    return "TVM has finished code for it, or calls its own library" if check_callouts(func) else ""
 
 
 def require_static(func: tvm.tirx.PrimFunc) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from urllib.parse import quote
 
 from loopwright import schemas
-from loopwright.transport import Transport, parse
+from loopwright.transport import Transport, body, parse
 
 _API = "/api/v1"
 _PAGE_SIZE = 200
@@ -35,10 +35,8 @@ class Access:
         self, name: str, *, scope: schemas.Scope = "submit", days: int | None = None, user: str | None = None
     ) -> schemas.TokenMade:
         """A new token for oneself, or for another user; its secret is shown this once. ``days`` None: no end."""
-        body = schemas.NewToken(name=name, scope=scope, days=days, user=user)
-        return parse(
-            schemas.TokenMade, self._transport.request("POST", f"{_API}/tokens", json=body.model_dump(mode="json"))
-        )
+        made = body(schemas.NewToken, name=name, scope=scope, days=days, user=user)
+        return parse(schemas.TokenMade, self._transport.request("POST", f"{_API}/tokens", json=made))
 
     def revoke_token(self, token_id: str) -> schemas.Token:
         """End a token, a session or a guest's link."""
@@ -53,8 +51,8 @@ class Access:
         self, name: str, *, role: schemas.Scope = "submit", quota: schemas.Quota | None = None
     ) -> schemas.User:
         """A new user, without a token yet: see `create_token`. ``quota`` None: the service's limits for new users."""
-        body = schemas.NewUser(name=name, role=role, quota=quota)
-        return parse(schemas.User, self._transport.request("POST", f"{_API}/users", json=body.model_dump(mode="json")))
+        made = body(schemas.NewUser, name=name, role=role, quota=quota)
+        return parse(schemas.User, self._transport.request("POST", f"{_API}/users", json=made))
 
     def change_user(
         self,
@@ -65,9 +63,9 @@ class Access:
         disabled: bool | None = None,
     ) -> schemas.User:
         """Change what is given. Disabling a user revokes the user's tokens."""
-        body = schemas.ChangeUser(role=role, quota=quota, disabled=disabled)
+        changes = body(schemas.ChangeUser, role=role, quota=quota, disabled=disabled)
         path = f"{_API}/users/{quote(name, safe='')}"
-        answer = self._transport.request("PATCH", path, json=body.model_dump(mode="json"), repeatable=True)
+        answer = self._transport.request("PATCH", path, json=changes, repeatable=True)
         return parse(schemas.User, answer)
 
     def use(self, user: str | None = None) -> schemas.Use:

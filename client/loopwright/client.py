@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import operator
 import re
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from loopwright import archive, config, frontends, schemas
@@ -21,7 +22,10 @@ from loopwright.job import Job
 from loopwright.program import Program
 from loopwright.report import ApplyReport
 from loopwright.tables import BESTS, RECORDS, Listing
-from loopwright.transport import Transport, parse
+from loopwright.transport import Transport, body, parse
+
+if TYPE_CHECKING:
+    from loopwright.lookup import LookedUp
 
 API = "/api/v1"
 PAGE_SIZE = 200
@@ -106,20 +110,22 @@ class Client:
             TypeError: the model or the space is of a kind that is not accepted, or ``example_inputs`` or ``spec`` is
                 missing or not for it.
             UnsupportedModel: the model cannot be turned into a module; the message says what of it.
+            ValueError: a budget, priority or name is out of bounds.
             InvalidRequest: the service cannot tune this; the detail says what to change.
         """
         options = Options(example_inputs, spec)
         with frontends.exactly(exact_math):
             module, traces = frontends.to_payload(model, options), stochastic.to_traces(space, model, options)
-        request = schemas.SubmitJob(
+        request = body(
+            schemas.SubmitJob,
             module=module,
             target=_target_on_wire(target),
             name=name,
             seed=seed,
             priority=priority,
-            budget=schemas.Budget(max_trials=max_trials, max_seconds=max_seconds),
+            budget={"max_trials": max_trials, "max_seconds": max_seconds},
             space=traces,
-            shapes=shapes,
+            shapes=[_whole(each) for each in shapes] if isinstance(shapes, list) else _whole(shapes),
             force=force,
             exact_math=exact_math,
             visibility=visibility,
@@ -127,7 +133,7 @@ class Client:
         response = self._transport.request(
             "POST",
             f"{API}/jobs",
-            json=request.model_dump(mode="json"),
+            json=request,
             headers={"Idempotency-Key": idempotency_key or uuid.uuid4().hex},
             repeatable=True,
         )
@@ -163,7 +169,9 @@ class Client:
                 return self._transport.get(Best, f"{API}/workloads/{model}/best", target=_target_in_query(target))
             except NotFound:
                 return None
-        looked_up = self._look_up(model, target, shapes, exact_math, example_inputs, spec)
+        looked_up = self.look_up(
+            model, target, shapes=shapes, exact_math=exact_math, example_inputs=example_inputs, spec=spec
+        )
         from loopwright.codegen.functions import prim_funcs
 
         funcs = prim_funcs(looked_up.module)
@@ -175,6 +183,25 @@ class Client:
         """Every certified best for a target."""
         query = {"target": _target_in_query(target), "page_size": PAGE_SIZE}
         return Listing(self._transport.pages(Best, f"{API}/bests", **query), BESTS)
+
+    def look_up(
+        self,
+        model: Any,
+        target: Any = "auto",
+        params: dict[str, Any] | None = None,
+        *,
+        shapes: dict[str, int] | None = None,
+        exact_math: bool = False,
+        example_inputs: Any = None,
+        spec: Any = None,
+    ) -> LookedUp:
+        """The model lowered, and what is known of its functions, by one request. The arguments are those of `compile`,
+        which puts the bests in (`loopwright.applying`)."""
+        require_tvm()
+        from loopwright.lookup import look_up
+
+        program = _program(model, shapes, exact_math, example_inputs, spec)
+        return look_up(program, self._ask(target), _tvm_target(target), params)
 
     def apply(
         self,
@@ -192,7 +219,9 @@ class Client:
         A Relax module comes back legalised and fused. ``last_report`` says of each function whether it was tuned, is
         best as it is, or missed; misses are also logged as a warning.
         """
-        applied, _ = self._apply(self._look_up(mod, target, shapes, exact_math, example_inputs, spec))
+        applied, _ = self._apply(
+            self.look_up(mod, target, shapes=shapes, exact_math=exact_math, example_inputs=example_inputs, spec=spec)
+        )
         return applied
 
     def compile(
@@ -212,7 +241,11 @@ class Client:
 
         Functions that missed are built as TVM would by default; ``last_report`` tells which.
         """
-        applied, built_for = self._apply(self._look_up(mod, target, shapes, exact_math, example_inputs, spec, params))
+        applied, built_for = self._apply(
+            self.look_up(
+                mod, target, params, shapes=shapes, exact_math=exact_math, example_inputs=example_inputs, spec=spec
+            )
+        )
         from loopwright import applying
 
         return applying.build(applied, built_for)
@@ -291,31 +324,15 @@ class Client:
         self.last_report.log()
         return applied, looked_up.target
 
-    def _look_up(
-        self,
-        model: Any,
-        target: Any,
-        shapes: dict[str, int] | None,
-        exact_math: bool,
-        example_inputs: Any,
-        spec: Any,
-        params: dict[str, Any] | None = None,
-    ) -> Any:
-        """The model lowered, and the bests of its functions (`loopwright.lookup.LookedUp`), by one request."""
-        require_tvm()
-        from loopwright.lookup import look_up
-
-        program = _program(model, shapes, exact_math, example_inputs, spec)
-        return look_up(program, self._ask(target), _tvm_target(target), params)
-
     def _ask(self, target: Any, device_class: str | None = None) -> Callable[[list[str]], schemas.LookupAnswer]:
         """What asks the service about workload hashes, for a target."""
 
         def ask(hashes: list[str]) -> schemas.LookupAnswer:
-            body = schemas.Lookup(functions=list(hashes), target=_target_on_wire(target), device_class=device_class)
-            response = self._transport.request(
-                "POST", f"{API}/workloads/lookup", json=body.model_dump(mode="json"), repeatable=True
+            functions = list(hashes)
+            wanted = body(
+                schemas.Lookup, functions=functions, target=_target_on_wire(target), device_class=device_class
             )
+            response = self._transport.request("POST", f"{API}/workloads/lookup", json=wanted, repeatable=True)
             return parse(schemas.LookupAnswer, response)
 
         return ask
@@ -327,8 +344,16 @@ def _program(model: Any, shapes: dict[str, int] | None, exact_math: bool, exampl
     from loopwright.codegen.lowering import bind_shapes
     from loopwright.codegen.vector_math import with_exact_math
 
-    module = bind_shapes(program.module, shapes or {})
+    module = bind_shapes(program.module, _whole(shapes) or {})
     return Program(with_exact_math(module) if exact_math else module, program.weights)
+
+
+def _whole(shapes: dict[str, int] | None) -> dict[str, int] | None:
+    """Extents as integers of Python, whatever library they are of."""
+    try:
+        return None if shapes is None else {name: operator.index(extent) for name, extent in shapes.items()}
+    except TypeError:
+        raise TypeError(f"shapes={shapes!r} should give a whole number for each name") from None
 
 
 def _target_on_wire(target: Any) -> str | dict[str, Any]:

@@ -23,7 +23,7 @@ from loopwright.errors import (
 )
 from loopwright.extras import require_tvm
 from loopwright.progress import ProgressView
-from loopwright.transport import ATTEMPTS, Transport, parse, retry_delay
+from loopwright.transport import ATTEMPTS, Transport, body, parse, retry_delay
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -107,9 +107,11 @@ class Job:
                 if value is not None
             }
         )
-        body = schemas.Resubmit(budget=budget, seed=seed, force=force).model_dump(mode="json")
+        changes = body(schemas.Resubmit, budget=budget.model_dump(), seed=seed, force=force)
         headers = {"Idempotency-Key": uuid.uuid4().hex}
-        answer = self._transport.request("POST", self._path("/resubmit"), json=body, headers=headers, repeatable=True)
+        answer = self._transport.request(
+            "POST", self._path("/resubmit"), json=changes, headers=headers, repeatable=True
+        )
         return Job(self._transport, parse(schemas.Job, answer))
 
     def trials(self) -> Iterator[schemas.Trial]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import reprlib
 import time
 from collections.abc import Iterator
 from typing import Any, TypeVar
@@ -136,6 +137,23 @@ def parse(model: type[Model], response: httpx.Response) -> Model:
         return model.model_validate_json(response.content, extra="ignore")
     except ValidationError as error:
         raise UnexpectedAnswer(f"{response.url} answered what is not a {model.__name__}: {error}") from error
+
+
+def body(model: type[BaseModel], **fields: Any) -> dict[str, Any]:
+    """What is sent, checked before it leaves.
+
+    Raises:
+        ValueError: a field cannot be what was given; the message names it.
+    """
+    try:
+        return model(**fields).model_dump(mode="json")
+    except ValidationError as error:
+        raise ValueError("; ".join(map(_complaint, error.errors(include_url=False)))) from None
+
+
+def _complaint(error: Any) -> str:
+    where = ".".join(map(str, error["loc"]))
+    return f"{where}: {error['msg'].removeprefix('Input ')}, and is {reprlib.repr(error['input'])}"
 
 
 def _raise_for_problem(response: httpx.Response) -> None:

@@ -55,7 +55,13 @@ def _packs(func: tvm.tirx.PrimFunc) -> bool:
 
 
 def _split(mod: tvm.IRModule) -> tvm.IRModule:
-    return relax.transform.SplitLayoutRewritePreproc()(mod)
+    """Split the functions that pack. TVM's pass sees no others, as it fails at those without a block to compute."""
+    apart = [var for var, func in prim_funcs(mod) if not _packs(func)]
+    functions = {var: func for var, func in mod.functions.items() if var not in apart}
+    result = relax.transform.SplitLayoutRewritePreproc()(tvm.IRModule(functions, mod.attrs))
+    for var in apart:
+        result.update_func(var, mod[var])
+    return result
 
 
 def _called(func: tvm.tirx.PrimFunc) -> tvm.IRModule:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
+import os
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from pathlib import PurePath
 from types import ModuleType
 from typing import Any
 
@@ -19,6 +21,9 @@ from loopwright.program import Program
 from loopwright.schemas import ModulePayload
 
 FRONTENDS: tuple[ModuleType, ...] = (tvm_module, torch, onnx, relax_nn, te, tvmscript)
+
+_WEIGHTS = frozenset({".bin", ".ckpt", ".gguf", ".h5", ".npz", ".pt", ".pth", ".safetensors"})
+"""How files end that hold weights, and no program that uses them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +76,11 @@ def exactly(exact_math: bool) -> AbstractContextManager[object]:
 
 
 def _frontend_of(model: Any, options: Options) -> ModuleType:
+    if isinstance(model, str | os.PathLike) and PurePath(model).suffix in _WEIGHTS:
+        raise TypeError(
+            f"{os.fspath(model)} holds weights, not a model; make the model, load them into it, and pass it, or a .pt2 "
+            "file that torch.export.save wrote"
+        )
     for frontend in FRONTENDS:
         if frontend.accepts(model):
             for field in dataclasses.fields(options):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import io
+import logging
 import os
 import sys
 import traceback
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,9 +59,9 @@ def _module(model: Any, options: Options) -> Any:
     inputs, named = _inputs(model, options.example_inputs)
     outputs = _outputs(model, inputs, named)
     if is_tree((inputs, named), outputs):
-        return _translated(_exported(model, model, inputs, named))
+        return _translated(export(type(model).__name__, model, inputs, named))
     flat, by_name = flattened(model, inputs, named)
-    return _translated(_exported(model, flat, (), by_name))
+    return _translated(export(type(model).__name__, flat, (), by_name))
 
 
 def _inputs(model: Any, example_inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -120,21 +123,41 @@ def _behaves_otherwise(module: Any) -> bool:
     return any(word in type(module).__name__ for word in ("BatchNorm", "Dropout", "InstanceNorm"))
 
 
-def _exported(model: Any, module: Any, inputs: tuple[Any, ...], named: dict[str, Any]) -> Any:
+def export(name: str, module: Any, inputs: tuple[Any, ...], named: Mapping[str, Any] | None = None) -> Any:
+    """Return a module as an exported program.
+
+    Raises:
+        UnsupportedModel: PyTorch cannot capture it; the message calls it by ``name``.
+    """
     torch = importlib.import_module("torch")
     try:
-        return torch.export.export(module, inputs, named)
+        with _quietly():
+            return torch.export.export(module, inputs, dict(named or {}))
     except Exception as error:
         raise UnsupportedModel(
-            f"torch.export cannot capture {type(model).__name__}{_where(error)}: {first_line(error)}; a branch or a "
+            f"torch.export cannot capture {name}{_where(error)}: {first_line(error)}; a branch or a "
             "loop on the values of tensors must be written with torch.where, torch.cond or a fixed count"
         ) from error
+
+
+@contextlib.contextmanager
+def _quietly() -> Iterator[None]:
+    """Keep what PyTorch prints of a model that it cannot capture, its graphs and warnings, out of the terminal."""
+    said, log = io.StringIO(), logging.getLogger("torch.fx.experimental.symbolic_shapes")
+    level = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        with contextlib.redirect_stderr(said):
+            yield
+    finally:
+        log.setLevel(level)
+    print(said.getvalue(), end="", file=sys.stderr)
 
 
 def _where(error: BaseException) -> str:
     """The line of the model's own code at which it failed, of which PyTorch's message need not speak."""
     pytorch = str(Path(sys.modules["torch"].__file__ or "").parent)
-    frames = traceback.extract_tb(error.__traceback__)[2:]  # behind _exported and torch.export.export
+    frames = traceback.extract_tb(error.__traceback__)[2:]  # behind export and torch.export.export
     own = [frame for frame in frames if not frame.filename.startswith((pytorch, "<"))]
     return f" at {own[-1].filename}:{own[-1].lineno}, `{own[-1].line}`" if own else ""
 

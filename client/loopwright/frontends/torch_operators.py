@@ -28,7 +28,9 @@ def converters() -> dict[str, Converter]:
         "div.Tensor_mode": _div,
         "grouped_mm_fallback.default": _grouped_product,
         "histc.default": _histogram,
+        "index.Tensor": _index,
         "mm.default": _product,
+        "select.int": _select,
     }
 
 
@@ -136,6 +138,39 @@ def _histogram(node: Any, importer: Any) -> Any:
         return te.compute((bins,), count, name="histogram")
 
     return importer.block_builder.emit_te(counts, flat, primfunc_name_hint="histogram")
+
+
+def _select(node: Any, importer: Any) -> Any:
+    """Negative indices count from the end."""
+    from tvm import relax
+
+    data, axis, index = importer.retrieve_args(node)
+    extent = data.ty.shape[axis]
+    if index < 0 and not _is_known(extent):
+        raise ValueError("Unsupported operator select.int, as it counts from the end of a symbolic extent")
+    place = relax.const(index + int(extent) if index < 0 else index, "int64")
+    return importer.block_builder.emit(relax.op.take(data, place, axis, mode="clip"))
+
+
+def _index(node: Any, importer: Any) -> Any:
+    """Negative indices count from the end, also those that are computed."""
+    from tvm import relax
+
+    data, indices = node.args
+    shape, given = importer.env[data].ty.shape, {}
+    for axis, index in enumerate(indices):
+        known = None if index is None else importer.env[index]
+        if known is None or "int" not in str(known.ty.dtype) or not _is_known(shape[axis]):
+            continue
+        given[index] = known
+        zero, extent = (relax.const(value, known.ty.dtype) for value in (0, int(shape[axis])))
+        from_end = importer.block_builder.emit(relax.op.add(known, extent))
+        is_negative = importer.block_builder.emit(relax.op.less(known, zero))
+        importer.env[index] = importer.block_builder.emit(relax.op.where(is_negative, from_end, known))
+    try:
+        return importer._index_tensor(node)
+    finally:
+        importer.env.update(given)
 
 
 def _grouped_product(node: Any, importer: Any) -> Any:

@@ -12,6 +12,7 @@ import benchmarks.leaderboard.report
 import benchmarks.load.report
 import benchmarks.lookup.report
 import benchmarks.main_job.report
+import benchmarks.models.report
 import benchmarks.quality.report
 import benchmarks.search.report
 import benchmarks.search.spaces.report
@@ -31,6 +32,7 @@ from benchmarks.search.run_record import Incumbent, Run, name_of
         benchmarks.load.report,
         benchmarks.lookup.report,
         benchmarks.main_job.report,
+        benchmarks.models.report,
         benchmarks.walls.report,
     ],
 )

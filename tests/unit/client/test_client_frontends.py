@@ -68,6 +68,14 @@ def test_a_missing_file_is_not_taken_for_a_program(tmp_path: Path, name: str) ->
         frontends.to_payload(str(tmp_path / name))
 
 
+@pytest.mark.parametrize("name", ["model.safetensors", "weights.pt", "pytorch_model.bin", "last.ckpt"])
+def test_weights_are_not_taken_for_a_program(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"\0weights")
+    for path in (tmp_path / name, str(tmp_path / name)):
+        with pytest.raises(TypeError, match=rf"{name} holds weights, not a model"):
+            frontends.to_payload(path)
+
+
 def test_an_empty_program_is_refused() -> None:
     with pytest.raises(ValueError, match="empty"):
         frontends.to_payload(" \n")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import socket
 from pathlib import Path
+from typing import Any, cast
 
+import numpy as np
 import pytest
 
 import loopwright
@@ -57,6 +59,33 @@ def test_submit_is_tried_again_under_one_idempotency_key(service: FakeService, c
         "force": False,
         "exact_math": False,
     }
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"max_trials": -1}, r"budget\.max_trials: should be greater than or equal to 1, and is -1"),
+        ({"max_trials": 10_000_000}, r"budget\.max_trials: should be less than or equal to 1000000"),
+        ({"priority": 101}, r"priority: should be less than or equal to 100, and is 101"),
+        ({"name": "x" * 1000}, r"name: .* at most 200 characters, and is 'x+\.\.\.x+'"),
+    ],
+)
+def test_options_out_of_bounds_are_named_and_not_sent(
+    service: FakeService, client: loopwright.Client, options: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(ValueError, match=rf"^{said}"):
+        client.submit(SCRIPT, **options)
+    assert service.requests == []
+
+
+def test_extents_may_be_integers_of_other_libraries(service: FakeService, client: loopwright.Client) -> None:
+    service.on("POST", "/api/v1/jobs", Answer(job_json(), 202))
+    one: Any
+    for one in ({"n": np.int64(4)}, [{"n": np.uint8(4)}, {"n": 8}]):
+        client.submit(SCRIPT, shapes=one)
+    assert [request.json()["shapes"] for request in service.requests] == [{"n": 4}, [{"n": 4}, {"n": 8}]]
+    with pytest.raises(TypeError, match="whole number for each name"):
+        client.submit(SCRIPT, shapes=cast(Any, {"n": "four"}))
 
 
 def test_two_submissions_have_two_keys_unless_one_is_given(service: FakeService, client: loopwright.Client) -> None:

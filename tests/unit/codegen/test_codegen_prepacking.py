@@ -27,8 +27,8 @@ RNG = np.random.default_rng(0)
 X, WEIGHT, BIAS = (RNG.random(shape, dtype=np.float32) for shape in ((ROWS, DEPTH), (DEPTH, COLUMNS), (COLUMNS,)))
 
 
-def model(*, calls: int = 1, weight_is_input: bool = False) -> tvm.IRModule:
-    """Return a linear layer; with several ``calls``, the sum of several that share their weight."""
+def model(*, calls: int = 1, weight_is_input: bool = False, has_scan: bool = False) -> tvm.IRModule:
+    """Return a linear layer; with several ``calls``, the sum of several that share their weight; or its scan."""
     builder = relax.BlockBuilder()
     x = relax.Var("x", relax.TensorType((ROWS, DEPTH), "float32"))
     given = relax.Var("given", relax.TensorType((DEPTH, COLUMNS), "float32"))
@@ -38,7 +38,7 @@ def model(*, calls: int = 1, weight_is_input: bool = False) -> tvm.IRModule:
             out = builder.emit(relax.op.add(relax.op.matmul(x, weight), relax.const(BIAS)))
             for _ in range(calls - 1):
                 out = builder.emit(relax.op.add(out, relax.op.add(relax.op.matmul(x, weight), relax.const(BIAS))))
-            out = builder.emit_output(out)
+            out = builder.emit_output(relax.op.cumsum(out, axis=1) if has_scan else out)
         builder.emit_func_output(out)
     return builder.get()
 
@@ -155,3 +155,14 @@ def test_a_trace_says_whether_it_packs_a_weight() -> None:
     assert packs_weight(scheduled(func)[1])
     assert not packs_weight(None)
     assert not packs_weight([[], []])
+
+
+def test_functions_without_a_block_to_compute_are_kept_beside_packed_ones() -> None:
+    detached, values = detach(model(has_scan=True))
+    known = attach(lower(detached, TARGET), values)
+    for var, func in prim_funcs(known):
+        if weight_of(func) is not None:
+            known.update_func(var, scheduled(func)[0])
+    vm = relax.VirtualMachine(compile_module(fold_packing(known), TARGET), tvm.cpu())
+    result = vm["main"](tvm.runtime.tensor(X))
+    np.testing.assert_allclose(result.numpy(), (X @ WEIGHT + BIAS).cumsum(1), rtol=1e-5)

@@ -204,6 +204,21 @@ def test_it_is_refused_before_any_pass_could_run_it(monkeypatch: pytest.MonkeyPa
         extract_tasks(mod, LLVM)
 
 
+def test_what_tvm_makes_of_operators_may_call_its_library_and_is_left_alone() -> None:
+    x, builder = relax.Var("x", relax.TensorType((2, 8), "float32")), relax.BlockBuilder()
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            doubled = builder.emit(relax.op.add(x, x))
+            summed = builder.emit(relax.op.cumsum(doubled, axis=1))
+            out = builder.emit_output(relax.op.sort(summed, axis=1))
+        builder.emit_func_output(out)
+    found = extract_tasks(builder.get(), LLVM)
+    assert [task.workload.name for task in found.tasks] == ["add"]
+    assert sorted(found.notes) == [
+        f"{name} is left alone: TVM has finished code for it, or calls its own library" for name in ("cumsum", "sort")
+    ]
+
+
 def test_an_uncalled_function_that_calls_out_is_refused_too() -> None:
     source = ADD_ONE.format(name="main", extent=16, dtype="float32", constant="1")
     mod = mlp(1)

@@ -27,9 +27,10 @@ def remove_identities(mod: tvm.IRModule) -> tvm.IRModule:
     """Remove operators that move no element, and merge those that follow one another.
 
     Importers write ``broadcast_to`` to the shape that a tensor has, and chains of ``reshape`` and ``permute_dims``.
-    A permutation that moves only axes of extent 1 is a ``reshape``. A matrix that is repeated for a batched product and
-    a constant that fills a tensor for ``where`` are used as they are. The smaller operand of an elementwise sum,
-    product, maximum or minimum comes second, whichever importer wrote it. Tensors of symbolic shape are left alone.
+    Operands of ``concat`` without elements are left out. A permutation that moves only axes of extent 1 is a
+    ``reshape``. A matrix that is repeated for a batched product and a constant that fills a tensor for ``where`` are
+    used as they are. The smaller operand of an elementwise sum, product, maximum or minimum comes second, whichever
+    importer wrote it. Tensors of symbolic shape are left alone.
     """
     return rewrite_calls(mod, _Removed)
 
@@ -42,7 +43,9 @@ class Identities(CallRewriter):
         if shape is None or not call.args:
             return call
         source = call.args[0]
-        if name in ("broadcast_to", "astype", "strided_slice", "concat", "wrap_param"):
+        if name == "concat":
+            return self._joined(call)
+        if name in ("broadcast_to", "astype", "strided_slice", "wrap_param"):
             unchanged = shape_of(source) == shape and dtype_of(source) == dtype_of(call)
             return source if unchanged else call
         if name in _RESHAPES and shape_of(source) is not None:
@@ -57,6 +60,17 @@ class Identities(CallRewriter):
         if name == "permute_dims" and shape_of(source) is not None:
             return self._permuted(source, permutation_of(call))
         return call
+
+    def _joined(self, call: tvm.ir.Call) -> Any:
+        """Leave out the operands without elements, such as the halves of a rotation that turns all channels."""
+        joined = self.value(call.args[0])
+        if not isinstance(joined, relax.Tuple):
+            return call
+        some = [field for field in joined.fields if 0 not in (shape_of(field) or ())]
+        if len(some) == 1:
+            return some[0]
+        axis = None if call.attrs.axis is None else int(call.attrs.axis)
+        return relax.op.concat(some, axis) if 1 < len(some) < len(joined.fields) else call
 
     def _permuted(self, source: Any, axes: tuple[int, ...]) -> Any:
         inner = self.call_of(source, "permute_dims")

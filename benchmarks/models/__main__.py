@@ -1,0 +1,106 @@
+"""Submits tiny models of many architectures to the embedded service, compiles them, and compares with PyTorch.
+
+    .venv/bin/python -m benchmarks.models [--only BERT …] [--trials 64]
+
+Says of each whether it is taken, whether every task was tuned, and how far the compiled model is from PyTorch. Figures
+go to benchmarks/results/models.json. `python -m benchmarks.models.report --pack` packs them and writes the report.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+import tvm
+from tvm import relax
+
+from benchmarks.models.architectures import ARCHITECTURES, Architecture
+from benchmarks.models.report import NAME, text
+from benchmarks.results import write_raw
+from loopwright import Client, UnsupportedModel
+from loopwright.errors import LoopwrightError
+from loopwright.frontends.torch_values import replaced, tensors
+from service.settings import Settings, ensure_token
+from service.supervisor import Supervisor
+
+
+def parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.models")
+    parser.add_argument("--only", nargs="+", metavar="NAME", choices=[one.name for one in ARCHITECTURES])
+    parser.add_argument("--trials", type=int, default=64, help="of each model")
+    parser.add_argument("--port", type=int, default=8181, help="of the service")
+    return parser
+
+
+def main() -> None:
+    options = parser().parse_args()
+    chosen = [one for one in ARCHITECTURES if options.only is None or one.name in options.only]
+    figures: dict[str, Any] = {
+        "torch": torch.__version__,
+        "transformers": transformers.__version__,
+        "tvm": tvm.__version__,
+        "trials": options.trials,
+        "models": [],
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        settings = Settings(data_dir=Path(folder), port=options.port)
+        supervisor = Supervisor(settings)
+        with supervisor.running(), Client(supervisor.url, ensure_token(settings)) as client:
+            for architecture in chosen:
+                outcome = tried(client, architecture, options.trials)
+                print(outcome, flush=True)
+                figures["models"].append(outcome)
+    print(text(figures))
+    print(write_raw(NAME, figures))
+
+
+def tried(client: Client, architecture: Architecture, trials: int) -> dict[str, Any]:
+    """Return what became of one model; ``error`` says why it was not taken, or not tuned."""
+    outcome: dict[str, Any] = {"name": architecture.name, "class": type(architecture.model()).__name__}
+    began = time.monotonic()
+    try:
+        outcome |= tuned(client, architecture, trials)
+    except (UnsupportedModel, LoopwrightError) as error:
+        outcome["error"] = str(error)
+    return outcome | {"seconds": time.monotonic() - began}
+
+
+def tuned(client: Client, architecture: Architecture, trials: int) -> dict[str, Any]:
+    model, inputs = architecture.model(), architecture.inputs()
+    job = client.submit(model, example_inputs=inputs, max_trials=trials, name=architecture.name)
+    job.wait(progress=False)
+    machine = relax.VirtualMachine(client.compile(model, example_inputs=inputs), tvm.cpu())
+    assert client.last_report is not None
+    returned = machine["main"](*(tvm.runtime.from_dlpack(tensor.clone()) for tensor in inputs.values()))
+    got = returned if isinstance(returned, tvm.ir.Array) else [returned]
+    with torch.no_grad():
+        expected = tensors(model(**replaced(inputs, {})))
+    return {
+        "state": job.state,
+        "job_error": job.error,
+        "notes": list(job.info.notes),
+        "tasks": [
+            {"name": task.name, "certified": task.certified, "trials": task.trials, "error": task.error}
+            for task in job.tasks
+        ],
+        "missing": [function.name for function in client.last_report.misses],
+        "outputs": len(got),
+        "difference": max(
+            _distance(torch.from_dlpack(value), right) for value, right in zip(got, expected.values(), strict=True)
+        ),
+    }
+
+
+def _distance(value: torch.Tensor, right: torch.Tensor) -> float:
+    """Return the largest difference as a share of the largest value."""
+    scale = float(right.abs().max())
+    return float((value - right).abs().max()) / scale if scale else float(value.abs().max())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+"""Writes docs/benchmarks/models.md from the kept results.
+
+.venv/bin/python -m benchmarks.models.report [--pack]
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from benchmarks.results import DOCS, figures, kept, report_parser
+
+NAME = "models"
+TEMPLATE = Path(__file__).with_name("report.md.in")
+REPORT = DOCS / f"{NAME}.md"
+ALLOWED = 1e-4
+"""Of the largest value of an output."""
+
+
+def parser() -> argparse.ArgumentParser:
+    return report_parser("python -m benchmarks.models.report")
+
+
+def main() -> None:
+    options = parser().parse_args()
+    REPORT.write_text(text(figures(NAME, repack=options.pack)))
+    print(REPORT)
+
+
+def text(figures: dict[str, Any]) -> str:
+    models = figures["models"]
+    return Template(TEMPLATE.read_text()).substitute(
+        transformers=figures["transformers"],
+        torch=figures["torch"],
+        tvm=figures["tvm"],
+        trials=figures["trials"],
+        models=len(models),
+        agree=sum(not complaint(model) for model in models),
+        allowed=f"{ALLOWED:g}",
+        rows="\n".join(map(_row, models)),
+        results=kept(NAME).name,
+    )
+
+
+def complaint(model: dict[str, Any]) -> str:
+    """Return what is wrong with a model; empty if it was taken and tuned whole, and agrees with PyTorch."""
+    if "error" in model:
+        return str(model["error"])
+    failed = [task["name"] for task in model["tasks"] if not task["certified"]]
+    if model["state"] != "succeeded" or failed:
+        return f"{model['state']}: {model['job_error'] or ', '.join(failed)}"
+    if missing := sorted(set(model["missing"]) - set(_left_alone(model))):
+        return f"not found after tuning: {', '.join(missing)}"
+    return "" if model["difference"] <= ALLOWED else "does not agree"
+
+
+def _left_alone(model: dict[str, Any]) -> list[str]:
+    """Return the names of the functions that the job's notes say are not tuned."""
+    return [note.split(" is left alone")[0] for note in model["notes"] if " is left alone" in note]
+
+
+def _row(model: dict[str, Any]) -> str:
+    verdict = complaint(model) or "agrees"
+    if "error" in model:
+        return f"| {model['name']} | `{model['class']}` | | | | | {verdict} |"
+    alone = ", ".join(f"`{name}`" for name in _left_alone(model))
+    return (
+        f"| {model['name']} | `{model['class']}` | {len(model['tasks'])} | {alone} | {model['outputs']} "
+        f"| {model['difference']:.1e} | {verdict} |"
+    )
+
+
+if __name__ == "__main__":
+    main()

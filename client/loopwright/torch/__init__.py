@@ -1,0 +1,78 @@
+"""A backend of ``torch.compile`` that runs the best programs that a Loopwright service knows. For inference on CPUs.
+
+    compiled = torch.compile(model, backend="loopwright", options={"tune": "background"})
+    with torch.no_grad():
+        compiled(x)
+
+A graph runs as PyTorch runs it until there is something better: a program that computed the same from the inputs of
+one call, and took less time, side by side.
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+
+from loopwright.client import Client
+from loopwright.torch.graph import Graph
+from loopwright.torch.variant import Outcome, Tune, Tuning
+
+__all__ = ["Outcome", "backend", "outcomes", "refresh"]
+
+_TUNE: tuple[Tune, ...] = ("background", "wait", "never")
+_graphs: weakref.WeakSet[Graph] = weakref.WeakSet()
+
+
+def backend(
+    module: torch.fx.GraphModule, example_inputs: list[Any], *, options: Mapping[str, Any] | None = None
+) -> Callable[..., Any]:
+    """Return what runs a graph of Dynamo, which calls this.
+
+    ``options`` of ``torch.compile`` may hold:
+
+    - ``tune``: what is done about functions of which the service knows nothing. ``"background"`` (default): they are
+      submitted as one job, and calls after its end use what it found. ``"wait"``: the first call waits for that job.
+      ``"never"``: nothing is submitted.
+    - ``max_trials``, ``max_seconds``: the budget of a job, as `Client.submit` has it.
+    - ``client``: a `Client`; by default one without arguments.
+
+    Raises:
+        ValueError: an option is unknown, or cannot be what was given.
+    """
+    given = dict(options or {})
+    tune = given.pop("tune", "background")
+    if tune not in _TUNE:
+        raise ValueError(f"tune is {tune!r}; it may be {', '.join(map(repr, _TUNE))}")
+    client = given.pop("client", None) or _own_client()
+    budget: dict[str, Any] = {name: given.pop(name) for name in ("max_trials", "max_seconds") if name in given}
+    if given:
+        raise ValueError(
+            f"unknown options: {', '.join(sorted(given))}; known are tune, max_trials, max_seconds, client"
+        )
+    graph = Graph(module, Tuning(client, tune, budget))
+    _graphs.add(graph)
+    return graph
+
+
+def refresh(model: torch.nn.Module | None = None) -> int:
+    """Ask the service anew about the graphs of a compiled model, or about all; their next calls use what is better.
+
+    Returns:
+        The number of programs that were made anew, one for each graph and shape of its inputs.
+    """
+    weights = None if model is None else {id(weight) for weight in (*model.parameters(), *model.buffers())}
+    return sum(graph.refresh() for graph in list(_graphs) if weights is None or graph.uses(weights))
+
+
+def outcomes() -> list[Outcome]:
+    """What became of each graph, for each shape of its inputs."""
+    return [outcome for graph in list(_graphs) for outcome in graph.outcomes()]
+
+
+@functools.cache
+def _own_client() -> Client:
+    return Client()

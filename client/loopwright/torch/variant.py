@@ -1,0 +1,232 @@
+"""A graph at one shape of its inputs: how PyTorch runs it, and a program that may take its place."""
+
+from __future__ import annotations
+
+import atexit
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import torch
+
+from loopwright.client import Client
+from loopwright.errors import LoopwrightError, UnsupportedModel, first_line
+from loopwright.torch.saying import say_once
+
+Tune = Literal["background", "wait", "never"]
+State = Literal["pytorch", "tuning", "compiled"]
+
+_ROUNDS = 5
+"""Times that a program and PyTorch run in turn before one is chosen."""
+_ALIGNMENT = 64
+"""Bytes, of the tensors that TVM takes."""
+_TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4, torch.float16: 2e-2, torch.bfloat16: 5e-2}
+"""Of the largest value of an output; other dtypes have to be equal."""
+
+_building = threading.Lock()
+# A thread that builds is not cut off by the end of the process.
+atexit.register(_building.acquire)
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """Where programs come from, and what is done about functions of which nothing is known."""
+
+    client: Client
+    tune: Tune
+    budget: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a graph runs for one shape of its inputs.
+
+    ``tuning`` is as ``pytorch``, and a job goes on. ``reason`` says why it is not compiled; ``pytorch_us`` and
+    ``compiled_us`` are the shortest of a few calls in turn, once both have run.
+    """
+
+    shapes: tuple[tuple[int, ...], ...]
+    state: State
+    reason: str | None = None
+    pytorch_us: float | None = None
+    compiled_us: float | None = None
+    job_id: str | None = None
+
+
+class Variant:
+    """Its first call is `first`, made when it is."""
+
+    def __init__(self, module: Any, weights: Sequence[int], args: list[Any], tuning: Tuning) -> None:
+        """``weights`` are the places of arguments that stay the same."""
+        self._module, self._tuning, self._args = module, tuning, args
+        self._held = {id(args[place]) for place in weights}
+        fixed = set(weights)
+        self._places = [n for n, arg in enumerate(args) if n not in fixed and isinstance(arg, torch.Tensor)]
+        self.outcome = Outcome(tuple(tuple(args[n].shape) for n in self._places), "pytorch")
+        self._exported: Any = None
+        self._outputs: tuple[Any, ...] = ()
+        self._candidate: Callable[[Sequence[Any]], tuple[Any, ...]] | None = None
+        self._program: Callable[[Sequence[Any]], tuple[Any, ...]] | None = None
+
+    def first(self) -> Any:
+        """Run as PyTorch does, and see to a program for the calls to come."""
+        args, self._args = self._args, []
+        versions = [_version(arg) for arg in args]
+        outputs = self._module(*args)
+        self._outputs = tuple(None if isinstance(each, torch.Tensor) else each for each in outputs)
+        try:
+            if versions != [_version(arg) for arg in args]:
+                raise UnsupportedModel("it changes its inputs in place")
+            if any(isinstance(arg, torch.Tensor) and arg.device.type != "cpu" for arg in args):
+                raise UnsupportedModel("its tensors are not on the CPU")
+            if not any(isinstance(each, torch.Tensor) for each in outputs):
+                raise UnsupportedModel("it computes no tensor")
+            self._exported = self._export(args)
+            self._begin()
+        except (LoopwrightError, RuntimeError) as error:
+            self._give_up(first_line(error))
+        return outputs
+
+    def __call__(self, args: Sequence[Any]) -> Any:
+        if self._candidate is not None:
+            return self._tried(args)
+        if self._program is None:
+            return self._module(*args)
+        return self._program(args)
+
+    def uses(self, weights: set[int]) -> bool:
+        return not weights.isdisjoint(self._held)
+
+    def renew(self) -> int:
+        """Make the program anew from what the service knows now; returns how many were made."""
+        if self._exported is None:
+            return 0
+        self._compile()
+        return 1
+
+    def _export(self, args: list[Any]) -> Any:
+        module, places = self._module, self._places
+
+        class Bound(torch.nn.Module):
+            """The graph with all arguments but its inputs bound, and without what is no tensor in its outputs."""
+
+            def __init__(self) -> None:
+                super().__init__()
+                for n, arg in enumerate(args):
+                    if n not in places and isinstance(arg, torch.Tensor):
+                        self.register_buffer(f"bound_{n}", arg.detach())
+
+            def forward(self, *inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
+                given = dict(zip(places, inputs, strict=True))
+                bound = [given[n] if n in given else getattr(self, f"bound_{n}", arg) for n, arg in enumerate(args)]
+                return tuple(each for each in module(*bound) if isinstance(each, torch.Tensor))
+
+        from loopwright.frontends.torch import export
+
+        with torch.inference_mode(False), torch.no_grad():
+            return export("the graph", Bound().eval(), tuple(args[n].detach().contiguous() for n in places))
+
+    def _begin(self) -> None:
+        client, tune, budget = self._tuning.client, self._tuning.tune, self._tuning.budget
+        if self._compile() == 0 or tune == "never":
+            return
+        job = client.submit(self._exported, name="torch.compile", **budget)
+        self.outcome = replace(self.outcome, state="tuning", job_id=job.id)
+        if tune == "wait":
+            job.wait(progress=False)
+            self._compile()
+        else:
+            threading.Thread(target=self._wait, args=(job,), daemon=True, name=f"loopwright {job.id}").start()
+
+    def _wait(self, job: Any) -> None:
+        try:
+            job.wait(progress=False)
+            with _building:
+                self._compile()
+        except Exception as error:
+            self._give_up(f"its job {job.id} failed: {first_line(error)}")
+
+    def _compile(self) -> int:
+        """Make a program of what is known, to be tried by the next call; returns of how many functions nothing is."""
+        import tvm
+        from tvm import relax
+
+        from loopwright import applying
+
+        known = self._tuning.client.look_up(self._exported)
+        applied, report = applying.apply(known)
+        if report.hits:
+            run = relax.VirtualMachine(applying.build(applied, known.target), tvm.cpu())["main"]
+            self._candidate = lambda args: self._ran(run, args)
+        else:
+            self.outcome = replace(self.outcome, reason="none of its functions is tuned")
+        return len(report.misses)
+
+    def _ran(self, run: Any, args: Sequence[Any]) -> tuple[Any, ...]:
+        returned = run(*(_as_tvm(args[n]) for n in self._places))
+        found = iter([returned] if hasattr(returned, "__dlpack__") else returned)
+        return tuple(torch.from_dlpack(next(found)) if each is None else each for each in self._outputs)
+
+    def _tried(self, args: Sequence[Any]) -> Any:
+        """Run a candidate and PyTorch in turn, and keep it if it computes the same and is faster."""
+        candidate, self._candidate = self._candidate, None
+        assert candidate is not None
+        current = self._program or (lambda given: self._module(*given))
+        times: tuple[list[float], list[float]] = ([], [])
+        expected = self._module(*args)
+        try:
+            for _ in range(_ROUNDS):
+                for run, seconds in zip((current, candidate), times, strict=True):
+                    began = time.perf_counter()
+                    outputs = run(args)
+                    seconds.append(time.perf_counter() - began)
+        except Exception as error:
+            self._give_up(f"its program failed: {first_line(error)}")
+            return expected
+        if not all(map(_agree, outputs, expected)):
+            self._give_up("its program does not compute the same: it draws random numbers, or sums in another order")
+            return expected
+        was, now = (1e6 * min(seconds) for seconds in times)
+        if self._program is None:
+            self.outcome = replace(self.outcome, pytorch_us=was)
+        if _is_better(now, was):
+            self._program = candidate
+            self.outcome = replace(self.outcome, state="compiled", compiled_us=now, reason=None)
+        elif self._program is None:
+            self.outcome = replace(self.outcome, state="pytorch", compiled_us=now, reason="PyTorch is faster")
+        return expected
+
+    def _give_up(self, reason: str) -> None:
+        if self._program is None:
+            self.outcome = replace(self.outcome, state="pytorch", reason=reason)
+        say_once(reason)
+
+
+def _is_better(now: float, was: float) -> bool:
+    return now < was
+
+
+def _as_tvm(tensor: torch.Tensor) -> Any:
+    """The same memory, or a copy where TVM cannot take it."""
+    import tvm
+
+    tensor = tensor.detach().contiguous()
+    return tvm.runtime.from_dlpack(tensor.clone() if tensor.data_ptr() % _ALIGNMENT else tensor)
+
+
+def _agree(value: Any, expected: Any) -> bool:
+    if not isinstance(expected, torch.Tensor):
+        return bool(value == expected)
+    if value.shape != expected.shape or value.dtype != expected.dtype:
+        return False
+    if expected.dtype not in _TOLERANCE:
+        return torch.equal(value, expected)
+    finite = expected[expected.isfinite()]
+    scale = finite.abs().max().item() if finite.numel() else 0.0
+    return torch.allclose(value, expected, rtol=0, atol=_TOLERANCE[expected.dtype] * scale, equal_nan=True)
+
+
+def _version(arg: Any) -> int:
+    return arg._version if isinstance(arg, torch.Tensor) and not arg.is_inference() else 0

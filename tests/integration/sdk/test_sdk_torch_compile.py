@@ -1,0 +1,224 @@
+"""``torch.compile`` with the service behind it: what is compiled, what is left to PyTorch, and what changes later."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+import loopwright.torch
+from benchmarks.models.architectures import ARCHITECTURES, Architecture
+from loopwright import Client
+from loopwright.frontends.torch_values import tensors
+from loopwright.torch import saying, variant
+from tests.support.service import JOB_SECONDS
+
+SOME = ("BERT", "GPT-2", "ViT", "T5 encoder")
+
+
+@pytest.fixture(autouse=True)
+def _afresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No graph of another test; and what was compiled is used, however fast PyTorch is."""
+    monkeypatch.setattr(variant, "_is_better", lambda now, was: True)
+    monkeypatch.setattr(saying, "_said", set())
+    torch._dynamo.reset()
+    loopwright.torch._graphs.clear()
+    yield
+    torch._dynamo.reset()
+
+
+def compiled(model: nn.Module, client: Client, tune: str = "wait", **options: Any) -> Any:
+    return torch.compile(
+        model, backend="loopwright", options={"client": client, "tune": tune, "max_trials": 1, **options}
+    )
+
+
+def assert_equal(value: Any, expected: Any) -> None:
+    values, others = tensors(value), tensors(expected)
+    assert list(values) == list(others)
+    for name, right in others.items():
+        torch.testing.assert_close(values[name], right, rtol=0, atol=1e-5 * max(1.0, float(right.abs().max())))
+
+
+class Layer(nn.Module):
+    def __init__(self, width: int = 24) -> None:
+        super().__init__()
+        torch.manual_seed(width)
+        self.linear = nn.Linear(width, 12)
+        self.register_buffer("factor", torch.tensor(3.0))
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, int]:
+        return torch.relu(self.linear(x)) * self.factor, x.shape[0]
+
+
+@pytest.mark.parametrize("name", SOME)
+def test_architectures_compute_the_same(client: Client, name: str) -> None:
+    made: Architecture = next(one for one in ARCHITECTURES if one.name == name)
+    model = made.model()
+    with torch.no_grad():
+        expected = model(**made.inputs())
+        callable_ = compiled(model, client)
+        for _ in range(3):
+            assert_equal(callable_(**made.inputs()), expected)
+    outcomes = loopwright.torch.outcomes()
+    assert outcomes
+    assert {outcome.state for outcome in outcomes} == {"compiled"}, outcomes
+
+
+def test_a_new_shape_is_a_program_of_its_own(client: Client) -> None:
+    model = Layer()
+    callable_ = compiled(model, client)
+    with torch.no_grad():
+        for rows in (2, 5, 7, 2, 5):
+            x = torch.randn(rows, 24)
+            for _ in range(2):
+                assert_equal(callable_(x), model(x))
+                assert callable_(x)[1] == rows
+    outcomes = loopwright.torch.outcomes()
+    assert {outcome.shapes[0][0] for outcome in outcomes} == {2, 5, 7}
+    assert {outcome.state for outcome in outcomes} == {"compiled"}
+
+
+def test_weights_that_change_are_seen(client: Client) -> None:
+    model, x = Layer(), torch.randn(3, 24)
+    callable_ = compiled(model, client)
+    with torch.no_grad():
+        for change in (
+            lambda: None,
+            lambda: model.linear.weight.mul_(2),
+            lambda: model.load_state_dict(Layer(24).state_dict()),
+        ):
+            change()
+            for _ in range(3):
+                assert_equal(callable_(x), model(x))
+    assert [outcome.state for outcome in loopwright.torch.outcomes()] == ["compiled"]
+
+
+def test_inputs_in_any_layout_and_place(client: Client) -> None:
+    model = Layer()
+    callable_ = compiled(model, client)
+    whole = torch.randn(50, 24)
+    with torch.no_grad():
+        for x in (whole[:4], whole[1:5], torch.randn(24, 4).t(), whole[::13]):
+            for _ in range(2):
+                assert_equal(callable_(x), model(x))
+    with torch.inference_mode():
+        assert_equal(callable_(whole[:4]), model(whole[:4]))
+
+
+def test_a_job_in_the_background_is_used_when_it_has_ended(client: Client) -> None:
+    model, x = Layer(width=26), torch.randn(4, 26)
+    callable_ = compiled(model, client, tune="background")
+    with torch.no_grad():
+        expected = model(x)
+        assert_equal(callable_(x), expected)
+        [outcome] = loopwright.torch.outcomes()
+        assert outcome.state == "tuning"
+        assert outcome.job_id is not None
+        client.job(outcome.job_id).wait(progress=False, timeout=JOB_SECONDS)
+        until = time.monotonic() + JOB_SECONDS
+        while loopwright.torch.outcomes()[0].state != "compiled" and time.monotonic() < until:
+            assert_equal(callable_(x), expected)
+            time.sleep(0.05)
+        assert_equal(callable_(x), expected)
+    assert loopwright.torch.outcomes()[0].state == "compiled"
+
+
+def test_nothing_is_submitted_if_it_should_not_and_refresh_finds_what_came_later(client: Client) -> None:
+    model, other, x = Layer(width=28), Layer(width=30), torch.randn(4, 28)
+    callable_ = compiled(model, client, tune="never")
+    before = len(list(client.jobs()))
+    with torch.no_grad():
+        expected = model(x)
+        for _ in range(2):
+            assert_equal(callable_(x), expected)
+        [outcome] = loopwright.torch.outcomes()
+        assert (outcome.state, outcome.reason) == ("pytorch", "none of its functions is tuned")
+        assert len(list(client.jobs())) == before
+        client.submit(model, example_inputs=x, max_trials=1).wait(progress=False, timeout=JOB_SECONDS)
+        assert loopwright.torch.refresh(other) == 0
+        assert loopwright.torch.refresh(model) == loopwright.torch.refresh() == 1
+        for _ in range(2):
+            assert_equal(callable_(x), expected)
+    assert loopwright.torch.outcomes()[0].state == "compiled"
+
+
+class InPlace(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x.add_(1)
+        return x * 2
+
+
+class Noise(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return nn.functional.dropout(x, 0.5, training=True) * 2
+
+
+class Exotic(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.special.bessel_j0(x) + 1
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [(InPlace(), "changes its inputs in place"), (Exotic(), "bessel_j0"), (Layer(), "gradients are recorded")],
+    ids=["in place", "operator", "gradients"],
+)
+def test_what_it_cannot_take_is_left_to_pytorch_with_one_warning(client: Client, model: nn.Module, said: str) -> None:
+    callable_ = compiled(model, client)
+    x = torch.rand(4, 24)
+    with warnings.catch_warnings(record=True) as caught, torch.set_grad_enabled(said.startswith("gradients")):
+        warnings.simplefilter("always")
+        for _ in range(3):
+            assert_equal(callable_(x.clone()), model(x.clone()))
+    complaints = [str(each.message) for each in caught if "left to PyTorch" in str(each.message)]
+    assert len(complaints) == 1
+    assert said in complaints[0]
+
+
+def test_graphs_around_a_break_are_taken_each(client: Client) -> None:
+    class Broken(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second = Layer(), nn.Linear(12, 24)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            hidden, _ = self.first(x)
+            torch._dynamo.graph_break()
+            return torch.tanh(self.second(hidden))
+
+    model, x = Broken(), torch.randn(4, 24)
+    callable_ = compiled(model, client)
+    with torch.no_grad():
+        for _ in range(3):
+            assert_equal(callable_(x), model(x))
+    assert [outcome.state for outcome in loopwright.torch.outcomes()] == ["compiled"] * 2
+
+
+def test_a_service_that_is_away_is_no_error() -> None:
+    model, x = Layer(), torch.randn(4, 24)
+    with Client("http://127.0.0.1:9", timeout=1) as nobody, torch.no_grad():
+        callable_ = compiled(model, nobody)
+        with pytest.warns(RuntimeWarning, match="could not reach Loopwright"):
+            assert_equal(callable_(x), model(x))
+        assert_equal(callable_(x), model(x))
+
+
+@pytest.mark.parametrize("options", [{"tune": "later"}, {"trials": 3}])
+def test_unknown_options_are_named(client: Client, options: dict[str, Any]) -> None:
+    callable_ = torch.compile(Layer(), backend="loopwright", options={"client": client, **options})
+    with pytest.raises(Exception, match=r"tune is 'later'; it may be|unknown options: trials"), torch.no_grad():
+        callable_(torch.randn(4, 24))
+
+
+def test_the_backend_is_known_without_importing_it() -> None:
+    program = "import sys, torch; assert 'loopwright' not in sys.modules; print(torch.compiler.list_backends())"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "'loopwright'" in done.stdout
