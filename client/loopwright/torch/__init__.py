@@ -11,6 +11,7 @@ one call, and took less time, side by side.
 from __future__ import annotations
 
 import functools
+import itertools
 import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -24,7 +25,8 @@ from loopwright.torch.variant import Outcome, Tune, Tuning
 __all__ = ["Outcome", "backend", "outcomes", "refresh"]
 
 _TUNE: tuple[Tune, ...] = ("background", "wait", "never")
-_graphs: weakref.WeakSet[Graph] = weakref.WeakSet()
+_graphs: weakref.WeakValueDictionary[int, Graph] = weakref.WeakValueDictionary()
+_numbers = itertools.count()
 
 
 def backend(
@@ -54,7 +56,7 @@ def backend(
             f"unknown options: {', '.join(sorted(given))}; known are tune, max_trials, max_seconds, client"
         )
     graph = Graph(module, Tuning(client, tune, budget))
-    _graphs.add(graph)
+    _graphs[next(_numbers)] = graph
     return graph
 
 
@@ -65,12 +67,12 @@ def refresh(model: torch.nn.Module | None = None) -> int:
         The number of programs that were made anew, one for each graph and shape of its inputs.
     """
     weights = None if model is None else {id(weight) for weight in (*model.parameters(), *model.buffers())}
-    return sum(graph.refresh() for graph in list(_graphs) if weights is None or graph.uses(weights))
+    return sum(graph.refresh() for graph in list(_graphs.values()) if weights is None or graph.uses(weights))
 
 
 def outcomes() -> list[Outcome]:
-    """What became of each graph, for each shape of its inputs."""
-    return [outcome for graph in list(_graphs) for outcome in graph.outcomes()]
+    """What became of each graph, for each shape of its inputs; in the order in which they were met."""
+    return [outcome for graph in list(_graphs.values()) for outcome in graph.outcomes()]
 
 
 @functools.cache

@@ -183,6 +183,15 @@ def test_what_it_cannot_take_is_left_to_pytorch_with_one_warning(client: Client,
     assert said in complaints[0]
 
 
+@pytest.mark.filterwarnings("ignore:a graph is left to PyTorch:RuntimeWarning")
+def test_random_numbers_are_left_to_pytorch(client: Client) -> None:
+    callable_, x = compiled(Noise(), client), torch.ones(4, 24)
+    with torch.no_grad():
+        drawn = [callable_(x) for _ in range(4)]
+    assert len({tuple(each.flatten().tolist()) for each in drawn}) == 4
+    assert [outcome.state for outcome in loopwright.torch.outcomes()] == ["pytorch"]
+
+
 def test_graphs_around_a_break_are_taken_each(client: Client) -> None:
     class Broken(nn.Module):
         def __init__(self) -> None:
