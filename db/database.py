@@ -11,6 +11,7 @@ from sqlalchemy import text
 from db.audit import Audit
 from db.certificates import Certificates
 from db.columns import Clock, utc_now
+from db.comparisons import Comparisons
 from db.cost_models import CostModels
 from db.counts import Counts, Totals, count, totals
 from db.devices import Devices
@@ -50,6 +51,7 @@ class Database:
     def _open(self, sessions: Sessions) -> None:
         self._sessions = sessions
         self.jobs = Jobs(self._sessions)
+        self.comparisons = Comparisons(self._sessions)
         self.tasks = Tasks(self._sessions)
         self.trials = Trials(self._sessions)
         self.records = Records(self._sessions)

@@ -316,6 +316,17 @@ class Task(Base):
     )
 
 
+class Comparison(Base):
+    """The latest comparison of a job's model with other engines, as a user measured it and as it was sent."""
+
+    __tablename__ = "comparisons"
+
+    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id"), primary_key=True)
+    user_name: Mapped[str] = mapped_column(ForeignKey("users.name"))
+    result: Mapped[dict[str, Any]]
+    created_at: Mapped[datetime]
+
+
 class Trial(Base):
     """A line of the durable ledger. An imported record has no task."""
 

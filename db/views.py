@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from db.states import AnsweredFrom, EventType, JobState, TaskState, TrialState
 from tuner.types import (
@@ -46,6 +47,15 @@ class JobView:
     elapsed_s: float
     user_name: str
     private: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonView:
+    """What a user measured of a job's model, as it was sent."""
+
+    user_name: str
+    result: dict[str, Any]
+    created_at: datetime
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,9 +28,9 @@ from typing import Any
 
 import psutil
 
+from loopwright.codegen import host_lock
 from loopwright.codegen.errors import UnsupportedVersion
 from loopwright.codegen.versions import check_versions
-from workers import host_lock
 from workers.clock import WAIT_SECONDS, Clock
 from workers.frames import Closed, FrameReader, readable, write_frame
 from workers.walls.enclosure import Enclosure

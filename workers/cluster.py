@@ -21,13 +21,13 @@ import ray
 from ray._private import ray_constants
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from loopwright.codegen.own_folder import own_folder
 from tuner.types import Activity, DeviceClass, SandboxLevel
 from workers import actor_calls, child_calls
 from workers.actor_calls import Pending
 from workers.actors import CONTROL, Builder, Measurer
 from workers.messages import DetectedDevice, Json
 from workers.old_sessions import remove_old_sessions
-from workers.own_folder import own_folder
 from workers.walls.levels import Policy, choose
 
 NAMESPACE = "loopwright"

@@ -13,10 +13,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from loopwright.codegen import host_lock
 from tuner.arrays import DRAWS
 from tuner.ports import Raced
 from tuner.types import Failure, LibraryTime, Stage
-from workers import host_lock
 from workers.arguments import draw, to_device, tvm_device
 from workers.build import load, with_packed_weight
 from workers.check import Agreement, check, expected

@@ -15,8 +15,9 @@ import numpy as np
 import tvm
 from tvm.target import codegen
 
+from loopwright.codegen import host_lock
 from loopwright.codegen.target import target_from
-from workers import host_lock, kernels
+from workers import kernels
 from workers.arguments import tvm_device
 from workers.build import FUNCTION, artifact, load
 from workers.clock import Clock

@@ -17,7 +17,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 from benchmarks.quality.cases import CASES
 from benchmarks.quality.cases.case import Case, Precision
-from benchmarks.quality.shared import Shared, as_array, of
+from benchmarks.quality.shared import Shared, of
+from loopwright.comparing.given import as_arrays
 
 _OPSET = 20
 _IR_VERSION = 9
@@ -35,7 +36,7 @@ def export(case: Case, folder: Path) -> None:
     shared.folder.mkdir(parents=True, exist_ok=True)
     module, inputs = case.module(), case.inputs()
     torch.save(module.state_dict(), shared.folder / "weights.pt")
-    np.savez(shared.folder / "inputs.npz", *(as_array(tensor) for tensor in inputs))
+    np.savez(shared.folder / "inputs.npz", *as_arrays(inputs))
     if case.precision is Precision.INT8:
         weight: torch.Tensor = module.get_buffer("weight")
         np.save(shared.folder / "reference.npy", (inputs[0].long() @ weight.long()).numpy())

@@ -11,8 +11,8 @@ from typing import Any
 
 from benchmarks.quality import cells
 from benchmarks.quality.engines import OURS, RIVALS, STOCK
-from benchmarks.quality.protocol import EngineResult
-from benchmarks.quality.ratios import Ratio, paired
+from loopwright.comparing.protocol import EngineResult
+from loopwright.comparing.ratios import Ratio, paired
 
 CASE = "case"
 """``kind`` of the line that describes a case."""

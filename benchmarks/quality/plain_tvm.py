@@ -12,7 +12,7 @@ from benchmarks.quality.shared import Shared
 
 def lowered(shared: Shared, target: tvm.target.Target) -> tvm.IRModule:
     """Return the case's module with its normalisations folded, legalised and fused by the pipeline ``zero``."""
-    exported = torch.export.export(shared.torch_module(), shared.torch_inputs())
+    exported = torch.export.export(shared.torch_module(), *shared.torch_inputs())
     module = from_exported_program(exported, unwrap_unit_return_tuple=True)
     passes = [
         relax.transform.FoldBatchnormToConv2D(),

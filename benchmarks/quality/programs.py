@@ -17,7 +17,7 @@ def program(shared: Shared) -> tuple[Any, Any]:
     """
     if shared.precision == "int8":
         return _integer_product(shared), None
-    return shared.torch_module(), shared.torch_inputs()
+    return shared.torch_module(), shared.torch_inputs()[0]
 
 
 def _integer_product(shared: Shared) -> tvm.IRModule:

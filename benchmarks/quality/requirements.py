@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from benchmarks.quality.outcome import NEAR, Outcome
-from benchmarks.quality.ratios import Ratio, geometric_mean
+from loopwright.comparing.ratios import Ratio, geometric_mean
 
 _FUSABLE = ("softmax", "gelu", "layer norm", "attention")
 

@@ -12,19 +12,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
+
+from loopwright.comparing.given import Array
 
 if TYPE_CHECKING:
     import torch
+    import tvm
 
     from benchmarks.quality.cases.case import Case
-
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
 class Shared:
-    """The folder of one case.
+    """The folder of one case; a `loopwright.comparing.given.Given`.
 
     Attributes:
         case: Name of the case.
@@ -42,6 +42,13 @@ class Shared:
         return self.folder / "model.onnx"
 
     @property
+    def graphs(self) -> dict[str, Path]:
+        """The ONNX files; those with integer products are written in two ways."""
+        if self.precision == "int8":
+            return {"MatMulInteger": self.onnx, "quantised": self.quantised_onnx}
+        return {"ONNX": self.onnx}
+
+    @property
     def quantised_onnx(self) -> Path:
         """The same with quantised and dequantised tensors, which is how some engines recognise int8 products."""
         return self.folder / "quantised.onnx"
@@ -54,32 +61,38 @@ class Shared:
     @cached_property
     def inputs(self) -> list[Array]:
         with np.load(self.folder / "inputs.npz") as arrays:
-            return [arrays[name] for name in arrays.files]
+            found = [arrays[name] for name in arrays.files]
+        # Integer products multiply unsigned numbers; the bytes have no sign bit.
+        return [array.view(np.uint8) for array in found] if self.precision == "int8" else found
 
     @cached_property
-    def reference(self) -> Array:
+    def expected(self) -> list[Array]:
         """The expected output, computed in double precision (integers: exactly)."""
-        return np.load(self.folder / "reference.npy")
+        return [np.load(self.folder / "reference.npy")]
 
-    def error(self, output: Array) -> float:
-        """Return the largest difference from the reference over the reference's largest magnitude.
-
-        Raises:
-            ValueError: The shapes differ.
-        """
-        if output.shape != self.reference.shape:
-            raise ValueError(f"the output has shape {output.shape} instead of {self.reference.shape}")
-        difference = np.abs(output.astype(np.float64) - self.reference).max()
-        return float(difference / np.abs(self.reference).max())
-
-    def torch_inputs(self) -> tuple[torch.Tensor, ...]:
+    def torch_inputs(self) -> tuple[tuple[torch.Tensor, ...], dict[str, Any]]:
         """Return the inputs as tensors in PyTorch's own memory, which is aligned to 64 bytes."""
         import torch
 
-        tensors = (torch.from_numpy(array).clone() for array in self.inputs)
-        if self.precision == "bf16":
-            return tuple(tensor.to(torch.bfloat16) for tensor in tensors)
-        return tuple(tensors)
+        tensors = [torch.from_numpy(array).clone() for array in self.inputs]
+        kinds = {"bf16": torch.bfloat16, "int8": torch.int8}
+        return tuple(tensor.to(kinds.get(self.precision, tensor.dtype)) for tensor in tensors), {}
+
+    def tvm_inputs(self) -> list[tvm.runtime.Tensor]:
+        import torch
+        import tvm
+
+        tensors, _ = self.torch_inputs()
+        return [
+            tvm.runtime.from_dlpack(tensor.view(torch.uint8) if self.precision == "int8" else tensor)
+            for tensor in tensors
+        ]
+
+    def program(self) -> tuple[Any, dict[str, Any]]:
+        from benchmarks.quality.programs import program
+
+        model, example_inputs = program(self)
+        return model, {"example_inputs": example_inputs}
 
     def torch_module(self) -> torch.nn.Module:
         """Return the module with the shared weights."""
@@ -90,14 +103,6 @@ class Shared:
         module = CASES[self.case].module()
         module.load_state_dict(torch.load(self.folder / "weights.pt", weights_only=True))
         return module
-
-
-def as_array(tensor: torch.Tensor) -> Array:
-    """Return a tensor as a NumPy array; bf16, which NumPy lacks, as f32."""
-    import torch
-
-    array: Array = (tensor.float() if tensor.dtype is torch.bfloat16 else tensor).numpy(force=True)
-    return array
 
 
 def of(case: Case, folder: Path) -> Shared:

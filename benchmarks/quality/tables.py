@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from benchmarks.quality.engines import ENGINES, OURS, RIVALS, STOCK
 from benchmarks.quality.outcome import Outcome
-from benchmarks.quality.protocol import EngineResult
 from benchmarks.search.tables import table
+from loopwright.comparing.protocol import EngineResult
 
 
 def latencies(found: Sequence[Outcome]) -> str:
@@ -87,7 +87,7 @@ def stock(found: Sequence[Outcome]) -> str:
 def failures(found: Sequence[Outcome]) -> str:
     """Return every setting of an engine that could not compute a case, with the engine's message."""
     rows = [
-        (outcome.name, name, variant, message.replace("|", "\\|"))
+        (outcome.name, name, variant or "-", message.replace("|", "\\|"))
         for outcome in found
         for name, result in outcome.engines.items()
         for variant, message in result.answer.failures.items()

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import random
+import os
+import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from benchmarks.quality import cells, processes, shared
+from benchmarks.quality import cells, shared
 from benchmarks.quality.cases.case import Case
 from benchmarks.quality.conditions import conditions
-from benchmarks.quality.engines import STOCK
-from benchmarks.quality.processes import EngineProcess
-from benchmarks.quality.protocol import EngineResult
+from benchmarks.quality.engines import ENGINES, IN_OUR_ENVIRONMENT, OURS, STOCK
 from benchmarks.quality.service import Service
 from benchmarks.quality.settings import Settings
-from workers import host_lock
+from benchmarks.quality.shared import Shared
+from benchmarks.results import ROOT
+from loopwright.comparing import processes
+from loopwright.comparing.processes import EngineProcess
+from loopwright.comparing.protocol import EngineResult
 
 
 def timed(case: Case, settings: Settings, service: Service) -> dict[str, Any]:
@@ -33,24 +36,24 @@ def timed(case: Case, settings: Settings, service: Service) -> dict[str, Any]:
     with contextlib.ExitStack() as stack:
         ready = []
         for name in names:
-            process = stack.enter_context(processes.started(name, given, settings, service.environment))
+            process = stack.enter_context(started(name, given, settings, service.environment))
             results[name].answer = process.answer()
             if results[name].answer.variants:
                 ready.append(process)
         with service.paused(), quiet(settings.lock):
             for process in ready:
                 results[process.name].choice = process.choose()
-            rounds(ready, results, settings.rounds, seed=0)
+            processes.rounds(ready, results, settings.rounds, seed=0)
     for number in range(1, settings.processes):
         with contextlib.ExitStack() as stack:
             again = []
             for name, result in results.items():
                 if result.choice is not None:
-                    start = processes.started(name, given, settings, service.environment, only=result.choice.variant)
+                    start = started(name, given, settings, service.environment, only=result.choice.variant)
                     again.append(stack.enter_context(start))
             ready = [process for process in again if process.answer().variants]
             with service.paused(), quiet(settings.lock):
-                rounds(ready, results, settings.rounds, seed=number)
+                processes.rounds(ready, results, settings.rounds, seed=number)
     return {
         "kind": cells.TIMED,
         "case": case.name,
@@ -59,23 +62,29 @@ def timed(case: Case, settings: Settings, service: Service) -> dict[str, Any]:
     }
 
 
-def rounds(ready: list[EngineProcess], results: dict[str, EngineResult], count: int, *, seed: int) -> None:
-    """Add ``count`` samples of each process to its engine's result, in an order that changes from round to round."""
-    order = random.Random(seed)
-    for process in ready:
-        results[process.name].samples.append([])
-    for _ in range(count):
-        for process in order.sample(ready, len(ready)):
-            taken = process.sample()
-            results[process.name].samples[-1].append(taken.seconds)
-            results[process.name].peak_mb = taken.peak_mb
-
-
 @contextlib.contextmanager
 def quiet(lock: Path | None) -> Iterator[None]:
-    """Keep builds of Loopwright's workers, and whoever locks the same file, off the machine."""
+    """Keep whoever locks the same file off the machine."""
     with contextlib.ExitStack() as stack:
         if lock is not None:
             fcntl.flock(stack.enter_context(lock.open("a")), fcntl.LOCK_EX)
-        stack.enter_context(host_lock.quiet())
         yield
+
+
+def started(
+    name: str, shared: Shared, settings: Settings, environment: dict[str, str], *, only: str | None = None
+) -> contextlib.AbstractContextManager[EngineProcess]:
+    """Start the process of an engine, which prepares all of its variants, or ``only`` one."""
+    specification = {
+        "module": ENGINES[name].module,
+        "packages": ENGINES[name].packages,
+        "given": asdict(shared) | {"folder": str(shared.folder)},
+        "threads": settings.threads,
+        "variant": only,
+    }
+    python = sys.executable if name in IN_OUR_ENVIRONMENT else str(settings.rivals)
+    # A user's process sets no thread counts: that is the task of Client.compile.
+    threads = {} if name == OURS else settings.thread_environment
+    command = [python, "-m", "benchmarks.quality.child"]
+    path = os.pathsep.join([str(ROOT / "client"), str(ROOT)])
+    return processes.started(name, command, specification, {**environment, **threads, "PYTHONPATH": path})

@@ -23,11 +23,12 @@ import numpy as np
 from benchmarks.search.full_speed import FullSpeed
 from benchmarks.search.run_record import PYTORCH, RUNS, Run, name_of
 from benchmarks.search.workloads import WORKLOADS
+from loopwright.codegen import host_lock
 from loopwright.codegen.serialization import module_from_json
 from loopwright.codegen.threads import OMP_NUM_THREADS, environment
 from tuner.types import Failure, TensorInfo
 from tuner.workload import make_workload, write_only
-from workers import child_calls, host_lock, reference
+from workers import child_calls, reference
 from workers.arguments import draw, to_device, tvm_device
 from workers.build import FUNCTION
 from workers.build import load as load_artifact

@@ -20,11 +20,12 @@ import tvm
 from benchmarks.search.race import host_target, succeeded
 from benchmarks.search.run_record import RUNS
 from benchmarks.search.teachers import TEACHERS, histories
+from loopwright.codegen import host_lock
 from loopwright.codegen.threads import OMP_NUM_THREADS, environment
 from tuner.search.config import SearchConfig
 from tuner.types import Measured, TensorInfo
 from tuner.workload import make_workload
-from workers import child_calls, host_lock
+from workers import child_calls
 from workers.arguments import draw, to_device
 from workers.build import FUNCTION, load
 from workers.clock import Clock

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from loopwright.best import Best
     from loopwright.client import Client
+    from loopwright.comparison import Comparison
     from loopwright.errors import (
         Conflict,
         CouldNotReach,
@@ -39,6 +40,7 @@ _HOME = {
     "ApplyReport": "report",
     "Best": "best",
     "Client": "client",
+    "Comparison": "comparison",
     "Job": "job",
     "JobEvent": "job",
     "SpaceDescription": "space_description",
@@ -50,6 +52,7 @@ __all__ = [
     "ApplyReport",
     "Best",
     "Client",
+    "Comparison",
     "Conflict",
     "CouldNotReach",
     "InvalidRequest",

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import operator
 import re
+import tempfile
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -20,11 +21,13 @@ from loopwright.extras import require_tvm
 from loopwright.frontends import Options, stochastic
 from loopwright.job import Job
 from loopwright.program import Program
+from loopwright.progress import telling
 from loopwright.report import ApplyReport
 from loopwright.tables import BESTS, RECORDS, Listing
 from loopwright.transport import Transport, body, parse
 
 if TYPE_CHECKING:
+    from loopwright.comparison import Comparison
     from loopwright.lookup import LookedUp
 
 API = "/api/v1"
@@ -250,6 +253,75 @@ class Client:
 
         return applying.build(applied, built_for)
 
+    def compare(
+        self,
+        model: Any,
+        against: Sequence[str] = ("torch", "compile", "ort", "openvino"),
+        target: Any = "auto",
+        *,
+        shapes: dict[str, int] | None = None,
+        exact_math: bool = False,
+        example_inputs: Any = None,
+        spec: Any = None,
+        rounds: int = 8,
+        processes: int = 2,
+        job: Job | str | None = None,
+        progress: bool = True,
+    ) -> Comparison:
+        """A model's latency as `compile` builds it, beside that of other engines, on this machine (Linux, a CPU).
+
+        Each engine runs in a process of its own, in the model's precision, with one thread for each core. It compiles
+        the model with each of its settings, its outputs are compared with the reference's (PyTorch's, or those of the
+        unscheduled program for a model that is not PyTorch's), and the fastest setting is timed, in turn with the
+        other engines.
+
+        Args:
+            model: what `compile` takes; ``shapes``, ``exact_math``, ``example_inputs`` and ``spec``, too. Its inputs
+                are the example inputs; where there are none, they are drawn.
+            against: ``torch`` (eager), ``compile`` (Inductor), ``ort`` (ONNX Runtime), ``openvino``, ``tvm`` (the same
+                program without tuned schedules). One that is not installed is named in the result, with how to install
+                it.
+            rounds: samples of each process.
+            processes: of each engine, one after another.
+            job: a job to store the result with, for its page.
+            progress: tell on standard error what is done.
+
+        Raises:
+            ValueError: an engine is unknown, or the model cannot be called as it is; else as `compile`.
+        """
+        require_tvm()
+        from loopwright.comparing import compare, writing
+
+        engines = compare.engines_named(against)
+        amount = compare.Rounds(processes, rounds)
+        with tempfile.TemporaryDirectory(prefix="loopwright-compare-") as scratch, telling(progress) as say:
+            say("the model is written to files")
+            compiled_with: dict[str, Any] = {
+                "target": _target_on_wire(target),
+                "shapes": _whole(shapes),
+                "exact_math": exact_math,
+            }
+            files, reference = writing.write(
+                Path(scratch),
+                model,
+                Options(example_inputs, spec),
+                compiled_with,
+                with_onnx=not {"ort", "openvino"}.isdisjoint(against),
+            )
+            if files.form != "pt2":
+                files = writing.complete(files, self.look_up(files.model, **compiled_with))
+            found = compare.compare(files, engines, self._environment(), amount, reference=reference, say=say)
+        if job is not None:
+            self.store_comparison(found, job)
+        return found
+
+    def store_comparison(self, comparison: schemas.Comparison, job: Job | str) -> schemas.StoredComparison:
+        """Store a comparison with a job, in place of an earlier one; the job's page shows it."""
+        job_id = job if isinstance(job, str) else job.id
+        path = f"{API}/jobs/{quote(job_id, safe='')}/comparison"
+        sent = comparison.model_dump(mode="json")
+        return parse(schemas.StoredComparison, self._transport.request("PUT", path, json=sent, repeatable=True))
+
     def relax_pipeline(self, target: Any = "auto") -> Any:
         """A pipeline with the bests in it, for those who build by themselves: ``relax.build(mod, target,
         relax_pipeline=client.relax_pipeline(target))``. It takes the place of TVM's own; what it missed is logged."""
@@ -323,6 +395,10 @@ class Client:
         applied, self.last_report = applying.apply(looked_up)
         self.last_report.log()
         return applied, looked_up.target
+
+    def _environment(self) -> dict[str, str]:
+        """What a `Client` of another process needs to be like this one."""
+        return config.environment(self._transport.endpoint)
 
     def _ask(self, target: Any, device_class: str | None = None) -> Callable[[list[str]], schemas.LookupAnswer]:
         """What asks the service about workload hashes, for a target."""

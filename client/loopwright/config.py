@@ -24,6 +24,11 @@ class Endpoint:
     token: str | None
 
 
+def environment(endpoint: Endpoint) -> dict[str, str]:
+    """The environment variables by which another process reaches the same service as the same user."""
+    return {"LOOPWRIGHT_URL": endpoint.url, **({"LOOPWRIGHT_TOKEN": endpoint.token} if endpoint.token else {})}
+
+
 def login_file() -> Path:
     """Where ``loopwright login`` saves: ``$XDG_CONFIG_HOME/loopwright/login.json``, readable by the owner only."""
     return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "loopwright" / "login.json"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from rich.table import Table
 
 from loopwright import schemas, tables
+from loopwright.comparison import Comparison
 from loopwright.errors import (
     CouldNotReach,
     LoopwrightError,
@@ -74,6 +75,11 @@ class Job:
         return self.info.progress
 
     @property
+    def model(self) -> schemas.ModelLatency | None:
+        """One run of the whole model, before and after tuning, as the sum of its parts; None until all are known."""
+        return self.info.model
+
+    @property
     def error(self) -> str | None:
         """Why the job failed, or None."""
         return self.info.error
@@ -117,6 +123,14 @@ class Job:
     def trials(self) -> Iterator[schemas.Trial]:
         """The job's lines of the ledger, in order."""
         return self._transport.pages(schemas.Trial, self._path("/trials"), page_size=200)
+
+    def comparison(self) -> Comparison | None:
+        """What was last stored of the model beside other engines (`Client.compare`); None if nothing was."""
+        answer = self._transport.request("GET", self._path("/comparison"))
+        if answer.json() is None:
+            return None
+        stored = parse(schemas.StoredComparison, answer)
+        return Comparison.model_validate(stored.model_dump(exclude={"user", "created_at"}))
 
     def module(self, shapes: dict[str, int] | None = None) -> Any:
         """The submitted module with the best schedules applied by the service, as an IRModule (needs TVM).
@@ -213,10 +227,17 @@ class Job:
 
     def _repr_html_(self) -> str:
         done = f"{self.progress.trials} of {self.progress.total} trials"
-        return tables.TASKS.html(self.tasks, f"{self.name}: {self.state}, {done}")
+        shown, folded = tables.by_share(self.tasks)
+        more = tables.in_one_line(folded) if folded else ""
+        caption = "; ".join(filter(None, (f"{self.name}: {self.state}, {done}", tables.of_model(self.model), more)))
+        return tables.TASKS.html(shown, caption)
 
     def __rich__(self) -> Table:
-        return tables.TASKS.rich(self.tasks)
+        shown, folded = tables.by_share(self.tasks)
+        table = tables.TASKS.rich(shown)
+        lines = (tables.of_model(self.model), tables.in_one_line(folded) if folded else "")
+        table.caption = "\n".join(filter(None, lines)) or None
+        return table
 
     def __repr__(self) -> str:
         return f"<Job {self.id} {self.name!r} {self.state}>"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any
 
@@ -15,6 +17,19 @@ from rich.text import Text
 from loopwright import schemas
 from loopwright.tables import TASKS
 from loopwright.units import latency, plural, ratio
+
+
+@contextlib.contextmanager
+def telling(enabled: bool) -> Iterator[Callable[[str], None]]:
+    """A function that shows what is done, one thing at a time, on standard error; nothing if not ``enabled``."""
+    console = Console(stderr=True)
+    if not enabled:
+        yield lambda text: None
+    elif console.is_terminal:
+        with console.status("") as status:
+            yield lambda text: status.update(Text(text))
+    else:
+        yield lambda text: console.print(text, markup=False, highlight=False)
 
 
 class ProgressView:

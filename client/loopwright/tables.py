@@ -1,4 +1,4 @@
-"""Tasks, bests and records as tables: the columns once, for terminals, notebooks and pandas alike."""
+"""Tasks, bests, records and comparisons as tables: the columns once, for terminals, notebooks and pandas alike."""
 
 from __future__ import annotations
 
@@ -18,6 +18,9 @@ from loopwright.units import latency, plural, ratio
 
 SHOWN = 50
 """Rows of a list that are shown where nobody asked for all."""
+TRIVIAL = 0.01
+"""Of a model's time, below which a task is not shown by itself; in models of more than `FEW` tasks."""
+FEW = 5
 
 Row = Sequence[str]
 Item = TypeVar("Item", bound=BaseModel)
@@ -128,6 +131,7 @@ def _task(task: schemas.Task) -> Row:
     return (
         task.name,
         str(task.weight),
+        "-" if task.model_share is None else f"{task.model_share:.1%}",
         latency(task.baseline_us),
         latency(task.best_us),
         ratio(task.speedup),
@@ -153,10 +157,59 @@ def _record(record: schemas.Record) -> Row:
     return (record.id, record.name, latency(record.median_us), certified, record.device_class)
 
 
+def by_share(tasks: Sequence[schemas.Task]) -> tuple[list[schemas.Task], list[schemas.Task]]:
+    """Tasks by their share of the model's time, the largest first, and apart from them those that hardly count.
+
+    A task hardly counts if it neither takes nor took `TRIVIAL` of the model's time. None does as long as a latency is
+    missing, nor in a model of few tasks.
+    """
+    shares = [task.model_share or 0.0 for task in tasks]
+    before = [task.weight * (task.baseline_us or 0.0) for task in tasks]
+    whole = sum(before)
+    ordered = sorted(zip(tasks, shares, before, strict=True), key=lambda each: -each[1])
+    known = all(task.model_share is not None and task.baseline_us is not None for task in tasks)
+    if not known or not whole or len(tasks) <= FEW:
+        return [task for task, _, _ in ordered], []
+    counts = [max(share, time / whole) >= TRIVIAL or task.error is not None for task, share, time in ordered]
+    shown = [task for (task, _, _), does in zip(ordered, counts, strict=True) if does]
+    return shown, [task for (task, _, _), does in zip(ordered, counts, strict=True) if not does]
+
+
+def in_one_line(tasks: Sequence[schemas.Task]) -> str:
+    """What is said of tasks that are not shown."""
+    share = sum(task.model_share or 0.0 for task in tasks)
+    return f"{plural(len(tasks), 'more task')} with {share:.1%} of the model's time together"
+
+
+def of_model(model: schemas.ModelLatency | None) -> str:
+    """One run of the model before and after, in words; an empty text while it is not known."""
+    if model is None:
+        return ""
+    return (
+        f"the model's functions take {latency(model.best_us)} together, {latency(model.baseline_us)} untuned: "
+        f"{ratio(model.speedup)}"
+    )
+
+
+def _engine(engine: schemas.ComparedEngine) -> Row:
+    interval = engine.ratio
+    return (
+        engine.title,
+        latency(engine.us),
+        "-" if interval is None else f"{interval.value:.2f} ({interval.low:.2f} to {interval.high:.2f})",
+        "-" if engine.error is None else f"{engine.error:.1e}",
+        "-" if engine.compile_seconds is None else f"{engine.compile_seconds:.1f} s",
+        ", ".join(filter(None, (engine.setting, engine.note)))
+        if engine.failure is None
+        else ": ".join(filter(None, (engine.failure, engine.install))),
+    )
+
+
 TASKS = Layout(
     (
         Column("task", folds=True),
         Column("weight", is_number=True),
+        Column("of time", is_number=True),
         Column("baseline", is_number=True),
         Column("best", is_number=True),
         Column("speedup", is_number=True),
@@ -176,6 +229,17 @@ BESTS = Layout(
         Column("target", folds=True),
     ),
     _best,
+)
+ENGINES = Layout(
+    (
+        Column("engine"),
+        Column("latency", is_number=True),
+        Column("over Loopwright's", is_number=True),
+        Column("error", is_number=True),
+        Column("compiled in", is_number=True),
+        Column("how", folds=True),
+    ),
+    _engine,
 )
 RECORDS = Layout(
     (

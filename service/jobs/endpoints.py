@@ -15,7 +15,7 @@ from service.bodies.route import ParsedRoute
 from service.caller import caller_of
 from service.context import Context, Ctx, Paging
 from service.identity.rights import needs
-from service.identity.visitor import Asking
+from service.identity.visitor import Asking, Visitor
 from service.jobs import wire
 from service.jobs.chrome_trace import chrome_trace
 from service.jobs.events import EVENTS, EventStream, stream
@@ -41,6 +41,13 @@ router = APIRouter(prefix="/jobs", tags=["jobs"], route_class=ParsedRoute)
 def _job(ctx: Context, job_id: str) -> schemas.Job:
     (job,) = on_wire(ctx, [ctx.database.jobs.get(job_id)])
     return job
+
+
+def _own(ctx: Context, visitor: Visitor, job_id: str, do: str) -> None:
+    """Raise ProblemError (403) unless the job is the visitor's own, or the visitor is an admin."""
+    user = ctx.database.jobs.get(job_id).user_name
+    if user != visitor.user and "administer" not in visitor.rights:
+        raise ProblemError(403, "not-yours", f"This job is {user}'s. Only {user} or an admin can {do}.")
 
 
 @router.post("", status_code=202, responses=BODY | CONFLICTS)
@@ -87,9 +94,7 @@ def get_job(ctx: Ctx, job_id: str) -> schemas.Job:
 @needs("cancel")
 def cancel_job(ctx: Ctx, visitor: Asking, job_id: str) -> schemas.Job:
     """Ask a job to stop: one's own, or by an admin any. What it measured stays; a finished job stays as it is."""
-    user = ctx.database.jobs.get(job_id).user_name
-    if user != visitor.user and "administer" not in visitor.rights:
-        raise ProblemError(403, "not-yours", f"This job is {user}'s. Only {user} or an admin can cancel it.")
+    _own(ctx, visitor, job_id, "cancel it")
     ctx.database.jobs.request_cancel(job_id)
     return _job(ctx, job_id)
 
@@ -148,6 +153,25 @@ def export_job_records(ctx: Ctx, job_id: str) -> Response:
     """What the job measured, as TVM's JSON pair (database_workload.json, database_tuning_record.json) in a tar."""
     ctx.database.jobs.get(job_id)
     return exchange.tar(exchange.export_job(ctx, job_id), f"loopwright-{job_id}.tar")
+
+
+@router.put("/{job_id}/comparison", responses=BODY)
+@needs("submit")
+def store_comparison(ctx: Ctx, visitor: Asking, job_id: str, body: schemas.Comparison) -> schemas.StoredComparison:
+    """Store what was measured of the job's model beside other engines, in place of an earlier comparison.
+
+    The job is one's own, or one is an admin. It is what the sender says: no certificate vouches for it.
+    """
+    _own(ctx, visitor, job_id, "store a comparison with it")
+    return wire.comparison(ctx.database.comparisons.put(job_id, visitor.user, body.model_dump(mode="json")))
+
+
+@router.get("/{job_id}/comparison")
+def get_comparison(ctx: Ctx, job_id: str) -> schemas.StoredComparison | None:
+    """The latest comparison that was stored with the job; null if none was."""
+    ctx.database.jobs.get(job_id)
+    stored = ctx.database.comparisons.of_job(job_id)
+    return None if stored is None else wire.comparison(stored)
 
 
 @router.get("/{job_id}/module")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from db.states import AnsweredFrom, JobState, TaskState
-from db.views import EventView, JobChanged, JobView, TaskChanged, TaskView, TrialFinished, TrialView
+from db.views import ComparisonView, EventView, JobChanged, JobView, TaskChanged, TaskView, TrialFinished, TrialView
 from loopwright import schemas
 from service.ledger import budget_per_task
 from service.records.wire import library
@@ -37,6 +37,7 @@ def job(view: JobView, tasks: Sequence[TaskView]) -> schemas.Job:
             total=view.max_trials,
             time_left_s=time_left(view, tasks, datetime.now(UTC)),
         ),
+        model=model(tasks),
         tasks=[task(item, *shares) for item, shares in zip(tasks, _shares(tasks), strict=True)],
     )
 
@@ -91,6 +92,20 @@ def task(view: TaskView, model_share: float | None, budget_share: float | None) 
         budget_share=budget_share,
         library=library(view.library),
     )
+
+
+def model(tasks: Sequence[TaskView]) -> schemas.ModelLatency | None:
+    baselines = [None if item.baseline_secs is None else item.weight * item.baseline_secs for item in tasks]
+    bests = [None if item.best_secs is None else item.weight * item.best_secs for item in tasks]
+    before = sum(each for each in baselines if each is not None)
+    after = sum(each for each in bests if each is not None)
+    if not tasks or None in baselines or None in bests or not after:
+        return None
+    return schemas.ModelLatency(baseline_us=before * 1e6, best_us=after * 1e6, speedup=before / after)
+
+
+def comparison(view: ComparisonView) -> schemas.StoredComparison:
+    return schemas.StoredComparison(**view.result, user=view.user_name, created_at=view.created_at)
 
 
 def trial(view: TrialView) -> schemas.Trial:

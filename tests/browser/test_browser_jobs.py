@@ -14,6 +14,7 @@ from db import Database
 from tests.browser.conftest import TIMES, Watched, row, sign_in
 from tests.support import played_fleet
 from tests.support.api_alone import ApiAlone
+from tests.support.comparisons import comparison
 from tests.support.programs import MM_RELU, product_relu
 from tests.support.service import Service
 from tests.support.waiting import wait_for
@@ -114,6 +115,22 @@ def test_what_the_job_did(page: Page, service: Service, job: dict[str, Any]) -> 
     page.get_by_role("tab", name="Failures").click()
     expect(page).to_have_url(re.compile("tab=failures"))
     page.get_by_role("tabpanel").get_by_text(re.compile("No trial has failed|at (build|measure)")).first.wait_for()
+
+
+def test_what_the_whole_model_gained(page: Page, service: Service, finished_model: dict[str, Any]) -> None:
+    model, job_id = finished_model["model"], finished_model["id"]
+    assert model["speedup"] > 1
+    page.goto(f"{service.url}/jobs/{job_id}")
+    whole = page.get_by_role("region", name="Whole model")
+    expect(whole).to_contain_text("sum of 2 functions")
+    expect(whole).to_contain_text(re.compile(rf"Speedup\d+(\.\d+)?{TIMES}"))
+    expect(page.get_by_role("region", name="Beside other engines")).to_have_count(0)
+    assert service.http.put(f"/api/v1/jobs/{job_id}/comparison", json=comparison()).status_code == 200
+    page.reload()
+    engines = page.get_by_role("region", name="Beside other engines")
+    expect(engines).to_contain_text("measured by owner")
+    expect(row(page, "Engines", "PyTorch")).to_contain_text("2.00 (1.80 to 2.20)")
+    expect(row(page, "Engines", "ONNX Runtime")).to_contain_text("pip install onnxruntime")
 
 
 def test_its_files_are_kept(page: Page, service: Service, job: dict[str, Any], tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from tvm.s_tir.meta_schedule.builder import Builder, LocalBuilder
 from tvm.target import Target
 
 from examples import (
+    compare_engines,
     deployment,
     library_calls,
     metaschedule_records,
@@ -18,6 +19,7 @@ from examples import (
     onnx_model,
     perceptron,
     resnet18,
+    torch_compile,
     transformer,
 )
 from loopwright import Client
@@ -44,6 +46,8 @@ def beside_stock(run: Callable[[], None]) -> None:
 
 
 EXAMPLES: dict[str, Callable[[Client], None]] = {
+    "compare_engines": lambda client: compare_engines.main(client, trials=8, against=["torch", "ort"], rounds=1),
+    "torch_compile": lambda client: torch_compile.main(client, trials=4),
     "deployment": lambda client: deployment.main(client, trials=4),
     "library_calls": lambda client: library_calls.main(client, trials=4),
     "metaschedule_records": lambda client: beside_stock(lambda: metaschedule_records.main(client, trials=4)),

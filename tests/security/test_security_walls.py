@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from loopwright.codegen import host_lock
 from tests.security import attacks
-from workers import host_lock
 from workers.walls import levels
 from workers.walls.levels import Level, NoWalls, Policy, choose, obstacles
 from workers.walls.paths import CHECKOUT

@@ -85,10 +85,15 @@ def list_(
 
 
 @app.command()
-def show(context: typer.Context, job_id: JobId, as_json: Json = False) -> None:
-    """Show a job and its tasks."""
+def show(
+    context: typer.Context,
+    job_id: JobId,
+    all_tasks: Annotated[bool, typer.Option("--all", help="Also tasks that hardly take time.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Show a job and its tasks, those that take most of the model's time first."""
     with connect(context) as client:
-        _show(client.job(job_id), as_json)
+        _show(client.job(job_id), as_json, all_tasks)
 
 
 @app.command()
@@ -159,8 +164,8 @@ def _follow(job: Job, timeout: float | None, as_json: bool) -> None:
         raise typer.Exit(1)
 
 
-def _show(job: Job, as_json: bool) -> None:
+def _show(job: Job, as_json: bool, all_tasks: bool = False) -> None:
     if as_json:
         print_json(job.info)
     else:
-        show_job(job.info)
+        show_job(job.info, all_tasks)

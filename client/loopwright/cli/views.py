@@ -9,8 +9,9 @@ from typing import Any
 
 from loopwright import schemas
 from loopwright.cli.output import print_facts, print_line, print_table
+from loopwright.comparison import Comparison
 from loopwright.job import JobEvent
-from loopwright.tables import RECORDS, TASKS, Column
+from loopwright.tables import ENGINES, RECORDS, TASKS, Column, by_share, in_one_line, of_model
 from loopwright.units import latency, ratio
 
 _LIMITS = {
@@ -30,17 +31,30 @@ def show_jobs(jobs: Sequence[schemas.Job]) -> None:
     print_table((*columns, Column("created (UTC)")), rows)
 
 
-def show_job(job: schemas.Job) -> None:
+def show_job(job: schemas.Job, all_tasks: bool = False) -> None:
+    """Its facts, and its tasks by their share of the model's time; those that hardly count in one line."""
     print_line(f"{job.id}  {job.name}  {job.state}  {job.progress.trials} of {job.progress.total} trials")
     for note in job.notes:
         print_line(f"note: {note}")
     if job.error:
         print_line(f"error: {job.error}")
-    print_table(TASKS.columns, [TASKS.row(task) for task in job.tasks])
+    if job.model:
+        print_line(of_model(job.model))
+    shown, folded = by_share(job.tasks)
+    if all_tasks:
+        shown, folded = [*shown, *folded], []
+    print_table(TASKS.columns, [TASKS.row(task) for task in shown])
+    if folded:
+        print_line(f"{in_one_line(folded)}; loopwright job show {job.id} --all lists them")
     for task in job.tasks:
         if task.failures:
             failures = ", ".join(f"{count} {kind}" for kind, count in task.failures.items())
             print_line(f"{task.name}: {sum(task.failures.values())} of {task.trials} trials failed ({failures})")
+
+
+def show_comparison(comparison: Comparison) -> None:
+    print_table(ENGINES.columns, [ENGINES.row(engine) for engine in comparison.engines])
+    print_line(comparison.caption)
 
 
 def show_event(event: JobEvent, task_names: dict[str, str]) -> None:

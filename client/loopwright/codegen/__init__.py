@@ -1,7 +1,7 @@
 """What a schedule means: the one implementation that the user's machine, the tuner and the workers share.
 
 Versions, targets, tensor intrinsics, graph lowering, the digest that identifies a workload, applying a trace,
-building, and the threads that programs run with. These modules import TVM, NumPy and the standard library, and nothing
-else: no HTTP, no pydantic, and no other part of `loopwright`. `versions`, `errors`, `labels` and `threads` import no
-TVM, either.
+building, the threads that programs run with, and the lock that keeps timings on a host apart. These modules import
+TVM, NumPy and the standard library, and nothing else: no HTTP, no pydantic, and no other part of `loopwright`.
+`versions`, `errors`, `labels`, `threads` and `host_lock` import no TVM, either.
 """

@@ -7,6 +7,7 @@ import importlib
 import io
 import logging
 import os
+import re
 import sys
 import traceback
 import warnings
@@ -27,6 +28,8 @@ ACCEPTS = (
     "a torch.nn.Module or FX GraphModule with example_inputs, a torch.export.ExportedProgram or the path of a .pt2 file"
 )
 OPTIONS = frozenset({"example_inputs"})
+_MOST_CLASSES = 20
+"""Of inputs and outputs of a saved program, each of which takes another try to load it."""
 
 
 def accepts(model: Any) -> bool:
@@ -43,25 +46,66 @@ def to_program(model: Any, options: Options) -> Program:
     with warnings.catch_warnings():
         # PyTorch warns of a class of its own whenever an exported program is copied.
         warnings.filterwarnings("ignore", message=".*LeafSpec", category=FutureWarning)
-        return detach(_module(model, options))
+        return detach(_translated(exported(model, options)))
 
 
-def _module(model: Any, options: Options) -> Any:
+def exported(model: Any, options: Options) -> Any:
+    """Return a model as an exported program. Raises as `to_program` does."""
     torch = importlib.import_module("torch")
     if isinstance(model, str | os.PathLike):
         if not Path(model).exists():
             raise FileNotFoundError(f"no such file: {model}")
-        model = torch.export.load(model)
+        model = _loaded(os.fspath(model))
     if isinstance(model, torch.export.ExportedProgram):
         if options.example_inputs is not None:
             raise TypeError("an ExportedProgram knows its inputs; leave example_inputs out")
-        return _translated(model)
+        return model
     inputs, named = _inputs(model, options.example_inputs)
     outputs = _outputs(model, inputs, named)
     if is_tree((inputs, named), outputs):
-        return _translated(export(type(model).__name__, model, inputs, named))
+        return export(type(model).__name__, model, inputs, named)
     flat, by_name = flattened(model, inputs, named)
-    return _translated(export(type(model).__name__, flat, (), by_name))
+    return export(type(model).__name__, flat, (), by_name)
+
+
+def _loaded(path: str) -> Any:
+    """The exported program in a file. Classes of its inputs and outputs must be known: their modules are imported."""
+    torch = importlib.import_module("torch")
+    complaints: list[str] = []
+    for _ in range(_MOST_CLASSES):
+        try:
+            with _recorded("torch.export", complaints):
+                return torch.export.load(path)
+        except Exception as error:
+            missing = re.search(r"Deserializing ([\w.]+)\.\w+ in pytree is not registered", "\n".join(complaints))
+            if missing is None or missing[1] in sys.modules:
+                reason = (complaints[-1].strip().splitlines() or [""])[-1] if complaints else first_line(error)
+                raise UnsupportedModel(f"{path} is no program that torch.export.save wrote: {reason}") from error
+            try:
+                importlib.import_module(missing[1])
+            except ImportError:
+                raise UnsupportedModel(
+                    f"the program in {path} takes or returns objects of {missing[1]}, which is not installed here"
+                ) from error
+            complaints.clear()
+    raise UnsupportedModel(f"the program in {path} takes and returns objects of too many classes")
+
+
+@contextlib.contextmanager
+def _recorded(name: str, texts: list[str]) -> Iterator[None]:
+    """Keep what a library logs out of the terminal, and in ``texts``."""
+
+    class Recorder(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            texts.append(logging.Formatter().format(record))
+
+    log, recorder = logging.getLogger(name), Recorder()
+    propagates, handlers = log.propagate, log.handlers
+    log.propagate, log.handlers = False, [recorder]
+    try:
+        yield
+    finally:
+        log.propagate, log.handlers = propagates, handlers
 
 
 def _inputs(model: Any, example_inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -162,11 +206,11 @@ def _where(error: BaseException) -> str:
     return f" at {own[-1].filename}:{own[-1].lineno}, `{own[-1].line}`" if own else ""
 
 
-def _translated(exported: Any) -> Any:
+def _translated(program: Any) -> Any:
     importer = importlib.import_module("tvm.relax.frontend.torch")
     try:
         return importer.from_exported_program(
-            exported, unwrap_unit_return_tuple=True, custom_convert_map=torch_operators.converters()
+            program, unwrap_unit_return_tuple=True, custom_convert_map=torch_operators.converters()
         )
     except Exception as error:
         raise UnsupportedModel(

@@ -40,6 +40,7 @@ from loopwright.schemas.base import (
     Version,
     Wire,
 )
+from loopwright.schemas.comparison import ComparedEngine, Comparison, Interval, StoredComparison
 from loopwright.schemas.fleet import Check, DeviceClass, Drift, Lease, Peaks, Quarantine, Slot, TargetOffer, Worker
 from loopwright.schemas.insight import (
     DecisionColumn,
@@ -57,6 +58,7 @@ from loopwright.schemas.jobs import (
     Event,
     Job,
     JobChanged,
+    ModelLatency,
     ModulePayload,
     Preview,
     PreviewTask,
@@ -103,6 +105,8 @@ __all__ = [
     "Certificate",
     "ChangeUser",
     "Check",
+    "ComparedEngine",
+    "Comparison",
     "DayOfUse",
     "DecisionColumn",
     "DecisionRow",
@@ -116,6 +120,7 @@ __all__ = [
     "GuestLink",
     "HistoryPoint",
     "ImportReport",
+    "Interval",
     "Job",
     "JobChanged",
     "JobState",
@@ -132,6 +137,7 @@ __all__ = [
     "LookupHit",
     "LoweredFunction",
     "Me",
+    "ModelLatency",
     "ModulePayload",
     "NewGuestLink",
     "NewToken",
@@ -161,6 +167,7 @@ __all__ = [
     "Scope",
     "Slot",
     "Span",
+    "StoredComparison",
     "SubmitJob",
     "TargetOffer",
     "Task",

@@ -102,6 +102,17 @@ class Progress(Wire):
     """Seconds that the search is likely to take yet; None where the job is not searching or has no trial yet."""
 
 
+class ModelLatency(Wire):
+    """One run of the model: the sum over its tasks of weight times latency, by the best so far.
+
+    What the model does beside, such as calling the functions and what was left alone, is not in it.
+    """
+
+    baseline_us: float
+    best_us: float
+    speedup: float
+
+
 class Job(Wire):
     """What a user submitted, and how far it is."""
 
@@ -121,6 +132,8 @@ class Job(Wire):
     error: str | None
     notes: list[str]
     progress: Progress
+    model: ModelLatency | None
+    """None until each task has both latencies."""
     tasks: list[Task]
 
 

@@ -23,7 +23,9 @@ def private(world: World) -> str:
     world.db.users.create("bob", Scope.SUBMIT, Quota())
     world.measured(0.5, hash="open-8")
     world.measured(0.25, hash="secret-8", user_name="ada", private=True)
-    return next(job.id for job in world.db.jobs.page().items if job.private)
+    job_id = next(job.id for job in world.db.jobs.page().items if job.private)
+    world.db.comparisons.put(job_id, "ada", {"machine": "m"})
+    return job_id
 
 
 LISTS: dict[str, Callable[[Database], Any]] = {
@@ -59,6 +61,7 @@ ITEMS: dict[str, Callable[[Database, str], Any]] = {
     "trials": lambda db, job_id: db.trials.page(job_id).items,
     "all trials": lambda db, job_id: db.trials.all_of_job(job_id),
     "events": lambda db, job_id: db.events.after(job_id),
+    "comparison": lambda db, job_id: db.comparisons.of_job(job_id),
     "records": lambda db, job_id: db.records.of_job(job_id),
     "workload": lambda db, _: db.workloads.get("secret-8"),
     "best": lambda db, _: db.certificates.best("secret-8", _class(db)),

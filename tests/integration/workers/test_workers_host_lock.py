@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from workers import host_lock
+from loopwright.codegen import host_lock
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 PROGRAM = """
 import contextlib, sys, time
 from pathlib import Path
-from workers import host_lock
+from loopwright.codegen import host_lock
 kinds = {"quiet": host_lock.quiet, "busy": lambda: contextlib.closing(host_lock.SharedHold())}
 host_lock.directory = lambda: Path(sys.argv[1])
 kind, hold, times = sys.argv[2], float(sys.argv[3]), int(sys.argv[4])

@@ -16,8 +16,9 @@ from typing import Any
 import psutil
 import pytest
 
+from loopwright.codegen import host_lock
 from tests.integration.workers.children import FUNCTIONS, LEVEL, SOON, alive, eventually, name, works
-from workers import host_lock, warm_child
+from workers import warm_child
 from workers.walls.levels import Level
 from workers.warm_child import ChildCrashed, ChildError, ChildLost, ChildRaised, ChildStopped, ChildTimeout, WarmChild
 

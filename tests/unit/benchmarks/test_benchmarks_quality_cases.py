@@ -10,10 +10,12 @@ import torch
 
 from benchmarks.quality.cases import CASES
 from benchmarks.quality.cases.case import Case, Kind
-from benchmarks.quality.child import choose, prepare
 from benchmarks.quality.programs import program
-from benchmarks.quality.shared import Shared, as_array, of
+from benchmarks.quality.shared import Shared, of
 from loopwright import frontends
+from loopwright.comparing.child import choose, prepare
+from loopwright.comparing.engines import PYTORCH
+from loopwright.comparing.given import as_arrays
 from loopwright.frontends import Options
 
 ONE_A_FAMILY = {case.family: case for case in CASES.values() if case.kind is Kind.OPERATOR}.values()
@@ -25,9 +27,9 @@ def written(case: Case, folder: Path) -> Shared:
     shared.folder.mkdir()
     module, inputs = case.module(), case.inputs()
     torch.save(module.state_dict(), shared.folder / "weights.pt")
-    np.savez(shared.folder / "inputs.npz", *(as_array(tensor) for tensor in inputs))
+    np.savez(shared.folder / "inputs.npz", *as_arrays(inputs))
     with torch.no_grad():
-        np.save(shared.folder / "reference.npy", as_array(module(*inputs)))
+        np.save(shared.folder / "reference.npy", as_arrays(module(*inputs))[0])
     return shared
 
 
@@ -67,7 +69,7 @@ def test_an_operator_of_each_family_can_be_submitted(case: Case) -> None:
 
 def test_eager_pytorch_is_prepared_in_both_formats_and_the_faster_one_counts(tmp_path: Path) -> None:
     shared = written(CASES["conv3x3-stride-odd"], tmp_path)
-    answer, ready = prepare("PyTorch", shared, 1, None)
+    answer, ready = prepare(PYTORCH.module, ["torch"], shared, 1, None)
     assert set(answer.variants) == {"contiguous", "channels_last"}
     assert all(variant.error <= shared.tolerance for variant in answer.variants.values())
     choice = choose({name: lambda: None for name in ready})
@@ -77,8 +79,8 @@ def test_eager_pytorch_is_prepared_in_both_formats_and_the_faster_one_counts(tmp
 
 def test_a_wrong_output_is_a_failure(tmp_path: Path) -> None:
     shared = written(CASES["softmax-odd"], tmp_path)
-    np.save(shared.folder / "reference.npy", shared.reference + 1)
-    answer, ready = prepare("PyTorch", of(CASES["softmax-odd"], tmp_path), 1, "contiguous")
+    np.save(shared.folder / "reference.npy", shared.expected[0] + 1)
+    answer, ready = prepare(PYTORCH.module, ["torch"], of(CASES["softmax-odd"], tmp_path), 1, "contiguous")
     assert not ready
     assert "differs from the reference" in answer.failures["contiguous"]
 

@@ -13,9 +13,9 @@ from benchmarks.quality import cells, plots, report
 from benchmarks.quality.conditions import cpu
 from benchmarks.quality.engines import OURS, STOCK
 from benchmarks.quality.outcome import CASE, Outcome, outcomes
-from benchmarks.quality.protocol import Answer, Choice, EngineResult, Variant
-from benchmarks.quality.ratios import geometric_mean, paired
 from benchmarks.quality.requirements import Requirement, missed, requirements
+from loopwright.comparing.protocol import Answer, Choice, EngineResult, Variant
+from loopwright.comparing.ratios import geometric_mean, paired
 
 CONDITIONS = {"cpu": "some CPU", "features": ["avx2"], "threads": 2, "load": 0.1, "date": "2026-01-01", "code": "abc"}
 

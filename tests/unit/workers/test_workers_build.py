@@ -11,13 +11,14 @@ import tvm
 from tvm import te, topi
 
 from benchmarks.gpu.workloads import product as product_of_types
+from loopwright.codegen import host_lock
 from loopwright.codegen.serialization import module_from_json, trace_to_json
 from loopwright.codegen.target import target_from
 from tests.support import workloads as programs
 from tuner.space.builtin import builtin_space
 from tuner.types import Failure, FailureKind, Stage, Workload
 from tuner.workload import make_workload
-from workers import build, child_calls, cuda, host_lock
+from workers import build, child_calls, cuda
 from workers.messages import (
     Artifact,
     ArtifactFormat,

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from loopwright.codegen import host_lock
 from tests.support import workloads as programs
 from tuner.ports import Raced
 from tuner.types import Failure, FailureKind, Stage, Workload
-from workers import build, host_lock, measure
+from workers import build, measure
 from workers.clock import Clock
 from workers.library import library_name
 from workers.messages import (

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from loopwright.codegen import host_lock
 from tests.support import workloads
 from tuner.types import Failure, FailureKind, Workload
-from workers import build, host_lock
+from workers import build
 from workers.clock import Clock
 from workers.messages import Artifact, BuildRequest, BuiltRace, Device, RaceAnswer
 from workers.race import run_race

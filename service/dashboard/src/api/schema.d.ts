@@ -342,6 +342,32 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/jobs/{job_id}/comparison": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Comparison
+         * @description The latest comparison that was stored with the job; null if none was.
+         */
+        get: operations["get_comparison_api_v1_jobs__job_id__comparison_get"];
+        /**
+         * Store Comparison
+         * @description Store what was measured of the job's model beside other engines, in place of an earlier comparison.
+         *
+         *     The job is one's own, or one is an admin. It is what the sender says: no certificate vouches for it.
+         */
+        put: operations["store_comparison_api_v1_jobs__job_id__comparison_put"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/jobs/{job_id}/module": {
         parameters: {
             query?: never;
@@ -1173,6 +1199,57 @@ export interface components {
             us: number;
         };
         /**
+         * ComparedEngine
+         * @description What an engine did. It has either a time or a failure.
+         */
+        ComparedEngine: {
+            /** Name */
+            name: string;
+            /** Title */
+            title: string;
+            /** Versions */
+            versions: {
+                [key: string]: string;
+            };
+            /** Setting */
+            setting: string | null;
+            /** Note */
+            note: string;
+            /** Us */
+            us: number | null;
+            /** Run Secs */
+            run_secs: number[][];
+            ratio: components["schemas"]["Interval"] | null;
+            /** Error */
+            error: number | null;
+            /** Compile Seconds */
+            compile_seconds: number | null;
+            /** Peak Mb */
+            peak_mb: number | null;
+            /** Failure */
+            failure: string | null;
+            /** Install */
+            install: string | null;
+        };
+        /**
+         * Comparison
+         * @description Body of ``PUT /jobs/{id}/comparison``, and what `Client.compare` returns. The first engine is Loopwright.
+         */
+        Comparison: {
+            /** Machine */
+            machine: string;
+            /** Threads */
+            threads: number;
+            /** Precision */
+            precision: string;
+            /** Tolerance */
+            tolerance: number;
+            /** Reference */
+            reference: string;
+            /** Engines */
+            engines: components["schemas"]["ComparedEngine"][];
+        };
+        /**
          * DayOfUse
          * @description What a user used on a day (UTC, as in 2030-01-31).
          */
@@ -1353,6 +1430,18 @@ export interface components {
             errors: string[];
         };
         /**
+         * Interval
+         * @description An estimate with its 95 % interval.
+         */
+        Interval: {
+            /** Value */
+            value: number;
+            /** Low */
+            low: number;
+            /** High */
+            high: number;
+        };
+        /**
          * Job
          * @description What a user submitted, and how far it is.
          */
@@ -1398,6 +1487,7 @@ export interface components {
             /** Notes */
             notes: string[];
             progress: components["schemas"]["Progress"];
+            model: components["schemas"]["ModelLatency"] | null;
             /** Tasks */
             tasks: components["schemas"]["Task"][];
         };
@@ -1613,6 +1703,20 @@ export interface components {
             rights: ("read" | "submit" | "cancel" | "import" | "invite" | "readmit" | "administer")[];
             /** Expires At */
             expires_at: string | null;
+        };
+        /**
+         * ModelLatency
+         * @description One run of the model: the sum over its tasks of weight times latency, by the best so far.
+         *
+         *     What the model does beside, such as calling the functions and what was left alone, is not in it.
+         */
+        ModelLatency: {
+            /** Baseline Us */
+            baseline_us: number;
+            /** Best Us */
+            best_us: number;
+            /** Speedup */
+            speedup: number;
         };
         /**
          * ModulePayload
@@ -2153,6 +2257,31 @@ export interface components {
              * Format: date-time
              */
             finished_at: string;
+        };
+        /**
+         * StoredComparison
+         * @description The latest comparison that was stored with a job: what a user measured, which no certificate vouches for.
+         */
+        StoredComparison: {
+            /** Machine */
+            machine: string;
+            /** Threads */
+            threads: number;
+            /** Precision */
+            precision: string;
+            /** Tolerance */
+            tolerance: number;
+            /** Reference */
+            reference: string;
+            /** Engines */
+            engines: components["schemas"]["ComparedEngine"][];
+            /** User */
+            user: string;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
         };
         /**
          * SubmitJob
@@ -3984,6 +4113,198 @@ export interface operations {
             };
             /** @description There is no such thing. */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service does not answer for this host. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request cannot be taken; the detail says what to do. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_comparison_api_v1_jobs__job_id__comparison_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StoredComparison"] | null;
+                };
+            };
+            /** @description No token, or a wrong one. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token has not the right that this needs. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service does not answer for this host. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request cannot be taken; the detail says what to do. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    store_comparison_api_v1_jobs__job_id__comparison_put: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Comparison"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StoredComparison"];
+                };
+            };
+            /** @description No token, or a wrong one. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token has not the right that this needs. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body came too slowly. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
                 headers: {
                     [name: string]: unknown;
                 };

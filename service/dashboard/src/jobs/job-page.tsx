@@ -21,6 +21,7 @@ import { ConvergencePanel } from "./convergence-panel";
 import { JobActions } from "./job-actions";
 import classes from "./job-page.module.css";
 import { JobProgress } from "./job-progress";
+import { ModelPanel } from "./model-panel";
 import { jobQuery, trialsQuery } from "./queries";
 import { budgetInWords } from "./summary";
 import { TaskTable } from "./task-table";
@@ -70,6 +71,7 @@ function JobView({ id }: { id: string }) {
               </Notice>
             )}
             <Summary job={job} />
+            <ModelPanel job={job} />
             {listed.error && <ErrorNotice error={listed.error} onRetry={() => listed.refetch()} />}
             <ConvergencePanel job={job} trials={trials} />
             <Panel title="Tasks">

@@ -33,6 +33,15 @@ export function jobQuery(id: string, refreshMs: number) {
   });
 }
 
+/** The latest comparison of the job's model with other engines; null while nobody stored one. */
+export function comparisonQuery(id: string) {
+  return queryOptions({
+    queryKey: ["job", id, "comparison"],
+    queryFn: ({ signal }) =>
+      unwrap(api.GET("/api/v1/jobs/{job_id}/comparison", { params: { path: { job_id: id } }, signal })),
+  });
+}
+
 /** Every trial that the job has so far, read page by page. */
 export function trialsQuery(id: string) {
   return queryOptions({

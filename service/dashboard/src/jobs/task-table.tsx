@@ -1,12 +1,14 @@
-import { Text } from "@mantine/core";
+import { Button, Group, Text } from "@mantine/core";
 import { Link } from "react-router";
 import { isFinished, type Task } from "../api/types";
 import { type Columns, DataTable } from "../components/data-table";
 import { ShareBar } from "../components/share-bar";
 import { Tag } from "../components/tag";
 import { CertifiedTag, StateTag } from "../components/tags";
+import { useQueryState } from "../components/use-query-state";
 import { WorkloadName, workloadPath } from "../components/workload-name";
-import { formatCount, formatLatency, formatSpeedup, plural } from "../format/units";
+import { formatCount, formatLatency, formatShare, formatSpeedup, plural } from "../format/units";
+import { foldTasks, shareOf } from "./folding";
 import { failuresInWords } from "./summary";
 
 const ANSWERED_FROM: Record<string, { word: string; hint: string }> = {
@@ -130,14 +132,32 @@ const columns: Columns<Task> = [
   { id: "failures", header: "Failures", cell: ({ row }) => <Failures task={row.original} /> },
 ];
 
+/** Tasks by their share of the model's time; those that hardly count are shown when asked for (`?all=tasks`). */
 export function TaskTable({ tasks }: { tasks: Task[] }) {
+  const [params, change] = useQueryState();
+  const { shown, folded } = foldTasks(tasks);
+  const all = params.get("all") === "tasks";
   return (
-    <DataTable
-      label="Tasks"
-      columns={columns}
-      rows={tasks}
-      rowId={(task) => task.workload_hash}
-      sortParam="tasks"
-    />
+    <>
+      <DataTable
+        label="Tasks"
+        columns={columns}
+        rows={all ? [...shown, ...folded] : shown}
+        rowId={(task) => task.workload_hash}
+        sortParam="tasks"
+      />
+      {folded.length > 0 && (
+        <Group justify="center" p="sm">
+          <Button
+            variant="subtle"
+            size="compact-sm"
+            onClick={() => change({ all: all ? null : "tasks" }, true)}
+          >
+            {all ? "Hide" : "Show"} {plural(folded.length, "task")} with {formatShare(shareOf(folded))} of the
+            model's time together
+          </Button>
+        </Group>
+      )}
+    </>
   );
 }

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 import torch
 
-from benchmarks.quality.engines.eager import formatted, takes_an_image
-from benchmarks.quality.engines.engine import Prepare, Prepared
-from benchmarks.quality.shared import Shared, as_array
+from loopwright.comparing.engines.eager import formatted, takes_an_image
+from loopwright.comparing.engines.engine import Prepare, Prepared
+from loopwright.comparing.given import Given, as_arrays
 
 SETTINGS: dict[str, dict[str, bool]] = {
     "freezing": {"freezing": True},
@@ -19,26 +20,26 @@ SETTINGS: dict[str, dict[str, bool]] = {
 """All with ``freezing``, which makes weights constants."""
 
 
-def variants(shared: Shared, threads: int) -> Iterator[tuple[str, Prepare]]:
+def variants(given: Given, threads: int) -> Iterator[tuple[str, Prepare]]:
     torch.set_num_threads(threads)
     for name, options in SETTINGS.items():
-        yield name, partial(_prepared, shared, options, torch.contiguous_format)
-    if takes_an_image(shared):
+        yield name, partial(_prepared, given, options, torch.contiguous_format)
+    if takes_an_image(given):
         options = SETTINGS["max_autotune"]
-        yield "max_autotune, channels_last", partial(_prepared, shared, options, torch.channels_last)
+        yield "max_autotune, channels_last", partial(_prepared, given, options, torch.channels_last)
 
 
-def _prepared(shared: Shared, options: dict[str, bool], memory_format: torch.memory_format) -> Prepared:
+def _prepared(given: Given, options: dict[str, bool], memory_format: torch.memory_format) -> Prepared:
     torch._dynamo.reset()
-    module = shared.torch_module().to(memory_format=memory_format)
-    inputs = formatted(shared.torch_inputs(), memory_format)
+    module = given.torch_module().to(memory_format=memory_format)
+    inputs, named = formatted(given.torch_inputs(), memory_format)
     compiled = torch.compile(module)
 
-    def call() -> torch.Tensor:
+    def call() -> Any:
         with torch.no_grad():
-            return compiled(*inputs)
+            return compiled(*inputs, **named)
 
     # As ``options`` of torch.compile, freezing has no effect: the capture of the graph reads the global setting.
     with torch._inductor.config.patch(options):
         call()
-    return Prepared(call, lambda: as_array(call()))
+    return Prepared(call, lambda: as_arrays(call()))

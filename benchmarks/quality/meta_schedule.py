@@ -1,4 +1,4 @@
-"""TVM with stock MetaSchedule's database, built and run as TVM documents it."""
+"""TVM with stock MetaSchedule's database, built and run as TVM documents it; an engine of the comparison."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import tvm
 from tvm import relax
 from tvm.s_tir import meta_schedule as ms
 
-from benchmarks.quality.engines.engine import Prepare, Prepared
-from benchmarks.quality.engines.loopwright_compile import on_virtual_machine
 from benchmarks.quality.plain_tvm import lowered
 from benchmarks.quality.shared import Shared
+from loopwright.comparing.engines.engine import Prepare, Prepared
+from loopwright.comparing.engines.tuned import on_virtual_machine
 
 
 def variants(shared: Shared, threads: int) -> Iterator[tuple[str, Prepare]]:

@@ -12,7 +12,7 @@ class Variant:
 
     Attributes:
         seconds: Time to compile it, up to the end of the first call.
-        error: See `Shared.error`.
+        error: See `loopwright.comparing.given.largest_error`.
     """
 
     seconds: float
@@ -22,16 +22,17 @@ class Variant:
 
 @dataclass(slots=True)
 class Answer:
-    """What became of the preparation; there are no ``variants`` if the engine cannot compute the case."""
+    """What became of the preparation; there are no ``variants`` if the engine cannot compute the model."""
 
     variants: dict[str, Variant] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
+    is_missing: bool = False
+    """True where the engine is not installed."""
 
     @classmethod
     def from_json(cls, fields: dict[str, Any]) -> Answer:
-        variants = {name: Variant(**each) for name, each in fields["variants"].items()}
-        return cls(variants, fields["failures"], fields["versions"])
+        return cls(**{**fields, "variants": {name: Variant(**each) for name, each in fields["variants"].items()}})
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +53,10 @@ class Sample:
 
 @dataclass(slots=True)
 class EngineResult:
-    """What an engine did in a case.
+    """What an engine did.
 
     Attributes:
-        choice: None if the engine cannot compute the case.
+        choice: None if the engine cannot compute the model.
         samples: Seconds a call, by process and round.
         peak_mb: Peak memory of the last process, which compiled one variant only.
     """

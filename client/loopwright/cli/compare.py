@@ -1,0 +1,51 @@
+"""``loopwright compare``: a model beside other engines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from loopwright.cli.options import ExactMath, Json, Model, Shape, Target, connect, shape
+from loopwright.cli.output import print_json, print_line
+from loopwright.cli.views import show_comparison
+
+
+def compare(
+    context: typer.Context,
+    model: Model,
+    against: Annotated[
+        str, typer.Option(metavar="ENGINE[,…]", help="torch, compile, ort, openvino and tvm (untuned).")
+    ] = "torch,compile,ort,openvino",
+    target: Target = "auto",
+    extents: Shape = None,
+    exact_math: ExactMath = False,
+    rounds: Annotated[int, typer.Option(min=1, max=1000, help="Samples of each process.")] = 8,
+    processes: Annotated[int, typer.Option(min=1, max=100, help="Of each engine, one after another.")] = 2,
+    job: Annotated[str | None, typer.Option(metavar="JOB", help="Store the result with this job.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Time a model as Loopwright compiles it beside other engines, on this machine; exit status 1 if it has no time.
+
+    Each engine runs in a process of its own, in turn with the others, and its outputs are checked.
+    """
+    with connect(context) as client:
+        found = client.compare(
+            Path(model),
+            [name.strip() for name in against.split(",") if name.strip()],
+            target,
+            shapes=shape(extents),
+            exact_math=exact_math,
+            rounds=rounds,
+            processes=processes,
+            job=job,
+        )
+    if as_json:
+        print_json(found)
+    else:
+        show_comparison(found)
+        if job:
+            print_line(f"stored with job {job}")
+    if found.engines[0].us is None:
+        raise typer.Exit(1)

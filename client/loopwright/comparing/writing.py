@@ -1,0 +1,152 @@
+"""Writing a model to a folder, in each form that an engine may take (`loopwright.comparing.files`)."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from loopwright import applying
+from loopwright.codegen.serialization import module_to_json
+from loopwright.codegen.weights import attach
+from loopwright.comparing.engines.tuned import as_arrays as tvm_arrays
+from loopwright.comparing.files import Files, Form, written_onnx
+from loopwright.comparing.given import Array, as_arrays
+from loopwright.frontends import Options, onnx, to_program, torch, tvm_module, tvmscript
+from loopwright.frontends.torch_values import flattened
+from loopwright.lookup import LookedUp
+
+TOLERANCE = {"f64": 1e-6, "f32": 1e-3, "f16": 2e-2, "bf16": 3e-2}
+"""Of the largest magnitude of an output: engines add in different orders, and round to the precision."""
+_PRECISIONS = {"float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16"}
+_NO_PYTORCH = "this model is no program of PyTorch, from which ONNX could be written; compare its .onnx file"
+
+
+def write(
+    folder: Path, model: Any, options: Options, compile_options: Mapping[str, Any], *, with_onnx: bool
+) -> tuple[Files, str]:
+    """Write a model; returns what was written, and the name of what computed the outputs that are expected.
+
+    ``compile_options`` are further arguments of `Client.compile`. Without ``with_onnx``, a model of PyTorch is not
+    written as ONNX.
+
+    Raises:
+        UnsupportedModel, TypeError, ValueError: as `loopwright.frontends.to_program`.
+    """
+    if torch.accepts(model):
+        return _write_torch(folder, torch.exported(model, options), compile_options, with_onnx), "PyTorch"
+    to_program(model, options)  # refuses what cannot be taken
+    if onnx.accepts(model):
+        return _described(folder, "onnx", _onnx_file(folder, model), compile_options), "unscheduled TVM"
+    path = folder / "model.json"
+    if tvmscript.accepts(model):
+        text = tvmscript.to_payload(model)
+        path = folder / ("model.json" if text.format == "tvm-json" else "model.py")
+        path.write_text(text.data)
+    elif tvm_module.accepts(model):
+        path.write_text(module_to_json(importlib.import_module("loopwright.codegen.functions").as_module(model)))
+    else:
+        program = to_program(model, options)
+        path.write_text(module_to_json(attach(program.module, program.weights)))
+    return _described(folder, "tvm", path, compile_options), "unscheduled TVM"
+
+
+def complete(files: Files, looked_up: LookedUp) -> Files:
+    """Draw the inputs of a model that brings none, and compute what is expected by its unscheduled program.
+
+    Numbers are drawn from a standard normal distribution, integers from 0 and 1: they may be indices or truth values.
+
+    Raises:
+        ValueError: the model has no Relax function ``main``, or an input has no fixed shape.
+    """
+    import tvm
+    from tvm import relax
+
+    main = next((func for var, func in looked_up.module.functions_items() if var.name_hint == "main"), None)
+    if not isinstance(main, relax.Function):
+        raise ValueError("a comparison calls the Relax function main, and this module has none; give a whole model")
+    generator = np.random.default_rng(0)
+    inputs = [_drawn(param, generator) for param in main.params]
+    executable = applying.build(looked_up.module, looked_up.target)
+    run = relax.VirtualMachine(executable, tvm.cpu())["main"]
+    expected = tvm_arrays(run(*(tvm.runtime.tensor(array) for array in inputs)))
+    return _with_precision(files, [*inputs, *expected]).write(inputs, expected)
+
+
+def _write_torch(folder: Path, program: Any, compile_options: Mapping[str, Any], with_onnx: bool) -> Files:
+    pytorch = importlib.import_module("torch")
+    if program.example_inputs is None:
+        raise ValueError("the exported program was saved without its example inputs, which a comparison calls it with")
+    args, kwargs = program.example_inputs
+    if not _is_plain(program.call_spec.in_spec) or not _is_plain(program.call_spec.out_spec):
+        # Another process would have to know the classes.
+        flat, by_name = flattened(program.module(check_guards=False), args, kwargs)
+        program = torch.export("the model", flat, (), by_name)
+        args, kwargs = program.example_inputs
+    path = folder / "model.pt2"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pytorch.export.save(program, path)
+    graph, without = written_onnx(program, folder / "model.onnx") if with_onnx else (None, "no ONNX was asked for")
+    inputs = as_arrays((args, dict(kwargs)))
+    with pytorch.no_grad():
+        expected = as_arrays(program.module(check_guards=False)(*args, **kwargs))
+    kinds = [str(each.dtype).removeprefix("torch.") for each in (*program.state_dict.values(), *_tensors(args, kwargs))]
+    files = Files(folder, "pt2", path, *_precision(kinds), graph, without, compile_options)
+    return files.write(inputs, expected)
+
+
+def _is_plain(spec: Any) -> bool:
+    """Return whether a structure consists of tuples, lists and dictionaries."""
+    return spec.type in (None, tuple, list, dict) and all(map(_is_plain, spec.children()))
+
+
+def _tensors(*values: Any) -> list[Any]:
+    pytorch = importlib.import_module("torch")
+    return [leaf for leaf in pytorch.utils._pytree.tree_leaves(values) if isinstance(leaf, pytorch.Tensor)]
+
+
+def _onnx_file(folder: Path, model: Any) -> Path:
+    if isinstance(model, str | os.PathLike):
+        return Path(model).absolute()
+    path = folder / "model.onnx"
+    importlib.import_module("onnx").save(model, str(path), save_as_external_data=True)
+    return path
+
+
+def _described(folder: Path, form: Form, path: Path, compile_options: Mapping[str, Any]) -> Files:
+    graph = path if form == "onnx" else None
+    return Files(folder, form, path, *_precision([]), graph, _NO_PYTORCH, compile_options)
+
+
+def _with_precision(files: Files, arrays: list[Array]) -> Files:
+    precision, tolerance = _precision([array.dtype.name for array in arrays])
+    return Files(**{**vars(files), "precision": precision, "tolerance": tolerance})
+
+
+def _precision(kinds: list[str]) -> tuple[str, float]:
+    """Return the lowest precision of floating-point numbers among some dtypes, and what it tolerates."""
+    found = [_PRECISIONS[kind] for kind in kinds if kind in _PRECISIONS]
+    order = list(_PRECISIONS.values())
+    precision = max(found, key=order.index, default="f32")
+    return precision, TOLERANCE[precision]
+
+
+def _drawn(param: Any, generator: np.random.Generator) -> Array:
+    shape = getattr(param.ty, "shape", None)
+    extents = [int(extent) for extent in shape] if shape is not None and all(map(_is_fixed, shape)) else None
+    if extents is None:
+        raise ValueError(f"input {param.name} has no fixed shape; give the extents, as shapes={{'n': 128}}")
+    dtype = str(param.ty.dtype)
+    if "float" in dtype:
+        return generator.standard_normal(extents).astype(dtype)
+    return generator.integers(0, 2, extents).astype(dtype)
+
+
+def _is_fixed(extent: Any) -> bool:
+    return hasattr(extent, "value")

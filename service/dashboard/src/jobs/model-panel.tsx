@@ -1,0 +1,47 @@
+import { Paper } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import type { Job } from "../api/types";
+import { Panel } from "../components/panel";
+import { RelativeTime } from "../components/relative-time";
+import { Stat, Stats } from "../components/stat";
+import { formatLatency, formatSpeedup, plural } from "../format/units";
+import { EngineTable } from "./engine-table";
+import { comparisonQuery } from "./queries";
+
+/** What the whole model gained, by its functions together, and beside other engines where somebody measured that. */
+export function ModelPanel({ job }: { job: Job }) {
+  const { data: comparison } = useQuery(comparisonQuery(job.id));
+  return (
+    <>
+      {job.model && (
+        <Paper component="section" aria-label="Whole model" bg="transparent">
+          <Stats>
+            <Stat
+              label="Model untuned"
+              value={formatLatency(job.model.baseline_us)}
+              note={`sum of ${plural(job.tasks.length, "function")}, each as often as the model calls it`}
+            />
+            <Stat
+              label="Model now"
+              value={formatLatency(job.model.best_us)}
+              note="the same sum, by the best so far"
+            />
+            <Stat label="Speedup" value={formatSpeedup(job.model.speedup)} note="of one run of the model" />
+          </Stats>
+        </Paper>
+      )}
+      {comparison && (
+        <Panel
+          title="Beside other engines"
+          aside={
+            <span className="muted">
+              measured by {comparison.user}, <RelativeTime time={comparison.created_at} />
+            </span>
+          }
+        >
+          <EngineTable comparison={comparison} />
+        </Panel>
+      )}
+    </>
+  );
+}
