@@ -6,7 +6,7 @@ import heapq
 import statistics
 from collections.abc import Sequence
 
-from tuner.arrays import DRAWS, tolerance
+from loopwright.codegen.arrays import DRAWS, tolerance
 from tuner.ports import Fleet, Meanwhile, Raced, RaceRequest, RaceResult, nothing_meanwhile
 from tuner.types import BASELINE, Certificate, Failure, Measured, TensorInfo, Trial, Workload
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import tvm
 import tvm.s_tir
-import tvm_ffi
 from tvm.s_tir import meta_schedule as ms
 from tvm.target import Target
 
@@ -35,18 +34,6 @@ def make_workload(func: tvm.tirx.PrimFunc, name: str) -> Workload:
 def tensor_args(func: tvm.tirx.PrimFunc) -> tuple[TensorInfo, ...]:
     """Return shapes and dtypes of the buffer parameters, in order. Static shapes only."""
     return tuple(TensorInfo(tuple(int(extent) for extent in b.shape), str(b.dtype)) for b in func.params)
-
-
-def write_only(func: tvm.tirx.PrimFunc) -> tuple[bool, ...]:
-    """Return for each parameter whether the function writes it without reading it first, as its blocks declare."""
-    blocks: list[tvm.s_tir.SBlock] = []
-    tvm_ffi.structural_walk(func.body, (tvm.s_tir.SBlock, blocks.append), order="post")
-    reads = [region.source for block in blocks for region in block.reads]
-    writes = [region.source for block in blocks for region in block.writes]
-    return tuple(
-        any(param.same_as(buffer) for buffer in writes) and not any(param.same_as(buffer) for buffer in reads)
-        for param in func.params
-    )
 
 
 def tune_context(mod: tvm.IRModule, target: Target, space: Any, seed: int) -> ms.TuneContext:

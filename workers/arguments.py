@@ -10,13 +10,13 @@ import numpy.ma  # noqa: F401
 import tvm
 from numpy.random import default_rng
 
-from tuner.arrays import Array, index_bound, poison, random_array
+from loopwright.codegen.arrays import Array, index_bound, poison, random_array
 from tuner.types import TensorInfo
 from workers.messages import Device
 
 
 def draw(args: Sequence[TensorInfo], outputs: Sequence[bool], kind: str, seed: int) -> list[Array]:
-    """Return host arrays: random inputs of a kind (see `tuner.arrays.DRAWS`), poison for write-only arguments."""
+    """Return host arrays: random inputs of a kind (`loopwright.codegen.arrays.DRAWS`), poison for write-only ones."""
     rng = default_rng(seed)
     bound = index_bound(args)
     return [

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import tvm
 
-from tuner.arrays import Array, compare, tolerance
+from loopwright.codegen.arrays import Array, compare, tolerance
 from tuner.types import Failure, FailureKind, Stage, TensorInfo
 from workers.arguments import draw, to_device
 from workers.build import FUNCTION, with_packed_weight
@@ -38,7 +38,7 @@ class Expected:
 def expected(
     reference: tvm.runtime.Module, args: Sequence[TensorInfo], outputs: Sequence[bool], kind: str, seed: int
 ) -> Expected:
-    """Draw inputs of a kind (`tuner.arrays.DRAWS`) and run the unscheduled program on the host."""
+    """Draw inputs of a kind (`loopwright.codegen.arrays.DRAWS`) and run the unscheduled program on the host."""
     inputs = draw(args, outputs, kind, seed)
     arguments = to_device(inputs, tvm.runtime.cpu(0))
     reference[FUNCTION](*arguments)

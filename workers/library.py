@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tuner.arrays import compare, tolerance
+from loopwright.codegen.arrays import compare, tolerance
 
 Array = np.ndarray[Any, Any]
 Call = Callable[[], Array]

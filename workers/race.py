@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from loopwright.codegen import host_lock
-from tuner.arrays import DRAWS
+from loopwright.codegen.arrays import DRAWS
 from tuner.ports import Raced
 from tuner.types import Failure, LibraryTime, Stage
 from workers.arguments import draw, to_device, tvm_device

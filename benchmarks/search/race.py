@@ -24,10 +24,11 @@ from benchmarks.search.full_speed import FullSpeed
 from benchmarks.search.run_record import PYTORCH, RUNS, Run, name_of
 from benchmarks.search.workloads import WORKLOADS
 from loopwright.codegen import host_lock
+from loopwright.codegen.functions import write_only
 from loopwright.codegen.serialization import module_from_json
 from loopwright.codegen.threads import OMP_NUM_THREADS, environment
 from tuner.types import Failure, TensorInfo
-from tuner.workload import make_workload, write_only
+from tuner.workload import make_workload
 from workers import child_calls, reference
 from workers.arguments import draw, to_device, tvm_device
 from workers.build import FUNCTION

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
         WaitTimedOut,
     )
     from loopwright.job import Job, JobEvent
+    from loopwright.packaging.load import load
+    from loopwright.packaging.verify import verify
     from loopwright.report import ApplyReport
     from loopwright.space_description import SpaceDescription, explain
 
@@ -45,6 +47,8 @@ _HOME = {
     "JobEvent": "job",
     "SpaceDescription": "space_description",
     "explain": "space_description",
+    "load": "packaging.load",
+    "verify": "packaging.verify",
 }
 """Public name -> the module that defines it. All other public names are errors."""
 
@@ -72,6 +76,8 @@ __all__ = [
     "WaitTimedOut",
     "__version__",
     "explain",
+    "load",
+    "verify",
 ]
 
 

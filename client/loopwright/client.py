@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import operator
+import os
 import re
 import tempfile
 import uuid
@@ -321,6 +322,46 @@ class Client:
         path = f"{API}/jobs/{quote(job_id, safe='')}/comparison"
         sent = comparison.model_dump(mode="json")
         return parse(schemas.StoredComparison, self._transport.request("PUT", path, json=sent, repeatable=True))
+
+    def package(
+        self,
+        model: Any,
+        directory: str | Path,
+        target: Any = "auto",
+        params: dict[str, Any] | None = None,
+        *,
+        shapes: dict[str, int] | None = None,
+        exact_math: bool = False,
+        example_inputs: Any = None,
+        spec: Any = None,
+        name: str | None = None,
+    ) -> Path:
+        """Write a model, as `compile` builds it for CPUs, to a folder that runs without Loopwright; returns the folder.
+
+        It holds the library with the weights, TVM's runtime (no compiler), loaders in Python and C++, a manifest
+        (functions, digests, target, certificates, versions, licences), and programs and an example with which
+        `loopwright.verify` replays the certificates where the folder lies. `loopwright.load` runs it. Writing it needs
+        a C++ compiler. The arguments are those of `compile`; functions that missed are logged.
+
+        Raises:
+            ValueError: the model has no Relax function ``main``, or an input without a fixed shape.
+            UnsupportedModel: the target is no CPU, or the model cannot be turned into a module.
+            FileExistsError: the folder is not empty.
+        """
+        require_tvm()
+        from loopwright.comparing import writing
+        from loopwright.packaging import package
+
+        with tempfile.TemporaryDirectory(prefix="loopwright-package-") as scratch:
+            options: dict[str, Any] = {"target": target, "shapes": shapes, "exact_math": exact_math}
+            files, reference = writing.write(Path(scratch), model, Options(example_inputs, spec), {}, with_onnx=False)
+            looked_up = self.look_up(files.model, params=params, **options)
+            if files.form != "pt2":
+                files = writing.complete(files, looked_up)
+            name = name or (Path(model).stem if isinstance(model, str | os.PathLike) else type(model).__name__)
+            self.last_report = package.write(Path(directory), looked_up, files, name=name, reference=reference)
+        self.last_report.log()
+        return Path(directory)
 
     def relax_pipeline(self, target: Any = "auto") -> Any:
         """A pipeline with the bests in it, for those who build by themselves: ``relax.build(mod, target,

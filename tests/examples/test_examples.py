@@ -17,6 +17,7 @@ from examples import (
     metaschedule_records,
     mm_relu,
     onnx_model,
+    package_model,
     perceptron,
     resnet18,
     torch_compile,
@@ -47,6 +48,7 @@ def beside_stock(run: Callable[[], None]) -> None:
 
 EXAMPLES: dict[str, Callable[[Client], None]] = {
     "compare_engines": lambda client: compare_engines.main(client, trials=8, against=["torch", "ort"], rounds=1),
+    "package_model": lambda client: package_model.main(client, trials=12),
     "torch_compile": lambda client: torch_compile.main(client, trials=4),
     "deployment": lambda client: deployment.main(client, trials=4),
     "library_calls": lambda client: library_calls.main(client, trials=4),

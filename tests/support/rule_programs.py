@@ -12,14 +12,15 @@ import tvm
 from tvm import te, topi
 from tvm.target import Target
 
+from loopwright.codegen.arrays import DRAWS, Array, compare, poison, random_array, tolerance
 from loopwright.codegen.build import compile_module
 from loopwright.codegen.digest import normal_form
+from loopwright.codegen.functions import write_only
 from loopwright.codegen.schedule import scheduled_module
 from loopwright.codegen.serialization import trace_to_json
 from loopwright.codegen.target import target_from
-from tuner.arrays import DRAWS, Array, compare, poison, random_array, tolerance
 from tuner.space.design_space import DesignSpace
-from tuner.workload import tensor_args, write_only
+from tuner.workload import tensor_args
 
 TARGET = target_from({"kind": "llvm", "mcpu": "x86-64-v3", "num-cores": 2})
 """AVX2, which every machine that tests run on has."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from loopwright.codegen.functions import write_only
 from loopwright.codegen.serialization import module_from_json
 from loopwright.codegen.target import target_from
 from tuner.cost_model.model import CostModel
@@ -16,7 +17,6 @@ from tuner.space.builtin import builtin_space, stock_space
 from tuner.space.user import user_space
 from tuner.tune import TuneRequest
 from tuner.types import MeasureCandidate, Outcome, TaskSpec, Trial
-from tuner.workload import write_only
 
 
 class Searcher:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 import tvm
 
+from loopwright.codegen.functions import write_only
 from loopwright.codegen.serialization import module_from_json
 from tuner.ports import Search, nothing_meanwhile
 from tuner.tune import TuneRequest
@@ -23,7 +24,7 @@ from tuner.types import (
     Trial,
     Workload,
 )
-from tuner.workload import make_workload, write_only
+from tuner.workload import make_workload
 
 LLVM = '{"kind": "llvm", "num-cores": 2}'
 Opens = Callable[[TuneRequest], Search]

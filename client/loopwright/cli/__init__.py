@@ -15,7 +15,7 @@ import typer
 
 import loopwright
 from loopwright import config
-from loopwright.cli import compare, job, record, schedule, token, user, worker
+from loopwright.cli import compare, job, package, record, schedule, token, user, worker
 from loopwright.cli.options import Json, Limit, connect
 from loopwright.cli.output import print_json, print_line
 from loopwright.cli.views import show_audit
@@ -29,6 +29,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("compare")(compare.compare)
+app.command("package")(package.package)
+app.command("verify")(package.verify)
 app.add_typer(job.app, name="job")
 app.add_typer(schedule.app, name="schedule")
 app.add_typer(record.app, name="record")

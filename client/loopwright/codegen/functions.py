@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import tvm
+import tvm_ffi
 from tvm import relax
 
 
@@ -28,6 +29,18 @@ def relax_funcs(mod: tvm.IRModule) -> list[tuple[tvm.ir.GlobalVar, relax.Functio
 
 def has_relax(mod: tvm.IRModule) -> bool:
     return any(isinstance(func, relax.Function) for func in mod.functions.values())
+
+
+def write_only(func: tvm.tirx.PrimFunc) -> tuple[bool, ...]:
+    """Return for each parameter whether the function writes it without reading it first, as its blocks declare."""
+    blocks: list[tvm.s_tir.SBlock] = []
+    tvm_ffi.structural_walk(func.body, (tvm.s_tir.SBlock, blocks.append), order="post")
+    reads = [region.source for block in blocks for region in block.reads]
+    writes = [region.source for block in blocks for region in block.writes]
+    return tuple(
+        any(param.same_as(buffer) for buffer in writes) and not any(param.same_as(buffer) for buffer in reads)
+        for param in func.params
+    )
 
 
 def _functions(mod: tvm.IRModule, kind: type) -> list[tuple[Any, Any]]:

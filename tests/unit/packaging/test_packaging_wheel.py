@@ -41,7 +41,7 @@ def test_wheel_asks_for_light_dependencies_and_offers_tvm(wheel: ZipFile) -> Non
     assert always == {"httpx", "pydantic", "rich", "typer"}
     assert metadata["Requires-Python"] == ">=3.11"
     assert metadata["License-Expression"] == "Apache-2.0"
-    assert metadata.get_all("Provides-Extra") == ["tvm"]
+    assert metadata.get_all("Provides-Extra") == ["runtime", "tvm"]
     assert "apache-tvm-ffi==0.1.14.post1; extra == 'tvm'" in requirements
 
 

@@ -6,11 +6,12 @@ import tvm
 from tvm import te, topi
 from tvm.s_tir.meta_schedule.testing import te_workload
 
+from loopwright.codegen.functions import write_only
 from loopwright.codegen.serialization import module_from_json
 from loopwright.codegen.target import target_from
 from tests.support.tuner_programs import add_one, elementwise
 from tuner.space.builtin import builtin_space
-from tuner.workload import make_workload, write_only
+from tuner.workload import make_workload
 
 
 def test_a_target_without_cores_has_a_space_too() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuner.arrays import DRAWS, Array, compare, index_bound, numpy_dtype, poison, random_array, tolerance
+from loopwright.codegen.arrays import DRAWS, Array, compare, index_bound, numpy_dtype, poison, random_array, tolerance
 from tuner.types import TensorInfo
 
 FLOATS = ("float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
-import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-from tuner.types import TensorInfo
-
 Array = npt.NDArray[np.generic]
+
+
+class TensorInfo(Protocol):
+    """A buffer argument: its shape (elements) and TVM dtype."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    @property
+    def dtype(self) -> str: ...
+
 
 DRAWS = ("normal", "uniform")
 """Kinds of input sets: standard normal (both signs), and uniform in [0.1, 1) (for log, sqrt and division)."""
@@ -32,7 +42,10 @@ def numpy_dtype(dtype: str) -> np.dtype[np.generic]:
     """TVM's dtype name as NumPy's (bfloat16 and float8 by ml_dtypes). Raises TypeError for what has no NumPy form."""
     if dtype == "bool":
         return np.dtype(np.bool_)
-    return np.dtype(getattr(ml_dtypes, dtype, dtype))
+    try:
+        return np.dtype(dtype)
+    except TypeError:
+        return np.dtype(getattr(importlib.import_module("ml_dtypes"), dtype, dtype))
 
 
 def random_array(info: TensorInfo, draw: str, rng: np.random.Generator, index_bound: int) -> Array:

@@ -1,0 +1,106 @@
+"""Runs the packaged model in a folder. It needs Python's package apache-tvm-ffi, and NumPy or PyTorch for its inputs.
+
+    from load import load
+    model = load()
+    outputs = model(*inputs)
+
+The folder holds TVM's runtime, which has no compiler.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import tvm_ffi
+
+CPU, POOLED = 1, 2
+"""TVM's numbers of a device and of an allocator."""
+ALIGNMENT = 64
+"""Bytes, of the memory that tuned code reads in vectors."""
+
+
+class Model:
+    """Callable with the model's inputs in order: tensors of PyTorch or anything else with DLPack, without a copy if
+    they are contiguous and aligned to 64 bytes. It returns what the inputs are: tensors of PyTorch, or arrays of NumPy.
+
+    ``run`` is the function itself, from ``tvm_ffi.Tensor`` to the same, which checks less and converts nothing.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.manifest: dict[str, Any] = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+        load_runtime(folder, self.manifest["threads"])
+        self._executable = tvm_ffi.load_module(str(folder / "model.so"))
+        machine = self._executable["vm_load_executable"]()
+        machine["vm_initialization"](CPU, 0, POOLED)
+        self._machine, self.run = machine, machine["main"]
+        self._inputs = [(each["name"], tuple(each["shape"])) for each in self.manifest["inputs"]]
+
+    def __call__(self, *inputs: Any) -> Any:
+        """Raises ValueError: the number or a shape of the inputs is not the model's."""
+        if len(inputs) != len(self._inputs):
+            names = ", ".join(name for name, _ in self._inputs)
+            raise ValueError(f"the model takes {len(self._inputs)} inputs ({names}), and was given {len(inputs)}")
+        for (name, shape), value in zip(self._inputs, inputs, strict=True):
+            if tuple(value.shape) != shape:
+                raise ValueError(f"input {name} has the shape {tuple(value.shape)}, and the model takes {shape}")
+        return _like(self.run(*map(as_tensor, inputs)), inputs)
+
+
+def load(folder: str | Path = Path(__file__).parent) -> Model:
+    """Return the packaged model in a folder.
+
+    Raises:
+        FileNotFoundError: there is none.
+    """
+    return Model(Path(folder))
+
+
+def load_runtime(folder: Path, threads: int) -> None:
+    """Load TVM's runtime into the process, unless it is there, with one thread for each core as the model was tuned."""
+    if hasattr(os, "sched_getaffinity"):
+        threads = max(1, min(threads, len(os.sched_getaffinity(0))))
+    # The runtime reads these when it runs the first parallel loop. By itself it would take half of the processors on
+    # x86-64, and bind the threads to them.
+    if "OMP_NUM_THREADS" not in os.environ:
+        os.environ.setdefault("TVM_NUM_THREADS", str(threads))
+    os.environ.setdefault("TVM_BIND_THREADS", "0")
+    if "tvm" not in sys.modules and tvm_ffi.get_global_func("runtime.NumThreads", allow_missing=True) is None:
+        ctypes.CDLL(str(folder / "lib" / "libtvm_runtime.so"), ctypes.RTLD_GLOBAL)
+
+
+def as_tensor(value: Any) -> Any:
+    """Return the same memory, or a copy where it is not contiguous, not aligned or not to be shared."""
+    if isinstance(value, tvm_ffi.Tensor):
+        return value
+    try:
+        return tvm_ffi.from_dlpack(value, require_alignment=ALIGNMENT, require_contiguous=True)
+    except (BufferError, RuntimeError, TypeError, ValueError):
+        return tvm_ffi.from_dlpack(_copied(value), require_alignment=ALIGNMENT, require_contiguous=True)
+
+
+def _copied(value: Any) -> Any:
+    if hasattr(value, "detach"):  # a tensor of PyTorch, whose own memory is aligned
+        return value.detach().contiguous().clone()
+    import numpy as np
+
+    array = np.asarray(value)
+    memory = np.empty(array.nbytes + ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % ALIGNMENT
+    aligned = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    aligned[...] = array
+    return aligned
+
+
+def _like(value: Any, inputs: tuple[Any, ...]) -> Any:
+    if not isinstance(value, tvm_ffi.Tensor):
+        return tuple(_like(each, inputs) for each in value)
+    if any(type(each).__module__.partition(".")[0] == "torch" for each in inputs):
+        return sys.modules["torch"].from_dlpack(value)
+    import numpy as np
+
+    return np.from_dlpack(value)

@@ -1,0 +1,48 @@
+"""What the verification of a package found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from loopwright.errors import LoopwrightError
+from loopwright.packaging.manifest import Manifest
+
+State = Literal["holds", "wrong", "slower", "not checked"]
+
+
+class NoPackage(LoopwrightError, ValueError):
+    """A folder is no package, or was changed since it was made; the message says what is wrong with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What was found of the whole model (``name`` is empty) or of a function.
+
+    ``holds``: the results are right, and a tuned function is faster than the unscheduled program. ``wrong``: they are
+    not right. ``slower``: they are right, and the function is slower than the unscheduled program, by more than noise.
+    ``not checked``: there is no schedule to check. ``us`` and ``certified_us`` are microseconds a call, here and when
+    it was certified; ``speedup`` is over the unscheduled program, here, with its interval.
+    """
+
+    name: str
+    state: State
+    reason: str | None = None
+    error: float | None = None
+    us: float | None = None
+    certified_us: float | None = None
+    speedup: tuple[float, float, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """The whole model, and its functions in the manifest's order."""
+
+    manifest: Manifest
+    model: Verified
+    functions: tuple[Verified, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing is wrong and nothing slower than without tuning."""
+        return all(each.state in ("holds", "not checked") for each in (self.model, *self.functions))

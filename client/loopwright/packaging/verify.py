@@ -1,0 +1,114 @@
+"""Replaying what a package says of itself, on the machine where it lies. Needs no compiler."""
+
+from __future__ import annotations
+
+import json
+import signal
+import statistics
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from loopwright.comparing.ratios import paired
+from loopwright.errors import first_line
+from loopwright.packaging.manifest import NAME, Manifest, PackagedFunction
+from loopwright.packaging.package_files import digests
+from loopwright.packaging.verified import NoPackage, Verification, Verified
+
+SLOWER = 0.95
+"""Speedup over the unscheduled program below which a function counts as slower, with its whole interval. Not tuned."""
+
+
+def read(folder: Path) -> Manifest:
+    """Return the manifest of a package whose files are those that it names.
+
+    Raises:
+        NoPackage: it is none, or a file is missing, changed or added.
+    """
+    path = folder / NAME
+    try:
+        manifest = Manifest.model_validate_json(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise NoPackage(f"{folder} is no package: it has no {NAME}") from None
+    except (ValidationError, UnicodeDecodeError) as error:
+        raise NoPackage(f"{path} is no manifest that this version reads: {first_line(error)}") from error
+    found = dict(digests(folder))
+    changed = sorted(name for name in manifest.files if found.get(name) not in (None, manifest.files[name]))
+    complaints = {
+        "missing": sorted(set(manifest.files) - set(found)),
+        "changed since it was packaged": changed,
+        "not in its manifest": sorted(set(found) - set(manifest.files)),
+    }
+    said = "; ".join(f"{', '.join(names)}: {what}" for what, names in complaints.items() if names)
+    if said:
+        raise NoPackage(f"{folder} is not as it was packaged: {said}")
+    return manifest
+
+
+def verify(folder: Path, rounds: int = 10) -> Verification:
+    """Check a package's files, run its model on the example and each tuned function on random inputs, and time them.
+
+    Raises:
+        NoPackage: see `read`; or its programs do not run on this machine.
+    """
+    manifest = read(folder)
+    command = [sys.executable, "-m", "loopwright.packaging.replay", str(folder), str(rounds)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise NoPackage(f"{folder} does not run on this machine: {_reason(done, manifest)}")
+    lines = {line["name"]: line for line in map(json.loads, done.stdout.splitlines())}
+    model, functions = lines[""], [_verified(each, lines.get(each.name)) for each in manifest.functions]
+    wrong = model["wrong"]
+    return Verification(
+        manifest,
+        Verified(
+            "",
+            "wrong" if wrong else "holds",
+            wrong,
+            model["error"],
+            statistics.median(model["run_secs"]) * 1e6 if model["run_secs"] else None,
+        ),
+        tuple(functions),
+    )
+
+
+def _verified(function: PackagedFunction, line: dict[str, object] | None) -> Verified:
+    certified = function.certificate.best_us if function.certificate else None
+    if line is None:
+        reason = "its best is the unscheduled program" if function.outcome == "baseline" else "nothing is known of it"
+        return Verified(function.name, "not checked", reason, certified_us=certified)
+    if line["wrong"]:
+        return Verified(function.name, "wrong", str(line["wrong"]), _float(line["error"]), certified_us=certified)
+    mine, unscheduled = _floats(line["run_secs"]), _floats(line["unscheduled_secs"])
+    ratio = paired([unscheduled], [mine])
+    slower = ratio.high < SLOWER
+    return Verified(
+        function.name,
+        "slower" if slower else "holds",
+        "it is slower than the unscheduled program on this machine" if slower else None,
+        _float(line["error"]),
+        statistics.median(mine) * 1e6,
+        certified,
+        (ratio.value, ratio.low, ratio.high),
+    )
+
+
+def _reason(done: subprocess.CompletedProcess[str], manifest: Manifest) -> str:
+    if done.returncode == -signal.SIGILL:
+        return f"its CPU lacks instructions of the target {json.dumps(manifest.target)}; package it for this one"
+    last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+    ended = f"signal {-done.returncode}" if done.returncode < 0 else f"status {done.returncode}"
+    return f"the process ended with {ended}: {last}"
+
+
+def _float(value: object) -> float:
+    assert isinstance(value, int | float)
+    return float(value)
+
+
+def _floats(values: object) -> Sequence[float]:
+    assert isinstance(values, list)
+    return [_float(value) for value in values]

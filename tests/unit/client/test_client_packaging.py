@@ -1,0 +1,286 @@
+"""Packages: what is in them, how they run without TVM's compiler, and what happens to those that were changed."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import tvm_ffi
+from torch import nn
+from tvm.s_tir import Schedule
+
+import loopwright
+from loopwright import UnsupportedModel, frontends
+from loopwright.codegen.digest import function_digest, normal_form
+from loopwright.codegen.functions import prim_funcs
+from loopwright.codegen.serialization import trace_to_list
+from loopwright.codegen.target import target_from
+from loopwright.frontends import Options
+from loopwright.lookup import lower
+from loopwright.packaging import replay
+from loopwright.packaging.manifest import Check, Manifest, TensorSpec
+from loopwright.packaging.package_files import digests
+from loopwright.packaging.verified import NoPackage
+from loopwright.packaging.verify import read
+from tests.support.programs import MM_RELU
+from tests.unit.client.conftest import Command
+from tests.unit.client.fake_service import FakeService, best_json
+from tests.unit.client.known_bests import LLVM, serve
+
+
+class Net(nn.Module):
+    """Two inputs of unlike kinds, two outputs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.table, self.linear = nn.Embedding(10, 16), nn.Linear(16, 4)
+
+    def forward(self, ids: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        y = self.linear(self.table(ids) + x)
+        return torch.relu(y), y.argmax(-1)
+
+
+INPUTS = (torch.arange(6).reshape(2, 3), torch.linspace(-1, 1, 96).reshape(2, 3, 16))
+
+
+def bests(model: Any, inputs: Any) -> list[dict[str, Any]]:
+    """A best for each function of a model that has blocks: its first loops run in parallel."""
+    module = lower(frontends.to_program(model, Options(inputs)), target_from(LLVM))
+    found = []
+    for _, func in prim_funcs(module):
+        schedule = Schedule(normal_form(func))
+        for block in schedule.get_child_blocks(schedule.get_sblock("root")):
+            if loops := schedule.get_loops(block):
+                schedule.parallel(loops[0])
+        found.append(best_json(function_digest(func), trace_to_list(schedule.trace), target=LLVM))
+    return found
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    service = FakeService()
+    serve(service, *bests(Net().eval(), INPUTS))
+    folder = tmp_path_factory.mktemp("package") / "out"
+    with loopwright.Client(service.url, "secret") as client:
+        assert client.package(Net().eval(), folder, example_inputs=INPUTS, name="a net") == folder
+        assert client.last_report is not None
+        assert client.last_report.misses == ()
+    service.close()
+    return folder
+
+
+@pytest.fixture
+def copy(package: Path, tmp_path: Path) -> Path:
+    """The package, to be spoilt."""
+    return Path(shutil.copytree(package, tmp_path / "copy"))
+
+
+def changed(folder: Path, **fields: Any) -> None:
+    manifest = folder / "manifest.json"
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), **fields}))
+
+
+def in_another_process(folder: Path, script: str) -> subprocess.CompletedProcess[str]:
+    """Run a script in the package's folder; what it prints is what is tested."""
+    unset = ("TVM_NUM_THREADS", "TVM_BIND_THREADS", "OMP_NUM_THREADS")
+    environment = {name: value for name, value in os.environ.items() if name not in unset}
+    environment["PYTHONDONTWRITEBYTECODE"] = "1"
+    return subprocess.run(
+        [sys.executable, "-c", script], cwd=folder, env=environment, capture_output=True, text=True, timeout=120
+    )
+
+
+def test_the_manifest_says_what_is_in_it(package: Path) -> None:
+    manifest = read(package)
+    assert (manifest.name, manifest.format, manifest.threads) == ("a net", 1, 2)
+    assert [(each.name, each.shape, each.dtype) for each in manifest.inputs] == [
+        ("ids", (2, 3), "int64"),
+        ("x", (2, 3, 16), "float32"),
+    ]
+    assert {each.outcome for each in manifest.functions} == {"tuned"}
+    assert all(each.check and each.certificate for each in manifest.functions)
+    assert {"model.so", "checks.so", "example.npz", "load.py", "load.cc", "lib/libtvm_runtime.so"} <= set(
+        manifest.files
+    )
+    assert manifest.weights.count >= 2
+    assert manifest.weights.bytes >= 4 * (10 * 16 + 16 * 4 + 4)
+    for licence in manifest.licences:
+        assert "Apache" in licence.licence
+        assert any(file.endswith("LICENSE.txt") for file in licence.files)
+        assert all((package / file).exists() for file in licence.files)
+
+
+def test_it_runs_with_the_runtime_alone(package: Path) -> None:
+    done = in_another_process(
+        package,
+        "import os, sys, numpy as np\n"
+        "from load import load\n"
+        "model = load()\n"
+        "y, best = model(np.arange(6).reshape(2, 3), np.linspace(-1, 1, 96, dtype='float32').reshape(2, 3, 16))\n"
+        "assert not {'tvm', 'loopwright'} & set(sys.modules), 'more than the runtime'\n"
+        "print(os.environ['TVM_NUM_THREADS'], os.environ['TVM_BIND_THREADS'], type(y).__name__, y.ravel().tolist())\n",
+    )
+    assert done.returncode == 0, done.stderr
+    threads, bound, kind, values = done.stdout.split(" ", 3)
+    assert int(threads) == min(2, len(os.sched_getaffinity(0)))
+    assert (bound, kind) == ("0", "ndarray")
+    with torch.no_grad():
+        expected, _ = Net().eval()(*INPUTS)
+    np.testing.assert_allclose(json.loads(values), expected.ravel(), rtol=1e-5, atol=1e-6)
+
+
+def test_it_takes_tensors_of_any_kind_and_returns_the_same(package: Path) -> None:
+    model = loopwright.load(package)
+    with torch.no_grad():
+        expected, best = Net().eval()(*INPUTS)
+    ids, x = INPUTS
+    misaligned = np.zeros(97, np.float32)[1:].reshape(2, 3, 16)
+    misaligned[...] = x
+    sliced = torch.stack([x, x], -1)[..., 0]
+    read_only = x.numpy().copy()
+    read_only.flags.writeable = False
+    for given in (x, sliced, misaligned, read_only):
+        y, place = model(ids, given)
+        assert isinstance(y, torch.Tensor)
+        torch.testing.assert_close(y, expected)
+        assert torch.equal(place, best)
+    y, _ = model(tvm_ffi.from_dlpack(ids), tvm_ffi.from_dlpack(x))
+    np.testing.assert_allclose(y, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_inputs_that_do_not_fit_are_refused(package: Path) -> None:
+    model = loopwright.load(package)
+    with pytest.raises(ValueError, match=r"takes 2 inputs \(ids, x\), and was given 1"):
+        model(INPUTS[0])
+    with pytest.raises(ValueError, match=r"input ids has the shape \(2, 4\), and the model takes \(2, 3\)"):
+        model(torch.zeros(2, 4), INPUTS[1])
+
+
+def test_it_runs_from_c_plus_plus(package: Path, tmp_path: Path) -> None:
+    program = tmp_path / "load"
+    flags = [f"-I{tvm_ffi.libinfo.find_include_path()}", f"-I{tvm_ffi.libinfo.find_dlpack_include_path()}"]
+    libraries = [f"-L{package / 'lib'}", f"-Wl,-rpath,{package / 'lib'}", "-Wl,--no-as-needed"]
+    command = ["c++", "-std=c++17", str(package / "load.cc"), *flags, *libraries, "-ltvm_ffi", "-ltvm_runtime"]
+    subprocess.run([*command, "-o", str(program)], check=True)
+    done = subprocess.run([str(program), str(package)], capture_output=True, text=True, check=True)
+    assert done.stdout == "output of shape ( 2 3 4 )\noutput of shape ( 2 3 )\n"
+
+
+def test_a_package_that_holds_is_verified(package: Path, run: Command) -> None:
+    found = loopwright.verify(package, rounds=3)
+    assert found.model.state == "holds"
+    assert found.model.error is not None
+    assert found.model.error < 1e-6
+    assert found.model.us is not None
+    for function in found.functions:
+        assert function.state in ("holds", "slower")  # the schedules of this test are no good ones
+        assert function.error is not None
+        assert function.certified_us == 10.0
+        assert function.speedup is not None
+        assert function.speedup[1] <= function.speedup[0] <= function.speedup[2]
+    done = run("verify", str(package), "--rounds", "3", "--json")
+    answer = json.loads(done.out)
+    assert done.status == (0 if answer["holds"] else 1)
+    assert answer["model"]["state"] == "holds"
+    shown = run("verify", str(package), "--rounds", "1")
+    assert "(the whole model)" in shown.out
+    assert "a net, tuned for" in shown.out
+
+
+def test_a_model_that_computes_something_else_is_found(copy: Path, run: Command) -> None:
+    with np.load(copy / "example.npz") as example:
+        arrays = dict(example)
+    arrays["expected_0"] = arrays["expected_0"] + 1
+    np.savez(copy / "example.npz", **arrays)
+    changed(copy, files=dict(digests(copy)))
+    found = loopwright.verify(copy, rounds=1)
+    assert not found.holds
+    assert (found.model.state, found.model.us) == ("wrong", None)
+    assert "differs from that of PyTorch" in (found.model.reason or "")
+    assert run("verify", str(copy), "--rounds", "1").status == 1
+
+
+@pytest.mark.parametrize("change", ["result", "input"])
+def test_a_function_that_computes_something_else_is_found(change: str) -> None:
+    """A program that writes other results, or over its inputs, is wrong."""
+
+    def reference(x: Any, y: Any) -> None:
+        torch.from_dlpack(y).copy_(torch.from_dlpack(x) * 2)
+
+    def tuned(x: Any, y: Any) -> None:
+        reference(x, y)
+        torch.from_dlpack(y if change == "result" else x)[0, 0] += 1
+
+    spec = TensorSpec(name="", shape=(2, 3), dtype="float32")
+    check = Check(tuned="f", reference="r", args=(spec, spec), outputs=(False, True), packing=None)
+    found = replay.function({"f": tuned, "r": reference}, "twice", check, rounds=1)
+    assert found.run_secs == []
+    assert f"argument {1 if change == 'result' else 0} differs" in (found.wrong or "")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda folder: (folder / "model.so").write_bytes(b"x"), "model.so: changed since it was packaged"),
+        (lambda folder: (folder / "lib" / "libtvm_runtime.so").unlink(), "lib/libtvm_runtime.so: missing"),
+        (lambda folder: (folder / "more.py").write_text("x"), "more.py: not in its manifest"),
+        (lambda folder: (folder / "manifest.json").unlink(), "it has no manifest.json"),
+        (lambda folder: (folder / "manifest.json").write_text("{}"), "no manifest that this version reads"),
+        (lambda folder: changed(folder, format=2), "no manifest that this version reads"),
+    ],
+)
+def test_a_package_that_was_changed_is_refused(copy: Path, spoil: Any, said: str, run: Command) -> None:
+    spoil(copy)
+    with pytest.raises(NoPackage, match=said):
+        loopwright.verify(copy)
+    done = run("verify", str(copy))
+    assert done.status == 3
+    assert said in done.err
+
+
+def test_a_package_that_cannot_run_here_says_why(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (copy / "model.so").write_bytes(b"no library")
+    changed(copy, files=dict(digests(copy)))
+    with pytest.raises(NoPackage, match=r"does not run on this machine: the process ended with status 1: .*model.so"):
+        loopwright.verify(copy)
+    illegal = subprocess.CompletedProcess([], -4, "", "")
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: illegal)
+    with pytest.raises(NoPackage, match="its CPU lacks instructions of the target"):
+        loopwright.verify(copy)
+
+
+def test_what_cannot_be_packaged_is_refused(
+    service: FakeService, client: loopwright.Client, package: Path, tmp_path: Path
+) -> None:
+    serve(service)
+    with pytest.raises(FileExistsError, match="is not empty"):
+        client.package(Net().eval(), package, example_inputs=INPUTS)
+    with pytest.raises(ValueError, match="Relax function main"):
+        client.package(MM_RELU, tmp_path / "functions")
+    with pytest.raises(UnsupportedModel, match="packages are for CPUs"):
+        client.package(Net().eval(), tmp_path / "gpu", "cuda", example_inputs=INPUTS)
+    assert not (tmp_path / "functions").exists()
+
+
+def test_a_model_of_which_nothing_is_known_is_packaged(
+    service: FakeService, client: loopwright.Client, tmp_path: Path
+) -> None:
+    serve(service)
+    client.package(
+        nn.Linear(4, 2).to(torch.bfloat16).eval(), tmp_path / "out", example_inputs=torch.ones(1, 4).bfloat16()
+    )
+    manifest = Manifest.model_validate_json((tmp_path / "out" / "manifest.json").read_text())
+    assert {each.outcome for each in manifest.functions} == {"missed"}
+    assert "checks.so" not in manifest.files
+    found = loopwright.verify(tmp_path / "out", rounds=1)
+    assert found.holds
+    assert {each.state for each in found.functions} == {"not checked"}
