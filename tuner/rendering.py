@@ -8,9 +8,9 @@ from dataclasses import asdict
 from typing import Any
 
 from loopwright.codegen.digest import normal_form, workload_digest
-from loopwright.codegen.functions import prim_funcs
+from loopwright.codegen.functions import used_prim_funcs
 from loopwright.codegen.intrinsics import load_intrinsics
-from loopwright.codegen.lowering import bind_shapes, lower
+from loopwright.codegen.lowering import bind_shapes, lower, relax_symbols
 from loopwright.codegen.schedule import apply_trace_json, scheduled_function
 from loopwright.codegen.serialization import module_from_json, module_to_json
 from loopwright.codegen.target import target_from
@@ -42,9 +42,9 @@ def apply(
     """
     target = target_from(target_json)
     mod = lower(bind_shapes(module_from_json(module_json), shapes or {}), target)
-    applied, missed = [], []
-    for var, func in prim_funcs(mod):
-        require_static(func)
+    applied, missed, symbols = [], [], relax_symbols(mod)
+    for var, func in used_prim_funcs(mod):
+        require_static(func, symbols)
         workload = normal_form(func)
         key = workload_digest(workload)
         if key not in traces:

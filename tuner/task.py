@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import tvm
@@ -12,8 +13,10 @@ from tvm.target import Target
 
 from loopwright.codegen import bounds, labels
 from loopwright.codegen.errors import InvalidModule
+from loopwright.codegen.extents import buffer_shape, symbolic_extents
 from loopwright.codegen.functions import has_relax, prim_funcs, relax_funcs
-from loopwright.codegen.lowering import buffer_shape, lower, symbolic_extents
+from loopwright.codegen.lowering import lower, relax_symbols
+from loopwright.codegen.own_calls import bind_calls
 from tuner.guard.module import check_callouts
 from tuner.types import TaskSpec
 from tuner.workload import make_workload
@@ -42,7 +45,8 @@ def extract_tasks(mod: tvm.IRModule, target: Target, *, unproven: bool = False) 
     # Before any pass sees them.
     for var, func in prim_funcs(mod):
         _check_callouts(str(var.name_hint), func)
-    library_calls = _library_calls(mod)
+    mod = bind_calls(mod)
+    library_calls, symbols = _library_calls(mod), relax_symbols(mod)
     mod = lower(mod, target)
     if has_relax(mod):
         found = [
@@ -55,7 +59,7 @@ def extract_tasks(mod: tvm.IRModule, target: Target, *, unproven: bool = False) 
     notes = [f"{name} is called as it is: a function of a library" for name in library_calls]
     tasks: dict[str, TaskSpec] = {}
     for name, func, weight in found:
-        if reason := _finished(func) or unschedulable(func) or ("" if unproven else _outside(func)):
+        if reason := _finished(func) or unschedulable(func, symbols) or ("" if unproven else _outside(func)):
             notes.append(f"{name} is left alone: {reason}")
             continue
         workload = make_workload(func, name)
@@ -101,9 +105,13 @@ def _finished(func: tvm.tirx.PrimFunc) -> str:
     return "TVM has finished code for it, or calls its own library" if check_callouts(func) else ""
 
 
-def require_static(func: tvm.tirx.PrimFunc) -> None:
-    """Raises InvalidModule where a shape is symbolic, which the user can bind."""
-    if symbols := sorted({str(extent.name) for extent in symbolic_extents(func)}):
+def require_static(func: tvm.tirx.PrimFunc, relax_symbols: Collection[str] = ()) -> None:
+    """Raises InvalidModule where a shape is symbolic, which the user can bind.
+
+    ``relax_symbols`` are those of the Relax functions that call it, whose names are the ones to bind.
+    """
+    if own := {str(extent.name) for extent in symbolic_extents(func)}:
+        symbols = sorted(relax_symbols or own)
         example = ", ".join(f'"{name}": 128' for name in symbols)
         raise InvalidModule(
             f"symbolic shape ({', '.join(symbols)}): give shapes={{{example}}} to say what to tune for "
@@ -123,9 +131,9 @@ def _outside(func: tvm.tirx.PrimFunc) -> str:
     )
 
 
-def unschedulable(func: tvm.tirx.PrimFunc) -> str | None:
-    """Why a function cannot be scheduled; None if it can. Raises InvalidModule for symbolic shapes."""
-    require_static(func)
+def unschedulable(func: tvm.tirx.PrimFunc, relax_symbols: Collection[str] = ()) -> str | None:
+    """Why a function cannot be scheduled; None if it can. Raises InvalidModule as `require_static` does."""
+    require_static(func, relax_symbols)
     if not all(isinstance(param.ty, tvm.tirx.buffer.BufferType) for param in func.params):
         return "it has a parameter that is not a buffer"
     extents = [extent for param in func.params for extent in buffer_shape(param)]

@@ -14,7 +14,7 @@ from tvm.target import Target
 from loopwright.codegen import schedule
 from loopwright.codegen.build import compile_module, executable_passes
 from loopwright.codegen.digest import normal_form
-from loopwright.codegen.functions import has_relax, prim_funcs
+from loopwright.codegen.functions import has_relax, used_prim_funcs
 from loopwright.codegen.prepacking import fold_packing
 from loopwright.codegen.versions import VECTOR_MATH_VERSION, check_codegen_version
 from loopwright.lookup import Ask, LookedUp, look_up
@@ -25,14 +25,14 @@ from loopwright.report import AppliedFunction, ApplyReport, Outcome
 def apply(model: LookedUp) -> tuple[tvm.IRModule, ApplyReport]:
     """Return a copy of a lowered module with each known function's best in it, and the report.
 
-    Functions that are not known stay unscheduled. Weights that a best packs once are packed now, if the module has
-    their values.
+    Functions that are not known stay unscheduled, as do functions that nothing calls, which the report leaves out.
+    Weights that a best packs once are packed now, if the module has their values.
 
     Raises:
         UnsupportedVersion: a best needs a newer version of this package.
     """
     result, report = model.module.clone(), []
-    for var, func in prim_funcs(model.module):
+    for var, func in used_prim_funcs(model.module):
         best = model.bests.get(str(var.name_hint))
         outcome: Outcome = "missed"
         if best is not None:

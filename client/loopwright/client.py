@@ -176,9 +176,9 @@ class Client:
         looked_up = self.look_up(
             model, target, shapes=shapes, exact_math=exact_math, example_inputs=example_inputs, spec=spec
         )
-        from loopwright.codegen.functions import prim_funcs
+        from loopwright.codegen.functions import used_prim_funcs
 
-        funcs = prim_funcs(looked_up.module)
+        funcs = used_prim_funcs(looked_up.module)
         if len(funcs) != 1:
             raise ValueError(f"best() is about one function and this model has {len(funcs)}; use bests() or apply()")
         return looked_up.bests.get(str(funcs[0][0].name_hint))

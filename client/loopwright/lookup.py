@@ -14,7 +14,7 @@ from loopwright.best import Best
 from loopwright.codegen import lowering
 from loopwright.codegen.digest import function_digest
 from loopwright.codegen.errors import InvalidModule
-from loopwright.codegen.functions import has_relax, prim_funcs
+from loopwright.codegen.functions import has_relax, used_prim_funcs
 from loopwright.codegen.target import target_from
 from loopwright.codegen.weights import attach
 from loopwright.program import Program
@@ -78,8 +78,8 @@ def lower(program: Program, target: Target, params: dict[str, Any] | None = None
 
 
 def digests(mod: tvm.IRModule) -> dict[str, list[str]]:
-    """Return the digests of each PrimFunc by its name, without functions that can be no workload of the service."""
-    found = {str(var.name_hint): digests_of(func) for var, func in prim_funcs(mod)}
+    """Return the digests of each used PrimFunc by its name, without those that can be no workload of the service."""
+    found = {str(var.name_hint): digests_of(func) for var, func in used_prim_funcs(mod)}
     return {name: each for name, each in found.items() if each}
 
 

@@ -22,6 +22,24 @@ def prim_funcs(mod: tvm.IRModule) -> list[tuple[tvm.ir.GlobalVar, tvm.tirx.PrimF
     return _functions(mod, tvm.tirx.PrimFunc)
 
 
+def used_prim_funcs(mod: tvm.IRModule) -> list[tuple[tvm.ir.GlobalVar, tvm.tirx.PrimFunc]]:
+    """Return the PrimFuncs that Relax functions call; of a module without Relax functions all.
+
+    Fusion leaves public functions over that nothing calls any more.
+    """
+    if not has_relax(mod):
+        return prim_funcs(mod)
+    used: set[str] = set()
+
+    def visit(node: object) -> None:
+        if isinstance(node, tvm.ir.GlobalVar):
+            used.add(str(node.name_hint))
+
+    for _, func in relax_funcs(mod):
+        relax.analysis.post_order_visit(func, visit)
+    return [(var, func) for var, func in prim_funcs(mod) if str(var.name_hint) in used]
+
+
 def relax_funcs(mod: tvm.IRModule) -> list[tuple[tvm.ir.GlobalVar, relax.Function]]:
     """Return the (GlobalVar, relax.Function) pairs of a module, in order of name."""
     return _functions(mod, relax.Function)

@@ -8,11 +8,13 @@ from tvm.target import Target
 
 from loopwright.codegen.clamping import clamp
 from loopwright.codegen.errors import InvalidModule
+from loopwright.codegen.extents import symbolic_extents, with_extents
 from loopwright.codegen.functions import has_relax, prim_funcs, relax_funcs
 from loopwright.codegen.graph.layout import declare_elementwise
 from loopwright.codegen.graph.preparation import KEPT, prepare
 from loopwright.codegen.graph.rewriting import OPAQUE
 from loopwright.codegen.layout_free import declare_weights
+from loopwright.codegen.own_calls import bind_calls
 from loopwright.codegen.vector_math import keep_exact_math
 
 
@@ -28,7 +30,7 @@ def lower(mod: tvm.IRModule, target: Target) -> tvm.IRModule:
     if not has_relax(mod):
         return declare_weights(mod)
     with target:
-        prepared = prepare(mod)
+        prepared = prepare(bind_calls(mod))
         try:
             lowered = _legalised_and_fused(prepared)
         except RuntimeError:
@@ -58,34 +60,34 @@ def _legalised_and_fused(mod: tvm.IRModule) -> tvm.IRModule:
 def bind_shapes(mod: tvm.IRModule, shapes: dict[str, int]) -> tvm.IRModule:
     """Return the module with symbolic extents bound by name, in Relax functions and PrimFuncs alike.
 
+    A PrimFunc that Relax functions call has the extents of its calls, whatever names it has for them.
+
     Raises:
-        InvalidModule: the module has no symbolic extent of a name, or an extent is below 1.
+        InvalidModule: the module has no symbolic extent of a name, an extent is below 1, or a call contradicts itself.
     """
     if not shapes:
         return mod
     if empty := sorted(name for name, extent in shapes.items() if extent < 1):
         raise InvalidModule(f"shapes gives {', '.join(empty)} less than one element; give the extent to tune for")
-    in_relax = {str(symbol.name) for _, func in relax_funcs(mod) for symbol in _symbols(func)}
+    in_relax = relax_symbols(mod)
     in_tir = {str(extent.name) for _, func in prim_funcs(mod) for extent in symbolic_extents(func)}
     if unknown := sorted(set(shapes) - in_relax - in_tir):
         raise InvalidModule(
             f"shapes names {', '.join(unknown)}, which the module does not have; its symbolic extents are: "
             f"{', '.join(sorted(in_relax | in_tir)) or 'none'}"
         )
-    bound = mod.clone()
-    for var, func in prim_funcs(mod):
-        bound[var] = _specialised(func, shapes)
-    return relax.transform.BindSymbolicVars({n: e for n, e in shapes.items() if n in in_relax})(bound)
+    bound = bind_calls(relax.transform.BindSymbolicVars({n: e for n, e in shapes.items() if n in in_relax})(mod))
+    if relax_symbols(bound):
+        return bound  # what is left symbolic of a PrimFunc is for its callers to say
+    result = bound.clone()
+    for var, func in prim_funcs(bound):
+        result[var] = with_extents(func, shapes)
+    return result
 
 
-def symbolic_extents(func: tvm.tirx.PrimFunc) -> list[tvm.ir.Var]:
-    """Return the variables that are an extent of a buffer parameter."""
-    return [extent for param in func.params for extent in buffer_shape(param) if isinstance(extent, tvm.ir.Var)]
-
-
-def buffer_shape(param: tvm.ir.Var) -> list[tvm.ir.Expr]:
-    """Return the extents of a parameter; none if it is not a buffer."""
-    return list(param.shape) if isinstance(param.ty, tvm.tirx.buffer.BufferType) else []
+def relax_symbols(mod: tvm.IRModule) -> set[str]:
+    """Return the names of the symbolic extents of a module's Relax functions."""
+    return {str(symbol.name) for _, func in relax_funcs(mod) for symbol in _symbols(func)}
 
 
 def _kept_apart(mod: tvm.IRModule) -> tvm.IRModule:
@@ -98,17 +100,3 @@ def _kept_apart(mod: tvm.IRModule) -> tvm.IRModule:
 
 def _symbols(func: relax.Function) -> list[tvm.ir.Var]:
     return [*relax.analysis.free_symbolic_vars(func), *relax.analysis.defined_symbolic_vars(func)]
-
-
-def _specialised(func: tvm.tirx.PrimFunc, shapes: dict[str, int]) -> tvm.tirx.PrimFunc:
-    buffers = {}
-    for param in func.params:
-        extents = buffer_shape(param)
-        is_bound = [isinstance(extent, tvm.ir.Var) and str(extent.name) in shapes for extent in extents]
-        if any(is_bound):
-            shape = [
-                tvm.tirx.const(shapes[str(extent.name)], str(extent.ty)) if bound else extent
-                for extent, bound in zip(extents, is_bound, strict=True)
-            ]
-            buffers[param] = tvm.tirx.decl_buffer(shape, param.dtype, param.name, elem_offset=param.elem_offset)
-    return func.specialize(buffers) if buffers else func

@@ -10,7 +10,7 @@ from tvm import relax, te, topi
 from tvm.s_tir import Schedule
 
 from loopwright import Client, InvalidRequest
-from tests.support.programs import TUTORIAL, product_relu
+from tests.support.programs import NAMED_CALLS, TUTORIAL, product_relu
 from tests.support.sdk import tuned
 
 SYMBOLIC = """
@@ -77,6 +77,23 @@ def test_a_tutorial_of_an_earlier_version(client: Client) -> None:
     client.apply(tutorial)
     assert client.last_report is not None
     assert not client.last_report.misses
+
+
+def test_a_tutorial_that_calls_its_functions_by_name(client: Client) -> None:
+    shapes = {"m": 24, "n": 16, "k": 10}
+    with pytest.raises(InvalidRequest, match=r"symbolic shape \(k, m, n\)"):
+        client.submit(NAMED_CALLS)
+    job = tuned(client.submit(NAMED_CALLS, shapes=shapes, max_trials=4, name="named calls"))
+    assert [task.name for task in job.tasks] == ["fused_linear0_m24_n16_relu0", "linear0_m16_n10"]
+    generator = np.random.default_rng(0)
+    extents = ((1, 24), (16, 24), (16,), (10, 16), (10,))
+    x, w0, b0, w1, b1 = (generator.standard_normal(shape, dtype="float32") for shape in extents)
+    machine = relax.VirtualMachine(client.compile(NAMED_CALLS, shapes=shapes), tvm.cpu())
+    assert client.last_report is not None
+    assert not client.last_report.misses
+    got = machine["main"](*(tvm.runtime.tensor(value) for value in (x, w0, b0, w1, b1))).numpy()
+    np.testing.assert_allclose(got, np.maximum(x @ w0.T + b0, 0) @ w1.T + b1, rtol=1e-4, atol=1e-4)
+    assert "call_dps_packed" not in job.module().script()
 
 
 def test_repeated_layers_are_one_task_with_a_weight(client: Client) -> None:
