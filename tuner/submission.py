@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -82,7 +82,7 @@ def parse(
     yield {
         "module_json": module_to_json(mod),
         "tasks": [task.workload.to_json() | {"weight": task.weight} for task in found.tasks],
-        "notes": list(found.notes),
+        "notes": list(found.notes) if found.tasks else [_nothing_to_tune(found.notes), *found.notes],
         "space_json": space_json,
         "space_hash": BUILTIN_SPACE if space_json is None else hashlib.sha256(space_json.encode()).hexdigest()[:16],
     }
@@ -117,15 +117,20 @@ def _for_each(mod: tvm.IRModule, bindings: list[Shapes], target: tvm.target.Targ
     return Tasks(tuple(tasks.values()), tuple(notes))
 
 
+def _nothing_to_tune(notes: Sequence[str]) -> str:
+    why = "every function that the module calls is left as it is" if notes else "the module calls no function"
+    return f"nothing to tune: {why}; client.compile builds it without a search"
+
+
 def _check_space(space: list[Any], modules: list[str], target: tvm.target.Target) -> None:
-    """A space must apply to at least one of the functions."""
+    """A space must apply to at least one of the functions, if there are any."""
     reasons: list[InvalidSpace] = []
     for module_json in modules:
         try:
             user_space(module_from_json(module_json), target, space, seed=1)
         except InvalidSpace as error:
             reasons.append(error)
-    if len(reasons) == len(modules):
+    if reasons and len(reasons) == len(modules):
         raise reasons[0]
 
 

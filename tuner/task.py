@@ -37,8 +37,9 @@ def extract_tasks(mod: tvm.IRModule, target: Target, *, unproven: bool = False) 
     """The schedulable functions of a module, equal ones merged with their weights added.
 
     A Relax module is legalised and fused first. With ``unproven`` functions are tuned, too, that are not proven to stay
-    inside of their buffers. Raises InvalidModule where a submitted function calls out, where a shape is symbolic, where
-    a name cannot be shown, and where nothing can be tuned.
+    inside of their buffers. There are no tasks in a Relax module that only calls libraries and what is left alone.
+    Raises InvalidModule where a submitted function calls out, where a shape is symbolic, where a name cannot be shown,
+    and where a module without Relax has nothing that can be tuned.
     """
     for var in mod.functions:
         _check_name(str(var.name_hint))
@@ -65,7 +66,7 @@ def extract_tasks(mod: tvm.IRModule, target: Target, *, unproven: bool = False) 
         workload = make_workload(func, name)
         known = tasks.get(workload.hash)
         tasks[workload.hash] = TaskSpec(known.workload if known else workload, weight + (known.weight if known else 0))
-    if not tasks:
+    if not tasks and not has_relax(mod):
         raise InvalidModule(
             "the module has no schedulable function"
             + (f" ({'; '.join(notes)})" if notes else "")

@@ -87,10 +87,9 @@ def preview(ctx: Context, request: schemas.SubmitJob) -> schemas.Preview:
     device_class, parsed = _parse(ctx, request)
     hashes = [task.workload.hash for task in parsed.tasks]
     bests = ctx.database.lookup.bests(hashes, device_class.target_json, device_class_id=device_class.id)
-    budget = budget_per_task(request.budget.max_trials, len(parsed.tasks))
 
     def is_known(workload_hash: str) -> bool:
-        space = space_hash(parsed.space_json)
+        budget, space = budget_per_task(request.budget.max_trials, len(parsed.tasks)), space_hash(parsed.space_json)
         return ctx.database.certificates.known(workload_hash, device_class.id, space, budget) is not None
 
     return schemas.Preview(
@@ -137,4 +136,6 @@ def _parse(ctx: Context, request: schemas.SubmitJob) -> tuple[DeviceClass, Submi
 
 def _name(tasks: Sequence[TaskSpec]) -> str:
     names = [task.workload.name for task in tasks]
+    if not names:
+        return "nothing to tune"
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"

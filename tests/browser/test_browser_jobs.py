@@ -15,7 +15,7 @@ from tests.browser.conftest import TIMES, Watched, row, sign_in
 from tests.support import played_fleet
 from tests.support.api_alone import ApiAlone
 from tests.support.comparisons import comparison
-from tests.support.programs import MM_RELU, product_relu
+from tests.support.programs import LIBRARY_ONLY, MM_RELU, product_relu
 from tests.support.service import Service
 from tests.support.waiting import wait_for
 
@@ -35,6 +35,14 @@ def test_lists_are_live(page: Page, service: Service, job: dict[str, Any]) -> No
     expect(newcomer).to_contain_text("4 of 4")
     expect(newcomer).to_contain_text(re.compile(rf"\d{TIMES}"))
     assert page.evaluate("window.notReloaded")
+
+
+def test_a_job_with_nothing_to_tune_says_so(page: Page, service: Service) -> None:
+    made = service.submit(LIBRARY_ONLY, name="a library alone", trials=4)
+    page.goto(f"{service.url}/jobs/{made}")
+    expect(page.get_by_role("main")).to_contain_text("succeeded")
+    expect(page.get_by_role("region", name="Tasks")).to_contain_text("Nothing to tune")
+    expect(page.get_by_text("tests.double is called as it is")).to_be_visible()
 
 
 def test_the_list_of_jobs_is_narrowed_by_its_address(page: Page, service: Service, job: dict[str, Any]) -> None:

@@ -231,3 +231,16 @@ class MyModule:
         return out
 """
 """A tutorial of TVM 0.11, which calls its own functions by their names, at two shapes."""
+
+
+LIBRARY_ONLY = """
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((4, 8), "float32")):
+        with R.dataflow():
+            out = R.call_dps_packed("tests.double", (x,), out_ty=R.Tensor((4, 8), "float32"))
+            R.output(out)
+        return out
+"""
+"""A module with nothing to tune."""

@@ -10,7 +10,7 @@ from tvm import relax, te, topi
 from tvm.s_tir import Schedule
 
 from loopwright import Client, InvalidRequest
-from tests.support.programs import NAMED_CALLS, TUTORIAL, product_relu
+from tests.support.programs import LIBRARY_ONLY, NAMED_CALLS, TUTORIAL, product_relu
 from tests.support.sdk import tuned
 
 SYMBOLIC = """
@@ -94,6 +94,22 @@ def test_a_tutorial_that_calls_its_functions_by_name(client: Client) -> None:
     got = machine["main"](*(tvm.runtime.tensor(value) for value in (x, w0, b0, w1, b1))).numpy()
     np.testing.assert_allclose(got, np.maximum(x @ w0.T + b0, 0) @ w1.T + b1, rtol=1e-4, atol=1e-4)
     assert "call_dps_packed" not in job.module().script()
+
+
+def test_a_module_with_nothing_to_tune_succeeds_and_compiles(client: Client) -> None:
+    job = tuned(client.submit(LIBRARY_ONLY))
+    assert (job.name, job.tasks) == ("nothing to tune", [])
+    assert job.info.notes[0].startswith("nothing to tune: every function that the module calls is left as it is")
+    assert "tests.double" in job.module().script()
+    assert "tests.double" in client.apply(LIBRARY_ONLY).script()
+
+    def double(x: tvm.runtime.Tensor, out: tvm.runtime.Tensor) -> None:
+        out.copyfrom(x.numpy() * 2)
+
+    tvm.register_global_func("tests.double", double, override=True)
+    machine = relax.VirtualMachine(client.compile(LIBRARY_ONLY), tvm.cpu())
+    x = np.random.default_rng(0).standard_normal((4, 8), dtype="float32")
+    np.testing.assert_array_equal(machine["main"](tvm.runtime.tensor(x)).numpy(), x * 2)
 
 
 def test_repeated_layers_are_one_task_with_a_weight(client: Client) -> None:

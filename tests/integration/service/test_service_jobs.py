@@ -10,7 +10,7 @@ from typing import Any
 from tests.integration.service.conftest import Api
 from tests.support.perceptron import PERCEPTRON
 from tests.support.played_fleet import MACHINE, ROUNDS
-from tests.support.programs import product
+from tests.support.programs import LIBRARY_ONLY, product
 
 SYMBOLIC = """\
 from tvm.script import ir as I
@@ -86,6 +86,12 @@ class Module:
     made = api.submit(library)
     assert any("a.library" in note for note in made["notes"])
     api.post(f"/jobs/{made['id']}/cancel")
+
+
+def test_a_preview_of_nothing_to_tune(api: Api) -> None:
+    found = api.post("/jobs/preview", payload(LIBRARY_ONLY))
+    assert found["tasks"] == []
+    assert found["left_alone"][0].startswith("nothing to tune")
 
 
 def test_a_preview_refuses_as_a_submission_would(api: Api) -> None:

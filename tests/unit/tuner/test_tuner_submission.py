@@ -11,6 +11,7 @@ import tvm
 from loopwright.codegen.digest import normal_form, workload_digest
 from loopwright.codegen.errors import InvalidModule, InvalidTarget, UnsupportedVersion
 from loopwright.codegen.serialization import module_from_json, module_to_json
+from tests.support.programs import LIBRARY_ONLY
 from tests.support.tuner_programs import LLVM, add_one, add_one_script, elementwise, matmul, mlp, split_outer, traced
 from tuner.errors import InvalidSpace
 from tuner.submission import parse
@@ -58,7 +59,7 @@ def _parse(
     data: str,
     fmt: str = "tvmscript",
     target: str = LLVM,
-    shapes: dict[str, int] | None = None,
+    shapes: dict[str, int] | list[dict[str, int]] | None = None,
     space: list[Any] | None = None,
 ) -> dict[str, Any]:
     (answer,) = parse(fmt, data, target, shapes, space)
@@ -111,6 +112,24 @@ def test_shapes_are_bound_in_what_is_kept() -> None:
     assert '"n"' not in module_from_json(answer["module_json"]).script()
     with pytest.raises(InvalidModule, match=r'give shapes=\{"n": 128\}'):
         _parse(source)
+
+
+@pytest.mark.parametrize("shapes", [None, [{}, {}]])
+def test_a_module_that_only_calls_a_library_has_nothing_to_tune(shapes: list[dict[str, int]] | None) -> None:
+    answer = _parse(LIBRARY_ONLY, shapes=shapes)
+    assert answer["tasks"] == []
+    assert answer["notes"] == [
+        "nothing to tune: every function that the module calls is left as it is; client.compile builds it without a "
+        "search",
+        "tests.double is called as it is: a function of a library",
+    ]
+    assert _parse(LIBRARY_ONLY, space=[GOOD])["tasks"] == []
+
+
+def test_a_module_that_calls_nothing_has_nothing_to_tune() -> None:
+    answer = _parse(LIBRARY_ONLY.replace('R.call_dps_packed("tests.double", (x,), out_ty=', "R.reshape(x, (8, 4)) #"))
+    assert answer["tasks"] == []
+    assert [note.split(";")[0] for note in answer["notes"]] == ["nothing to tune: the module calls no function"]
 
 
 def test_another_version_of_tvm() -> None:

@@ -79,9 +79,8 @@ function JobView({ id }: { id: string }) {
                 <TaskTable tasks={job.tasks} />
               ) : (
                 <Empty>
-                  {live
-                    ? "The module is still to be split into tasks."
-                    : "The module was not split into tasks."}
+                  Nothing to tune: the module calls only functions that are left as they are. It compiles and
+                  runs without a search; the notes name these functions.
                 </Empty>
               )}
             </Panel>
