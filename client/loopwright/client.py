@@ -92,7 +92,7 @@ class Client:
         Args:
             model: IRModule, PrimFunc, TVMScript text or .py path, TVM JSON text or path; a PyTorch module, exported
                 program, FX graph or .pt2 path; an ONNX model or path; a Relax ``nn.Module``; a list of TE tensors.
-                Its weights stay on this machine.
+                Its weights stay on this machine, but text is sent as it is, with the constants in it.
             max_trials: candidates to measure at most, all tasks together.
             max_seconds: seconds to search at most.
             space: None (the built-in space), a function ``f(sch)`` that makes stochastic choices (run here; only its

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from loopwright.codegen.errors import InvalidModule
-from tuner.guard import dialect
+from tuner.guard import constants, dialect
 from tuner.guard.source import parse, refuse
 
 MAX_DEPTH = 100
@@ -41,6 +41,7 @@ class Expressions:
         self._depth = 0
         self._in_string = False
         self._s_tir = False
+        self._constants: dict[str, int] | None = None
         self._bound = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
         self._bound |= {n.arg for n in ast.walk(tree) if isinstance(n, ast.arg)}
         self._bound |= {n.name for n in ast.walk(tree) if isinstance(n, ast.ClassDef | ast.FunctionDef)}
@@ -72,6 +73,10 @@ class Expressions:
                     self._all(elements)
                 case ast.Dict(keys=keys, values=values):
                     self._all([*self._keys(node, keys), *values])
+                case ast.Subscript(value=ast.Subscript(value=ast.Name(id="metadata"))) if (
+                    self._lookup("metadata") is None
+                ):
+                    self._constant_of_metadata(node)
                 case ast.Subscript(value=value, slice=index):
                     self._base(value)
                     self._all(index.elts if isinstance(index, ast.Tuple) else [index], self._index)
@@ -81,6 +86,17 @@ class Expressions:
     def _all(self, nodes: list[ast.expr], check: Callable[[ast.expr], None] | None = None) -> None:
         for node in nodes:
             (check or self._expr)(node)
+
+    def _constant_of_metadata(self, node: ast.Subscript) -> None:
+        """``metadata["ir.GenericConst"][i]``, as TVM prints it."""
+        match node:
+            case ast.Subscript(
+                value=ast.Subscript(slice=ast.Constant(value=str(key))),
+                slice=ast.Constant(value=int(index)),
+            ) if 0 <= index < (self._constants or {}).get(key, 0):
+                pass
+            case _:
+                refuse(node.lineno, f"`{shown(node)}`, a constant that did not come along", constants.SEND)
 
     def _index(self, node: ast.expr) -> None:
         if isinstance(node, ast.Slice):
@@ -164,7 +180,7 @@ class Expressions:
             instead = "write T, R or I, after `from tvm.script import ir as I, tirx as T, relax as R`"
             refuse(node.lineno, f"`{name}`", instead)
         if name == "metadata":
-            refuse(node.lineno, "constants in `metadata`", "send the module as TVM JSON (`tvm.ir.save_json(mod)`)")
+            refuse(node.lineno, "`metadata` other than its constants by number", constants.SEND)
         if name in AMBIENT or name.startswith("__"):
             refuse(node.lineno, f"`{name}` is not bound here", "use the module's own names, and others than Python's")
         if name not in self._bound and not self._in_string:

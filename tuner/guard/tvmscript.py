@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 
 from loopwright.codegen.errors import InvalidModule
+from tuner.guard.constants import check_metadata
 from tuner.guard.dialect import DECORATORS
 from tuner.guard.expressions import AMBIENT, Expressions, dotted, kind, shown
 from tuner.guard.source import TOO_DEEP, refuse, without_imports
@@ -47,7 +48,7 @@ class _Checker(Expressions):
                 self._function(node, "T.prim_func", "R.function")
                 definitions += 1
             elif isinstance(node, ast.Assign):
-                self._type_variable(node)
+                self._assignment(node)
             elif not _is_docstring(node):
                 refuse(node.lineno, f"{kind(node)} outside the module", "keep the decorated class or function only")
         if definitions != 1:
@@ -56,17 +57,23 @@ class _Checker(Expressions):
                 "send one class decorated by @I.ir_module, or one function decorated by @T.prim_func(s_tir=True)"
             )
 
-    def _type_variable(self, node: ast.Assign) -> None:
+    def _assignment(self, node: ast.Assign) -> None:
         match node:
             case ast.Assign(
                 targets=[ast.Name(id=name)],
                 value=ast.Call(func=ast.Name(id="TypeVar"), args=[ast.Constant(value=text)], keywords=[]),
             ) if name == text:
                 self._bind(name, node)
-            case ast.Assign(targets=[ast.Name(id="metadata")]):
-                refuse(node.lineno, "constants in `metadata`", "send the module as TVM JSON (`tvm.ir.save_json(mod)`)")
+            case ast.Assign(targets=[ast.Name(id="metadata")]) if (
+                self._constants is None and self._lookup("tvm") is None
+            ):
+                self._constants = check_metadata(node)
             case _:
-                refuse(node.lineno, "an assignment outside the module", 'only `n = TypeVar("n")` may stand there')
+                refuse(
+                    node.lineno,
+                    "an assignment outside the module",
+                    'only `n = TypeVar("n")` and the `metadata` that TVM prints, once, may stand there',
+                )
 
     def _class(self, node: ast.ClassDef) -> None:
         self._decorator(node, "I.ir_module", "tvm.script.ir_module")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from loopwright.dialect import translate
+from loopwright.errors import UnsupportedModel
 from loopwright.extras import require_tvm
 from loopwright.program import Program, detach
 from loopwright.schemas import ModulePayload
@@ -45,17 +46,30 @@ def module_from_script(text: str) -> Any:
     """Return TVMScript as an IRModule. TVM's parser runs what it reads, as importing the file would: own code only.
 
     Import lines are passed over, since the parser takes definitions only and knows T, R and I by itself.
+
+    Raises:
+        UnsupportedModel: its constants did not come along.
     """
     require_tvm()
     from loopwright.codegen.functions import as_module
     from loopwright.codegen.script import parse_script
 
-    lines = text.splitlines()
-    for node in ast.parse(text).body:
+    tree, lines = ast.parse(text), text.splitlines()
+    if _lacks_constants(tree):
+        raise UnsupportedModel(
+            "the constants of this TVMScript, in `metadata`, did not come along; print the module with "
+            "mod.script(show_meta=True), or give the module itself, or tvm.ir.save_json(mod)"
+        )
+    for node in tree.body:
         if isinstance(node, ast.Import | ast.ImportFrom):
             end = node.end_lineno or node.lineno
             lines[node.lineno - 1 : end] = [""] * (end - node.lineno + 1)
     return as_module(parse_script("\n".join(lines)))
+
+
+def _lacks_constants(tree: ast.Module) -> bool:
+    names = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == "metadata"]
+    return bool(names) and not any(isinstance(name.ctx, ast.Store) for name in names)
 
 
 def _text(model: str | os.PathLike[str]) -> str:

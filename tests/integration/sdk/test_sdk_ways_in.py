@@ -9,7 +9,7 @@ import tvm
 from tvm import relax, te, topi
 from tvm.s_tir import Schedule
 
-from loopwright import Client, InvalidRequest
+from loopwright import Client, InvalidRequest, UnsupportedModel
 from tests.support.programs import LIBRARY_ONLY, NAMED_CALLS, TUTORIAL, product_relu
 from tests.support.sdk import tuned
 
@@ -110,6 +110,27 @@ def test_a_module_with_nothing_to_tune_succeeds_and_compiles(client: Client) -> 
     machine = relax.VirtualMachine(client.compile(LIBRARY_ONLY), tvm.cpu())
     x = np.random.default_rng(0).standard_normal((4, 8), dtype="float32")
     np.testing.assert_array_equal(machine["main"](tvm.runtime.tensor(x)).numpy(), x * 2)
+
+
+def test_printed_constants_are_taken_if_they_come_along(client: Client) -> None:
+    builder, x = relax.BlockBuilder(), relax.Var("x", relax.TensorType((2, 24), "float32"))
+    weight = np.random.default_rng(0).standard_normal((24, 20), dtype="float32")
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            out = builder.emit_output(relax.op.nn.relu(relax.op.matmul(x, relax.const(weight))))
+        builder.emit_func_output(out)
+    mod = builder.get()
+    for call in (client.submit, client.compile):
+        with pytest.raises((InvalidRequest, UnsupportedModel), match=r"did not come along.*show_meta=True"):
+            call(mod.script())
+    text = mod.script(show_meta=True)
+    tuned(client.submit(text, max_trials=2, name="printed"))
+    machine = relax.VirtualMachine(client.compile(text), tvm.cpu())
+    assert client.last_report is not None
+    assert not client.last_report.misses
+    value = np.random.default_rng(1).standard_normal((2, 24), dtype="float32")
+    got = machine["main"](tvm.runtime.tensor(value)).numpy()
+    np.testing.assert_allclose(got, np.maximum(value @ weight, 0), rtol=1e-4, atol=1e-4)
 
 
 def test_repeated_layers_are_one_task_with_a_weight(client: Client) -> None:

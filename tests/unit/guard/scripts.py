@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import tvm
 from tvm import relax, tirx
 from tvm.s_tir.meta_schedule.testing import te_workload
@@ -117,3 +118,14 @@ def prim_funcs() -> Iterator[tuple[str, tvm.tirx.PrimFunc]]:
         for function in mod.functions.values():
             if isinstance(function, tvm.tirx.PrimFunc):
                 yield name, function
+
+
+def with_constants() -> tvm.IRModule:
+    """A module with two constants, which TVM prints in `metadata`."""
+    x, builder = relax.Var("x", relax.TensorType((4,), "float32")), relax.BlockBuilder()
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            scaled = builder.emit(relax.op.multiply(x, relax.const(np.arange(4, dtype="float32"))))
+            out = builder.emit_output(relax.op.add(scaled, relax.const(np.ones(4, "float32"))))
+        builder.emit_func_output(out)
+    return builder.get()

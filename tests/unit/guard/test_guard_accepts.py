@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import tvm
 import tvm_ffi
 from tvm import relax
 from tvm.s_tir import Schedule
 
-from tests.unit.guard.scripts import MATMUL, RELAX, modules
+from tests.unit.guard.scripts import MATMUL, RELAX, modules, with_constants
 from tuner.guard.tvmscript import check_tvmscript
 
 
@@ -64,6 +65,16 @@ def main(x: R.Tensor((4,), "float32")):
 """
     assert check_tvmscript(text) == text
     assert isinstance(tvm.script.from_source(text), relax.Function)
+
+
+def test_constants_that_come_along_are_taken() -> None:
+    mod = with_constants()
+    # As the importer for PyTorch leaves weights in an attribute.
+    attributed = mod["main"].with_attr("params", [tvm.runtime.tensor(np.ones(3, "float32"))])
+    for printed in (mod, mod["main"], attributed):
+        text = printed.script(show_meta=True)
+        assert check_tvmscript(text) == text
+        assert tvm_ffi.structural_equal(tvm.script.from_source(text), printed, map_free_vars=True)
 
 
 BODIES = {

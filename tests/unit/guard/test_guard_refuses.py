@@ -6,8 +6,8 @@ import ast
 
 import pytest
 
-from loopwright.codegen.errors import InvalidModule
-from tests.unit.guard.scripts import MATMUL
+from loopwright.codegen.errors import InvalidModule, UnsupportedVersion
+from tests.unit.guard.scripts import MATMUL, with_constants
 from tuner.guard.expressions import MAX_DEPTH
 from tuner.guard.source import MAX_CHARS
 from tuner.guard.tvmscript import check_tvmscript
@@ -170,6 +170,40 @@ def test_statement_is_refused(statement: str) -> None:
 def test_module_is_refused(text: str) -> None:
     with pytest.raises(InvalidModule):
         check_tvmscript(text)
+
+
+METADATA = with_constants().script(show_meta=True)
+LOADED = METADATA[: METADATA.index("\n# from")]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (METADATA.replace(LOADED, ""), r"metadata\['ir.GenericConst'\]\[0\]`, a constant that did not come along"),
+        (METADATA.replace('GenericConst"][1]', 'GenericConst"][2]'), "did not come along; print the module with"),
+        (METADATA.replace('["ir.GenericConst"][1]', '["relax.expr.Constant"][1]'), "did not come along"),
+        (METADATA.replace('["ir.GenericConst"][1]', '["ir.GenericConst"][-1]'), "did not come along"),
+        (METADATA.replace('["ir.GenericConst"][1]', '["ir.GenericConst"]'), "other than its constants by number"),
+        (METADATA.replace('metadata["ir.GenericConst"][1]', "metadata"), "other than its constants by number"),
+        (METADATA.replace("tvm.ir.load_json", "tvm.runtime.load_module"), "is not `tvm.ir.load_json` of a string"),
+        (METADATA.replace(LOADED, 'metadata = tvm.ir.load_json("{}", print)'), "is not `tvm.ir.load_json` of a string"),
+        (METADATA.replace(LOADED, 'metadata = tvm.ir.load_json("{}")'), "without TVM's JSON of constants"),
+        (METADATA.replace(LOADED, 'metadata = tvm.ir.load_json("[]")'), "without TVM's JSON of constants"),
+        (METADATA.replace('"ffi.Tensor\\"', '"ffi.Module\\"'), "with a ffi.Module, where constants are taken"),
+        (METADATA.replace('"relax.TensorType\\"', '"ir.EnvFunc\\"'), "with a ir.EnvFunc"),
+        (f"{LOADED}\n{METADATA}", "once, may stand there"),
+        (f'tvm = TypeVar("tvm")\n{METADATA}', "once, may stand there"),
+    ],
+)
+def test_metadata_is_refused_unless_it_has_the_constants_and_nothing_else(text: str, message: str) -> None:
+    assert text != METADATA
+    with pytest.raises((InvalidModule, UnsupportedVersion), match=message):
+        check_tvmscript(text)
+
+
+def test_constants_of_another_version_of_tvm_are_refused() -> None:
+    with pytest.raises(UnsupportedVersion, match=r"line 1: the constants .* were written by TVM 0\.19\.0"):
+        check_tvmscript(METADATA.replace("0.27.0.post1", "0.19.0"))
 
 
 def test_nesting_is_limited_before_the_parser_sees_it() -> None:
