@@ -26,6 +26,7 @@ from loopwright.progress import telling
 from loopwright.report import ApplyReport
 from loopwright.tables import BESTS, RECORDS, Listing
 from loopwright.transport import Transport, body, parse
+from loopwright.tuning_logs import NOT_IMPORTED, logged_tasks
 
 if TYPE_CHECKING:
     from loopwright.comparison import Comparison
@@ -407,11 +408,17 @@ class Client:
 
         Raises:
             FileNotFoundError: one of the pair is missing.
+            ValueError: it is no such directory; the message says why logs of AutoTVM and auto_scheduler are not taken.
         """
+        path = Path(directory)
+        if logged_tasks(path):
+            raise ValueError(f"{path} has logs of earlier tuners. {NOT_IMPORTED}")
+        if path.is_file():
+            raise ValueError(f"{path} is a file; give the directory of {' and '.join(archive.MEMBERS)}")
         response = self._transport.request(
             "POST",
             f"{API}/records/import",
-            content=archive.pack(Path(directory)),
+            content=archive.pack(path),
             headers={"Content-Type": "application/x-tar"},
             repeatable=True,
         )

@@ -1,7 +1,7 @@
 """The ``loopwright`` command.
 
 Exit status: 0 done, 1 the job did not succeed (or not in the time that was given for it), 2 usage (wrong arguments, a
-file that cannot be read), 3 the service could not be reached or refused.
+file that cannot be read or imported), 3 the service could not be reached or refused.
 """
 
 from __future__ import annotations

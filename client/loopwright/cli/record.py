@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +11,8 @@ import typer
 
 from loopwright.cli.options import Json, Limit, connect
 from loopwright.cli.output import print_json, print_line
-from loopwright.cli.views import show_record, show_records
+from loopwright.cli.views import show_logged_tasks, show_record, show_records
+from loopwright.tuning_logs import NOT_IMPORTED, logged_tasks
 
 app = typer.Typer(help="List, export and import tuning records.", no_args_is_help=True)
 
@@ -59,10 +61,26 @@ def export(context: typer.Context, directory: Directory, as_json: Json = False) 
 
 
 @app.command("import")
-def import_(context: typer.Context, directory: Directory, as_json: Json = False) -> None:
-    """Send a TVM tuning database to the service."""
+def import_(
+    context: typer.Context,
+    path: Annotated[
+        Path, typer.Argument(help="Directory of TVM's pair of JSON files; or a log of AutoTVM or auto_scheduler.")
+    ],
+    as_json: Json = False,
+) -> None:
+    """Send a TVM tuning database to the service.
+
+    Logs of AutoTVM and auto_scheduler are shown, but not sent, as their schedules cannot be replayed; exit status 2.
+    """
+    if tasks := logged_tasks(path):
+        if as_json:
+            print_json({"imported": 0, "reason": NOT_IMPORTED, "tasks": [asdict(task) for task in tasks]})
+        else:
+            show_logged_tasks(tasks)
+            print_line(NOT_IMPORTED)
+        raise typer.Exit(2)
     with connect(context) as client:
-        report = client.import_records(directory)
+        report = client.import_records(path)
     if as_json:
         print_json(report)
         return

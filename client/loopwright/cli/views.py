@@ -12,6 +12,7 @@ from loopwright.cli.output import print_facts, print_line, print_table
 from loopwright.comparison import Comparison
 from loopwright.job import JobEvent
 from loopwright.tables import ENGINES, RECORDS, TASKS, Column, by_share, in_one_line, of_model
+from loopwright.tuning_logs import LoggedTask
 from loopwright.units import latency, ratio
 
 _LIMITS = {
@@ -114,6 +115,16 @@ def _rejected(certificate: schemas.Certificate) -> list[tuple[str, str]]:
 
 def show_records(records: Sequence[schemas.Record]) -> None:
     print_table(RECORDS.columns, [RECORDS.row(record) for record in records])
+
+
+def show_logged_tasks(tasks: Sequence[LoggedTask]) -> None:
+    columns = (Column("tuner"), Column("task", folds=True), Column("target", folds=True))
+    numbers = (Column("best", is_number=True), Column("trials", is_number=True), Column("failed", is_number=True))
+    rows = [
+        (task.tuner, task.name, task.target, latency(task.best_us), f"{task.trials:,}", f"{task.failed:,}")
+        for task in tasks
+    ]
+    print_table((*columns, *numbers), rows)
 
 
 def show_record(record: schemas.RecordDetail) -> None:
