@@ -57,7 +57,7 @@ def inline(text: str) -> list[str]:
 
 def links(document: Path) -> list[str]:
     """Return the targets of links and pictures that are files of the repository."""
-    targets = _LINK.findall(_FENCE.sub("", document.read_text()))
+    targets = _LINK.findall(_INLINE.sub("", _FENCE.sub("", document.read_text())))
     return [target for target in targets if not re.match(r"[a-z]+:", target)]
 
 
