@@ -73,7 +73,7 @@ def parse(
     if isinstance(shapes, list):
         found = _for_each(mod, shapes, target, unproven)
     else:
-        mod = bind_shapes(mod, shapes or {})
+        mod = _bound(mod, shapes or {})
         found = _extract(mod, target, unproven)
     space_json = None
     if space is not None:
@@ -86,6 +86,15 @@ def parse(
         "space_json": space_json,
         "space_hash": BUILTIN_SPACE if space_json is None else hashlib.sha256(space_json.encode()).hexdigest()[:16],
     }
+
+
+def _bound(mod: tvm.IRModule, shapes: Shapes) -> tvm.IRModule:
+    try:
+        return bind_shapes(mod, shapes)
+    except CodegenError:
+        raise
+    except Exception as error:  # as in `_extract`
+        raise InvalidModule(f"TVM cannot bind the shapes of this module: {_diagnosis(error)}") from error
 
 
 def _extract(mod: tvm.IRModule, target: tvm.target.Target, unproven: bool) -> Tasks:
@@ -104,7 +113,7 @@ def _for_each(mod: tvm.IRModule, bindings: list[Shapes], target: tvm.target.Targ
     tasks: dict[str, TaskSpec] = {}
     notes: dict[str, None] = {}
     for binding in bindings:
-        found = _extract(bind_shapes(mod, binding), target, unproven)
+        found = _extract(_bound(mod, binding), target, unproven)
         notes |= dict.fromkeys(found.notes)
         of = ", ".join(f"{name}={extent}" for name, extent in sorted(binding.items()))
         for task in found.tasks:

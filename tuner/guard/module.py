@@ -20,6 +20,10 @@ _MODULE_KINDS = re.compile(
     r"None|int|bool|float|str|DataType|Device|ffi\.(String|Array|Map|Shape|Tensor)|(ir|prim|tirx|s_tir|relax|target)\..+"
 )
 
+# A function of the runtime by its name, which TVM calls to derive types; this one returns the types of a call that are
+# written in it, as every call of a library has it.
+_ENV_FUNC = {"type": "ir.EnvFunc", "data": "tvm.relax.type.infer_by_ty_args"}
+
 _FUNCTION_KINDS = re.compile(
     r"None|int|bool|float|str|DataType|ffi\.(String|Array|Map|Shape|Tensor)"
     r"|prim\.\w+|s_tir\.(SBlock|SBlockRealize|MatchBufferRegion)"
@@ -74,8 +78,8 @@ def load_module_json(text: str) -> tvm.IRModule:
         header = graph.get("metadata", graph.get("attrs"))
         version = header.get("tvm_version") if isinstance(header, dict) else None
         if version is None or version == tvm.__version__:
-            kinds = [node["type"] for node in graph["nodes"]]
-            root = kinds[graph["root_index"]]
+            kinds = {str(node["type"]) for node in graph["nodes"] if node != _ENV_FUNC}
+            root = graph["nodes"][graph["root_index"]]["type"]
     except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError) as error:
         raise InvalidModule(f"not TVM's JSON ({type(error).__name__}: {error}); send tvm.ir.save_json(mod)") from None
     if version != tvm.__version__:
@@ -85,7 +89,7 @@ def load_module_json(text: str) -> tvm.IRModule:
         )
     if root != "ir.IRModule":
         raise InvalidModule(f"the JSON holds a {root}, not a module; send tvm.ir.save_json(tvm.IRModule({{...}}))")
-    for kind in sorted({str(kind) for kind in kinds}):
+    for kind in sorted(kinds):
         if not _MODULE_KINDS.fullmatch(kind) or kind == "ir.EnvFunc":
             raise InvalidModule(f"the module holds a {kind}; remove compiled code and functions of the runtime from it")
     try:

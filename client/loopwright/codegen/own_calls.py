@@ -26,7 +26,7 @@ def bind_calls(mod: tvm.IRModule) -> tvm.IRModule:
     libraries and stay. A PrimFunc with symbolic extents that is called with two shapes becomes two static functions.
 
     Raises:
-        InvalidModule: a call gives one extent two values.
+        InvalidModule: a call gives one extent two values, or has more or fewer tensors than the function.
     """
     own = _Own(mod)
     uses = [use for _, func in relax_funcs(mod) for call in _calls(func) if (use := own.use(call)) is not None]
@@ -57,7 +57,7 @@ class _Own:
 
     def __init__(self, mod: tvm.IRModule) -> None:
         self.functions = dict(prim_funcs(mod))
-        symbols = {str((func.attrs or {}).get("global_symbol")): var for var, func in self.functions.items()}
+        symbols = {_symbol(func): var for var, func in self.functions.items()}
         self._by_name = symbols | {str(var.name_hint): var for var in self.functions}
 
     def use(self, call: tvm.ir.Call) -> _Use | None:
@@ -110,7 +110,7 @@ def _add_variants(mod: tvm.IRModule, own: _Own, variants: list[Variant]) -> dict
 def _add(mod: tvm.IRModule, name: str, func: tvm.tirx.PrimFunc) -> GlobalVar:
     while name in {str(taken.name_hint) for taken in mod.functions}:
         name += "_"
-    if "global_symbol" in (func.attrs or {}):
+    if _symbol(func) is not None:
         func = func.with_attr("global_symbol", name)
     reference = GlobalVar(name)
     relax.expr._update_type(reference, func.ty)
@@ -118,11 +118,21 @@ def _add(mod: tvm.IRModule, name: str, func: tvm.tirx.PrimFunc) -> GlobalVar:
     return reference
 
 
+def _symbol(func: tvm.tirx.PrimFunc) -> str | None:
+    symbol = (func.attrs or {}).get("global_symbol")
+    return None if symbol is None else str(symbol)
+
+
 def _extents(var: GlobalVar, func: tvm.tirx.PrimFunc, call: tvm.ir.Call) -> Extents:
     results = call.ty.fields if isinstance(call.ty, relax.TupleType) else [call.ty]
     types = [*(argument.ty for argument in call.args[1].fields), *results]
+    if len(types) != len(func.params):
+        raise InvalidModule(
+            f"a call of {var.name_hint} gives {len(types)} arguments and results, and the function has "
+            f"{len(func.params)} parameters; let their numbers agree"
+        )
     values: dict[str, int] = {}
-    for param, ty in zip(func.params, types, strict=False):  # TVM refuses a call with too few or too many
+    for param, ty in zip(func.params, types, strict=True):
         given = getattr(getattr(ty, "shape", None), "values", None) or ()
         for extent, value in zip(buffer_shape(param), given, strict=False):
             if not isinstance(extent, tvm.ir.Var) or not isinstance(value, tvm.tirx.IntImm):

@@ -100,6 +100,7 @@ def test_a_module_with_nothing_to_tune_succeeds_and_compiles(client: Client) -> 
     job = tuned(client.submit(LIBRARY_ONLY))
     assert (job.name, job.tasks) == ("nothing to tune", [])
     assert job.info.notes[0].startswith("nothing to tune: every function that the module calls is left as it is")
+    assert tuned(job.resubmit()).info.notes == job.info.notes
     assert "tests.double" in job.module().script()
     assert "tests.double" in client.apply(LIBRARY_ONLY).script()
 

@@ -115,3 +115,9 @@ def test_a_call_that_contradicts_itself_is_refused() -> None:
     mod = calling('R.call_dps_packed("double", (x,), out_ty=R.Tensor((8,), "float32"))')
     with pytest.raises(InvalidModule, match="a call of double gives its extent n the values 16 and 8"):
         bind_calls(mod)
+
+
+def test_a_call_with_another_number_of_tensors_is_refused() -> None:
+    mod = calling('R.call_dps_packed("double", (x, x), out_ty=R.Tensor((16,), "float32"))')
+    with pytest.raises(InvalidModule, match="gives 3 arguments and results, and the function has 2 parameters"):
+        bind_calls(mod)

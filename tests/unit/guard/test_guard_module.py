@@ -137,6 +137,17 @@ def test_compiled_code_in_a_module_is_refused(kind: str) -> None:
         load_module_json(json.dumps(graph))
 
 
+def test_types_of_library_calls_are_taken() -> None:
+    script = """@R.function
+def main(x: R.Tensor((4,), "float32")):
+    return R.call_dps_packed("env.relu", (x,), out_ty=R.Tensor((4,), "float32"))
+"""
+    text = tvm.ir.save_json(tvm.IRModule({"main": tvm.script.from_source(script)}))
+    assert tvm_ffi.structural_equal(load_module_json(text), tvm.ir.load_json(text))
+    with pytest.raises(InvalidModule, match=r"ir\.EnvFunc"):
+        load_module_json(text.replace("tvm.relax.type.infer_by_ty_args", "tvm.relax.type.infer_view_ty"))
+
+
 def test_broken_graph_is_refused() -> None:
     graph = json.loads(tvm.ir.save_json(tvm.script.from_source(check_tvmscript(RELAX))))
     graph["nodes"][graph["root_index"]]["data"] = {}

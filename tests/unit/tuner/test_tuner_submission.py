@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 import tvm
 
+from loopwright import frontends
 from loopwright.codegen.digest import normal_form, workload_digest
 from loopwright.codegen.errors import InvalidModule, InvalidTarget, UnsupportedVersion
 from loopwright.codegen.serialization import module_from_json, module_to_json
-from tests.support.programs import LIBRARY_ONLY
+from tests.support.programs import LIBRARY_ONLY, NAMED_CALLS
 from tests.support.tuner_programs import LLVM, add_one, add_one_script, elementwise, matmul, mlp, split_outer, traced
 from tuner.errors import InvalidSpace
 from tuner.submission import parse
@@ -124,6 +125,14 @@ def test_a_module_that_only_calls_a_library_has_nothing_to_tune(shapes: list[dic
         "tests.double is called as it is: a function of a library",
     ]
     assert _parse(LIBRARY_ONLY, space=[GOOD])["tasks"] == []
+
+
+def test_a_module_may_call_by_name_as_json_too() -> None:
+    payload = frontends.to_payload(frontends.to_program(LIBRARY_ONLY).module)
+    assert _parse(payload.data, payload.format)["notes"] == _parse(LIBRARY_ONLY)["notes"]
+    payload = frontends.to_payload(frontends.to_program(NAMED_CALLS).module)
+    answer = _parse(payload.data, payload.format, shapes={"m": 12, "n": 8, "k": 4})
+    assert _tasks(answer) == [("fused_linear0_m12_n8_relu0", 1), ("linear0_m8_n4", 1)]
 
 
 def test_a_module_that_calls_nothing_has_nothing_to_tune() -> None:
