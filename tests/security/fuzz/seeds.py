@@ -13,6 +13,7 @@ from tvm.s_tir.meta_schedule.database import Workload
 
 from loopwright.codegen.serialization import module_to_json, plain_json, trace_to_list
 from loopwright.codegen.target import target_from
+from loopwright.dialect import translate
 from tests.support import convolution_programs as convolutions
 from tests.support import programs, rule_programs
 from tests.support.played_fleet import TARGET
@@ -103,6 +104,9 @@ def make_seeds() -> Seeds:
         RELAX,
         *(mod.script() for mod in functions[2:6]),
         models[0].script(),
+        models[3].script(show_meta=True),
+        translate(programs.NAMED_CALLS).text,
+        programs.LIBRARY_ONLY,
     )
     return Seeds(
         scripts=scripts,
