@@ -32,12 +32,13 @@ def to_program(model: Any, options: Options) -> Program:
         if not Path(model).exists():
             raise FileNotFoundError(f"no such file: {model}")
         model = importlib.import_module("onnx").load(os.fspath(model))
-    importer = importlib.import_module("tvm.relax.frontend.onnx")
+    # It imports TVM and onnx.
+    importer = importlib.import_module("loopwright.frontends.onnx_importer")
     try:
-        mod = importer.from_onnx(model)
+        mod = importer.import_model(model)
     except Exception as error:
         raise UnsupportedModel(
-            f"TVM has no translation for a part of this ONNX model: {first_line(error)}; write that part with other "
+            f"there is no translation of a part of this ONNX model: {first_line(error)}; write that part with other "
             "operators, or export it for another opset"
         ) from error
     return detach(mod)

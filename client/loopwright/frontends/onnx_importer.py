@@ -1,0 +1,202 @@
+"""TVM's importer of ONNX, with translations of our own, which says of what it does not take how it is called."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from typing import Any
+
+import onnx
+import onnx.inliner
+import onnx.shape_inference
+from onnx.reference import ReferenceEvaluator
+from tvm import relax
+from tvm.relax.frontend.onnx import onnx_frontend
+
+from loopwright.frontends import onnx_loops, onnx_operators
+from loopwright.frontends.onnx_node import Node, constant
+
+_CONVERTERS = {**onnx_operators.CONVERTERS, **onnx_loops.CONVERTERS}
+_DOMAINS = frozenset({"", "ai.onnx", "com.microsoft"})
+_EXPANDED = (
+    "Attention",
+    "BlackmanWindow",
+    "CausalConvWithState",
+    "Celu",
+    "CenterCropPad",
+    "Elu",
+    "HammingWindow",
+    "HannWindow",
+    "LinearAttention",
+    "NegativeLogLikelihoodLoss",
+    "RotaryEmbedding",
+    "Selu",
+    "SoftmaxCrossEntropyLoss",
+    "SpaceToDepth",
+    "SwiGLU",
+    "Swish",
+    "ThresholdedRelu",
+)
+"""Operators that TVM lacks, or translates in part, and that ONNX itself defines by simpler ones."""
+_FEW = 64
+"""Numbers of constants with which the importer computes: those of shapes, not those of weights."""
+_ELEMENTS = re.compile(r"bool|u?int(8|16|32|64)|b?float(16|32|64)")
+"""Types whose rounding is that of ONNX. Narrower ones are not: TVM overflows where ONNX saturates."""
+
+
+def import_model(model: onnx.ModelProto) -> Any:
+    """Return a model as a Relax module.
+
+    Raises:
+        ValueError: the model has an operator that has no translation; the message names it.
+    """
+    model = _expanded(model)
+    opset = next((each.version for each in model.opset_import if each.domain in ("", "ai.onnx")), 1)
+    # The importer prints what it fails at.
+    with contextlib.redirect_stdout(io.StringIO()):
+        return _Importer({}, "float32", sanitize=True).from_onnx(model.graph, opset)
+
+
+def translated() -> set[str]:
+    """Return the names of the operators that have a translation."""
+    return {*onnx_frontend._get_convert_map(), *_CONVERTERS, *_EXPANDED, "If"}
+
+
+def _expanded(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return the model without calls of its own functions, and of those that ONNX defines."""
+    if model.functions:
+        model = onnx.inliner.inline_local_functions(model)
+    if not any(_is_function(node) for node in _all_nodes(model.graph)):
+        return model
+    typed = onnx.shape_inference.infer_shapes(model)
+    for node in _all_nodes(typed.graph):
+        if _is_function(node):
+            _complete(node)
+    # The inliner asks for the types of all inputs, also of weights, and of those left out, whose name is empty.
+    typed.graph.value_info.append(onnx.ValueInfoProto(name="", type=onnx.TypeProto()))
+    typed.graph.value_info.extend(
+        onnx.helper.make_tensor_value_info(each.name, each.data_type, each.dims) for each in model.graph.initializer
+    )
+    return onnx.inliner.inline_selected_functions(
+        typed, [("", name) for name in _EXPANDED], inline_schema_functions=True
+    )
+
+
+def _is_function(node: onnx.NodeProto) -> bool:
+    return node.op_type in _EXPANDED and node.domain in ("", "ai.onnx")
+
+
+def _complete(node: onnx.NodeProto) -> None:
+    """Give a node its defaults: the inliner knows those attributes only that are there."""
+    present = {attribute.name for attribute in node.attribute}
+    for name, attribute in onnx.defs.get_schema(node.op_type).attributes.items():
+        if name not in present and attribute.default_value.name:
+            node.attribute.append(attribute.default_value)
+
+
+def _all_nodes(graph: onnx.GraphProto) -> list[onnx.NodeProto]:
+    """Return the nodes of a graph and of the graphs in it."""
+    inner = [attribute.g for node in graph.node for attribute in node.attribute if attribute.HasField("g")]
+    return [*graph.node, *(node for each in inner for node in _all_nodes(each))]
+
+
+class _Importer(onnx_frontend.ONNXGraphImporter):
+    _nodes: dict[str, Any]
+
+    def _check_for_unsupported_ops(self, graph: onnx.GraphProto) -> None:
+        unknown = {
+            f"{node.domain}.{node.op_type}".lstrip(".")
+            for node in _all_nodes(graph)
+            if node.op_type not in translated() or node.domain not in _DOMAINS
+        }
+        if unknown:
+            raise ValueError(f"operators {', '.join(sorted(unknown))}")
+
+    def _parse_graph_input(self, graph: onnx.GraphProto) -> None:
+        """Let extents without a name have that of the input and of the axis, by which their values are given."""
+        inputs = onnx.GraphProto(input=graph.input)
+        for each in inputs.input:
+            tensor = each.type.tensor_type
+            if tensor.elem_type == onnx.TensorProto.STRING:
+                operator = next((node.op_type for node in graph.node if each.name in node.input), "Identity")
+                raise ValueError(f"operator {operator}, elements of string")
+            for axis, extent in enumerate(tensor.shape.dim):
+                if extent.HasField("dim_value") and extent.dim_value == 0:
+                    raise ValueError(f"input {each.name} has no elements")
+                if not extent.HasField("dim_value") and extent.dim_param in ("", "?"):
+                    extent.dim_param = re.sub(r"\W", "_", f"{each.name}_{axis}")
+        super()._parse_graph_input(inputs)
+
+    def _convert_operator(self, op_name: str, inputs: Any, attrs: dict[str, Any], opset: int) -> Any:
+        usual = super()._convert_operator
+        node = Node(op_name, self, inputs, attrs, opset, lambda inputs, attrs: usual(op_name, inputs, attrs, opset))
+        try:
+            for each in inputs:
+                _check_elements(each)
+            result = _computed(node)
+            if result is None:
+                result = _CONVERTERS.get(op_name, Node.as_usual)(node)
+            result = self.bb.normalize(result) if isinstance(result, relax.Expr) else result
+            _check_elements(result)
+        except Exception as error:
+            if str(error).startswith("operator "):
+                raise  # it is in a graph within this operator
+            raise ValueError(f"operator {op_name}, {error}") from error
+        return result
+
+    def _construct_nodes(self, graph: onnx.GraphProto) -> None:
+        """Let outputs that are shapes, or one extent of a shape, be tensors, as they are in ONNX."""
+        super()._construct_nodes(graph)
+        for output in graph.output:
+            self._nodes[output.name] = self.tensor(self._nodes[output.name])
+
+    def call(self, graph: onnx.GraphProto, values: list[Any]) -> list[Any]:
+        """Return the outputs of a graph within an operator for values of its inputs."""
+        outer = self._nodes
+        self._nodes = {**outer, **dict(zip((each.name for each in graph.input), values, strict=True))}
+        try:
+            result = self._convert_subgraph(self.bb, graph)
+        finally:
+            self._nodes = outer
+        outputs = [result] if len(graph.output) == 1 else list(result.fields)
+        return [self.tensor(each) for each in outputs]
+
+    def tensor(self, value: Any) -> Any:
+        """Return a value as a tensor; TVM's importer keeps shapes as such."""
+        if not isinstance(value, relax.Expr) or isinstance(value.ty, (relax.TensorType, relax.TupleType)):
+            return value
+        if (known := constant(value)) is not None:
+            return relax.const(known, "int64")
+        if isinstance(value.ty, relax.ShapeType):
+            return self.bb.emit(relax.op.shape_to_tensor(value))
+        tensor = self.bb.emit(relax.op.shape_to_tensor(relax.ShapeExpr([value])))
+        return self.bb.emit(relax.op.reshape(tensor, []))
+
+
+def _computed(node: Node) -> Any:
+    """Return what an operator makes of constants, if these are a few numbers; None if not.
+
+    Such are shapes that a model computes: TVM takes them as constants only.
+    """
+    known = [None if each is None else constant(each) for each in node.inputs]
+    given = [value for value in known if value is not None]
+    if not given or any(value is None for value, each in zip(known, node.inputs, strict=True) if each is not None):
+        return None
+    attributes = {name: value for name, value in node.attributes.items() if name != "tvm_custom"}
+    if node.outputs > 1 or sum(value.size for value in given) > _FEW or "body" in attributes:
+        return None
+    names = ["" if value is None else f"x{place}" for place, value in enumerate(known)]
+    single = onnx.helper.make_node(node.operator, names, ["y"], **attributes)
+    values = {name: value for name, value in zip(names, known, strict=True) if name}
+    try:
+        (result,) = ReferenceEvaluator(single, opsets={"": node.opset}).run(None, values)
+    except Exception:
+        return None  # ONNX computes most operators itself, not all
+    return relax.const(result, str(result.dtype)) if 0 < result.size <= _FEW else None
+
+
+def _check_elements(value: Any) -> None:
+    dtype = str(getattr(getattr(value, "ty", None), "dtype", None) or "bool").removeprefix("T.")
+    if not _ELEMENTS.fullmatch(dtype):
+        raise ValueError(f"elements of {dtype}")

@@ -1,0 +1,80 @@
+"""What the translation of an ONNX operator is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import tvm
+from tvm import relax, tirx
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node that is translated. Inputs that are left out are None, also those beyond the last one.
+
+    ``usual`` is TVM's translation for inputs and attributes, in which strings are bytes.
+    """
+
+    operator: str
+    importer: Any
+    inputs: Any
+    attributes: dict[str, Any]
+    opset: int
+    usual: Callable[[Any, dict[str, Any]], Any]
+
+    def as_usual(self, *inputs: Any, **attributes: Any) -> Any:
+        """Return TVM's translation, for other inputs and attributes where they are given."""
+        given = type(self.inputs)(inputs) if inputs else self.inputs
+        return self.usual(given, {**self.attributes, **attributes})
+
+    def emit(self, expr: Any) -> Any:
+        return self.importer.bb.emit(expr)
+
+    def constant(self, place: int) -> Any:
+        """Return the value of an input as an array, None if it is left out.
+
+        Raises:
+            ValueError: the input is not a constant.
+        """
+        value = self.inputs[place]
+        if value is None:
+            return None
+        known = constant(value)
+        if known is None:
+            raise ValueError(f"whose input {place} is not a constant")
+        return known
+
+    @property
+    def outputs(self) -> int:
+        return int(self.attributes["tvm_custom"]["num_outputs"])
+
+    def text(self, name: str, default: str) -> str:
+        return bytes(self.attributes.get(name, default.encode())).decode()
+
+
+Converter = Callable[[Node], Any]
+
+
+def constant(value: Any) -> np.ndarray[Any, Any] | None:
+    """Return the value of a tensor, a shape or an extent as an array; None if it is not known."""
+    if isinstance(value, tvm.ir.GenericConst):
+        return np.asarray(value.value.numpy())
+    if isinstance(value, relax.ShapeExpr):
+        extents = [extent.value for extent in value.values if isinstance(extent, tirx.IntImm)]
+        return np.array(extents, "int64") if len(extents) == len(value.values) else None
+    return np.array(value.value) if isinstance(value, tirx.IntImm | tirx.FloatImm) else None
+
+
+def extents(value: Any) -> list[int]:
+    """Return the shape of a tensor.
+
+    Raises:
+        ValueError: it is symbolic.
+    """
+    known = None if value.ty.shape is None else constant(value.ty.shape)
+    if known is None:
+        raise ValueError("which needs a shape without symbols here")
+    return [int(extent) for extent in known]

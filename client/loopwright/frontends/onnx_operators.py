@@ -1,0 +1,390 @@
+"""Operators of ONNX in Relax that TVM's importer lacks, or translates to something else."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import onnx
+import tvm
+from tvm import relax, te, tirx
+
+from loopwright.frontends.onnx_node import Converter, Node, constant, extents
+
+
+def _is_inf(node: Node) -> Any:
+    (data,) = node.inputs
+    result = node.emit(relax.op.isinf(data))
+    zero = relax.const(0, data.ty.dtype)
+    if not node.attributes.get("detect_positive", 1):
+        result = node.emit(relax.op.logical_and(result, relax.op.less(data, zero)))
+    if not node.attributes.get("detect_negative", 1):
+        result = node.emit(relax.op.logical_and(result, relax.op.greater(data, zero)))
+    return result
+
+
+def _bit_shift(node: Node) -> Any:
+    """A shift by all bits or more, or by a negative number, leaves the sign only."""
+    data, shift = node.inputs
+    dtype = str(data.ty.dtype)
+    bits = tvm.runtime.DataType(dtype).bits
+    inside = node.emit(relax.op.less(shift, relax.const(bits, dtype)))
+    left = node.text("direction", "LEFT") == "LEFT"
+    beyond = relax.const(0, dtype)
+    if not dtype.startswith("u"):
+        inside = node.emit(relax.op.logical_and(inside, relax.op.greater_equal(shift, relax.const(0, dtype))))
+        if not left:
+            beyond = node.emit(relax.op.right_shift(data, relax.const(bits - 1, dtype)))
+    limited = node.emit(relax.op.where(inside, shift, relax.const(0, dtype)))
+    return relax.op.where(inside, node.as_usual(data, limited), beyond)
+
+
+def _mod(node: Node) -> Any:
+    """The remainder of numbers with fractions is the divisor's sign's also beside infinities."""
+    left, right = node.inputs
+    dtype = getattr(left.ty, "dtype", None)
+    if node.attributes.get("fmod", 0) or "float" not in str(dtype):
+        return node.as_usual()
+    rest = node.as_usual(fmod=1)
+    zero = relax.const(0, dtype)
+    crosses = relax.op.logical_xor(relax.op.less(rest, zero), relax.op.less(right, zero))
+    wrong = relax.op.logical_and(relax.op.not_equal(rest, zero), crosses)
+    return relax.op.where(node.emit(wrong), relax.op.add(rest, right), rest)
+
+
+def _equal(node: Node) -> Any:
+    """Whether the greatest number is -inf: TVM finds the least finite number where all are."""
+    left, right = node.inputs
+    least, is_max = constant(right), tvm.ir.Op.get("relax.max")
+    if least is None or least.size != 1 or least.item() != -np.inf or getattr(left, "op", None) != is_max:
+        return node.as_usual()
+    (data,) = left.args
+    above = node.emit(relax.op.astype(relax.op.greater(data, right), "int8"))
+    some = node.emit(relax.op.max(above, left.attrs.axis, left.attrs.keepdims))
+    return relax.op.equal(some, relax.const(0, "int8"))
+
+
+def _pow(node: Node) -> Any:
+    """The result has the type of the base, whatever that of the exponent is."""
+    base, exponent = (node.importer.tensor(each) for each in node.inputs)
+    dtype = str(base.ty.dtype)
+    wide = dtype if "float" in dtype else "float64"
+    base, exponent = (
+        each if str(each.ty.dtype) == wide else node.emit(relax.op.astype(each, wide)) for each in (base, exponent)
+    )
+    result = node.emit(relax.op.power(base, exponent))
+    return result if wide == dtype else relax.op.astype(result, dtype)
+
+
+def _dropout(node: Node) -> Any:
+    """Drops nothing, unless the model is trained."""
+    data, training = node.inputs[0], node.constant(2)
+    if training is not None and bool(training):
+        raise ValueError("which is in training mode; what is tuned is inference")
+    mask = "bool" if node.opset >= 10 else str(data.ty.dtype)
+    return relax.Tuple([data, node.emit(relax.op.ones_like(data, mask))]) if node.outputs > 1 else data
+
+
+def _batch_normalization(node: Node) -> Any:
+    if node.attributes.get("training_mode", 0):
+        raise ValueError("which is in training mode; what is tuned is inference")
+    return node.as_usual()
+
+
+def _layer_normalization(node: Node) -> Any:
+    """Beside the result the mean and the reciprocal of the deviation, where they are asked for."""
+    if node.outputs == 1:
+        return node.as_usual()[0]
+    data = node.inputs[0]
+    rank = len(data.ty.shape)
+    axes = list(range(node.attributes.get("axis", -1) % rank, rank))
+    wide = node.emit(relax.op.astype(data, "float32"))
+    epsilon = relax.const(node.attributes.get("epsilon", 1e-5), "float32")
+    mean = node.emit(relax.op.mean(wide, axes, keepdims=True))
+    variance = node.emit(relax.op.variance(wide, axes, keepdims=True))
+    return relax.Tuple([node.as_usual()[0], mean, node.emit(relax.op.rsqrt(relax.op.add(variance, epsilon)))])
+
+
+def _rms_normalization(node: Node) -> Any:
+    """Over all axes, for which TVM has a function that it cannot build, by sums."""
+    data, scale = node.inputs
+    rank = len(data.ty.shape)
+    if node.attributes.get("axis", -1) % rank:
+        return node.as_usual()
+    dtype = str(data.ty.dtype)
+    wide = node.emit(relax.op.astype(data, "float32"))
+    square = node.emit(relax.op.mean(relax.op.multiply(wide, wide), list(range(rank)), keepdims=True))
+    epsilon = relax.const(node.attributes.get("epsilon", 1e-5), "float32")
+    normal = node.emit(relax.op.multiply(wide, relax.op.rsqrt(relax.op.add(square, epsilon))))
+    return relax.op.multiply(relax.op.astype(normal, dtype), scale)
+
+
+def _lp_normalization(node: Node) -> Any:
+    (data,) = node.inputs
+    axis, zero = node.attributes.get("axis", -1), relax.const(0, data.ty.dtype)
+    if node.attributes.get("p", 2) == 1:
+        norm = node.emit(relax.op.sum(relax.op.abs(data), axis, keepdims=True))
+    else:
+        norm = node.emit(relax.op.sqrt(relax.op.sum(relax.op.multiply(data, data), axis, keepdims=True)))
+    return relax.op.where(relax.op.equal(norm, zero), zero, relax.op.divide(data, norm))
+
+
+def _reduction(node: Node) -> Any:
+    data = node.inputs[0]
+    if any(isinstance(extent, tirx.IntImm) and extent.value == 0 for extent in data.ty.shape or ()):
+        raise ValueError("of a tensor without elements")
+    if str(data.ty.dtype) != "bool":
+        return node.as_usual()
+    numbers = node.emit(relax.op.astype(data, "int8"))
+    return relax.op.astype(node.as_usual(numbers, *list(node.inputs)[1:]), "bool")
+
+
+def _transposed_convolution(node: Node) -> Any:
+    """The shape of the output, where it is given, says how much is padded."""
+    wanted = node.attributes.get("output_shape")
+    if not wanted:
+        return node.as_usual()
+    data, kernel = (extents(each)[2:] for each in node.inputs[:2])
+    ones, zeros = [1] * len(data), [0] * len(data)
+    strides, dilations = node.attributes.get("strides", ones), node.attributes.get("dilations", ones)
+    more = node.attributes.get("output_padding", zeros)
+    whole = [
+        (n - 1) * s + o + (k - 1) * d + 1 for n, s, o, k, d in zip(data, strides, more, kernel, dilations, strict=True)
+    ]
+    padded = [full - part for full, part in zip(whole, wanted[-len(data) :], strict=True)]
+    # What lacks is added behind. Of an odd number of cells the one left over is cut off in front.
+    output_padding = [extra + max(-total, 0) for extra, total in zip(more, padded, strict=True)]
+    cut = [max(total, 0) for total in padded]
+    before = [total // 2 if node.text("auto_pad", "NOTSET") == "SAME_UPPER" else total - total // 2 for total in cut]
+    behind = [total - first for total, first in zip(cut, before, strict=True)]
+    return node.as_usual(pads=before + behind, output_padding=output_padding, auto_pad=b"NOTSET")
+
+
+def _one_hot(node: Node) -> Any:
+    indices, _, values = node.inputs
+    depth, axis = int(node.constant(1).item()), node.attributes.get("axis", -1)
+    rank = len(indices.ty.shape)
+    places = node.emit(relax.op.astype(indices, "int64"))
+    from_end = relax.op.add(places, relax.const(depth, "int64"))
+    places = node.emit(relax.op.where(relax.op.less(places, relax.const(0, "int64")), from_end, places))
+    places = node.emit(relax.op.expand_dims(places, axis % (rank + 1)))
+    shape = [depth if place == axis % (rank + 1) else 1 for place in range(rank + 1)]
+    each = relax.const(np.arange(depth, dtype="int64").reshape(shape), "int64")
+    off, on = (node.emit(relax.op.take(values, relax.const(place, "int64"), 0, mode="clip")) for place in (0, 1))
+    return relax.op.where(node.emit(relax.op.equal(places, each)), on, off)
+
+
+def _static(*places: int) -> Converter:
+    """Return TVM's translation for nodes of which these inputs decide the shape, and that must be known."""
+
+    def convert(node: Node) -> Any:
+        for place in places:
+            if node.inputs[place] is not None and isinstance(node.inputs[place].ty, relax.TensorType):
+                node.constant(place)
+        return node.as_usual()
+
+    return convert
+
+
+def _scatter(node: Node) -> Any:
+    """ScatterElements of earlier versions."""
+    return node.importer._convert_operator("ScatterElements", node.inputs, node.attributes, 11)
+
+
+def _eye_like(node: Node) -> Any:
+    (data,) = node.inputs
+    wanted = node.attributes.get("dtype")
+    dtype = str(onnx.helper.tensor_dtype_to_np_dtype(wanted)) if wanted else str(data.ty.dtype)
+    eye = node.emit(relax.op.eye_like(data, node.attributes.get("k", 0)))
+    return relax.op.astype(eye, dtype)
+
+
+def _cumulative_product(node: Node) -> Any:
+    data, axis = node.inputs[0], int(node.constant(1).item())
+    is_reversed = node.attributes.get("reverse", 0)
+    if is_reversed:
+        data = node.emit(relax.op.flip(data, axis))
+    data = node.emit(relax.op.cumprod(data, axis, exclusive=bool(node.attributes.get("exclusive", 0))))
+    return relax.op.flip(data, axis) if is_reversed else data
+
+
+def _upsample(node: Node) -> Any:
+    """Resize of earlier versions."""
+    given = node.attributes.get("scales")
+    scales = relax.const(list(given), "float32") if given else node.inputs[1]
+    attributes = {**node.attributes, "coordinate_transformation_mode": b"asymmetric", "nearest_mode": b"floor"}
+    inputs = type(node.inputs)([node.inputs[0], None, scales])
+    return node.importer._convert_operator("Resize", inputs, attributes, 13)
+
+
+def _resize(node: Node) -> Any:
+    data, scales, sizes = node.inputs[0], node.constant(2), node.constant(3)
+    axes = [int(axis) % len(data.ty.shape) for axis in node.attributes.get("axes", ())]
+    if node.attributes.get("antialias", 0):
+        raise ValueError("with antialias")
+    if node.text("keep_aspect_ratio_policy", "stretch") != "stretch":
+        raise ValueError("with keep_aspect_ratio_policy")
+    if node.text("coordinate_transformation_mode", "half_pixel") == "half_pixel_symmetric":
+        raise ValueError("with coordinate_transformation_mode half_pixel_symmetric")
+    shape = extents(data)
+    axes = axes or list(range(len(shape)))
+    if scales is not None and len(scales):
+        extent = {axis: shape[axis] * float(scale) for axis, scale in zip(axes, scales, strict=True)}
+        if any(not value.is_integer() for value in extent.values()):
+            # TVM takes the quotient of the extents for the scale.
+            raise ValueError("whose scales lead to fractions of elements; give sizes in place of scales")
+        wanted = [math.floor(extent.get(axis, shape[axis])) for axis in range(len(shape))]
+    else:
+        extent = dict(zip(axes, sizes, strict=True))
+        wanted = [int(extent.get(axis, shape[axis])) for axis in range(len(shape))]
+    if wanted[:2] != shape[:2]:
+        raise ValueError("of batch or channels; transpose the tensor, so that what is resized is behind them")
+    roi = node.inputs[1]
+    if roi is not None and "axes" in node.attributes:
+        region = dict(zip(axes, node.constant(1).reshape(2, -1).T, strict=True))
+        starts, ends = zip(*(region.get(axis, (0, 1)) for axis in range(len(shape))), strict=True)
+        roi = relax.const([*starts, *ends], "float32")
+    return node.as_usual(data, roi, None, relax.const(wanted, "int64"), axes=())
+
+
+def _roi_align(node: Node) -> Any:
+    if node.text("mode", "avg") == "max":
+        raise ValueError("with mode max")
+    return node.as_usual()
+
+
+def _non_max_suppression(node: Node) -> Any:
+    """Boxes that overlap by more than the threshold, 0 if it is left out; in TVM by as much, or more."""
+    most, overlap, least = (node.constant(place) for place in (2, 3, 4))
+    threshold = np.nextafter(np.float32(0 if overlap is None else overlap.item()), np.float32(np.inf))
+    limits = (
+        None if most is None else relax.const(most, "int64"),
+        relax.const(float(threshold), "float32"),
+        None if least is None else relax.const(least, "float32"),
+    )
+    return node.as_usual(node.inputs[0], node.inputs[1], *limits)
+
+
+def _reverse_sequence(node: Node) -> Any:
+    batch, time = node.attributes.get("batch_axis", 1), node.attributes.get("time_axis", 0)
+
+    def reverse(data: te.Tensor, lengths: te.Tensor) -> te.Tensor:
+        def element(*places: Any) -> Any:
+            length = lengths[places[batch]].astype("int64")
+            place = places[time]
+            source = tirx.Select(place < length, length - 1 - place, place)
+            return data[(*places[:time], source, *places[time + 1 :])]
+
+        return te.compute(data.shape, element, name="reverse_sequence")
+
+    return node.importer.bb.emit_te(reverse, *node.inputs, primfunc_name_hint="reverse_sequence")
+
+
+def _fourier(node: Node) -> Any:
+    """The discrete Fourier transform as a product with a constant matrix."""
+    data, length = node.inputs[0], node.constant(1)
+    is_inverse, is_onesided = (bool(node.attributes.get(name, 0)) for name in ("inverse", "onesided"))
+    if is_inverse and is_onesided:
+        raise ValueError("with inverse and onesided")
+    if node.opset < 20:
+        axis = node.attributes.get("axis", 1)
+    else:
+        axis = -2 if (given := node.constant(2)) is None else int(given.item())
+    rank = len(data.ty.shape)
+    axis %= rank
+    size = extents(data)[axis] if length is None else int(length.item())
+    order = [place for place in range(rank - 1) if place != axis] + [axis, rank - 1]
+    moved = node.emit(relax.op.permute_dims(data, order))
+    result = transform(node, moved, size, is_inverse=is_inverse, is_onesided=is_onesided)
+    return relax.op.permute_dims(result, [order.index(place) for place in range(rank)])
+
+
+def transform(node: Node, data: Any, size: int, *, is_inverse: bool = False, is_onesided: bool = False) -> Any:
+    """Return the Fourier transform over the last axis but one, of ``size`` elements.
+
+    The last axis has the real and the imaginary part, or the real one only.
+    """
+    *outer, given, parts = extents(data)
+    bins = size // 2 + 1 if is_onesided else size
+    taken = np.arange(min(given, size))
+    angle = 2 * np.pi * np.outer(taken, np.arange(bins)) / size * (1 if is_inverse else -1)
+    wave = np.exp(1j * angle) / (size if is_inverse else 1)
+    matrix = np.zeros((given, parts, bins, 2))
+    matrix[taken, 0] = np.stack([wave.real, wave.imag], -1)
+    if parts == 2:
+        matrix[taken, 1] = np.stack([-wave.imag, wave.real], -1)
+    flat = node.emit(relax.op.reshape(data, [*outer, given * parts]))
+    weights = relax.const(matrix.reshape(given * parts, bins * 2), str(data.ty.dtype))
+    product = node.emit(relax.op.matmul(flat, weights))
+    return node.emit(relax.op.reshape(product, [*outer, bins, 2]))
+
+
+def _short_time_fourier(node: Node) -> Any:
+    """Windows of the signal, each transformed."""
+    signal, window = node.inputs[0], node.inputs[2]
+    step, given = int(node.constant(1).item()), node.constant(3)
+    length = int(given.item()) if given is not None else extents(window)[0]
+    batch, samples, *parts = [*extents(signal), 1][:3]
+    frames = 1 + (samples - length) // step
+    places = np.arange(frames)[:, None] * step + np.arange(length)
+    signal = node.emit(relax.op.reshape(signal, [batch, samples, *parts]))
+    taken = node.emit(relax.op.take(signal, relax.const(places.reshape(-1), "int64"), 1, mode="clip"))
+    taken = node.emit(relax.op.reshape(taken, [batch, frames, length, *parts]))
+    if window is not None:
+        taken = node.emit(relax.op.multiply(taken, relax.op.reshape(window, [length, 1])))
+    return transform(node, taken, length, is_onesided=bool(node.attributes.get("onesided", 1)))
+
+
+def _constant(node: Node) -> Any:
+    """TVM knows tensors only."""
+    for name, dtype in (("value_float", "float32"), ("value_int", "int64")):
+        for each in (name, f"{name}s"):
+            if each in node.attributes:
+                return relax.const(np.array(node.attributes[each], dtype), dtype)
+    return node.as_usual()
+
+
+def _shape(node: Node) -> Any:
+    """A tensor where it is known, which more operators take than TVM's shapes."""
+    shape = node.as_usual()
+    known = constant(shape)
+    return shape if known is None else relax.const(known, "int64")
+
+
+CONVERTERS: dict[str, Converter] = {
+    "BatchNormalization": _batch_normalization,
+    "BitShift": _bit_shift,
+    "Constant": _constant,
+    "ConstantOfShape": _static(0),
+    "ConvTranspose": _transposed_convolution,
+    "CumProd": _cumulative_product,
+    "DFT": _fourier,
+    "Dropout": _dropout,
+    "Equal": _equal,
+    "Expand": _static(1),
+    "EyeLike": _eye_like,
+    "IsInf": _is_inf,
+    "LayerNormalization": _layer_normalization,
+    "LpNormalization": _lp_normalization,
+    "Mod": _mod,
+    "NonMaxSuppression": _non_max_suppression,
+    "OneHot": _one_hot,
+    "Pow": _pow,
+    "RMSNormalization": _rms_normalization,
+    "Resize": _resize,
+    "ReverseSequence": _reverse_sequence,
+    "RoiAlign": _roi_align,
+    "STFT": _short_time_fourier,
+    "Scatter": _scatter,
+    "Shape": _shape,
+    "Slice": _static(1, 2, 3, 4),
+    "Upsample": _upsample,
+    **dict.fromkeys(
+        (
+            f"Reduce{name}"
+            for name in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
+        ),
+        _reduction,
+    ),
+}

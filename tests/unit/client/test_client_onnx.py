@@ -1,0 +1,336 @@
+"""Operators of ONNX: those that TVM's importer lacks, or gets wrong, and those that are refused by their names."""
+
+from __future__ import annotations
+
+import functools
+import re
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+import tvm
+from onnx import TensorProto, helper, numpy_helper
+from onnx.backend.test.case.test_case import TestCase
+from onnx.backend.test.loader import load_model_tests
+from onnx.reference import ReferenceEvaluator
+from tvm import relax
+
+from loopwright import frontends
+from loopwright.codegen.build import compile_module
+from loopwright.codegen.target import target_from
+from loopwright.errors import UnsupportedModel
+from loopwright.lookup import lower
+
+LLVM = target_from("llvm")
+TAKEN = [
+    "test_attention_23_boolmask_fullymasked_row_nan_robustness",
+    "test_attention_3d_gqa_with_past_and_present",
+    "test_attention_4d_causal",
+    "test_bitshift_left_int32_shift_ge_width",
+    "test_bitshift_left_uint8",
+    "test_bitshift_right_int32_negative_shift",
+    "test_bitshift_right_int32_shift_ge_width",
+    "test_causal_conv_with_state_silu_with_past_state",
+    "test_celu",
+    "test_center_crop_pad_crop_and_pad",
+    "test_convtranspose_output_shape",
+    "test_cumprod_1d_reverse_exclusive",
+    "test_dft_axis",
+    "test_dft_inverse",
+    "test_dft_rfft_opset19",
+    "test_dropout_default_mask",
+    "test_elu_example",
+    "test_eyelike_populate_off_main_diagonal",
+    "test_isinf_negative",
+    "test_isinf_positive",
+    "test_l1normalization_axis_0",
+    "test_l2normalization_axis_1",
+    "test_layer_normalization_3d_axis1_epsilon",
+    "test_linear_attention_gated_delta",
+    "test_mod_float_edge_cases_fmod_0_float32",
+    "test_mod_mixed_sign_float32",
+    "test_nllloss_NCd1_mean_weight_negative_ii",
+    "test_nonmaxsuppression_iou_threshold_boundary",
+    "test_nonmaxsuppression_two_classes",
+    "test_onehot_out_of_range_indices",
+    "test_onehot_with_negative_axis",
+    "test_pow_types_float32_int64",
+    "test_pow_types_int32_int32",
+    "test_pow_types_int64_float32",
+    "test_reduce_max_bool_inputs",
+    "test_resize_tf_crop_and_resize_axes_3_2",
+    "test_resize_upsample_scales_nearest",
+    "test_reversesequence_batch",
+    "test_reversesequence_time",
+    "test_rms_normalization_3d_axis0_epsilon",
+    "test_rotary_embedding",
+    "test_rotary_embedding_with_interleaved_rotary_dim",
+    "test_scan9_multi_state",
+    "test_scan9_sum",
+    "test_scatter_elements_with_negative_indices",
+    "test_sce_NCd1_mean_weight_negative_ii_log_prob",
+    "test_sce_mean_weight",
+    "test_selu",
+    "test_shape_start_1_end_negative_1",
+    "test_size",
+    "test_spacetodepth_crd_mode_example",
+    "test_stft",
+    "test_stft_with_window",
+    "test_swiglu",
+    "test_swiglu_alpha",
+    "test_swish",
+    "test_thresholdedrelu",
+    "test_upsample_nearest",
+]
+REFUSED = {
+    "test_batchnorm_example_training_mode": "operator BatchNormalization, which is in training mode",
+    "test_cast_FLOAT_to_FLOAT8E4M3FN": "operator Cast, elements of float8_e4m3fn",
+    "test_col2im": "operators Col2Im",
+    "test_det_2d": "operators Det",
+    "test_equal_string": "operator Equal, elements of string",
+    "test_reduce_sum_empty_set": "input data has no elements",
+    "test_resize_downsample_scales_linear": "operator Resize, whose scales lead to fractions",
+    "test_resize_downsample_scales_linear_antialias": "operator Resize, with antialias",
+    "test_roialign_mode_max": "operator RoiAlign, with mode max",
+    "test_scan_sum": "operator Scan, of an opset before 9",
+    "test_string_concat": "operator StringConcat, elements of string",
+    "test_training_dropout": "operator Dropout, which is in training mode",
+}
+
+
+@functools.cache
+def node_tests() -> dict[str, TestCase]:
+    """ONNX's own tests of operators, by name, without those of its functions written out."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return {case.name: case for case in load_model_tests(kind="node") if "_expanded" not in case.name}
+
+
+def parameters_fixed(case: TestCase) -> onnx.ModelProto:
+    """The model of a test, in which the first input is one, and the others are weights."""
+    model, (values, _) = onnx.ModelProto(), case.data_sets[0]
+    model.CopyFrom(case.model)
+    del model.graph.input[1:]
+    for info, value in list(zip(case.model.graph.input, values, strict=True))[1:]:
+        model.graph.initializer.append(numpy_helper.from_array(np.asarray(value), info.name))
+    return model
+
+
+def run(model: onnx.ModelProto, *values: Any) -> list[np.ndarray[Any, Any]]:
+    module = lower(frontends.to_program(model), LLVM)
+    machine = relax.VirtualMachine(compile_module(module, LLVM), tvm.cpu())
+    result = machine["main"](*(tvm.runtime.tensor(np.array(value)) for value in values))
+    return [each.numpy() for each in ([result] if isinstance(result, tvm.runtime.Tensor) else result)]
+
+
+def model_of(
+    nodes: Sequence[onnx.NodeProto],
+    values: dict[str, np.ndarray[Any, Any]],
+    *,
+    weights: Sequence[str] = (),
+    outputs: Sequence[str] = ("y",),
+    opset: int = 18,
+) -> onnx.ModelProto:
+    inputs = [
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
+        for name, value in values.items()
+        if name not in weights
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "graph",
+        inputs,
+        [helper.make_empty_tensor_value_info(name) for name in outputs],
+        [numpy_helper.from_array(values[name], name) for name in weights],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+
+
+def check(model: onnx.ModelProto, *values: np.ndarray[Any, Any]) -> None:
+    """Compare with ONNX's reference."""
+    names = [each.name for each in model.graph.input]
+    expected = ReferenceEvaluator(model).run(None, dict(zip(names, values, strict=True)))
+    for got, wanted in zip(run(model, *values), expected, strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
+
+
+def compare(case: TestCase) -> None:
+    values, expected = case.data_sets[0]
+    try:
+        results = run(case.model, *values)
+    except UnsupportedModel:  # of parameters that are inputs
+        results = run(parameters_fixed(case), values[0])
+    for got, wanted in zip(results, expected, strict=True):
+        assert (got.dtype, got.shape) == (wanted.dtype, wanted.shape), case.name
+        rtol, atol = (1e-2, 1e-2) if got.dtype.name in ("float16", "bfloat16") else (case.rtol, 1e-5)
+        np.testing.assert_allclose(got.astype(float), wanted.astype(float), rtol, atol, err_msg=case.name)
+
+
+@pytest.mark.parametrize("name", TAKEN)
+def test_operators_compute_what_onnx_says(name: str) -> None:
+    compare(node_tests()[name])
+
+
+def test_the_guide_lists_the_operators_that_are_refused() -> None:
+    from loopwright.frontends.onnx_importer import translated
+
+    text = (Path(__file__).parents[3] / "docs/guides/models.md").read_text()
+    (listed,) = re.findall(r"so are these operators: ([^.]+)\.", text)
+    every = {schema.name for schema in onnx.defs.get_all_schemas() if schema.domain == "" and not schema.deprecated}
+    assert set(re.findall(r"`(\w+)`", listed)) == every - translated()
+
+
+@pytest.mark.long
+def test_no_operator_computes_anything_else() -> None:
+    """All of ONNX's tests: what is not right is refused, most often since a shape depends on values."""
+    wrong, right = [], 0
+    for case in node_tests().values():
+        values = [value for each in case.data_sets[0] for value in each]
+        if case.model.graph.node[0].domain or any(isinstance(value, list) or value is None for value in values):
+            continue
+        try:
+            compare(case)
+            right += 1
+        except (UnsupportedModel, ValueError, RuntimeError):
+            continue
+        except AssertionError as error:
+            wrong.append(f"{case.name}: {error}")
+    assert not wrong
+    assert right > 1000
+
+
+@pytest.mark.parametrize(("name", "said"), REFUSED.items(), ids=str)
+def test_what_is_not_taken_is_named(name: str, said: str) -> None:
+    case = node_tests()[name]
+    fixed = case.model if "string" in said else parameters_fixed(case)
+    with pytest.raises(UnsupportedModel, match=said):
+        frontends.to_program(fixed)
+
+
+X = np.arange(24, dtype="float32").reshape(4, 6)
+ONES = -np.ones((2, 3), "float32")
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["constant", "computed"])
+@pytest.mark.parametrize(
+    ("operator", "indices", "updates", "attributes"),
+    [
+        ("Gather", [[-1, 0], [-6, 2]], None, {"axis": 1}),
+        ("GatherElements", [[-1, 0, -6], [1, -2, 3], [0, 0, 0], [-4, 4, 5]], None, {"axis": 1}),
+        ("GatherND", [[-1, 0], [-4, -6]], None, {}),
+        ("ScatterElements", [[-1, 0, -6], [1, -2, 3]], ONES, {"axis": 1}),
+        ("ScatterElements", [[-1, -1, -6], [1, -2, 3]], ONES, {"axis": 1, "reduction": "add"}),
+        ("ScatterND", [[-1, 0], [-4, -6]], ONES[0, :2], {}),
+    ],
+)
+def test_negative_indices_count_from_the_end(
+    operator: str, indices: Any, updates: Any, attributes: dict[str, Any], known: bool
+) -> None:
+    values = {"x": X, "i": np.array(indices, "int64")} | ({} if updates is None else {"u": updates})
+    weights = [name for name in values if known and name != "x"]
+    model = model_of([helper.make_node(operator, list(values), ["y"], **attributes)], values, weights=weights)
+    check(model, *(value for name, value in values.items() if name not in weights))
+
+
+def test_negative_indices_of_earlier_versions_count_from_the_end() -> None:
+    values = {"x": X, "i": np.array([[-1, 0, -6]]), "u": ONES[:1]}
+    (result,) = run(
+        model_of([helper.make_node("Scatter", list(values), ["y"], axis=1)], values, opset=9), *values.values()
+    )
+    expected = X.copy()
+    expected[0, [-1, 0, -6]] = -1
+    np.testing.assert_array_equal(result, expected)
+
+
+@pytest.mark.parametrize(
+    ("starts", "ends", "axes", "steps"),
+    [([-3], [-1], [-1], [1]), ([-1], [-100], [1], [-2]), ([-100, -4], [2**63 - 1, -1], [0, 1], [1, 2])],
+)
+def test_negative_places_of_slices_count_from_the_end(
+    starts: list[int], ends: list[int], axes: list[int], steps: list[int]
+) -> None:
+    places = dict(zip("seat", (np.array(each) for each in (starts, ends, axes, steps)), strict=True))
+    model = model_of([helper.make_node("Slice", ["x", *places], ["y"])], {"x": X, **places}, weights=list(places))
+    check(model, X)
+
+
+def test_models_that_scatter_and_compute_shapes() -> None:
+    values = {
+        "x": X,
+        "w": np.linspace(-1, 1, 48, dtype="float32").reshape(6, 8),
+        "i": np.array([[-1, 0, 3]]),
+        "u": np.ones((1, 3), "float32"),
+        "rest": np.array([-1]),
+        "half": np.array([2]),
+        "zero": np.array([0]),
+    }
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["h"]),
+        helper.make_node("ScatterElements", ["h", "i", "u"], ["s"], axis=1),
+        helper.make_node("Shape", ["s"], ["shape"]),
+        helper.make_node("Gather", ["shape", "zero"], ["rows"]),
+        helper.make_node("Div", ["rows", "half"], ["fewer"]),
+        helper.make_node("Concat", ["fewer", "rest"], ["wanted"], axis=0),
+        helper.make_node("Reshape", ["s", "wanted"], ["r"]),
+        helper.make_node("Relu", ["r"], ["y"]),
+        helper.make_node("Size", ["r"], ["size"]),
+    ]
+    model = model_of(nodes, values, weights=list(values)[1:], outputs=("y", "shape", "size"))
+    check(model, X)
+
+
+def body(operator: str) -> onnx.GraphProto:
+    """A loop's body: adds the step and an outer value to the state, which it also returns."""
+    nodes = [
+        helper.make_node("Cast", ["step"], ["number"], to=TensorProto.FLOAT),
+        helper.make_node("Add", ["state", "number"], ["sum"]),
+        helper.make_node("Add", ["sum", "x"], ["next"]),
+        helper.make_node("Identity", ["next"], ["each"]),
+        helper.make_node(operator, ["goes_on"], ["still"]),
+    ]
+    inputs = [
+        helper.make_tensor_value_info("step", TensorProto.INT64, []),
+        helper.make_tensor_value_info("goes_on", TensorProto.BOOL, []),
+        helper.make_tensor_value_info("state", TensorProto.FLOAT, [6]),
+    ]
+    outputs = [helper.make_empty_tensor_value_info(name) for name in ("still", "next", "each")]
+    return helper.make_graph(nodes, "body", inputs, outputs)
+
+
+@pytest.mark.parametrize("operator", ["Identity", "Not"], ids=["to its end", "ended at once"])
+def test_loops_are_unrolled(operator: str) -> None:
+    values = {"x": X[0], "count": np.array(3), "goes": np.array(True)}
+    loop = helper.make_node("Loop", ["count", "goes", "x"], ["y", "all"], body=body(operator))
+    check(model_of([loop], values, weights=["count", "goes"], outputs=("y", "all")), X[0])
+
+
+def test_loops_that_values_end_are_refused() -> None:
+    values = {"x": X[0], "count": np.array(3)}
+    loop = helper.make_node("Loop", ["count", "", "x"], ["y", "all"], body=body("Identity"))
+    with pytest.raises(UnsupportedModel, match="operator Loop, whose input 0 is not a constant"):
+        frontends.to_program(model_of([loop], values, outputs=("y", "all")))
+
+
+def test_functions_of_the_model_are_expanded() -> None:
+    function = helper.make_function(
+        "own", "Twice", ["a"], ["b"], [helper.make_node("Add", ["a", "a"], ["b"])], [helper.make_opsetid("", 18)]
+    )
+    model = model_of([helper.make_node("Twice", ["x"], ["y"], domain="own")], {"x": X})
+    model.opset_import.append(helper.make_opsetid("own", 1))
+    with pytest.raises(UnsupportedModel, match=r"operators own\.Twice"):
+        frontends.to_program(model)
+    model.functions.append(function)
+    check(model, X)
+
+
+def test_extents_without_a_name_have_the_name_of_their_input() -> None:
+    model = model_of([helper.make_node("Relu", ["x"], ["y"])], {"x": X})
+    for extent in model.graph.input[0].type.tensor_type.shape.dim:
+        extent.Clear()
+    shape = frontends.to_program(model).module["main"].params[0].ty.shape
+    assert [str(extent.name) for extent in shape] == ["x_0", "x_1"]
+    assert not model.graph.input[0].type.tensor_type.shape.dim[0].dim_param
