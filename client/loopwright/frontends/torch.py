@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from loopwright.errors import UnsupportedModel, first_line
 from loopwright.extras import require_tvm
-from loopwright.frontends import torch_operators
+from loopwright.frontends import torch_dims, torch_operators
 from loopwright.frontends.torch_values import flattened, is_tree, replaced, tensors
 from loopwright.program import Program, detach
 
@@ -209,7 +209,7 @@ def _where(error: BaseException) -> str:
 def _translated(program: Any) -> Any:
     importer = importlib.import_module("tvm.relax.frontend.torch")
     try:
-        return importer.from_exported_program(
+        mod = importer.from_exported_program(
             program, unwrap_unit_return_tuple=True, custom_convert_map=torch_operators.converters()
         )
     except Exception as error:
@@ -217,3 +217,4 @@ def _translated(program: Any) -> Any:
             f"TVM has no translation for a part of this model: {first_line(error)}; write that part with other "
             "operators, or tune the parts around it"
         ) from error
+    return torch_dims.named(mod, program)

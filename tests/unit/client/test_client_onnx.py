@@ -163,7 +163,8 @@ def compare(case: TestCase) -> None:
     try:
         results = run(case.model, *values)
     except UnsupportedModel:  # of parameters that are inputs
-        results = run(parameters_fixed(case), values[0])
+        results = run(parameters_fixed(case), *values[:1])
+    assert len(results) == len(expected), case.name
     for got, wanted in zip(results, expected, strict=True):
         assert (got.dtype, got.shape) == (wanted.dtype, wanted.shape), case.name
         rtol, atol = (1e-2, 1e-2) if got.dtype.name in ("float16", "bfloat16") else (case.rtol, 1e-5)
