@@ -14,10 +14,10 @@ from onnx.reference import ReferenceEvaluator
 from tvm import relax
 from tvm.relax.frontend.onnx import onnx_frontend
 
-from loopwright.frontends import onnx_loops, onnx_operators
+from loopwright.frontends import onnx_loops, onnx_operators, onnx_recurrent
 from loopwright.frontends.onnx_node import Node, constant
 
-_CONVERTERS = {**onnx_operators.CONVERTERS, **onnx_loops.CONVERTERS}
+_CONVERTERS = {**onnx_operators.CONVERTERS, **onnx_loops.CONVERTERS, **onnx_recurrent.CONVERTERS}
 _DOMAINS = frozenset({"", "ai.onnx", "com.microsoft"})
 _EXPANDED = (
     "Attention",
@@ -147,7 +147,14 @@ class _Importer(onnx_frontend.ONNXGraphImporter):
 
     def _construct_nodes(self, graph: onnx.GraphProto) -> None:
         """Let outputs that are shapes, or one extent of a shape, be tensors, as they are in ONNX."""
-        super()._construct_nodes(graph)
+        try:
+            super()._construct_nodes(graph)
+        except ValueError as error:
+            if "ShapeExpr" not in str(error):
+                raise
+            raise ValueError(
+                "it computes with a shape that has symbols; fix them in the model, by onnx.tools.update_model_dims"
+            ) from error
         for output in graph.output:
             self._nodes[output.name] = self.tensor(self._nodes[output.name])
 

@@ -20,11 +20,11 @@ def _scan(node: Node) -> Any:
     states, sequences = values[:-count], values[-count:]
     axes = node.attributes.get("scan_input_axes", [0] * count)
     directions = node.attributes.get("scan_input_directions", [0] * count)
-    steps = extents(sequences[0])[axes[0]]
+    length = extents(sequences[0])[axes[0]]
     results: list[list[Any]] = []
-    for step in _steps(steps):
+    for step in steps(length):
         elements = [
-            element(node, sequence, steps - 1 - step if is_backward else step, axis)
+            element(node, sequence, length - 1 - step if is_backward else step, axis)
             for sequence, axis, is_backward in zip(sequences, axes, directions, strict=True)
         ]
         outputs = node.importer.call(body, [*states, *elements])
@@ -47,7 +47,7 @@ def _loop(node: Node) -> Any:
         raise ValueError("whose number of steps depends on values")
     states = list(node.inputs)[2:]
     results: list[list[Any]] = []
-    for step in _steps(int(limit.item()) if goes_on is None or goes_on else 0):
+    for step in steps(int(limit.item()) if goes_on is None or goes_on else 0):
         outputs = node.importer.call(body, [relax.const(step, "int64"), relax.const(True, "bool"), *states])
         states, more = outputs[1 : 1 + len(states)], constant(outputs[0])
         results.append(outputs[1 + len(states) :])
@@ -66,7 +66,12 @@ def stack(node: Node, values: list[Any], axis: int) -> Any:
     return node.emit(relax.op.stack(values, axis))
 
 
-def _steps(count: int) -> range:
+def steps(count: int) -> range:
+    """Return the steps of a loop.
+
+    Raises:
+        ValueError: there are none, or too many.
+    """
     if not 0 < count <= _STEPS:
         raise ValueError(f"of {count} steps; 1 to {_STEPS} are unrolled")
     return range(count)

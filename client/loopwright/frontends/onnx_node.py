@@ -76,5 +76,5 @@ def extents(value: Any) -> list[int]:
     """
     known = None if value.ty.shape is None else constant(value.ty.shape)
     if known is None:
-        raise ValueError("which needs a shape without symbols here")
+        raise ValueError("whose shape has symbols; fix them in the model, by onnx.tools.update_model_dims")
     return [int(extent) for extent in known]

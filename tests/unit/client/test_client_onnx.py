@@ -21,9 +21,11 @@ from tvm import relax
 
 from loopwright import frontends
 from loopwright.codegen.build import compile_module
+from loopwright.codegen.lowering import bind_shapes
 from loopwright.codegen.target import target_from
 from loopwright.errors import UnsupportedModel
 from loopwright.lookup import lower
+from loopwright.program import Program
 
 LLVM = target_from("llvm")
 TAKEN = [
@@ -45,12 +47,20 @@ TAKEN = [
     "test_dropout_default_mask",
     "test_elu_example",
     "test_eyelike_populate_off_main_diagonal",
+    "test_gru_batchwise",
+    "test_gru_bidirectional",
+    "test_gru_seq_length",
     "test_isinf_negative",
     "test_isinf_positive",
     "test_l1normalization_axis_0",
     "test_l2normalization_axis_1",
     "test_layer_normalization_3d_axis1_epsilon",
     "test_linear_attention_gated_delta",
+    "test_lstm_batchwise",
+    "test_lstm_bidirectional",
+    "test_lstm_reverse",
+    "test_lstm_with_initial_bias",
+    "test_lstm_with_peepholes",
     "test_mod_float_edge_cases_fmod_0_float32",
     "test_mod_mixed_sign_float32",
     "test_nllloss_NCd1_mean_weight_negative_ii",
@@ -67,6 +77,7 @@ TAKEN = [
     "test_reversesequence_batch",
     "test_reversesequence_time",
     "test_rms_normalization_3d_axis0_epsilon",
+    "test_rnn_seq_length",
     "test_rotary_embedding",
     "test_rotary_embedding_with_interleaved_rotary_dim",
     "test_scan9_multi_state",
@@ -76,6 +87,7 @@ TAKEN = [
     "test_sce_mean_weight",
     "test_selu",
     "test_shape_start_1_end_negative_1",
+    "test_simple_rnn_bidirectional",
     "test_size",
     "test_spacetodepth_crd_mode_example",
     "test_stft",
@@ -316,6 +328,32 @@ def test_loops_that_values_end_are_refused() -> None:
         frontends.to_program(model_of([loop], values, outputs=("y", "all")))
 
 
+def test_a_gru_as_pytorch_has_it() -> None:
+    generator = np.random.default_rng(0)
+    shapes = {"x": (3, 2, 4), "w": (1, 15, 4), "r": (1, 15, 5), "b": (1, 30)}
+    values = {name: generator.standard_normal(shape, dtype="float32") for name, shape in shapes.items()}
+    gru = helper.make_node("GRU", list(values), ["y", "last"], hidden_size=5, linear_before_reset=1)
+    model = model_of([gru], values, weights=["w", "r", "b"], outputs=("y", "last"))
+    check(model, values["x"])
+
+
+@pytest.mark.parametrize(
+    ("attributes", "said"),
+    [
+        ({"activations": ["Affine"]}, "operator RNN, with the activation Affine"),
+        ({"clip": 1.0}, "operator RNN, with clip"),
+        ({}, "operator RNN, of 300 steps; 1 to 256 are unrolled"),
+    ],
+    ids=["activation", "clip", "steps"],
+)
+def test_what_is_not_taken_of_a_recurrent_layer(attributes: dict[str, Any], said: str) -> None:
+    shapes = {"x": (300, 2, 4), "w": (1, 5, 4), "r": (1, 5, 5)}
+    values = {name: np.ones(shape, "float32") for name, shape in shapes.items()}
+    rnn = helper.make_node("RNN", list(values), ["y"], hidden_size=5, **attributes)
+    with pytest.raises(UnsupportedModel, match=said):
+        frontends.to_program(model_of([rnn], values, weights=["w", "r"]))
+
+
 def test_functions_of_the_model_are_expanded() -> None:
     function = helper.make_function(
         "own", "Twice", ["a"], ["b"], [helper.make_node("Add", ["a", "a"], ["b"])], [helper.make_opsetid("", 18)]
@@ -326,6 +364,22 @@ def test_functions_of_the_model_are_expanded() -> None:
         frontends.to_program(model)
     model.functions.append(function)
     check(model, X)
+
+
+@pytest.mark.parametrize("name", ["center_crop_pad_crop", "lstm_defaults"])
+def test_shapes_with_symbols_are_refused_where_they_must_be_known(name: str) -> None:
+    model = parameters_fixed(node_tests()[f"test_{name}"])
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "batch"
+    with pytest.raises(UnsupportedModel, match=r"fix them in the model, by onnx\.tools\.update_model_dims"):
+        frontends.to_program(model)
+
+
+def test_functions_of_onnx_take_shapes_with_symbols() -> None:
+    model = model_of([helper.make_node("Swish", ["x"], ["y"])], {"x": X}, opset=24)
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "batch"
+    bound = bind_shapes(frontends.to_program(model).module, {"batch": 4})
+    machine = relax.VirtualMachine(compile_module(lower(Program(bound), LLVM), LLVM), tvm.cpu())
+    np.testing.assert_allclose(machine["main"](tvm.runtime.tensor(X)).numpy(), X / (1 + np.exp(-X)), rtol=1e-5)
 
 
 def test_extents_without_a_name_have_the_name_of_their_input() -> None:
