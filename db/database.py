@@ -17,6 +17,7 @@ from db.counts import Counts, Totals, count, totals
 from db.devices import Devices
 from db.engine import Sessions, create_engine
 from db.events import Events
+from db.gates import Gates
 from db.insight import Insight
 from db.jobs import Jobs
 from db.leaderboard import Leaderboard
@@ -52,6 +53,7 @@ class Database:
         self._sessions = sessions
         self.jobs = Jobs(self._sessions)
         self.comparisons = Comparisons(self._sessions)
+        self.gates = Gates(self._sessions)
         self.tasks = Tasks(self._sessions)
         self.trials = Trials(self._sessions)
         self.records = Records(self._sessions)

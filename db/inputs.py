@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from db.columns import digest
 from db.models import OWNER
@@ -20,6 +21,7 @@ class NewJob:
 
     ``space_json`` is the canonical JSON of the user's traces, or None for the built-in space; ``max_trials`` counts
     over all tasks. ``shapes`` are bindings of symbolic extents if the module is tuned for several.
+    ``gate`` is what it is compared with once its tasks are done.
     ``request_digest`` names the request that came under ``idempotency_key``, which is the user's own. ``private``: only
     its user and admins see the job, and its workloads unless others have them, too.
     """
@@ -37,6 +39,7 @@ class NewJob:
     notes: tuple[str, ...] = ()
     user_name: str = OWNER
     private: bool = False
+    gate: dict[str, Any] | None = None
     idempotency_key: str | None = None
     request_digest: str | None = None
 

@@ -16,7 +16,7 @@ from db.errors import IdempotencyConflict, NotFound
 from db.events import job_event, task_event
 from db.inputs import NewJob, space_hash
 from db.leases import lock_job, own_job
-from db.models import Certificate, Job, Task, Trial
+from db.models import Certificate, Gate, Job, Task, Trial
 from db.paging import Keyset, Page
 from db.states import FINISHED, AnsweredFrom, FinalState, JobState, TaskState, TrialState
 from db.usage import admit
@@ -137,6 +137,8 @@ class Jobs:
                 state=TaskState.QUEUED,
             )
             session.add(task)
+        if new.gate is not None:
+            session.add(Gate(job_id=job.id, request=new.gate, result=None))
         job_event(session, job, now)
         session.flush()
         return _view(job)
@@ -148,6 +150,13 @@ class Jobs:
         if row is None:
             raise NotFound("job", job_id)
         return _view(row)
+
+    def newest_named(self, name: str, state: JobState) -> JobView | None:
+        """Return the newest job of that name in that state, if any."""
+        wanted = select(Job).where(Job.name == name, Job.state == state).order_by(Job.created_at.desc(), Job.id.desc())
+        with self._sessions.read() as session:
+            row = session.scalar(wanted.limit(1))
+        return None if row is None else _view(row)
 
     def inputs(self, job_id: str) -> JobInputs:
         """Raises `NotFound`."""

@@ -327,6 +327,16 @@ class Comparison(Base):
     created_at: Mapped[datetime]
 
 
+class Gate(Base):
+    """What a job is compared with once its tasks are done, and what came of it; both as the wire has them."""
+
+    __tablename__ = "gates"
+
+    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id"), primary_key=True)
+    request: Mapped[dict[str, Any]]
+    result: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+
+
 class Trial(Base):
     """A line of the durable ledger. An imported record has no task."""
 

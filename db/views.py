@@ -59,6 +59,14 @@ class ComparisonView:
 
 
 @dataclass(frozen=True, slots=True)
+class GateView:
+    """What a job is compared with, and what came of it; None until then."""
+
+    request: dict[str, Any]
+    result: dict[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
 class JobInputs:
     """The large texts of a job, and the bindings of its symbolic extents if it was tuned for several."""
 

@@ -26,6 +26,10 @@ class ClaimedTasks:
     def open(self) -> list[TaskView]:
         return [task for task in self.tasks if task.state not in FINISHED]
 
+    @property
+    def succeeded(self) -> bool:
+        return all(task.state is TaskState.SUCCEEDED for task in self.tasks)
+
     def answer(self, task: TaskView, source: AnsweredFrom) -> bool:
         """End a task with a certificate from a search that was allowed at least as much; return False without one.
 

@@ -144,7 +144,8 @@ class Controller:
             for task in tasks.open
             if task.state is not TaskState.QUEUED or not tasks.answer(task, AnsweredFrom.DATABASE)
         ]
-        if not unanswered:
+        gate = self._db.gates.of_job(job.id)
+        if not unanswered and (gate is None or gate.result is not None):
             tasks.finish()
             return
         wanted = self._db.devices.get(job.device_class_id)

@@ -7,7 +7,7 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 
 from db import Database
@@ -15,8 +15,9 @@ from db.states import AnsweredFrom, JobState, TaskState
 from db.views import ClaimedJob, TaskView
 from loopwright.codegen.versions import TVM_VERSION
 from service.claimed_tasks import ClaimedTasks
+from service.gates import race
 from service.ledger import DatabaseLedger, budget_per_task
-from tuner.errors import LeaseLost
+from tuner.errors import LeaseLost, NoDevice, SearchFailed
 from tuner.tune import TuneRequest, tune
 from tuner.types import TaskSpec, Workload
 from workers.fleet import RayFleet
@@ -38,6 +39,10 @@ class RunEnd(enum.StrEnum):
     CANCELLED = "cancelled"
     LOST = "lost"
     """Another owner has the job and goes on with it."""
+
+
+class _Cancelled(Exception):
+    """The user wants no more."""
 
 
 class JobRunner:
@@ -85,10 +90,49 @@ class JobRunner:
                 self._tune(claimed, mine, len(tasks.tasks), left, builders, measurers)
             elif unanswered:
                 time.sleep(_JOIN_POLL_SECONDS)
+        if not self._passed_gate(claimed, tasks, builders, measurers):
+            return RunEnd.DONE
         tasks.finish()
         if any(task.answered_from is AnsweredFrom.SEARCH for task in tasks.tasks):
             self._train_base(job.device_class_id)
         return RunEnd.DONE
+
+    def _passed_gate(
+        self, claimed: ClaimedJob, tasks: ClaimedTasks, builders: Sequence[str], measurers: dict[str, str]
+    ) -> bool:
+        """Race the job with its reference, if it has one and all of its tasks succeeded.
+
+        Return False if that ended the job: it was cancelled, or the race could not be had.
+        """
+        job = claimed.job
+        stored = self._db.gates.of_job(job.id)
+        if stored is None or stored.result is not None or not tasks.succeeded:
+            return True
+        fleet = RayFleet(job.target_json, builders, measurers)
+        try:
+            race.run(self._db, claimed, stored, self._searching, fleet, self._unless_cancelled(job.id))
+        except _Cancelled:
+            fleet.abandon()
+            self._db.jobs.finish(job.id, claimed.lease_token, JobState.CANCELLED)
+            return False
+        except (NoDevice, SearchFailed) as error:
+            message = f"the race with the reference could not be had: {error}"
+            self._db.jobs.finish(job.id, claimed.lease_token, JobState.FAILED, message)
+            return False
+        return True
+
+    def _unless_cancelled(self, job_id: str) -> Callable[[], None]:
+        """Return what raises _Cancelled once the job is to stop; it looks twice a second."""
+        next_look = 0.0
+
+        def look() -> None:
+            nonlocal next_look
+            if (now := time.monotonic()) >= next_look:
+                next_look = now + _JOIN_POLL_SECONDS
+                if self._db.jobs.cancel_requested(job_id):
+                    raise _Cancelled
+
+        return look
 
     def _answer(self, tasks: ClaimedTasks, task: TaskView) -> bool:
         """Answer a task from the database if it is known well enough; a running task is this job's to search."""

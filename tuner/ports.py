@@ -38,7 +38,11 @@ class MeasureRequest:
 
 @dataclass(frozen=True, slots=True)
 class RaceRequest:
-    """Contenders for the closing race: trace JSON by candidate hash, the fastest first. The baseline always runs."""
+    """Contenders for the closing race: trace JSON by candidate hash, the fastest first.
+
+    The baseline always runs. It is timed, as a vendor's library is, unless ``yardsticks`` is False: then it has no
+    samples.
+    """
 
     module_json: str
     args: tuple[TensorInfo, ...]
@@ -46,6 +50,7 @@ class RaceRequest:
     """For each argument, whether the function only writes it: such buffers are poisoned."""
     contenders: dict[str, str]
     seed: int
+    yardsticks: bool = True
 
 
 @dataclass(frozen=True, slots=True)

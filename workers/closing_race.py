@@ -16,7 +16,7 @@ from tuner.types import Failure, FailureKind
 from workers import actor_calls
 from workers.actor_calls import Pending
 from workers.actor_pool import ActorPool
-from workers.kept_artifacts import KeptArtifacts
+from workers.kept_artifacts import LIMIT, KeptArtifacts
 from workers.messages import Artifact, BuildRequest, BuiltRace, SandboxedRace
 
 ATTEMPTS = 3
@@ -46,6 +46,8 @@ class ClosingRace:
         self._builders = builders
         self._measurers = measurers
         self._kept = kept
+        self._built: dict[BuildRequest, Artifact] = {}
+        """The last ones: a gate races the same programs again and again."""
 
     def run(self, request: RaceRequest, meanwhile: Meanwhile) -> RaceResult:
         """Race all contenders in one process, or without those that end it.
@@ -87,9 +89,14 @@ class ClosingRace:
         built: dict[BuildRequest, Artifact | Failure] = {
             each: kept[trace] for each in contenders.values() if (trace := each.trace_json) in kept
         }
-        missing = [each for each in dict.fromkeys([reference, baseline, *contenders.values()]) if each not in built]
+        wanted = list(dict.fromkeys([reference, baseline, *contenders.values()]))
+        built |= {each: self._built[each] for each in wanted if each in self._built}
+        missing = [each for each in wanted if each not in built]
         calls = [partial(actor_calls.build_artifact, request=each, caller=self._caller) for each in missing]
         built |= dict(zip(missing, self._answers(self._builders, calls, meanwhile), strict=True))
+        self._built |= {each: artifact for each, artifact in built.items() if isinstance(artifact, Artifact)}
+        for each in list(self._built)[:-LIMIT]:
+            del self._built[each]
         return _Programs(
             reference=_unscheduled(built[reference]),
             baseline=_unscheduled(built[baseline]),
@@ -106,6 +113,7 @@ class ClosingRace:
             reference=programs.reference,
             contenders=(programs.baseline, *racing.values()),
             seed=request.seed,
+            yardsticks=request.yardsticks,
         )
         calls = [partial(actor_calls.race, race=race, caller=self._caller)]
         [answer] = self._answers(self._measurers, calls, meanwhile)

@@ -239,7 +239,7 @@ class BuiltRace:
     """A closing race whose programs are built.
 
     ``outputs`` says for each argument whether the function only writes it, ``reference`` is the unscheduled program
-    for the host, and the first of ``contenders`` is the baseline.
+    for the host, and the first of ``contenders`` is the baseline, which is timed if there are ``yardsticks``.
     """
 
     args: tuple[TensorInfo, ...]
@@ -247,9 +247,11 @@ class BuiltRace:
     reference: Artifact
     contenders: tuple[Artifact, ...]
     seed: int
+    yardsticks: bool = True
 
     def to_json(self) -> Json:
         return {
+            "yardsticks": self.yardsticks,
             "args": [info.to_json() for info in self.args],
             "outputs": list(self.outputs),
             "reference": self.reference.to_json(),
@@ -265,6 +267,7 @@ class BuiltRace:
             reference=Artifact.from_json(fields["reference"]),
             contenders=tuple(map(Artifact.from_json, fields["contenders"])),
             seed=fields["seed"],
+            yardsticks=fields["yardsticks"],
         )
 
 

@@ -68,7 +68,7 @@ def run_race(device: Device, race: BuiltRace) -> Generator[Clock, None, RaceAnsw
     for number, kind in enumerate(DRAWS):
         results = expected(reference, race.args, race.outputs, kind, race.seed + number)
         yield Clock.START
-        if device.kind == "llvm" and number == 0:
+        if race.yardsticks and device.kind == "llvm" and number == 0:
             library = find(results.inputs, race.outputs, results.results)
             yield Clock.START
         for position, (module, artifact) in enumerate(zip(modules, race.contenders, strict=True)):
@@ -89,7 +89,7 @@ def run_race(device: Device, race: BuiltRace) -> Generator[Clock, None, RaceAnsw
         yield Clock.START
         runs = {}
         for position, (module, artifact) in enumerate(zip(modules, race.contenders, strict=True)):
-            if isinstance(checks[position], Agreement):
+            if isinstance(checks[position], Agreement) and (position or race.yardsticks):
                 packed = with_packed_weight(module, artifact, arguments, on_device)
                 runs[position] = _evaluated(Calls(module, on_device, packed))
         if library is not None:
@@ -99,7 +99,7 @@ def run_race(device: Device, race: BuiltRace) -> Generator[Clock, None, RaceAnsw
         tuple(
             checked
             if isinstance(checked, Failure)
-            else Raced(tuple(samples[position]), checked.max_abs_error, checked.max_rel_error)
+            else Raced(tuple(samples.get(position, ())), checked.max_abs_error, checked.max_rel_error)
             for position, checked in enumerate(checks)
         ),
         None if library is None else LibraryTime(library_name(), tuple(samples[len(modules)])),
@@ -139,8 +139,8 @@ def _interleaved(
 ) -> Generator[Clock, None, dict[int, list[float]]]:
     """Return seconds per call of each run, one sample a round, in a new random order each round.
 
-    A single call that takes longer than `LONG_SECONDS` is a sample. Run 0 is the baseline. The run ``resting``, with
-    rests before and after it, takes part in `MIN_ROUNDS` of the rounds, or a few more.
+    A single call that takes longer than `LONG_SECONDS` is a sample. Run 0 is the baseline, if there is one. The run
+    ``resting``, with rests before and after it, takes part in `MIN_ROUNDS` of the rounds, or a few more.
     """
     first = {i: _first(run) for i, run in runs.items()}
     numbers = {
@@ -153,6 +153,8 @@ def _interleaved(
     def lasting(figures: dict[int, float]) -> list[int]:
         """Return the runs that go on after the heats, by their seconds per call."""
         fastest = heapq.nsmallest(FINALISTS, (i for i in figures if i not in (0, resting)), key=figures.__getitem__)
+        if 0 not in figures:
+            return fastest
         slow = ROUNDS * seconds[0] > RACE_SECONDS and any(figures[0] > FAR_SLOWER * figures[i] for i in fastest)
         return [i for i in figures if i in fastest or i == resting or (i == 0 and not slow)]
 

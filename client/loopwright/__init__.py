@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from loopwright.best import Best
+    from loopwright.check_result import CheckResult
     from loopwright.client import Client
     from loopwright.comparison import Comparison
     from loopwright.errors import (
+        CheckFailed,
         Conflict,
         CouldNotReach,
         InvalidRequest,
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
 _HOME = {
     "ApplyReport": "report",
     "Best": "best",
+    "CheckResult": "check_result",
     "Client": "client",
     "Comparison": "comparison",
     "Job": "job",
@@ -55,6 +58,8 @@ _HOME = {
 __all__ = [
     "ApplyReport",
     "Best",
+    "CheckFailed",
+    "CheckResult",
     "Client",
     "Comparison",
     "Conflict",

@@ -17,6 +17,7 @@ from urllib.parse import quote
 from loopwright import archive, config, frontends, schemas
 from loopwright.access import Access
 from loopwright.best import Best
+from loopwright.check_result import CheckResult, read_reference
 from loopwright.errors import NotFound
 from loopwright.extras import require_tvm
 from loopwright.frontends import Options, stochastic
@@ -84,6 +85,7 @@ class Client:
         force: bool = False,
         exact_math: bool = False,
         visibility: schemas.Visibility = "team",
+        gate: schemas.Gate | None = None,
         idempotency_key: str | None = None,
         example_inputs: Any = None,
         spec: Any = None,
@@ -106,6 +108,7 @@ class Client:
                 Winograd's. Give it to `compile` as well.
             visibility: ``"private"`` hides the job from all but its owner and admins, and its workloads unless others
                 submitted them, too.
+            gate: what the model is compared with once it is tuned; `check` makes one.
             idempotency_key: submitting again with the same key returns the same job; made up here when None, so that
                 a retry after a lost answer submits once.
             example_inputs: what a PyTorch module or FX graph is called with, ``model(*example_inputs)``.
@@ -134,6 +137,7 @@ class Client:
             force=force,
             exact_math=exact_math,
             visibility=visibility,
+            gate=None if gate is None else gate.model_dump(mode="json"),
         )
         response = self._transport.request(
             "POST",
@@ -143,6 +147,37 @@ class Client:
             repeatable=True,
         )
         return Job(self._transport, parse(schemas.Job, response))
+
+    def check(
+        self,
+        model: Any,
+        against: Any,
+        target: Any = "auto",
+        *,
+        max_slowdown: float = 0.03,
+        progress: bool = True,
+        **submission: Any,
+    ) -> CheckResult:
+        """Whether a model became slower than a reference, for continuous integration.
+
+        The model is submitted (functions that are known are answered from the database, new ones are tuned), and then
+        raced on the fleet with the reference, until it is clear whether one run of it takes longer by more than
+        ``max_slowdown``.
+
+        Args:
+            against: a `Job` or its id; the name of one, of which the newest that succeeded counts; or the path of a
+                file that `CheckResult.record` wrote.
+            max_slowdown: a share, 0.03 for three percent.
+            submission: further arguments of `submit`, such as ``max_trials``, ``shapes`` and ``example_inputs``.
+
+        Raises:
+            CheckFailed: the job did not succeed; its message says why.
+            InvalidRequest: there is no such reference, or it is of another device class.
+        """
+        gate = body(schemas.Gate, against=_reference(against), max_slowdown=max_slowdown)
+        job = self.submit(model, target, gate=schemas.Gate.model_validate(gate), **submission)
+        job.wait(progress=progress)
+        return CheckResult.of(job)
 
     def job(self, job_id: str) -> Job:
         """A job by its id."""
@@ -279,7 +314,8 @@ class Client:
 
         Args:
             model: what `compile` takes; ``shapes``, ``exact_math``, ``example_inputs`` and ``spec``, too. Its inputs
-                are the example inputs; where there are none, they are drawn.
+                are the example inputs, which also give symbolic extents of a PyTorch program their values; where there
+                are none, they are drawn.
             against: ``torch`` (eager), ``compile`` (Inductor), ``ort`` (ONNX Runtime), ``openvino``, ``tvm`` (the same
                 program without tuned schedules). One that is not installed is named in the result, with how to install
                 it.
@@ -354,8 +390,14 @@ class Client:
         from loopwright.packaging import package
 
         with tempfile.TemporaryDirectory(prefix="loopwright-package-") as scratch:
-            options: dict[str, Any] = {"target": target, "shapes": shapes, "exact_math": exact_math}
-            files, reference = writing.write(Path(scratch), model, Options(example_inputs, spec), {}, with_onnx=False)
+            options: dict[str, Any] = {
+                "target": _target_on_wire(target),
+                "shapes": _whole(shapes),
+                "exact_math": exact_math,
+            }
+            files, reference = writing.write(
+                Path(scratch), model, Options(example_inputs, spec), options, with_onnx=False
+            )
             looked_up = self.look_up(files.model, params=params, **options)
             if files.form != "pt2":
                 files = writing.complete(files, looked_up)
@@ -460,6 +502,15 @@ class Client:
             return parse(schemas.LookupAnswer, response)
 
         return ask
+
+
+def _reference(against: Any) -> Any:
+    """What the service takes for a reference: a job's id or name, or the functions in a file."""
+    if isinstance(against, Job):
+        return against.id
+    if isinstance(against, str | os.PathLike) and Path(against).is_file():
+        return read_reference(Path(against))
+    return os.fspath(against)
 
 
 def _program(model: Any, shapes: dict[str, int] | None, exact_math: bool, example_inputs: Any, spec: Any) -> Program:

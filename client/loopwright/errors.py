@@ -20,6 +20,10 @@ class WaitTimedOut(LoopwrightError, TimeoutError):
     """`Job.wait` met its time limit. The job goes on; wait again, or cancel it."""
 
 
+class CheckFailed(LoopwrightError):
+    """A model could not be compared with its reference, since its job did not succeed."""
+
+
 class TvmUnavailable(LoopwrightError, ImportError):
     """This call works on programs and needs TVM, which is absent or of a version the service does not speak."""
 

@@ -132,6 +132,11 @@ class Job:
         stored = parse(schemas.StoredComparison, answer)
         return Comparison.model_validate(stored.model_dump(exclude={"user", "created_at"}))
 
+    def gate(self) -> schemas.GateState | None:
+        """What the model is compared with, and what came of it (`Client.check`); None without a gate."""
+        answer = self._transport.request("GET", self._path("/gate"))
+        return None if answer.json() is None else parse(schemas.GateState, answer)
+
     def module(self, shapes: dict[str, int] | None = None) -> Any:
         """The submitted module with the best schedules applied by the service, as an IRModule (needs TVM).
 

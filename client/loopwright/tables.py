@@ -205,6 +205,21 @@ def _engine(engine: schemas.ComparedEngine) -> Row:
     )
 
 
+def _gate(function: schemas.GateFunction) -> Row:
+    found = function.ratio
+    ratio_words = "-" if found is None else f"{found.value:.3f}"
+    if found is not None and found.high is not None:
+        ratio_words += f" ({found.low:.3f} to {found.high:.3f})"
+    return (
+        function.name,
+        function.change,
+        latency(function.reference_us),
+        latency(function.candidate_us),
+        ratio_words,
+        function.message or "",
+    )
+
+
 TASKS = Layout(
     (
         Column("task", folds=True),
@@ -240,6 +255,17 @@ ENGINES = Layout(
         Column("how", folds=True),
     ),
     _engine,
+)
+GATE = Layout(
+    (
+        Column("function", folds=True),
+        Column("program"),
+        Column("reference", is_number=True),
+        Column("now", is_number=True),
+        Column("of the reference's", is_number=True),
+        Column("why", folds=True),
+    ),
+    _gate,
 )
 RECORDS = Layout(
     (

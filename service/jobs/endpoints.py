@@ -174,6 +174,14 @@ def get_comparison(ctx: Ctx, job_id: str) -> schemas.StoredComparison | None:
     return None if stored is None else wire.comparison(stored)
 
 
+@router.get("/{job_id}/gate")
+def get_gate(ctx: Ctx, job_id: str) -> schemas.GateState | None:
+    """What the job's model is compared with, and what came of it once its tasks were done; null without a gate."""
+    ctx.database.jobs.get(job_id)
+    stored = ctx.database.gates.of_job(job_id)
+    return None if stored is None else schemas.GateState.model_validate(stored.request | {"result": stored.result})
+
+
 @router.get("/{job_id}/module")
 def get_module(ctx: Ctx, job_id: str, shapes: Shapes) -> dict[str, Any]:
     """The submitted module with the best schedules known now applied; a Relax module comes legalised and fused.

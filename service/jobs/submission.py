@@ -13,6 +13,7 @@ from loopwright import schemas
 from loopwright.codegen import labels
 from service.context import Context
 from service.fleet.offers import resolve
+from service.gates import reference
 from service.identity.visitor import Visitor
 from service.ledger import budget_per_task
 from service.problems import ProblemError
@@ -35,6 +36,7 @@ def submit(
     if earlier is not None:
         return earlier
     device_class, parsed = _parse(ctx, request)
+    gate = None if request.gate is None else reference.resolve(ctx, request.gate, device_class)
     job = NewJob(
         name=request.name or _name(parsed.tasks),
         module_json=parsed.module_json,
@@ -49,6 +51,7 @@ def submit(
         notes=(*parsed.translated, *parsed.left_alone),
         user_name=visitor.user,
         private=request.visibility == "private",
+        gate=None if gate is None else gate.model_dump(mode="json"),
         idempotency_key=idempotency_key,
         request_digest=digest,
     )

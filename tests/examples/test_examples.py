@@ -11,6 +11,7 @@ from tvm.s_tir.meta_schedule.builder import Builder, LocalBuilder
 from tvm.target import Target
 
 from examples import (
+    check_regression,
     compare_engines,
     deployment,
     library_calls,
@@ -47,6 +48,7 @@ def beside_stock(run: Callable[[], None]) -> None:
 
 
 EXAMPLES: dict[str, Callable[[Client], None]] = {
+    "check_regression": lambda client: check_regression.main(client, trials=8),
     "compare_engines": lambda client: compare_engines.main(client, trials=8, against=["torch", "ort"], rounds=1),
     "package_model": lambda client: package_model.main(client, trials=12),
     "torch_compile": lambda client: torch_compile.main(client, trials=4),

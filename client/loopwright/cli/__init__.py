@@ -15,7 +15,7 @@ import typer
 
 import loopwright
 from loopwright import config
-from loopwright.cli import compare, job, package, record, schedule, token, user, worker
+from loopwright.cli import check, compare, job, package, record, schedule, token, user, worker
 from loopwright.cli.options import Json, Limit, connect
 from loopwright.cli.output import print_json, print_line
 from loopwright.cli.views import show_audit
@@ -28,6 +28,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+app.command("check")(check.check)
 app.command("compare")(compare.compare)
 app.command("package")(package.package)
 app.command("verify")(package.verify)

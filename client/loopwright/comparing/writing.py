@@ -83,8 +83,14 @@ def _write_torch(folder: Path, program: Any, compile_options: Mapping[str, Any],
     if program.example_inputs is None:
         raise ValueError("the exported program was saved without its example inputs, which a comparison calls it with")
     args, kwargs = program.example_inputs
-    if not _is_plain(program.call_spec.in_spec) or not _is_plain(program.call_spec.out_spec):
-        # Another process would have to know the classes.
+    if program.range_constraints and compile_options.get("shapes"):
+        raise ValueError(
+            "a program of PyTorch with symbolic extents is taken at the extents of its example inputs; leave shapes "
+            "out, and export it with inputs of the wanted extents"
+        )
+    specs = (program.call_spec.in_spec, program.call_spec.out_spec)
+    if program.range_constraints or not all(map(_is_plain, specs)):
+        # Classes would have to be known in other processes; symbolic extents lose their names when they are saved.
         flat, by_name = flattened(program.module(check_guards=False), args, kwargs)
         program = torch.export("the model", flat, (), by_name)
         args, kwargs = program.example_inputs

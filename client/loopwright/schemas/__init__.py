@@ -42,6 +42,7 @@ from loopwright.schemas.base import (
 )
 from loopwright.schemas.comparison import ComparedEngine, Comparison, Interval, StoredComparison
 from loopwright.schemas.fleet import Check, DeviceClass, Drift, Lease, Peaks, Quarantine, Slot, TargetOffer, Worker
+from loopwright.schemas.gates import Gate, GateFunction, GateResult, GateState, Range, ReferenceFunction
 from loopwright.schemas.insight import (
     DecisionColumn,
     DecisionRow,
@@ -117,6 +118,10 @@ __all__ = [
     "Event",
     "FailureKind",
     "FailureStage",
+    "Gate",
+    "GateFunction",
+    "GateResult",
+    "GateState",
     "GuestLink",
     "HistoryPoint",
     "ImportReport",
@@ -155,8 +160,10 @@ __all__ = [
     "Progress",
     "Quarantine",
     "Quota",
+    "Range",
     "Record",
     "RecordDetail",
+    "ReferenceFunction",
     "RejectedContender",
     "Reproduce",
     "Resubmit",

@@ -30,6 +30,8 @@ def _shown(text: str) -> str:
 Label = Annotated[str, Field(min_length=1, max_length=labels.LONGEST), AfterValidator(_shown)]
 """A name that somebody gives; see `loopwright.codegen.labels`."""
 
+WorkloadHash = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
+
 FINISHED: frozenset[str] = frozenset({"succeeded", "failed", "cancelled"})
 """States that a job or a task never leaves."""
 

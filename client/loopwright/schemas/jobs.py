@@ -19,6 +19,7 @@ from loopwright.schemas.base import (
     TrialState,
     Wire,
 )
+from loopwright.schemas.gates import Gate
 from loopwright.schemas.workloads import Best, Library, Tensor
 
 
@@ -58,11 +59,14 @@ class SubmitJob(Wire):
     """Whether exp, tanh and the like are those of the C library, instead of polynomials with an error of a few units in
     the last place. Such functions are workloads of their own."""
 
+    gate: Gate | None = None
+    """What the model is compared with once its tasks are done."""
+
     @model_validator(mode="after")
     def _is_unicode(self) -> Self:
         """Refuse what JSON can hold and neither UTF-8 nor a database can: halves of characters."""
         try:
-            self.model_dump_json(include={"target", "space"})  # the other texts were checked as fields
+            self.model_dump_json(include={"target", "space", "gate"})  # the other texts were checked as fields
         except PydanticSerializationError as error:
             raise ValueError("a text holds half of a character (a lone surrogate), which is no Unicode") from error
         return self

@@ -6,14 +6,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from loopwright.schemas.base import Wire
+from loopwright.schemas.base import Wire, WorkloadHash
 from loopwright.schemas.jobs import ModulePayload
 from loopwright.schemas.workloads import Best
 
 MAX_LOOKUP = 10_000
 """Functions in one request at most."""
-
-WorkloadHash = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
 
 
 class LoweredFunction(Wire):

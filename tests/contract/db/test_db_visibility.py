@@ -22,7 +22,7 @@ def private(world: World) -> str:
     world.db.users.create("ada", Scope.SUBMIT, Quota())
     world.db.users.create("bob", Scope.SUBMIT, Quota())
     world.measured(0.5, hash="open-8")
-    world.measured(0.25, hash="secret-8", user_name="ada", private=True)
+    world.measured(0.25, hash="secret-8", user_name="ada", private=True, gate={"against": "functions"})
     job_id = next(job.id for job in world.db.jobs.page().items if job.private)
     world.db.comparisons.put(job_id, "ada", {"machine": "m"})
     return job_id
@@ -62,6 +62,7 @@ ITEMS: dict[str, Callable[[Database, str], Any]] = {
     "all trials": lambda db, job_id: db.trials.all_of_job(job_id),
     "events": lambda db, job_id: db.events.after(job_id),
     "comparison": lambda db, job_id: db.comparisons.of_job(job_id),
+    "gate": lambda db, job_id: db.gates.of_job(job_id),
     "records": lambda db, job_id: db.records.of_job(job_id),
     "workload": lambda db, _: db.workloads.get("secret-8"),
     "best": lambda db, _: db.certificates.best("secret-8", _class(db)),

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import benchmarks.gates.report
 import benchmarks.leaderboard.report
 import benchmarks.load.report
 import benchmarks.lookup.report
@@ -28,6 +29,7 @@ from benchmarks.search.run_record import Incumbent, Run, name_of
 @pytest.mark.parametrize(
     "report",
     [
+        benchmarks.gates.report,
         benchmarks.leaderboard.report,
         benchmarks.load.report,
         benchmarks.lookup.report,

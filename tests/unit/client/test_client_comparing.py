@@ -101,6 +101,17 @@ def test_a_module_of_functions_alone_cannot_be_called_as_a_model(tmp_path: Path)
         writing.complete(files, LookedUp(lower(Program(module_from_script(MM_RELU)), target), target, {}))
 
 
+def test_a_program_with_symbolic_extents_is_taken_at_its_example_inputs(tmp_path: Path) -> None:
+    batch = {0: torch.export.Dim("batch")}
+    program = torch.export.export(nn.Linear(8, 4).eval(), (torch.ones(3, 8),), dynamic_shapes=(batch,))
+    files, _ = writing.write(tmp_path, program, Options(), OPTIONS, with_onnx=True)
+    assert [array.shape for array in files.inputs] == [(3, 8)]
+    answer, _ = prepare(RIVALS["ort"].module, ["onnxruntime"], files, 1, None)
+    assert answer.variants, answer.failures
+    with pytest.raises(ValueError, match="leave shapes out"):
+        writing.write(tmp_path, program, Options(), {**OPTIONS, "shapes": {"batch": 5}}, with_onnx=False)
+
+
 def test_a_low_precision_is_compared_as_such(tmp_path: Path) -> None:
     model, x = nn.Linear(8, 4).to(torch.bfloat16), torch.ones(2, 8, dtype=torch.bfloat16)
     files, _ = writing.write(tmp_path, model.eval(), Options((x,)), OPTIONS, with_onnx=True)

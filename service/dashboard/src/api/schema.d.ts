@@ -368,6 +368,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/jobs/{job_id}/gate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Gate
+         * @description What the job's model is compared with, and what came of it once its tasks were done; null without a gate.
+         */
+        get: operations["get_gate_api_v1_jobs__job_id__gate_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/jobs/{job_id}/module": {
         parameters: {
             query?: never;
@@ -1362,6 +1382,76 @@ export interface components {
             checks: components["schemas"]["Check"][];
         };
         /**
+         * Gate
+         * @description What a job's model is compared with once its tasks are done.
+         */
+        Gate: {
+            /** Against */
+            against: string | components["schemas"]["ReferenceFunction"][];
+            /**
+             * Max Slowdown
+             * @default 0.03
+             */
+            max_slowdown: number;
+        };
+        /**
+         * GateFunction
+         * @description A function, in microseconds a call. ``ratio`` is the candidate's time over the reference's.
+         */
+        GateFunction: {
+            /** Name */
+            name: string;
+            /** Workload Hash */
+            workload_hash: string;
+            /**
+             * Change
+             * @enum {string}
+             */
+            change: "same" | "changed" | "added" | "removed" | "failed";
+            /** Reference Us */
+            reference_us: number | null;
+            /** Candidate Us */
+            candidate_us: number | null;
+            ratio: components["schemas"]["Range"] | null;
+            /** Message */
+            message: string | null;
+        };
+        /**
+         * GateResult
+         * @description What came of a gate. Times are of one run of the model, the sum over its functions, in microseconds.
+         */
+        GateResult: {
+            /**
+             * Verdict
+             * @enum {string}
+             */
+            verdict: "no regression" | "regression" | "unclear";
+            /** Max Slowdown */
+            max_slowdown: number;
+            slowdown: components["schemas"]["Range"];
+            /** Rounds */
+            rounds: number;
+            /** Reference Us */
+            reference_us: number;
+            /** Candidate Us */
+            candidate_us: number;
+            /** Functions */
+            functions: components["schemas"]["GateFunction"][];
+        };
+        /**
+         * GateState
+         * @description A job's gate; ``result`` is None until its tasks are done and the race is over.
+         */
+        GateState: {
+            /** Against */
+            against: string;
+            /** Reference */
+            reference: components["schemas"]["ReferenceFunction"][];
+            /** Max Slowdown */
+            max_slowdown: number;
+            result: components["schemas"]["GateResult"] | null;
+        };
+        /**
          * GuestLink
          * @description A token that reads what everybody shares and changes nothing; ``id`` revokes it.
          */
@@ -2044,6 +2134,18 @@ export interface components {
             daily_bytes?: number | null;
         };
         /**
+         * Range
+         * @description An estimate with its 95 % interval; ``low`` 0 or ``high`` None where one round does not say.
+         */
+        Range: {
+            /** Value */
+            value: number;
+            /** Low */
+            low: number;
+            /** High */
+            high: number | null;
+        };
+        /**
          * Record
          * @description A measured trial.
          */
@@ -2146,6 +2248,20 @@ export interface components {
             /** Job Name */
             job_name: string | null;
             reproduce: components["schemas"]["Reproduce"] | null;
+        };
+        /**
+         * ReferenceFunction
+         * @description A function of the reference: which record runs in the race, and how often the model calls it.
+         */
+        ReferenceFunction: {
+            /** Name */
+            name: string;
+            /** Workload Hash */
+            workload_hash: string;
+            /** Weight */
+            weight: number;
+            /** Record Id */
+            record_id: string;
         };
         /**
          * RejectedContender
@@ -2338,6 +2454,7 @@ export interface components {
              * @default false
              */
             exact_math: boolean;
+            gate?: components["schemas"]["Gate"] | null;
         };
         /**
          * TargetOffer
@@ -4305,6 +4422,91 @@ export interface operations {
             };
             /** @description The body is too large. */
             413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service does not answer for this host. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request cannot be taken; the detail says what to do. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_gate_api_v1_jobs__job_id__gate_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GateState"] | null;
+                };
+            };
+            /** @description No token, or a wrong one. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token has not the right that this needs. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

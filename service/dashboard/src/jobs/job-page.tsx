@@ -18,6 +18,7 @@ import { formatElapsed } from "../format/time";
 import { ActivityPanel } from "./activity-panel";
 import { mergeTrials } from "./convergence";
 import { ConvergencePanel } from "./convergence-panel";
+import { GatePanel } from "./gate-panel";
 import { JobActions } from "./job-actions";
 import classes from "./job-page.module.css";
 import { JobProgress } from "./job-progress";
@@ -72,6 +73,7 @@ function JobView({ id }: { id: string }) {
             )}
             <Summary job={job} />
             <ModelPanel job={job} />
+            <GatePanel id={job.id} />
             {listed.error && <ErrorNotice error={listed.error} onRetry={() => listed.refetch()} />}
             <ConvergencePanel job={job} trials={trials} />
             <Panel title="Tasks">

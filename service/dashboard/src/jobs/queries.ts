@@ -42,6 +42,16 @@ export function comparisonQuery(id: string) {
   });
 }
 
+/** What the job's model is compared with, and what came of it; null for a job without a gate. */
+export function gateQuery(id: string) {
+  return queryOptions({
+    queryKey: ["job", id, "gate"],
+    queryFn: ({ signal }) =>
+      unwrap(api.GET("/api/v1/jobs/{job_id}/gate", { params: { path: { job_id: id } }, signal })),
+    refetchInterval: ({ state }) => (state.data && !state.data.result ? REFRESH_MS : false),
+  });
+}
+
 /** Every trial that the job has so far, read page by page. */
 export function trialsQuery(id: string) {
   return queryOptions({

@@ -1,0 +1,92 @@
+"""``loopwright check``: whether a model became slower, for continuous integration."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from loopwright.check_result import CheckResult, write_reference
+from loopwright.cli.options import ExactMath, Json, Model, Shape, Target, connect, shape
+from loopwright.cli.output import print_json, print_line, print_table
+from loopwright.errors import CheckFailed
+from loopwright.tables import GATE
+
+
+def _share(text: str) -> float:
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(%?)", text.strip())
+    if found is None:
+        raise typer.BadParameter(f"{text!r} is not of the form 3% or 0.03", param_hint="--max-slowdown")
+    return float(found[1]) / (100 if found[2] else 1)
+
+
+def check(
+    context: typer.Context,
+    model: Model,
+    against: Annotated[
+        str | None, typer.Option(metavar="FILE|JOB|NAME", help="What --record wrote, a job's id, or a job's name.")
+    ] = None,
+    max_slowdown: Annotated[str, typer.Option(metavar="SHARE", help="3% or 0.03.")] = "3%",
+    target: Target = "auto",
+    extents: Shape = None,
+    exact_math: ExactMath = False,
+    max_trials: Annotated[int, typer.Option(min=1, help="Candidates to measure at most, of new functions.")] = 64,
+    max_seconds: Annotated[float | None, typer.Option(min=0, help="Seconds to search at most.")] = None,
+    name: Annotated[str | None, typer.Option(help="How to call the job; by default as the file.")] = None,
+    record: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the functions, for later checks.")] = None,
+    junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Write JUnit XML.")] = None,
+    summary: Annotated[Path | None, typer.Option(metavar="FILE", help="Append a Markdown summary.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Tune a model, and race it with a reference; exit status 1 if it became slower, or could not be compared.
+
+    Without --against, the model is tuned and recorded only.
+    """
+    if against is None and record is None:
+        raise typer.BadParameter("give --against, or --record, or both", param_hint="--against")
+    allowed = _share(max_slowdown)
+    submission: dict[str, Any] = {
+        "shapes": shape(extents),
+        "exact_math": exact_math,
+        "max_trials": max_trials,
+        "max_seconds": max_seconds,
+        "name": name or Path(model).stem,
+    }
+    try:
+        with connect(context) as client:
+            if against is None:
+                job = client.submit(Path(model), target, **submission).wait(progress=not as_json)
+                found = None
+            else:
+                found = client.check(
+                    Path(model), against, target, max_slowdown=allowed, progress=not as_json, **submission
+                )
+                job = found.job
+        if record is not None:
+            write_reference(job, record)
+    except CheckFailed as error:
+        print_line(f"loopwright: {error}", error=True)
+        raise typer.Exit(1) from None
+    if found is not None:
+        _tell(found, junit, summary, as_json)
+    elif as_json:
+        print_json(job.info)
+    if record is not None and not as_json:
+        print_line(f"the functions of job {job.id} are recorded in {record}")
+    if found is not None and not found.passed:
+        raise typer.Exit(1)
+
+
+def _tell(found: CheckResult, junit: Path | None, summary: Path | None, as_json: bool) -> None:
+    if junit is not None:
+        junit.write_text(found.junit(), encoding="utf-8")
+    if summary is not None:
+        with summary.open("a", encoding="utf-8") as file:
+            file.write(found.markdown())
+    if as_json:
+        print_json(found.result)
+        return
+    print_table(GATE.columns, [GATE.row(function) for function in found.result.functions])
+    print_line(found.caption)

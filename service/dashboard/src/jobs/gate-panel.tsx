@@ -1,0 +1,88 @@
+import { Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "react-router";
+import type { GateFunction, GateState } from "../api/types";
+import { type Columns, DataTable } from "../components/data-table";
+import { Panel } from "../components/panel";
+import { Tag } from "../components/tag";
+import { formatLatency, plural } from "../format/units";
+import { gateQuery } from "./queries";
+
+const columns: Columns<GateFunction> = [
+  { id: "function", header: "Function", cell: ({ row }) => row.original.name },
+  { id: "program", header: "Program", cell: ({ row }) => row.original.change },
+  {
+    id: "reference",
+    header: "Reference",
+    meta: { numeric: true },
+    cell: ({ row }) => formatLatency(row.original.reference_us),
+  },
+  {
+    id: "now",
+    header: "Now",
+    meta: { numeric: true },
+    cell: ({ row }) => formatLatency(row.original.candidate_us),
+  },
+  {
+    id: "ratio",
+    header: "Of the reference's",
+    meta: { numeric: true },
+    cell: ({ row }) => (row.original.ratio ? interval(row.original.ratio) : "–"),
+  },
+  { id: "why", header: "Why", cell: ({ row }) => row.original.message ?? "" },
+];
+
+/** Whether the job's model became slower than its reference; nothing for a job that has none. */
+export function GatePanel({ id }: { id: string }) {
+  const { data: gate } = useQuery(gateQuery(id));
+  if (!gate) return null;
+  return (
+    <Panel title="Against its reference" aside={<Against gate={gate} />}>
+      {gate.result ? (
+        <>
+          <div style={{ padding: "0 1rem 1rem" }}>
+            <Verdict result={gate.result} />
+          </div>
+          <DataTable
+            label="Functions against the reference"
+            columns={columns}
+            rows={gate.result.functions}
+            rowId={(each) => `${each.workload_hash} ${each.name} ${each.change}`}
+          />
+        </>
+      ) : (
+        <Text size="sm" c="var(--muted)" px="md" pb="md">
+          The race begins when all tasks are done.
+        </Text>
+      )}
+    </Panel>
+  );
+}
+
+function Against({ gate }: { gate: GateState }) {
+  if (gate.against === "functions") return plural(gate.reference.length, "recorded function");
+  return (
+    <Link to={`/jobs/${gate.against}`} className="link">
+      job {gate.against}
+    </Link>
+  );
+}
+
+const TONES = { "no regression": "good", regression: "bad", unclear: "warn" } as const;
+
+function Verdict({ result }: { result: NonNullable<GateState["result"]> }) {
+  const measured = result.rounds > 0;
+  return (
+    <Text size="sm">
+      <Tag tone={TONES[result.verdict]}>{result.verdict}</Tag> One run of the model takes{" "}
+      {measured ? interval(result.slowdown) : "1.000"} of the reference's time,{" "}
+      {formatLatency(result.candidate_us)} against {formatLatency(result.reference_us)}; at most{" "}
+      {(1 + result.max_slowdown).toFixed(3)} is allowed;{" "}
+      {measured ? plural(result.rounds, "round") : "the same programs, nothing was measured"}.
+    </Text>
+  );
+}
+
+function interval({ value, low, high }: { value: number; low: number; high: number | null }): string {
+  return `${value.toFixed(3)} (${low.toFixed(3)} to ${high === null ? "…" : high.toFixed(3)})`;
+}

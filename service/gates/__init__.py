@@ -1,0 +1,1 @@
+"""Gates: whether a job's model became slower than a reference."""

@@ -1,0 +1,106 @@
+"""The race of a gate: reads what is to run from the database, and stores what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+
+from db import Database
+from db.views import ClaimedJob, GateView
+from loopwright import schemas
+from tuner import gate
+from tuner.ports import Fleet, Meanwhile
+from tuner.sequential import Estimate
+from tuner.tune import TuneRequest
+from tuner.types import TaskSpec, Workload
+from workers.walled_search import WalledSearch
+from workers.warm_child import WarmChild
+
+
+def run(
+    database: Database, claimed: ClaimedJob, stored: GateView, child: WarmChild, fleet: Fleet, meanwhile: Meanwhile
+) -> None:
+    """Race a job's functions with those of its reference. ``child`` reads the functions, behind its walls.
+
+    Raises LeaseLost, and what ``meanwhile`` raises.
+    """
+    state = schemas.GateState.model_validate(stored.request)
+    candidate = [
+        schemas.ReferenceFunction(
+            name=task.name, workload_hash=task.workload_hash, weight=task.weight, record_id=task.record_id or ""
+        )
+        for task in database.tasks.of_job(claimed.job.id)
+    ]
+    functions = [*state.reference, *candidate]
+    hashes = list(dict.fromkeys(function.workload_hash for function in functions))
+    workloads = {each: _workload(database, each) for each in hashes}
+    request = TuneRequest([], claimed.job.target_json, None, 0, None, claimed.job.seed)
+    with closing(WalledSearch(child, request)) as search:
+        outputs = {
+            each: search.read(number, TaskSpec(workloads[each], 1), meanwhile) for number, each in enumerate(hashes)
+        }
+    programs = [_program(database, each, workloads, outputs) for each in functions]
+    result = gate.compare(
+        programs[: len(state.reference)],
+        programs[len(state.reference) :],
+        1.0 + state.max_slowdown,
+        fleet,
+        seed=claimed.job.seed,
+        meanwhile=meanwhile,
+    )
+    on_wire = _on_wire(result, state.max_slowdown)
+    database.gates.store(claimed.job.id, claimed.lease_token, on_wire.model_dump(mode="json"))
+
+
+def _workload(database: Database, workload_hash: str) -> Workload:
+    found = database.workloads.get(workload_hash)
+    summary = found.summary
+    return Workload(summary.hash, summary.family, summary.name, found.module_json, found.script, summary.args)
+
+
+def _program(
+    database: Database,
+    function: schemas.ReferenceFunction,
+    workloads: dict[str, Workload],
+    outputs: dict[str, tuple[bool, ...]],
+) -> gate.Program:
+    record = database.records.get(function.record_id).record
+    return gate.Program(
+        function.name,
+        function.weight,
+        workloads[function.workload_hash],
+        outputs[function.workload_hash],
+        record.trace_json,
+        record.median,
+    )
+
+
+def _on_wire(result: gate.GateResult, max_slowdown: float) -> schemas.GateResult:
+    return schemas.GateResult(
+        verdict=result.verdict.value,
+        max_slowdown=max_slowdown,
+        slowdown=_range(result.slowdown),
+        rounds=result.rounds,
+        reference_us=result.reference * 1e6,
+        candidate_us=result.candidate * 1e6,
+        functions=_functions(result.functions),
+    )
+
+
+def _functions(functions: Sequence[gate.GateOutcome]) -> list[schemas.GateFunction]:
+    return [
+        schemas.GateFunction(
+            name=each.name,
+            workload_hash=each.workload_hash,
+            change=each.change.value,
+            reference_us=None if each.reference is None else each.reference * 1e6,
+            candidate_us=None if each.candidate is None else each.candidate * 1e6,
+            ratio=None if each.ratio is None else _range(each.ratio),
+            message=each.message,
+        )
+        for each in functions
+    ]
+
+
+def _range(found: Estimate) -> schemas.Range:
+    return schemas.Range(value=found.value, low=found.low, high=None if found.high == float("inf") else found.high)

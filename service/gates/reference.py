@@ -1,0 +1,64 @@
+"""What a job is compared with: resolved and checked when it is submitted, so that the race finds all it needs."""
+
+from __future__ import annotations
+
+from db.errors import NotFound
+from db.states import JobState
+from loopwright import schemas
+from service.context import Context
+from service.problems import ProblemError
+from tuner.types import DeviceClass
+
+
+def resolve(ctx: Context, gate: schemas.Gate, device_class: DeviceClass) -> schemas.GateState:
+    """Return a gate with its reference. Raise ProblemError: there is no such reference on this device class."""
+    if isinstance(gate.against, str):
+        against, reference = _of_job(ctx, gate.against)
+    else:
+        against, reference = "functions", gate.against
+    for function in reference:
+        _check(ctx, function, device_class)
+    return schemas.GateState(against=against, reference=reference, max_slowdown=gate.max_slowdown, result=None)
+
+
+def _of_job(ctx: Context, name: str) -> tuple[str, list[schemas.ReferenceFunction]]:
+    try:
+        job = ctx.database.jobs.get(name)
+    except NotFound:
+        found = ctx.database.jobs.newest_named(name, JobState.SUCCEEDED)
+        if found is None:
+            raise ProblemError(
+                422, "no-reference", f"There is no job {name!r}, and none of that name has succeeded."
+            ) from None
+        job = found
+    if job.state is not JobState.SUCCEEDED:
+        raise ProblemError(422, "no-reference", f"The job {job.id} is {job.state}; a reference has to have succeeded.")
+    tasks = ctx.database.tasks.of_job(job.id)
+    if not tasks:
+        raise ProblemError(422, "no-reference", f"The job {job.id} has no function to compare with.")
+    return job.id, [
+        schemas.ReferenceFunction(
+            name=task.name, workload_hash=task.workload_hash, weight=task.weight, record_id=task.record_id or ""
+        )
+        for task in tasks
+    ]
+
+
+def _check(ctx: Context, function: schemas.ReferenceFunction, device_class: DeviceClass) -> None:
+    try:
+        record = ctx.database.records.get(function.record_id).record
+    except NotFound:
+        raise ProblemError(
+            422, "no-reference", f"There is no record {function.record_id!r}, which {function.name} is to run."
+        ) from None
+    if record.workload_hash != function.workload_hash:
+        raise ProblemError(
+            422, "no-reference", f"The record {record.id} is of another workload than that of {function.name}."
+        )
+    if record.device_class_id != device_class.id:
+        raise ProblemError(
+            422,
+            "no-reference",
+            f"{function.name} of the reference was measured on the device class {record.device_class_id}, and this "
+            f"job is for {device_class.id}: they cannot race. Give the reference's target.",
+        )

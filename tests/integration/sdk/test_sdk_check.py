@@ -1,0 +1,94 @@
+"""A gate for CI: a model against its reference, on the fleet, from the command line and from Python."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as xml
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from loopwright import CheckFailed, CheckResult, Client, InvalidRequest, Job
+from tests.integration.sdk.test_cli import Cli
+from tests.support.programs import product_relu
+from tests.support.service import Service
+
+
+def saved(path: Path, width: int) -> Path:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(64, width), nn.ReLU(), nn.Linear(width, 8)).eval()
+    torch.export.save(torch.export.export(model, (torch.zeros(4, 64),)), path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("check")
+    saved(made / "model.pt2", 32)
+    saved(made / "larger.pt2", 2048)
+    return made
+
+
+@pytest.fixture(scope="module")
+def cli(folder: Path, service: Service) -> Cli:
+    return Cli(folder, service)
+
+
+@pytest.fixture(scope="module")
+def reference(cli: Cli, folder: Path) -> Path:
+    done = cli("check", "model.pt2", "--record", "reference.json", "--max-trials", "8", "--name", "the reference")
+    assert done.status == 0, done.err
+    assert "are recorded in reference.json" in done.out
+    return folder / "reference.json"
+
+
+def test_the_same_model_passes_without_being_measured(cli: Cli, reference: Path) -> None:
+    done = cli("check", "model.pt2", "--against", "reference.json", "--max-trials", "8", "--json")
+    assert done.status == 0, done.err
+    assert (done.json["verdict"], done.json["rounds"]) == ("no regression", 0)
+    assert {each["change"] for each in done.json["functions"]} == {"same"}
+
+
+def test_a_slower_model_is_found_and_reported(cli: Cli, reference: Path, folder: Path) -> None:
+    words = ["check", "larger.pt2", "--against", "the reference", "--max-slowdown", "10%", "--max-trials", "8"]
+    done = cli(*words, "--junit", "junit.xml", "--summary", "summary.md", "--name", "larger")
+    assert done.status == 1, done.err
+    assert "regression: one run of the model takes" in done.out
+    suite = xml.parse(folder / "junit.xml").getroot()
+    assert int(suite.attrib["failures"]) == 1
+    assert [case.attrib["name"] for case in suite if case.find("failure") is not None] == ["the whole model"]
+    assert len(suite) == int(suite.attrib["tests"]) == 3
+    summary = (folder / "summary.md").read_text()
+    assert summary.startswith("**Loopwright: regression")
+    assert summary.count("\n|") == 4
+
+
+def test_a_changed_function_is_compared_from_python(client: Client, reference: Path, folder: Path) -> None:
+    found = client.check(folder / "larger.pt2", reference, max_slowdown=9.9, max_trials=8, progress=False)
+    assert found.result.rounds >= 3
+    assert found.passed == (found.result.verdict != "regression")
+    assert {each.change for each in found.result.functions} == {"changed"}
+    again = Job(client._transport, found.job.info).gate()
+    assert again is not None
+    assert again.result == found.result
+    assert found.record(folder / "larger.json").exists()
+    assert {each["name"] for each in json.loads((folder / "larger.json").read_text())["functions"]} == {
+        task.name for task in found.job.tasks
+    }
+
+
+def test_what_cannot_be_compared_says_why(client: Client, cli: Cli, folder: Path) -> None:
+    with pytest.raises(InvalidRequest, match="There is no job 'nobody'"):
+        client.check(folder / "model.pt2", "nobody", progress=False)
+    (folder / "odd.json").write_text("{}")
+    done = cli("check", "model.pt2", "--against", "odd.json")
+    assert (done.status, "holds no reference; write one with" in done.err) == (2, True)
+    assert cli("check", "model.pt2").status == 2
+    assert cli("check", "model.pt2", "--against", "nobody").status == 3
+    assert cli("check", "model.pt2", "--against", "nobody", LOOPWRIGHT_URL="http://127.0.0.1:9").status == 3
+    unfinished = client.submit(product_relu(40), max_trials=500)
+    unfinished.cancel()
+    with pytest.raises(CheckFailed, match="so that nothing was compared"):
+        CheckResult.of(unfinished.wait(progress=False))

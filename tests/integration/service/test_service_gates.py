@@ -1,0 +1,79 @@
+"""What a job is compared with is resolved when it is submitted, and refused if it cannot race."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.integration.service.conftest import Api
+from tests.integration.service.users import sign_up
+from tests.support.programs import product
+
+
+def function(**changes: Any) -> dict[str, Any]:
+    return {"name": "main", "workload_hash": "0" * 32, "weight": 1, "record_id": "none", **changes}
+
+
+@pytest.fixture
+def certified(api: Api, job: dict[str, Any]) -> dict[str, Any]:
+    """A finished job with a certified best."""
+    return job
+
+
+def test_a_finished_job_is_a_reference_by_its_id_and_by_its_name(api: Api, certified: dict[str, Any]) -> None:
+    [task] = certified["tasks"]
+    for against in (certified["id"], certified["name"]):
+        made = api.submit(product(8), gate={"against": against})
+        state = api.get(f"/jobs/{made['id']}/gate")
+        assert state["reference"] == [
+            {
+                "name": task["name"],
+                "workload_hash": task["workload_hash"],
+                "weight": task["weight"],
+                "record_id": task["record_id"],
+            }
+        ]
+        assert (state["against"], state["max_slowdown"], state["result"]) == (certified["id"], 0.03, None)
+        api.post(f"/jobs/{made['id']}/cancel")
+    assert api.get(f"/jobs/{certified['id']}/gate") is None
+
+
+def test_recorded_functions_are_a_reference(api: Api, certified: dict[str, Any]) -> None:
+    [task] = certified["tasks"]
+    recorded = function(workload_hash=task["workload_hash"], record_id=task["record_id"], weight=3)
+    made = api.submit(product(8), gate={"against": [recorded], "max_slowdown": 0.1})
+    state = api.get(f"/jobs/{made['id']}/gate")
+    assert (state["against"], state["reference"], state["max_slowdown"]) == ("functions", [recorded], 0.1)
+    api.post(f"/jobs/{made['id']}/cancel")
+
+
+def test_a_private_job_is_no_reference_for_others_and_its_gate_is_not_seen(api: Api, certified: dict[str, Any]) -> None:
+    owner, other = sign_up(api, "gatekeeper"), sign_up(api, "passer")
+    made = owner.submit(product(8), visibility="private", name="secret", gate={"against": certified["id"]})
+    assert other.http.get(f"/api/v1/jobs/{made['id']}/gate", headers=other.headers).status_code == 404
+    for against in (made["id"], "secret"):
+        answer = other.submit(product(8), 422, gate={"against": against})
+        assert "There is no job" in answer["detail"]
+    owner.post(f"/jobs/{made['id']}/cancel")
+
+
+def test_what_cannot_race_is_refused_and_nothing_is_stored(api: Api, certified: dict[str, Any]) -> None:
+    [task] = certified["tasks"]
+    queued = api.submit(product(8), name="not yet")
+    before = len(api.get("/jobs", page_size=500)["items"])
+    for against, said in (
+        ("nobody", "There is no job 'nobody', and none of that name has succeeded"),
+        (queued["id"], f"The job {queued['id']} is queued; a reference has to have succeeded"),
+        ("not yet", "none of that name has succeeded"),
+        ([function()], "There is no record 'none'"),
+        ([function(record_id=task["record_id"])], "is of another workload"),
+        ([], "against"),
+        ([function(weight=0)], "weight"),
+    ):
+        assert said in api.submit(product(8), 422, gate={"against": against})["detail"]
+    assert (
+        "max_slowdown" in api.submit(product(8), 422, gate={"against": certified["id"], "max_slowdown": -1})["detail"]
+    )
+    assert len(api.get("/jobs", page_size=500)["items"]) == before
+    api.post(f"/jobs/{queued['id']}/cancel")
