@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
+from tvm.relax.frontend.torch import relax_dynamo
 
 import loopwright.torch
 from benchmarks.models.architectures import ARCHITECTURES, Architecture
@@ -231,3 +232,10 @@ def test_the_backend_is_known_without_importing_it() -> None:
     program = "import sys, torch; assert 'loopwright' not in sys.modules; print(torch.compiler.list_backends())"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert "'loopwright'" in done.stdout
+
+
+def test_tvms_own_backend_takes_the_pipeline(client: Client) -> None:
+    model, x = Layer(), torch.randn(3, 24)
+    callable_ = torch.compile(model, backend=relax_dynamo(client.relax_pipeline()))
+    with torch.no_grad():
+        assert_equal(callable_(x), model(x))
