@@ -240,6 +240,16 @@ class Jobs:
             job_event(session, job, now)
             return True
 
+    def add_note(self, job_id: str, lease_token: str, note: str) -> bool:
+        """Add a line to the notes of a running job, unless it is among them. Return False if the lease is lost."""
+        with self._sessions.write() as session:
+            job = own_job(session, job_id, lease_token)
+            if job is None:
+                return False
+            if note not in job.notes:
+                job.notes = [*job.notes, note]
+            return True
+
     def finish(self, job_id: str, lease_token: str, state: FinalState, error: str | None = None) -> bool:
         """End a job. Return False if the lease is lost.
 

@@ -15,15 +15,20 @@ def trial_value(row: TrialRow) -> Trial:
 
 
 def _outcome(row: TrialRow) -> Outcome | None:
+    spans = tuple(span for span in _spans(row) if span.lane is not Lane.PROPOSE)
     match row.state:
         case TrialState.PROPOSED:
             return None
         case TrialState.MEASURED:
-            return Measured(tuple(row.run_secs or ()), row.worker or "", sandbox=row.sandbox)
+            return Measured(tuple(row.run_secs or ()), row.worker or "", spans, row.sandbox)
         case TrialState.FAILED:
             assert row.failure_stage is not None, "a failure is written whole"
             assert row.failure_kind is not None, "a failure is written whole"
-            return Failure(row.failure_stage, row.failure_kind, row.failure_message or "", row.worker)
+            return Failure(row.failure_stage, row.failure_kind, row.failure_message or "", row.worker, spans)
+
+
+def _spans(row: TrialRow) -> tuple[Span, ...]:
+    return tuple(Span(Lane(lane), worker, start, end) for lane, worker, start, end in row.spans or ())
 
 
 def trial_view(row: TrialRow) -> TrialView:
@@ -42,5 +47,5 @@ def trial_view(row: TrialRow) -> TrialView:
         worker=row.worker,
         created_at=row.created_at,
         finished_at=row.finished_at,
-        spans=tuple(Span(Lane(lane), worker, start, end) for lane, worker, start, end in row.spans or ()),
+        spans=_spans(row),
     )

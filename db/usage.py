@@ -14,7 +14,7 @@ from db.inputs import NewJob
 from db.models import Job, Task, Trial, Usage, User
 from db.states import JobState, TrialState
 from db.upsert import insert
-from tuner.types import Lane, Outcome
+from tuner.types import Outcome, device_seconds
 
 _ACTIVE = (JobState.QUEUED, JobState.RUNNING)
 
@@ -64,8 +64,7 @@ def admit(session: Session, new: NewJob, now: datetime) -> None:
 
 def count_trial(session: Session, user_name: str, outcome: Outcome, now: datetime) -> None:
     """Count a finished trial to its user's use."""
-    seconds = sum(span.end - span.start for span in outcome.spans if span.lane is Lane.MEASURE)
-    _add(session, user_name, now, trials=1, device_seconds=max(0.0, seconds))
+    _add(session, user_name, now, trials=1, device_seconds=device_seconds(outcome.spans))
 
 
 def _check(limit: float | None, used: int, asked: int, what: str, retry_after_s: int | None) -> None:

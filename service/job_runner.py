@@ -87,7 +87,8 @@ class JobRunner:
                 left = (
                     None if job.max_seconds is None else job.max_seconds - job.elapsed_s - (time.monotonic() - started)
                 )
-                self._tune(claimed, mine, len(tasks.tasks), left, builders, measurers)
+                others = [task for task in tasks.tasks if task not in mine]
+                self._tune(claimed, mine, others, left, builders, measurers)
             elif unanswered:
                 time.sleep(_JOIN_POLL_SECONDS)
         if not self._passed_gate(claimed, tasks, builders, measurers):
@@ -152,26 +153,26 @@ class JobRunner:
         self,
         claimed: ClaimedJob,
         tasks: Sequence[TaskView],
-        total: int,
+        others: Sequence[TaskView],
         seconds: float | None,
         builders: Sequence[str],
         measurers: dict[str, str],
     ) -> None:
         job = claimed.job
-        share = budget_per_task(job.max_trials, total)
+        share = budget_per_task(job.max_trials, len(tasks) + len(others))
         request = TuneRequest(
             tasks=[self._spec(task, claimed) for task in tasks],
             target_json=job.target_json,
             space=None if claimed.inputs.space_json is None else json.loads(claimed.inputs.space_json),
             # Tasks that other jobs answer leave their share of the trials unused.
-            max_trials=job.max_trials if len(tasks) == total else share * len(tasks),
+            max_trials=share * len(tasks) if others else job.max_trials,
             max_seconds=seconds,
             seed=job.seed,
             base_model=self._db.cost_models.get(job.device_class_id, TVM_VERSION),
         )
         fleet = RayFleet(job.target_json, builders, measurers)
         with closing(WalledSearch(self._searching, request)) as search:
-            tune(request, search, fleet, DatabaseLedger(self._db, claimed, tasks, share))
+            tune(request, search, fleet, DatabaseLedger(self._db, claimed, tasks, share, others))
 
     def _spec(self, task: TaskView, claimed: ClaimedJob) -> TaskSpec:
         found = self._db.workloads.get(task.workload_hash)

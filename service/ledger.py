@@ -14,6 +14,15 @@ from tuner.types import Certificate, MeasureCandidate, Outcome, Span, StopReason
 _WHOLE_BUDGET = (StopReason.BUDGET, StopReason.EXHAUSTED)
 """After these a search with the same budget would find nothing new."""
 
+_WHY = {
+    StopReason.TIME: "its time was over",
+    StopReason.DEVICE_TIME: "its time in measuring slots was used",
+    StopReason.TARGET: "the model reached the target latency",
+    StopReason.PLATEAU: "the next minute was expected to gain less than 1 %",
+    StopReason.EXHAUSTED: "there were no further programs to try",
+}
+"""Why a search stopped before all trials were made, as users are told."""
+
 
 def budget_per_task(max_trials: int, tasks: int) -> int:
     """Return the trials that a job allows each task on average, by which stored results are compared."""
@@ -21,14 +30,25 @@ def budget_per_task(max_trials: int, tasks: int) -> int:
 
 
 class DatabaseLedger:
-    """See `tuner.ports.Ledger`. ``tasks`` are those that this run tunes, in the order of its TuneRequest."""
+    """See `tuner.ports.Ledger`. ``tasks`` are those that this run tunes, in the order of its TuneRequest.
 
-    def __init__(self, database: Database, claimed: ClaimedJob, tasks: Sequence[TaskView], budget: int) -> None:
+    ``others`` are the other tasks of the job.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        claimed: ClaimedJob,
+        tasks: Sequence[TaskView],
+        budget: int,
+        others: Sequence[TaskView] = (),
+    ) -> None:
         self._db = database
         self._job = claimed.job
         self._token = claimed.lease_token
         self._tasks = tasks
         self._budget = budget
+        self._others = others
 
     def history(self, task: int) -> Sequence[Trial]:
         self._db.trials.adopt(self._tasks[task].id, self._token)
@@ -40,6 +60,28 @@ class DatabaseLedger:
     def finish(self, trial: Trial, outcome: Outcome) -> None:
         if not self._db.trials.finish(trial.id, self._token, outcome):
             raise LeaseLost(f"trial {trial.id} is no longer this run's")
+
+    def elsewhere(self) -> float | None:
+        seconds = 0.0
+        for task in self._others:
+            latency = self._latency(task)
+            if latency is None:
+                return None
+            seconds += task.weight * latency
+        return seconds
+
+    def _latency(self, task: TaskView) -> float | None:
+        """Return the certified latency; of a task that another job tunes, what was certified before or meanwhile."""
+        if task.certified:
+            return task.best_secs
+        known = self._db.certificates.best(task.workload_hash, self._job.device_class_id)
+        return None if known is None else known.certificate.best_median
+
+    def end(self, reason: StopReason) -> None:
+        if reason in _WHY and not self._db.jobs.add_note(
+            self._job.id, self._token, f"the search stopped: {_WHY[reason]}"
+        ):
+            raise LeaseLost(f"job {self._job.id} is no longer this run's")
 
     def certify(self, task: int, certificate: Certificate, stopped: StopReason) -> None:
         """Store the result; a search that time or a cancellation ended counts for the trials that it made."""

@@ -31,6 +31,11 @@ class Progress:
     def best(self) -> float | None:
         return self.curve[-1] if self.curve else None
 
+    @property
+    def latency(self) -> float | None:
+        """What a call takes by the best so far, the baseline included."""
+        return _least(self.baseline, self.best)
+
     def record(self, latency: float | None) -> None:
         """Add a finished trial; ``latency`` is None if it failed."""
         self.curve.append(_least(self.best, latency))

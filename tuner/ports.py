@@ -162,7 +162,8 @@ class Fleet(Protocol):
 class Ledger(Protocol):
     """The durable record of trials. Every method is one short transaction.
 
-    Every method but `cancelled` raises LeaseLost if another run owns the job or the task now: this run must end.
+    Every method but `elsewhere` and `cancelled` raises LeaseLost if another run owns the job or the task now: this run
+    must end.
     """
 
     def history(self, task: int) -> Sequence[Trial]:
@@ -178,6 +179,17 @@ class Ledger(Protocol):
 
     def finish(self, trial: Trial, outcome: Outcome) -> None:
         """Write an outcome. Raises LeaseLost where this run no longer owns the trial: the run must end."""
+        ...
+
+    def elsewhere(self) -> float | None:
+        """Seconds of one run of the model in tasks of the job that this run does not tune, by the best known.
+
+        None if one of them has no latency yet.
+        """
+        ...
+
+    def end(self, reason: StopReason) -> None:
+        """Write why the search of the job ended. A run that resumes the job may write it again."""
         ...
 
     def certify(self, task: int, certificate: Certificate, stopped: StopReason) -> None:

@@ -5,13 +5,16 @@ It never holds a user's module as more than text: what parses and schedules it i
 
 from __future__ import annotations
 
+import math
 import time
+from bisect import insort
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from tuner.budget import Progress, next_task
 from tuner.certify import certify
 from tuner.errors import RaceFailed, SearchFailed
+from tuner.plateau import Finished, gain_of_next_minute
 from tuner.ports import Fleet, Ledger, MeasureRequest, Search
 from tuner.search.config import SearchConfig
 from tuner.types import (
@@ -25,6 +28,7 @@ from tuner.types import (
     StopReason,
     TaskSpec,
     Trial,
+    device_seconds,
 )
 
 SEARCH = "search"
@@ -38,6 +42,9 @@ class TuneRequest:
     """What to tune: tasks, the target's JSON, the user's traces (None: built-in space) and the limits.
 
     ``max_trials`` counts search trials of all tasks (baselines do not count); ``max_seconds`` is what is left;
+    ``max_device_seconds`` limits the time that trials and baselines of these tasks take in measuring slots; ``target``
+    is the latency of one run of the model (seconds, the sum over the job's tasks of weight times best latency) that is
+    fast enough; ``until_plateau`` ends the search when it is not expected to gain much more (`tuner.plateau`);
     ``base_model`` is the device class's (`tuner.cost_model.model.train_base`), None where there is none yet.
     """
 
@@ -49,6 +56,9 @@ class TuneRequest:
     seed: int
     base_model: bytes | None = None
     config: SearchConfig = SearchConfig()
+    max_device_seconds: float | None = None
+    target: float | None = None
+    until_plateau: bool = False
 
 
 @dataclass(slots=True)
@@ -112,6 +122,9 @@ class _Loop:
         self._in_flight: dict[str, tuple[_TaskRun, Trial]] = {}
         self._config = request.config
         self._runs: list[_TaskRun] = []
+        self._finished: list[Finished] = []
+        self._device_seconds = 0.0
+        self._elsewhere: float | None = None
 
     def run(self) -> None:
         self._runs = [self._take_up(number, spec) for number, spec in enumerate(self._request.tasks)]
@@ -119,6 +132,7 @@ class _Loop:
             reason = self._tune()
         except _TimeIsUp:
             reason = StopReason.TIME
+        self._ledger.end(reason)
         for run in self._runs:
             self._measure_baseline(run)
         while self._in_flight:
@@ -153,9 +167,10 @@ class _Loop:
         batch = self._config.batch
         while True:
             self._search_on()
-            left = self._request.max_trials - sum(run.progress.proposed for run in self._runs)
-            if left <= 0:
-                return StopReason.BUDGET
+            reached = self._reached()
+            if reached is not None:
+                return reached
+            left = self._trials_left()
             if len(self._in_flight) < self._fleet.slots and not self._awaits_baselines():
                 number = next_task([run.progress for run in self._runs], left // batch, self._config)
                 if number is not None:
@@ -164,6 +179,45 @@ class _Loop:
                 if not self._in_flight:
                     return StopReason.EXHAUSTED
             self._collect()
+
+    def _trials_left(self) -> int:
+        return self._request.max_trials - sum(run.progress.proposed for run in self._runs)
+
+    def _reached(self) -> StopReason | None:
+        """Return the limit that the search has reached, or the aim; None if it goes on."""
+        request = self._request
+        if request.target is not None and self._model_latency() <= request.target:
+            return StopReason.TARGET
+        if self._trials_left() <= 0:
+            return StopReason.BUDGET
+        if request.max_device_seconds is not None and self._device_seconds >= request.max_device_seconds:
+            return StopReason.DEVICE_TIME
+        if request.until_plateau and self._at_plateau():
+            return StopReason.PLATEAU
+        return None
+
+    def _model_latency(self) -> float:
+        """Return the seconds of one run of the model by the best so far; infinite if a task has no latency."""
+        if self._elsewhere is None:
+            return math.inf
+        total = self._elsewhere
+        for run in self._runs:
+            latency = run.progress.latency
+            total += math.inf if latency is None else run.spec.weight * latency
+        return total
+
+    def _at_plateau(self) -> bool:
+        """Return whether each task had its first batch and the next minute is expected to gain little."""
+        config = self._config
+        if any(run.ended is None and len(run.progress.curve) < config.batch for run in self._runs):
+            return False
+        gain = gain_of_next_minute(
+            self._finished,
+            {run.number: run.spec.weight for run in self._runs if run.progress.latency is not None},
+            window=max(config.plateau_window, config.plateau_window_per_task * len(self._runs)),
+            elsewhere=self._elsewhere or 0.0,
+        )
+        return gain < config.plateau_gain
 
     def _open(self, run: _TaskRun) -> None:
         if run.ended is not None:
@@ -177,13 +231,15 @@ class _Loop:
             run.end(StopReason.FAILED, str(error))
 
     def _go_on(self) -> None:
-        """Keep the fleet at work. Raises _Cancelled."""
+        """Keep the fleet at work, and look what happened elsewhere. Raises _Cancelled."""
         self._fleet.forward()
         now = time.monotonic()
         if now >= self._next_look:
             self._next_look = now + _POLL_SECONDS
             if self._ledger.cancelled():
                 raise _Cancelled
+            if self._request.target is not None or self._request.until_plateau:
+                self._elsewhere = self._ledger.elsewhere()
 
     def _search_on(self) -> None:
         """Go on, within the time of the search. Raises _TimeIsUp, too."""
@@ -252,14 +308,17 @@ class _Loop:
 
     def _learn(self, run: _TaskRun, trial: Trial, outcome: Outcome) -> None:
         run.trials[trial.candidate.hash] = Trial(trial.id, trial.candidate, outcome)
+        latency = outcome.median if isinstance(outcome, Measured) else None
+        ended = max((span.end for span in outcome.spans), default=time.time())
+        insort(self._finished, Finished(ended, run.number, latency), key=lambda trial: trial.ended)
+        self._device_seconds += device_seconds(outcome.spans)
         if trial.candidate.trace_json is None:
             run.baseline = outcome
-            if isinstance(outcome, Measured):
-                run.progress.baseline = outcome.median
-            else:
+            run.progress.baseline = latency
+            if latency is None:
                 run.end(StopReason.EXHAUSTED)  # without a baseline no result can be certified
             return
-        run.progress.record(outcome.median if isinstance(outcome, Measured) else None)
+        run.progress.record(latency)
         if run.opened:
             self._search.observe(run.number, trial.candidate, outcome)
 

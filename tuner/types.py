@@ -11,7 +11,7 @@ import hashlib
 import math
 import re
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
@@ -43,7 +43,14 @@ class StopReason(enum.StrEnum):
     """Why a search ended."""
 
     BUDGET = "budget"
+    """All trials were made."""
     TIME = "time"
+    DEVICE_TIME = "device_time"
+    """The measuring slots were used for as long as the job may use them."""
+    TARGET = "target"
+    """One run of the model is as fast as the user asked for."""
+    PLATEAU = "plateau"
+    """More search is not expected to gain much."""
     EXHAUSTED = "exhausted"
     """The design space has no further program."""
     FAILED = "failed"
@@ -226,6 +233,11 @@ class Span:
     worker: str
     start: float
     end: float
+
+
+def device_seconds(spans: Iterable[Span]) -> float:
+    """Return how long a measuring slot was used."""
+    return max(0.0, sum(span.end - span.start for span in spans if span.lane is Lane.MEASURE))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,13 @@ from tuner.types import (
     Certificate,
     Failure,
     FailureKind,
+    Lane,
     MeasureCandidate,
     Measured,
     Origin,
     Outcome,
     SandboxLevel,
+    Span,
     Stage,
     StopReason,
 )
@@ -46,7 +48,8 @@ def certificate(candidate_hash: str) -> Certificate:
     )
 
 
-MEASURED = Measured((1e-3, 3e-3, 2e-3), "worker")
+SPANS = (Span(Lane.BUILD, "builder", 100.0, 101.0), Span(Lane.MEASURE, "worker", 101.0, 101.5))
+MEASURED = Measured((1e-3, 3e-3, 2e-3), "worker", SPANS)
 
 
 class LedgerContract:
@@ -104,6 +107,15 @@ class LedgerContract:
         assert [trial.outcome for trial in ledger.history(0)] == [None, outcome, None]
         assert [trial.outcome for trial in reopen(ledger).history(0)] == [None, outcome, None]
 
+    def test_the_times_of_an_outcome_come_back(self, ledger: Ledger, reopen: Reopen) -> None:
+        proposing = Span(Lane.PROPOSE, "search", 99.0, 100.0)
+        measured, failed = ledger.propose(0, candidates(2), proposing)
+        ledger.finish(measured, MEASURED)
+        ledger.finish(failed, Failure(Stage.RUN, FailureKind.CRASH, "", "worker", SPANS))
+        for trial in reopen(ledger).history(0):
+            assert trial.outcome is not None
+            assert trial.outcome.spans == SPANS
+
     def test_the_first_outcome_stands(self, ledger: Ledger) -> None:
         (trial,) = ledger.propose(0, candidates(1))
         ledger.finish(trial, MEASURED)
@@ -120,6 +132,14 @@ class LedgerContract:
         later.finish(unfinished[0], MEASURED)
         assert [trial.candidate for trial in later.propose(0, candidates(3))] == candidates(1, first=2)
         assert [trial.id for trial in later.history(0)][:2] == [trial.id for trial in trials]
+
+    def test_the_search_takes_no_time_elsewhere_if_it_tunes_all_tasks(self, ledger: Ledger) -> None:
+        assert ledger.elsewhere() == 0.0
+
+    @pytest.mark.parametrize("reason", list(StopReason))
+    def test_the_end_of_the_search_may_be_written_again(self, ledger: Ledger, reason: StopReason) -> None:
+        ledger.end(reason)
+        ledger.end(reason)
 
     @pytest.mark.parametrize("stopped", list(StopReason))
     def test_a_task_is_certified(self, ledger: Ledger, stopped: StopReason) -> None:

@@ -8,13 +8,19 @@ from tuner.types import Certificate, MeasureCandidate, Outcome, Span, StopReason
 
 
 class MemoryLedger:
-    """See `tuner.ports.Ledger`. ``stop`` makes `cancelled` true; ``trials`` holds every task's lines in order."""
+    """See `tuner.ports.Ledger`.
+
+    ``stop`` makes `cancelled` true, ``others`` is the answer of `elsewhere`, and ``trials`` has every task's lines in
+    order.
+    """
 
     def __init__(self, tasks: int) -> None:
         self.trials: list[dict[str, Trial]] = [{} for _ in range(tasks)]
         self.certificates: dict[int, Certificate] = {}
         self.failures: dict[int, str] = {}
         self.stopped: dict[int, StopReason] = {}
+        self.ended: StopReason | None = None
+        self.others: float | None = 0.0
         self.stop = False
 
     def history(self, task: int) -> Sequence[Trial]:
@@ -31,6 +37,12 @@ class MemoryLedger:
         lines = self.trials[int(trial.id.split("/")[0])]
         if lines[trial.candidate.hash].outcome is None:
             lines[trial.candidate.hash] = Trial(trial.id, trial.candidate, outcome)
+
+    def elsewhere(self) -> float | None:
+        return self.others
+
+    def end(self, reason: StopReason) -> None:
+        self.ended = reason
 
     def certify(self, task: int, certificate: Certificate, stopped: StopReason) -> None:
         self.certificates[task] = certificate

@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
+from db.states import AnsweredFrom
+from service.claimed_tasks import ClaimedTasks
 from service.ledger import DatabaseLedger
 from tests.contract.db.conftest import World
 from tuner.errors import LeaseLost
@@ -38,8 +40,9 @@ class TestDatabaseLedger(LedgerContract):
         lambda ledger, trial: ledger.finish(trial, MEASURED),
         lambda ledger, trial: ledger.certify(0, certificate(BASELINE.hash), StopReason.BUDGET),
         lambda ledger, trial: ledger.fail(0, "no result"),
+        lambda ledger, trial: ledger.end(StopReason.PLATEAU),
     ],
-    ids=["history", "propose", "finish", "certify", "fail"],
+    ids=["history", "propose", "finish", "certify", "fail", "end"],
 )
 def test_a_run_whose_lease_was_taken_loses_it_at_every_call(
     world: World, call: Callable[[DatabaseLedger, Trial], object]
@@ -51,6 +54,29 @@ def test_a_run_whose_lease_was_taken_loses_it_at_every_call(
     claimed_ledger(world).history(0)  # takes over the unfinished trial
     with pytest.raises(LeaseLost):
         call(ledger, trial)
+
+
+def test_a_job_says_once_why_its_search_stopped_early(world: World) -> None:
+    job = world.job("a", notes=("taken as is",))
+    ledger = claimed_ledger(world)
+    ledger.end(StopReason.BUDGET)
+    assert world.db.jobs.get(job.id).notes == ("taken as is",)
+    ledger.end(StopReason.PLATEAU)
+    ledger.end(StopReason.PLATEAU)
+    note = "the search stopped: the next minute was expected to gain less than 1 %"
+    assert world.db.jobs.get(job.id).notes == ("taken as is", note)
+
+
+def test_tasks_that_this_run_does_not_tune_take_what_is_certified_of_them(world: World) -> None:
+    world.measured(0.5, hash="known")
+    world.job("a", "known", "unknown")
+    claimed = world.claim()
+    mine, known, unknown = world.db.tasks.of_job(claimed.job.id)
+    assert DatabaseLedger(world.db, claimed, [mine], 32, [known]).elsewhere() == known.weight * 0.5
+    assert DatabaseLedger(world.db, claimed, [mine], 32, [known, unknown]).elsewhere() is None
+    ClaimedTasks.read(world.db, claimed).answer(known, AnsweredFrom.DATABASE)
+    answered = world.task(claimed.job.id, 1)
+    assert DatabaseLedger(world.db, claimed, [mine], 32, [answered]).elsewhere() == known.weight * 0.5
 
 
 def claimed_ledger(world: World) -> DatabaseLedger:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -20,9 +21,11 @@ from tuner.types import (
     BASELINE,
     Failure,
     FailureKind,
+    Lane,
     MeasureCandidate,
     Measured,
     Outcome,
+    Span,
     Stage,
     TaskSpec,
     Trial,
@@ -70,6 +73,20 @@ class _SlowFleet(SimulatedFleet):
         return super().collect(timeout)
 
 
+class _Timed(SimulatedFleet):
+    """Takes some seconds in the measuring slot for each program, and says so."""
+
+    def __init__(self, seconds: float, **options: Any) -> None:
+        super().__init__(LLVM, **options)
+        self._seconds = seconds
+        self._now = 1000.0
+
+    def _outcome(self, request: MeasureRequest) -> Outcome:
+        started, self._now = self._now, self._now + self._seconds
+        spans = (Span(Lane.BUILD, "builder", 0.0, started), Span(Lane.MEASURE, "simulated", started, self._now))
+        return replace(super()._outcome(request), spans=spans)
+
+
 class _Ledger(MemoryLedger):
     """Calls ``after`` with the number of finished trials, once each is written."""
 
@@ -88,6 +105,10 @@ def _tune(request: TuneRequest = REQUEST, fleet: SimulatedFleet | None = None) -
     ledger, fleet = MemoryLedger(len(request.tasks)), fleet or SimulatedFleet(LLVM)
     tune(request, Searcher(request), fleet, ledger)
     return ledger, fleet
+
+
+def _named(workload: Workload, name: str) -> Workload:
+    return replace(workload, name=name, hash=name)
 
 
 def _lines(ledger: MemoryLedger, number: int = 0) -> list[Trial]:
@@ -140,10 +161,6 @@ def test_a_short_budget_goes_to_the_task_that_matters() -> None:
     assert [len(_candidates(ledger, number)) for number in (0, 1)] == [0, BATCH]
 
 
-def _named(workload: Workload, name: str) -> Workload:
-    return replace(workload, name=name, hash=name)
-
-
 def test_equal_seeds_make_equal_jobs() -> None:
     one, other = _tune()[0], _tune()[0]
     assert one.trials == other.trials
@@ -182,6 +199,95 @@ def test_no_time_left_still_measures_and_certifies_the_baseline() -> None:
     assert [trial.candidate for trial in _lines(ledger)] == [BASELINE]
     assert ledger.certificates[0].candidate_hash == BASELINE.hash
     assert ledger.stopped == {0: "time"}
+
+
+def test_device_time_ends_the_search() -> None:
+    request = replace(REQUEST, max_trials=1000, max_device_seconds=30.0)
+    ledger, fleet = _tune(request, _Timed(2.0))
+    assert (ledger.stopped, ledger.ended) == ({0: "device_time"}, "device_time")
+    assert 15 <= len(fleet.submitted) <= 15 + BATCH + fleet.slots
+    assert ledger.certificates[0].speedup > 1
+
+
+def test_a_job_that_used_its_device_time_before_it_was_interrupted_only_certifies() -> None:
+    request = replace(REQUEST, max_trials=1000, max_device_seconds=30.0)
+    ledger, _ = _tune(request, _Timed(2.0))
+    fleet = _Timed(2.0)
+    tune(request, Searcher(request), fleet, ledger)
+    assert fleet.submitted == []
+    assert ledger.ended == "device_time"
+
+
+MODEL = replace(
+    REQUEST,
+    tasks=[task(elementwise()), task(_named(elementwise(), "again"), weight=3)],
+    max_trials=400,
+    target=1e-2,
+)
+"""Two functions that run 4 times in all; untuned, each takes 10 ms."""
+
+
+def _model_latency(ledger: MemoryLedger, request: TuneRequest) -> float:
+    medians = [
+        [trial.outcome.median for trial in _lines(ledger, number) if isinstance(trial.outcome, Measured)]
+        for number in range(len(request.tasks))
+    ]
+    return sum(each.weight * min(latencies) for each, latencies in zip(request.tasks, medians, strict=True))
+
+
+def test_a_search_stops_when_the_whole_model_is_as_fast_as_asked_for() -> None:
+    ledger, _ = _tune(MODEL)
+    assert (ledger.stopped, ledger.ended) == ({0: "target", 1: "target"}, "target")
+    assert _model_latency(ledger, MODEL) <= 1e-2
+    assert sum(len(_candidates(ledger, number)) for number in (0, 1)) < MODEL.max_trials
+
+
+def test_a_model_that_is_fast_enough_untuned_is_not_searched() -> None:
+    ledger, fleet = _tune(replace(MODEL, target=0.05))
+    assert ledger.ended == "target"
+    assert len(fleet.submitted) == 2
+
+
+def test_functions_that_others_tune_count_to_the_target() -> None:
+    for others in (None, 1e-2):
+        ledger = MemoryLedger(2)
+        ledger.others = others
+        request = replace(MODEL, max_trials=4 * BATCH)
+        tune(request, Searcher(request), SimulatedFleet(LLVM), ledger)
+        assert ledger.ended == "budget"
+
+
+def test_a_search_stops_at_its_plateau() -> None:
+    config = replace(CONFIG, plateau_window=16)
+    request = replace(BUILT_IN, max_trials=1000, until_plateau=True, config=config)
+    ledger, _ = _tune(request, _Timed(1.0))
+    assert (ledger.stopped, ledger.ended) == ({0: "plateau"}, "plateau")
+    assert 16 <= len(_candidates(ledger)) < 200
+    assert ledger.certificates[0].speedup > 1
+
+    fleet = _Timed(1.0)
+    tune(request, Searcher(request), fleet, ledger)
+    assert fleet.submitted == [], "a job that is resumed knows that it was at its plateau"
+
+
+def test_no_task_of_a_search_at_its_plateau_is_without_its_first_batch() -> None:
+    config = replace(CONFIG, plateau_window=1, plateau_window_per_task=1)
+    request = replace(MODEL, target=None, until_plateau=True, config=config)
+    ledger, _ = _tune(request, _Timed(1.0, baseline=1e-9))
+    assert ledger.ended == "plateau"
+    assert min(len(_candidates(ledger, number)) for number in (0, 1)) >= BATCH
+
+
+def test_a_task_without_a_baseline_keeps_no_other_from_its_plateau() -> None:
+    def fault(request: MeasureRequest) -> Failure | None:
+        return CRASH if request.module_json == elementwise().module_json else None
+
+    config = replace(CONFIG, plateau_window=16, plateau_window_per_task=1)
+    tasks = [task(elementwise()), task(matmul())]
+    request = replace(REQUEST, tasks=tasks, space=None, max_trials=1000, until_plateau=True, config=config)
+    ledger, _ = _tune(request, _Timed(1.0, fault=fault))
+    assert ledger.ended == "plateau"
+    assert set(ledger.certificates) == {1}
 
 
 class _Slow(Searcher):
