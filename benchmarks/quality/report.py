@@ -76,6 +76,7 @@ def text(found: Sequence[Outcome], plot_names: Sequence[str]) -> str:
         low=tables.latencies(by_kind["low precision"]),
         models=tables.latencies(by_kind["model"]),
         tuning=tables.tuning(found),
+        stopping=tables.stopping(found),
         stock=tables.stock(found),
         settings=tables.settings(found),
         seconds=tables.seconds(found),

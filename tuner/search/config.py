@@ -33,11 +33,11 @@ class SearchConfig:
     optimistic_gain: float = 0.5
     """Relative gain, divided by a task's trials, that its next trial is given at least. Not tuned."""
     plateau_window: int = 64
-    """Trials from which the gain of the next minute is extrapolated, for a search that stops at a plateau. With 32 the
-    searches of single operators lost 1.9 % of their quality, with 64 none (docs/benchmarks/quality.md)."""
+    """Trials from which the gain of the next minute is extrapolated, for a search that stops at a plateau. With 32
+    instead, searches of one function lost 1.9 % of their quality; with 64 none (docs/benchmarks/quality.md)."""
     plateau_window_per_task: int = 8
-    """The window has at least this many trials for each task. With none, the searches of models lost 1.7 % of their
-    quality, with 8 of them 0.8 % (docs/benchmarks/quality.md)."""
+    """The window has at least this many trials for each task. With none, searches of several functions lost 1.3 % of
+    their quality; with 8, 0.4 % (docs/benchmarks/quality.md)."""
     plateau_gain: float = 0.01
     """Expected relative gain of the next minute below which a search is at its plateau: what users notice at most."""
 

@@ -14,6 +14,7 @@ from benchmarks.quality.conditions import cpu
 from benchmarks.quality.engines import OURS, STOCK
 from benchmarks.quality.outcome import CASE, Outcome, outcomes
 from benchmarks.quality.requirements import Requirement, missed, requirements
+from benchmarks.quality.stopping import Stop, stop
 from loopwright.comparing.protocol import Answer, Choice, EngineResult, Variant
 from loopwright.comparing.ratios import geometric_mean, paired
 
@@ -65,6 +66,21 @@ def outcome() -> Outcome:
         ),
         stock=None,
     )
+
+
+def _searched(outcome: Outcome, *latencies: float | None) -> Outcome:
+    history = [("w", number, latency) for number, latency in enumerate((100.0, *latencies))]
+    return replace(outcome, tuned=tuned(*history, tasks={"w": (1, 100.0, 9.0)}))
+
+
+def test_a_search_is_stopped_in_replay_once_a_window_brings_nothing(outcome: Outcome) -> None:
+    """The window is 64 trials: what comes after them is lost."""
+    assert stop(_searched(outcome, *[10.0] * 8, *[None] * 152, 5.0)) == Stop(72, 161, 0.5)
+
+
+def test_a_search_that_gains_to_the_end_is_not_stopped_in_replay(outcome: Outcome) -> None:
+    assert stop(_searched(outcome, *(90.0 - number for number in range(80)))) == Stop(80, 80, 1.0)
+    assert stop(replace(outcome, tuned=None)) is None
 
 
 def test_a_ratio_is_the_median_of_ratios_within_rounds() -> None:
