@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from typing import Any
 
-from sqlalchemy import Select, case, func, select
+from sqlalchemy import Select, case, func, or_, select
 from sqlalchemy.orm import Session
 
 from db.bests import FASTEST_FIRST, renew_best
@@ -98,7 +98,15 @@ class Certificates:
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
 
-    def store(self, task_id: str, lease_token: str, certificate: Certificate, budget_trials: int) -> CertificateView:
+    def store(
+        self,
+        task_id: str,
+        lease_token: str,
+        certificate: Certificate,
+        budget_trials: int,
+        *,
+        at_plateau: bool = False,
+    ) -> CertificateView:
         """Keep the evidence for a trial of a running task that was allowed `budget_trials` trials.
 
         Raises `LeaseLost`, and `NotFound` if no measured trial of the task has the certificate's candidate.
@@ -132,6 +140,7 @@ class Certificates:
                 contenders=certificate.contenders,
                 rejected=self._rejected(session, task_id, certificate),
                 budget_trials=budget_trials,
+                at_plateau=at_plateau,
                 search_secs=self._search_secs(session, task),
                 library=None if certificate.library is None else certificate.library.to_json(),
                 sandbox=certificate.sandbox,
@@ -164,9 +173,21 @@ class Certificates:
         return (self._sessions.now() - started_at).total_seconds() * mine / all_of_job
 
     def known(
-        self, workload_hash: str, device_class_id: str, space_hash: str, budget_trials: int
+        self,
+        workload_hash: str,
+        device_class_id: str,
+        space_hash: str,
+        budget_trials: int,
+        *,
+        or_plateau: bool = False,
     ) -> CertificateView | None:
-        """The fastest result of a search in this space that was allowed at least `budget_trials` trials."""
+        """Return the fastest result of a search in this space that was allowed at least `budget_trials` trials.
+
+        With `or_plateau`, that of a search that ended at its plateau counts, too.
+        """
+        enough = CertificateRow.budget_trials >= budget_trials
+        if or_plateau:
+            enough = or_(enough, CertificateRow.at_plateau)
         wanted = (
             select(CertificateRow, Trial.candidate_hash)
             .join(Trial)
@@ -174,7 +195,7 @@ class Certificates:
                 CertificateRow.workload_hash == workload_hash,
                 CertificateRow.device_class_id == device_class_id,
                 CertificateRow.space_hash == space_hash,
-                CertificateRow.budget_trials >= budget_trials,
+                enough,
             )
             .order_by(*FASTEST_FIRST)
             .limit(1)

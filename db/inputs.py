@@ -20,10 +20,10 @@ class NewJob:
     """What ``jobs.create`` stores.
 
     ``space_json`` is the canonical JSON of the user's traces, or None for the built-in space; ``max_trials`` counts
-    over all tasks. ``shapes`` are bindings of symbolic extents if the module is tuned for several.
-    ``gate`` is what it is compared with once its tasks are done.
-    ``request_digest`` names the request that came under ``idempotency_key``, which is the user's own. ``private``: only
-    its user and admins see the job, and its workloads unless others have them, too.
+    over all tasks, and ``target_latency_us`` is the latency of one run of the model that is fast enough. ``shapes`` are
+    bindings of symbolic extents if the module is tuned for several. ``gate`` is what it is compared with once its tasks
+    are done. ``request_digest`` names the request that came under ``idempotency_key``, which is the user's own.
+    ``private``: only its user and admins see the job, and its workloads unless others have them, too.
     """
 
     name: str
@@ -31,6 +31,9 @@ class NewJob:
     device_class: DeviceClass
     max_trials: int
     max_seconds: float | None = None
+    max_device_seconds: float | None = None
+    target_latency_us: float | None = None
+    until_plateau: bool = False
     seed: int = 0
     priority: int = 0
     space_json: str | None = None

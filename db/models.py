@@ -250,6 +250,10 @@ class Job(Base):
     target_json: Mapped[str]
     max_trials: Mapped[int]
     max_seconds: Mapped[float | None]
+    max_device_seconds: Mapped[float | None]
+    target_latency_us: Mapped[float | None]
+    """The latency of one run of the model that is fast enough, as its user gave it."""
+    until_plateau: Mapped[bool] = mapped_column(server_default=false())
     seed: Mapped[int]
     priority: Mapped[int]
     force: Mapped[bool]
@@ -429,6 +433,8 @@ class Certificate(Base):
     rejected: Mapped[dict[str, Any]]
     """Candidate hash -> `tuner.types.Failure` as JSON with ``trial_id``; in older rows, only the message."""
     budget_trials: Mapped[int]
+    at_plateau: Mapped[bool] = mapped_column(server_default=false())
+    """Whether the search ended because more of it was not expected to gain much."""
     search_secs: Mapped[float] = mapped_column(server_default="0")
     library: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     """``name`` and ``run_secs`` of what a vendor's library took; none where there is none that computes the same."""

@@ -15,7 +15,7 @@ def trial_value(row: TrialRow) -> Trial:
 
 
 def _outcome(row: TrialRow) -> Outcome | None:
-    spans = tuple(span for span in _spans(row) if span.lane is not Lane.PROPOSE)
+    spans = tuple(span for span in spans_of(row) if span.lane is not Lane.PROPOSE)
     match row.state:
         case TrialState.PROPOSED:
             return None
@@ -27,7 +27,8 @@ def _outcome(row: TrialRow) -> Outcome | None:
             return Failure(row.failure_stage, row.failure_kind, row.failure_message or "", row.worker, spans)
 
 
-def _spans(row: TrialRow) -> tuple[Span, ...]:
+def spans_of(row: TrialRow) -> tuple[Span, ...]:
+    """Return who worked on a trial, and when."""
     return tuple(Span(Lane(lane), worker, start, end) for lane, worker, start, end in row.spans or ())
 
 
@@ -47,5 +48,5 @@ def trial_view(row: TrialRow) -> TrialView:
         worker=row.worker,
         created_at=row.created_at,
         finished_at=row.finished_at,
-        spans=_spans(row),
+        spans=spans_of(row),
     )

@@ -8,7 +8,7 @@ from dataclasses import astuple
 from typing import Any
 
 from sqlalchemy import func, select, update
-from sqlalchemy.orm import aliased
+from sqlalchemy.orm import aliased, load_only
 
 from db.columns import new_id
 from db.engine import Sessions
@@ -18,11 +18,11 @@ from db.models import DeviceClass, Target, Task, Workload
 from db.models import Trial as TrialRow
 from db.paging import Keyset, Page
 from db.states import TrialState
-from db.trial_rows import trial_value, trial_view
+from db.trial_rows import spans_of, trial_value, trial_view
 from db.usage import count_trial
 from db.views import TrialView
 from loopwright.codegen.versions import CODEGEN_VERSION
-from tuner.types import Failure, MeasureCandidate, Measured, Outcome, Span, Trial
+from tuner.types import Failure, MeasureCandidate, Measured, Outcome, Span, Trial, device_seconds
 
 _PER_RELATIVE = 16
 
@@ -134,6 +134,12 @@ class Trials:
         wanted = select(TrialRow).where(TrialRow.task_id == task_id).order_by(TrialRow.number)
         with self._sessions.read() as session:
             return [trial_value(row) for row in session.scalars(wanted)]
+
+    def device_seconds(self, task_ids: Iterable[str]) -> float:
+        """Return how long the trials of some tasks were in measuring slots."""
+        wanted = select(TrialRow).where(TrialRow.task_id.in_(task_ids)).options(load_only(TrialRow.spans))
+        with self._sessions.read() as session:
+            return sum(device_seconds(spans_of(row)) for row in session.scalars(wanted))
 
     def known(self, workload_hash: str, device_class_id: str, most: int = 8) -> list[str]:
         """Return traces measured for the workload, the fastest first: on the device class, then imported ones.

@@ -24,7 +24,11 @@ from tuner.types import (
 
 @dataclass(frozen=True, slots=True)
 class JobView:
-    """A job without its module; ``elapsed_s`` is the time it ran under all its leases together."""
+    """A job without its module.
+
+    ``elapsed_s`` is the time it ran under all its leases together, ``target_latency_us`` the latency of one run of the
+    model that is fast enough.
+    """
 
     id: str
     name: str
@@ -34,6 +38,9 @@ class JobView:
     space_hash: str
     max_trials: int
     max_seconds: float | None
+    max_device_seconds: float | None
+    target_latency_us: float | None
+    until_plateau: bool
     seed: int
     priority: int
     force: bool

@@ -33,13 +33,16 @@ class ClaimedTasks:
     def answer(self, task: TaskView, source: AnsweredFrom) -> bool:
         """End a task with a certificate from a search that was allowed at least as much; return False without one.
 
+        If the job is for a plateau only, that of a search which reached its plateau is enough.
         A job with ``force`` searches anew, and takes only the answer of a search that it joined.
         """
         job = self.claimed.job
         if job.force and source is AnsweredFrom.DATABASE:
             return False
         budget = budget_per_task(job.max_trials, len(self.tasks))
-        known = self.database.certificates.known(task.workload_hash, job.device_class_id, job.space_hash, budget)
+        known = self.database.certificates.known(
+            task.workload_hash, job.device_class_id, job.space_hash, budget, or_plateau=job.until_plateau
+        )
         if known is None:
             return False
         self.database.tasks.answer(task.id, self.claimed.lease_token, known.id, source)

@@ -12,11 +12,12 @@ from contextlib import closing
 
 from db import Database
 from db.states import AnsweredFrom, JobState, TaskState
-from db.views import ClaimedJob, TaskView
+from db.views import ClaimedJob, JobView, TaskView
 from loopwright.codegen.versions import TVM_VERSION
 from service.claimed_tasks import ClaimedTasks
 from service.gates import race
 from service.ledger import DatabaseLedger, budget_per_task
+from service.units import seconds
 from tuner.errors import LeaseLost, NoDevice, SearchFailed
 from tuner.tune import TuneRequest, tune
 from tuner.types import TaskSpec, Workload
@@ -154,7 +155,7 @@ class JobRunner:
         claimed: ClaimedJob,
         tasks: Sequence[TaskView],
         others: Sequence[TaskView],
-        seconds: float | None,
+        time_left: float | None,
         builders: Sequence[str],
         measurers: dict[str, str],
     ) -> None:
@@ -166,13 +167,22 @@ class JobRunner:
             space=None if claimed.inputs.space_json is None else json.loads(claimed.inputs.space_json),
             # Tasks that other jobs answer leave their share of the trials unused.
             max_trials=share * len(tasks) if others else job.max_trials,
-            max_seconds=seconds,
+            max_seconds=time_left,
+            max_device_seconds=self._device_seconds_left(job, others),
+            target=seconds(job.target_latency_us),
+            until_plateau=job.until_plateau,
             seed=job.seed,
             base_model=self._db.cost_models.get(job.device_class_id, TVM_VERSION),
         )
         fleet = RayFleet(job.target_json, builders, measurers)
         with closing(WalledSearch(self._searching, request)) as search:
             tune(request, search, fleet, DatabaseLedger(self._db, claimed, tasks, share, others))
+
+    def _device_seconds_left(self, job: JobView, others: Sequence[TaskView]) -> float | None:
+        """Return how long the tasks of a run may be in measuring slots, after what the job's other tasks have used."""
+        if job.max_device_seconds is None:
+            return None
+        return job.max_device_seconds - self._db.trials.device_seconds([task.id for task in others])
 
     def _spec(self, task: TaskView, claimed: ClaimedJob) -> TaskSpec:
         found = self._db.workloads.get(task.workload_hash)

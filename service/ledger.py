@@ -84,11 +84,12 @@ class DatabaseLedger:
             raise LeaseLost(f"job {self._job.id} is no longer this run's")
 
     def certify(self, task: int, certificate: Certificate, stopped: StopReason) -> None:
-        """Store the result; a search that time or a cancellation ended counts for the trials that it made."""
+        """Store the result; a search that ended before its budget was used counts for the trials that it made."""
         view = self._tasks[task]
         made = sum(trial.candidate.trace_json is not None for trial in self._db.trials.history(view.id))
         budget = self._budget if stopped in _WHOLE_BUDGET else min(made, self._budget)
-        stored = self._db.certificates.store(view.id, self._token, certificate, budget)
+        at_plateau = stopped is StopReason.PLATEAU
+        stored = self._db.certificates.store(view.id, self._token, certificate, budget, at_plateau=at_plateau)
         self._db.tasks.answer(view.id, self._token, stored.id, AnsweredFrom.SEARCH)
 
     def fail(self, task: int, message: str) -> None:

@@ -77,6 +77,9 @@ class Client:
         *,
         max_trials: int = 64,
         max_seconds: float | None = None,
+        max_device_seconds: float | None = None,
+        target_latency_us: float | None = None,
+        until: schemas.Until | None = None,
         space: stochastic.Space | None = None,
         shapes: dict[str, int] | list[dict[str, int]] | None = None,
         seed: int = 0,
@@ -98,6 +101,11 @@ class Client:
                 Its weights stay on this machine, but text is sent as it is, with the constants in it.
             max_trials: candidates to measure at most, all tasks together.
             max_seconds: seconds to search at most.
+            max_device_seconds: seconds to use measuring slots at most; closing races are not counted.
+            target_latency_us: stop when one run of the whole model takes no longer, by the sum of its functions
+                (`Job.model`).
+            until: ``"plateau"`` stops when the next minute is expected to gain less than 1 %, and each function had its
+                first batch of trials.
             space: None (the built-in space), a function ``f(sch)`` that makes stochastic choices (run here; only its
                 trace is sent), a trace, or a list of traces ``[instructions, decisions]``.
             shapes: values of symbolic shape variables, by name; with a list of them, each is tuned for.
@@ -131,7 +139,13 @@ class Client:
             name=name,
             seed=seed,
             priority=priority,
-            budget={"max_trials": max_trials, "max_seconds": max_seconds},
+            budget={
+                "max_trials": max_trials,
+                "max_seconds": max_seconds,
+                "max_device_seconds": max_device_seconds,
+                "target_latency_us": target_latency_us,
+                "until": until,
+            },
             space=traces,
             shapes=[_whole(each) for each in shapes] if isinstance(shapes, list) else _whole(shapes),
             force=force,

@@ -104,15 +104,20 @@ class Job:
         max_seconds: float | None = None,
         seed: int | None = None,
         force: bool | None = None,
+        *,
+        max_device_seconds: float | None = None,
+        target_latency_us: float | None = None,
+        until: schemas.Until | None = None,
     ) -> Job:
         """A new job with this one's module, target and space; what is None is as it was."""
-        budget = self.info.budget.model_copy(
-            update={
-                name: value
-                for name, value in (("max_trials", max_trials), ("max_seconds", max_seconds))
-                if value is not None
-            }
-        )
+        given = {
+            "max_trials": max_trials,
+            "max_seconds": max_seconds,
+            "max_device_seconds": max_device_seconds,
+            "target_latency_us": target_latency_us,
+            "until": until,
+        }
+        budget = self.info.budget.model_copy(update={name: each for name, each in given.items() if each is not None})
         changes = body(schemas.Resubmit, budget=budget.model_dump(), seed=seed, force=force)
         headers = {"Idempotency-Key": uuid.uuid4().hex}
         answer = self._transport.request(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 
 def latency(us: float | None) -> str:
     """A latency in microseconds: ``7.79 µs``, ``1.50 ms``; ``-`` for None."""
@@ -14,6 +16,18 @@ def latency(us: float | None) -> str:
     if us < 999.5e3:
         return _three_digits(us / 1e3, "ms")
     return _three_digits(us / 1e6, "s")
+
+
+_MICROSECONDS = {"ns": 1e-3, "us": 1.0, "µs": 1.0, "ms": 1e3, "s": 1e6}
+
+
+def microseconds(text: str) -> float:
+    """Read a latency with its unit, ``1.5ms``, or in microseconds without one. Raise ValueError."""
+    match = re.fullmatch(r"\s*([\d.]+)\s*([a-zµ]*)\s*", text)
+    unit = _MICROSECONDS.get(match[2] or "us") if match else None
+    if match is None or unit is None:
+        raise ValueError(f"{text!r} is not of the form 120us, 1.5ms or 120, which is in microseconds")
+    return float(match[1]) * unit
 
 
 def ratio(value: float | None) -> str:

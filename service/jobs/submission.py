@@ -15,6 +15,7 @@ from service.context import Context
 from service.fleet.offers import resolve
 from service.gates import reference
 from service.identity.visitor import Visitor
+from service.jobs.wire import budget
 from service.ledger import budget_per_task
 from service.problems import ProblemError
 from service.records import wire
@@ -43,6 +44,9 @@ def submit(
         device_class=device_class,
         max_trials=request.budget.max_trials,
         max_seconds=request.budget.max_seconds,
+        max_device_seconds=request.budget.max_device_seconds,
+        target_latency_us=request.budget.target_latency_us,
+        until_plateau=request.budget.until == "plateau",
         seed=request.seed,
         priority=request.priority,
         space_json=parsed.space_json,
@@ -77,7 +81,7 @@ def resubmit(
         # The priority of an admin's job is not for whoever submits it again.
         priority=job.priority if "administer" in visitor.rights else min(0, job.priority),
         visibility="private" if job.private else "team",
-        budget=changes.budget or schemas.Budget(max_trials=job.max_trials, max_seconds=job.max_seconds),
+        budget=changes.budget or budget(job),
         space=None if inputs.space_json is None else json.loads(inputs.space_json),
         shapes=inputs.shapes,
         force=job.force if changes.force is None else changes.force,
@@ -92,8 +96,10 @@ def preview(ctx: Context, request: schemas.SubmitJob) -> schemas.Preview:
     bests = ctx.database.lookup.bests(hashes, device_class.target_json, device_class_id=device_class.id)
 
     def is_known(workload_hash: str) -> bool:
-        budget, space = budget_per_task(request.budget.max_trials, len(parsed.tasks)), space_hash(parsed.space_json)
-        return ctx.database.certificates.known(workload_hash, device_class.id, space, budget) is not None
+        share, space = budget_per_task(request.budget.max_trials, len(parsed.tasks)), space_hash(parsed.space_json)
+        plateau = request.budget.until == "plateau"
+        known = ctx.database.certificates.known(workload_hash, device_class.id, space, share, or_plateau=plateau)
+        return known is not None
 
     return schemas.Preview(
         name=request.name or _name(parsed.tasks),

@@ -21,7 +21,7 @@ def job(view: JobView, tasks: Sequence[TaskView]) -> schemas.Job:
         state=view.state.value,
         target=json.loads(view.target_json),
         device_class=view.device_class_id,
-        budget=schemas.Budget(max_trials=view.max_trials, max_seconds=view.max_seconds),
+        budget=budget(view),
         seed=view.seed,
         priority=view.priority,
         owner=view.user_name,
@@ -39,6 +39,16 @@ def job(view: JobView, tasks: Sequence[TaskView]) -> schemas.Job:
         ),
         model=model(tasks),
         tasks=[task(item, *shares) for item, shares in zip(tasks, _shares(tasks), strict=True)],
+    )
+
+
+def budget(view: JobView) -> schemas.Budget:
+    return schemas.Budget(
+        max_trials=view.max_trials,
+        max_seconds=view.max_seconds,
+        max_device_seconds=view.max_device_seconds,
+        target_latency_us=view.target_latency_us,
+        until="plateau" if view.until_plateau else None,
     )
 
 

@@ -10,7 +10,20 @@ from typing import Annotated
 
 import typer
 
-from loopwright.cli.options import ExactMath, JobId, Json, Limit, Model, Target, connect, shapes
+from loopwright.cli.options import (
+    ExactMath,
+    JobId,
+    Json,
+    Limit,
+    MaxDeviceSeconds,
+    Model,
+    Target,
+    TargetLatency,
+    Until,
+    connect,
+    in_microseconds,
+    shapes,
+)
 from loopwright.cli.output import print_json, print_line
 from loopwright.cli.views import show_event, show_job, show_jobs
 from loopwright.job import Job
@@ -25,6 +38,9 @@ def submit(
     target: Target = "auto",
     max_trials: Annotated[int, typer.Option(min=1, help="Candidates to measure at most.")] = 64,
     max_seconds: Annotated[float | None, typer.Option(min=0, help="Seconds to search at most.")] = None,
+    max_device_seconds: MaxDeviceSeconds = None,
+    target_latency: TargetLatency = None,
+    until: Until = None,
     space: Annotated[Path | None, typer.Option(help="A JSON file with a list of traces: the design space.")] = None,
     shape: Annotated[
         list[str] | None,
@@ -50,6 +66,9 @@ def submit(
             target,
             max_trials=max_trials,
             max_seconds=max_seconds,
+            max_device_seconds=max_device_seconds,
+            target_latency_us=in_microseconds(target_latency),
+            until=until,
             space=json.loads(space.read_text(encoding="utf-8")) if space else None,
             shapes=shapes(shape),
             seed=seed,
@@ -121,6 +140,9 @@ def resubmit(
     job_id: JobId,
     max_trials: Annotated[int | None, typer.Option(min=1, help="Candidates to measure at most.")] = None,
     max_seconds: Annotated[float | None, typer.Option(min=0, help="Seconds to search at most.")] = None,
+    max_device_seconds: MaxDeviceSeconds = None,
+    target_latency: TargetLatency = None,
+    until: Until = None,
     seed: int | None = None,
     force: Annotated[
         bool | None, typer.Option("--force/--no-force", help="Search even if the answer is known.")
@@ -130,7 +152,15 @@ def resubmit(
 ) -> None:
     """Submit a job's program anew, with its target and space; the rest is as it was unless given."""
     with connect(context) as client:
-        job = client.job(job_id).resubmit(max_trials, max_seconds, seed, force)
+        job = client.job(job_id).resubmit(
+            max_trials,
+            max_seconds,
+            seed,
+            force,
+            max_device_seconds=max_device_seconds,
+            target_latency_us=in_microseconds(target_latency),
+            until=until,
+        )
         if wait:
             _follow(job, None, as_json)
         elif as_json:

@@ -9,6 +9,7 @@ import typer
 
 from loopwright import schemas
 from loopwright.client import Client
+from loopwright.units import microseconds
 
 ExactMath = Annotated[
     bool,
@@ -30,10 +31,32 @@ Model = Annotated[
 ScopeOption = Annotated[schemas.Scope, typer.Option(help="read, submit or admin.")]
 JobId = Annotated[str, typer.Argument(metavar="JOB", show_default=False)]
 Limit = Annotated[int, typer.Option(min=1, help="Rows to show at most.")]
+Until = Annotated[
+    schemas.Until | None,
+    typer.Option(help="Stop when the next minute is expected to gain less than 1 %."),
+]
+MaxDeviceSeconds = Annotated[
+    float | None, typer.Option(min=0, help="Seconds to use measuring slots at most, without the closing races.")
+]
+TargetLatency = Annotated[
+    str | None,
+    typer.Option(
+        metavar="LATENCY",
+        help="Stop when one run of the model takes no longer: 120us, 1.5ms, or a number of microseconds.",
+    ),
+]
 Shape = Annotated[
     list[str] | None,
     typer.Option("--shape", metavar="NAME=EXTENT", help="Value of a symbolic extent, as n=128; repeat for others."),
 ]
+
+
+def in_microseconds(text: str | None) -> float | None:
+    """The option's value in microseconds."""
+    try:
+        return None if text is None else microseconds(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--target-latency") from error
 
 
 def shape(words: list[str] | None) -> dict[str, int] | None:

@@ -71,6 +71,7 @@ from loopwright.schemas.jobs import (
     TaskChanged,
     Trial,
     TrialFinished,
+    Until,
     Visibility,
 )
 from loopwright.schemas.lookup import MAX_LOOKUP, Lookup, LookupAnswer, LookupHit, LoweredFunction
@@ -187,6 +188,7 @@ __all__ = [
     "Trial",
     "TrialFinished",
     "TrialState",
+    "Until",
     "Use",
     "User",
     "Version",

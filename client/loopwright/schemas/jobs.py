@@ -30,11 +30,20 @@ class ModulePayload(Wire):
     data: str = Field(min_length=1)
 
 
+Until = Literal["plateau"]
+"""``plateau``: the next minute is expected to gain less than 1 %."""
+
+
 class Budget(Wire):
-    """How much a job may spend: whichever limit is met first ends the search."""
+    """How much a job may spend, and what is enough: whichever is met first ends the search."""
 
     max_trials: int = Field(default=64, ge=1, le=1_000_000)
     max_seconds: float | None = Field(default=None, gt=0)
+    max_device_seconds: float | None = Field(default=None, gt=0)
+    """Seconds in measuring slots. Closing races are not counted."""
+    target_latency_us: float | None = Field(default=None, gt=0)
+    """What one run of the model may take, as in `ModelLatency`."""
+    until: Until | None = None
 
 
 Visibility = Literal["team", "private"]

@@ -25,6 +25,7 @@ from loopwright.torch.variant import Outcome, Tune, Tuning
 __all__ = ["Outcome", "backend", "outcomes", "refresh"]
 
 _TUNE: tuple[Tune, ...] = ("background", "wait", "never")
+_BUDGET = ("max_trials", "max_seconds", "max_device_seconds", "until")
 _graphs: weakref.WeakValueDictionary[int, Graph] = weakref.WeakValueDictionary()
 _numbers = itertools.count()
 
@@ -39,7 +40,8 @@ def backend(
     - ``tune``: what is done about functions of which the service knows nothing. ``"background"`` (default): they are
       submitted as one job, and calls after its end use what it found. ``"wait"``: the first call waits for that job.
       ``"never"``: nothing is submitted.
-    - ``max_trials``, ``max_seconds``: the budget of a job, as `Client.submit` has it.
+    - ``max_trials``, ``max_seconds``, ``max_device_seconds``, ``until``: the budget of a job, as `Client.submit` has
+      it.
     - ``client``: a `Client`; by default one without arguments.
 
     Raises:
@@ -50,11 +52,10 @@ def backend(
     if tune not in _TUNE:
         raise ValueError(f"tune is {tune!r}; it may be {', '.join(map(repr, _TUNE))}")
     client = given.pop("client", None) or _own_client()
-    budget: dict[str, Any] = {name: given.pop(name) for name in ("max_trials", "max_seconds") if name in given}
+    budget: dict[str, Any] = {name: given.pop(name) for name in _BUDGET if name in given}
     if given:
-        raise ValueError(
-            f"unknown options: {', '.join(sorted(given))}; known are tune, max_trials, max_seconds, client"
-        )
+        known = ", ".join(("tune", *_BUDGET, "client"))
+        raise ValueError(f"unknown options: {', '.join(sorted(given))}; known are {known}")
     graph = Graph(module, Tuning(client, tune, budget))
     _graphs[next(_numbers)] = graph
     return graph

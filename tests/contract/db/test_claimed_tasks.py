@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from db.states import AnsweredFrom, JobState, TaskState
 from service.claimed_tasks import ClaimedTasks
-from tests.contract.db.conftest import World
+from service.ledger import DatabaseLedger
+from tests.contract.db.conftest import BASELINE, World
+from tuner.types import Measured, StopReason
 
 
 def test_a_task_is_answered_by_a_search_that_was_allowed_as_much(world: World) -> None:
@@ -24,6 +26,19 @@ def test_a_search_that_was_allowed_less_answers_nothing(world: World) -> None:
     world.job("a", max_trials=64)
     tasks = ClaimedTasks.read(world.db, world.claim())
     assert not tasks.answer(tasks.open[0], AnsweredFrom.DATABASE)
+
+
+def test_a_job_until_its_plateau_is_answered_by_a_search_that_reached_its_own(world: World) -> None:
+    claimed, task = world.started("a", until_plateau=True)
+    (trial,) = world.db.trials.propose(task.id, claimed.lease_token, [BASELINE])
+    assert world.db.trials.finish(trial.id, claimed.lease_token, Measured((0.5,), "worker"))
+    ledger = DatabaseLedger(world.db, claimed, [task], 64)
+    ledger.certify(0, world.certificate(trial, 0.5), StopReason.PLATEAU)
+    ClaimedTasks.read(world.db, claimed).finish()
+    for until_plateau in (True, False):
+        world.job("a", until_plateau=until_plateau)
+        tasks = ClaimedTasks.read(world.db, world.claim())
+        assert tasks.answer(tasks.open[0], AnsweredFrom.DATABASE) is until_plateau
 
 
 def test_a_forced_job_takes_only_the_answer_of_a_search_that_it_joined(world: World) -> None:

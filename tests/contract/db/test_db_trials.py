@@ -29,6 +29,18 @@ UNSTORABLE = {"\x00", *map(chr, range(0xD800, 0xE000))}
 CRASH = Failure(Stage.RUN, FailureKind.CRASH, "signal 11", "worker")
 
 
+def test_the_time_in_measuring_slots_is_that_of_the_tasks_trials(world: World) -> None:
+    claimed, task = world.started("a", "b")
+    measured, failed, _ = world.propose(claimed, task, "[1]", "[2]", "[3]")
+    spans = (Span(Lane.BUILD, "builder", 0.0, 9.0), Span(Lane.MEASURE, "worker", 9.0, 9.5))
+    failure = Failure(Stage.RUN, FailureKind.CRASH, "it crashed", "worker", spans)
+    assert world.db.trials.finish(measured.id, claimed.lease_token, Measured((0.1,), "worker", spans))
+    assert world.db.trials.finish(failed.id, claimed.lease_token, failure)
+    other = world.task(claimed.job.id, 1)
+    assert world.db.trials.device_seconds([task.id, other.id]) == 1.0
+    assert world.db.trials.device_seconds([other.id]) == 0.0
+
+
 def test_the_baseline_is_number_zero_and_the_rest_count_from_one(world: World) -> None:
     claimed, task = world.started()
     candidates = [MeasureCandidate("[1]", Origin.RANDOM, 0.25), MeasureCandidate(None, Origin.BASELINE)]

@@ -115,6 +115,17 @@ def test_a_job_is_submitted_anew(api: Api, job: dict[str, Any]) -> None:
     assert api.post("/jobs/nothing/resubmit", {}, 404)["type"] == "urn:loopwright:not-found"
 
 
+def test_a_budget_says_what_is_enough_and_is_kept_by_a_job_submitted_anew(api: Api) -> None:
+    budget = {"max_trials": 8, "max_seconds": 60.0, "max_device_seconds": 20.0, "target_latency_us": 123.4}
+    made = api.submit(product(34), budget=budget | {"until": "plateau"})
+    again = api.post(f"/jobs/{made['id']}/resubmit", {}, 202)
+    assert again["budget"] == made["budget"] == budget | {"until": "plateau"}
+    for each in (made, again):
+        api.post(f"/jobs/{each['id']}/cancel")
+    problem = api.post("/jobs/preview", payload(product(34), budget={"until": "dawn"}), status=422)
+    assert problem["type"] == "urn:loopwright:invalid-request"
+
+
 def test_a_job_for_several_shapes_is_submitted_anew(api: Api) -> None:
     first = api.submit(SYMBOLIC, shapes=[{"n": 2}, {"n": 4}], name="symbolic")
     again = api.post(f"/jobs/{first['id']}/resubmit", {}, 202)

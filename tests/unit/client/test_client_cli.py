@@ -34,6 +34,27 @@ def test_submit_prints_the_job(service: FakeService, run: Command, program: str)
     assert json.loads(run("job", "submit", program, "--json").out)["id"] == "job-1"
 
 
+@pytest.mark.parametrize(("words", "us"), [("120", 120.0), ("1.5ms", 1500.0), ("80 us", 80.0), ("2 µs", 2.0)])
+def test_a_budget_may_say_what_is_enough(
+    service: FakeService, run: Command, program: str, words: str, us: float
+) -> None:
+    service.on("POST", "/api/v1/jobs", Answer(job_json(), 202))
+    limits = ("--until", "plateau", "--target-latency", words, "--max-device-seconds", "30")
+    assert run("job", "submit", program, *limits).status == 0
+    assert service.requests[-1].json()["budget"] == {
+        "max_trials": 64,
+        "max_seconds": None,
+        "max_device_seconds": 30.0,
+        "target_latency_us": us,
+        "until": "plateau",
+    }
+
+
+@pytest.mark.parametrize("limits", [("--until", "dawn"), ("--target-latency", "fast"), ("--target-latency", "1 h")])
+def test_a_limit_that_cannot_be_read_is_wrong_use(run: Command, program: str, limits: tuple[str, str]) -> None:
+    assert run("job", "submit", program, *limits).status == 2
+
+
 @pytest.mark.parametrize(
     ("words", "shapes"),
     [
@@ -179,15 +200,25 @@ def test_a_job_is_resubmitted(service: FakeService, run: Command) -> None:
     assert run("job", "resubmit", "job-1") == Done(0, "job-2\n", "")
     sent = service.requests[-1]
     assert sent.headers["idempotency-key"]
-    assert sent.json() == {"budget": {"max_trials": 64, "max_seconds": None}, "seed": None, "force": None}
+    unlimited = {"max_seconds": None, "max_device_seconds": None, "target_latency_us": None, "until": None}
+    assert sent.json() == {"budget": {"max_trials": 64} | unlimited, "seed": None, "force": None}
     limits = ("--max-trials", "8", "--max-seconds", "5", "--seed", "3")
     done = run("job", "resubmit", "job-1", *limits, "--force", "--json")
     assert json.loads(done.out)["id"] == "job-2"
     assert service.requests[-1].json() == {
-        "budget": {"max_trials": 8, "max_seconds": 5.0},
+        "budget": unlimited | {"max_trials": 8, "max_seconds": 5.0},
         "seed": 3,
         "force": True,
     }
+
+
+def test_a_job_that_is_resubmitted_keeps_what_is_enough(service: FakeService, run: Command) -> None:
+    budget = {"max_trials": 64, "max_seconds": None, "max_device_seconds": 9.0, "target_latency_us": 80.0}
+    service.on("GET", "/api/v1/jobs/job-1", job_json("succeeded", budget=budget | {"until": "plateau"}))
+    service.on("POST", "/api/v1/jobs/job-1/resubmit", Answer(job_json(id="job-2"), 202))
+    assert run("job", "resubmit", "job-1", "--target-latency", "70us").status == 0
+    sent = service.requests[-1].json()["budget"]
+    assert sent == budget | {"until": "plateau", "target_latency_us": 70.0}
 
 
 def test_best_is_shown(service: FakeService, run: Command) -> None:

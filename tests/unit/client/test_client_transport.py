@@ -42,7 +42,14 @@ def test_a_get_is_tried_again(service: FakeService, client: loopwright.Client, t
 
 def test_submit_is_tried_again_under_one_idempotency_key(service: FakeService, client: loopwright.Client) -> None:
     service.on("POST", "/api/v1/jobs", [Answer(hang_up=True), Answer(job_json(), 202)])
-    job = client.submit(SCRIPT, {"kind": "llvm"}, max_trials=8, max_seconds=5, shapes={"n": 4}, seed=3, name="mm")
+    limits: dict[str, Any] = {
+        "max_trials": 8,
+        "max_seconds": 5,
+        "max_device_seconds": 3,
+        "target_latency_us": 120,
+        "until": "plateau",
+    }
+    job = client.submit(SCRIPT, {"kind": "llvm"}, **limits, shapes={"n": 4}, seed=3, name="mm")
     first, second = service.seen("POST", "/api/v1/jobs")
     assert first.headers["idempotency-key"] == second.headers["idempotency-key"]
     assert job.id == "job-1"
@@ -53,7 +60,7 @@ def test_submit_is_tried_again_under_one_idempotency_key(service: FakeService, c
         "seed": 3,
         "priority": 0,
         "visibility": "team",
-        "budget": {"max_trials": 8, "max_seconds": 5.0},
+        "budget": limits,
         "space": None,
         "shapes": {"n": 4},
         "force": False,
@@ -66,6 +73,8 @@ def test_submit_is_tried_again_under_one_idempotency_key(service: FakeService, c
     [
         ({"max_trials": -1}, r"budget\.max_trials: should be greater than or equal to 1, and is -1"),
         ({"max_trials": 10_000_000}, r"budget\.max_trials: should be less than or equal to 1000000"),
+        ({"until": "dawn"}, r"budget\.until: should be 'plateau'"),
+        ({"target_latency_us": 0}, r"budget\.target_latency_us: should be greater than 0, and is 0"),
         ({"priority": 101}, r"priority: should be less than or equal to 100, and is 101"),
         ({"name": "x" * 1000}, r"name: .* at most 200 characters, and is 'x+\.\.\.x+'"),
     ],

@@ -1141,7 +1141,7 @@ export interface components {
         };
         /**
          * Budget
-         * @description How much a job may spend: whichever limit is met first ends the search.
+         * @description How much a job may spend, and what is enough: whichever is met first ends the search.
          */
         Budget: {
             /**
@@ -1151,6 +1151,12 @@ export interface components {
             max_trials: number;
             /** Max Seconds */
             max_seconds?: number | null;
+            /** Max Device Seconds */
+            max_device_seconds?: number | null;
+            /** Target Latency Us */
+            target_latency_us?: number | null;
+            /** Until */
+            until?: "plateau" | null;
         };
         /**
          * Certificate

@@ -33,7 +33,7 @@ function ResubmitForm({ job }: { job: Job }) {
   function submit(event: FormEvent) {
     event.preventDefault();
     const body = {
-      budget: { max_trials: Number(trials), max_seconds: job.budget.max_seconds },
+      budget: { ...job.budget, max_trials: Number(trials) },
       seed: Number(seed),
       force,
     };

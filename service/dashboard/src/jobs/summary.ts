@@ -1,7 +1,7 @@
 import type { Job, Task, Trial } from "../api/types";
 import { formatFailureKind } from "../format/failure";
 import { formatElapsed } from "../format/time";
-import { plural } from "../format/units";
+import { formatLatency, plural } from "../format/units";
 
 /** The largest speedup among the job's tasks; null while there is none. */
 export function bestSpeedup(job: Job): number | null {
@@ -15,10 +15,15 @@ export function costliestTask(job: Job): Task | undefined {
   return [...job.tasks].sort((a, b) => cost(b) - cost(a))[0];
 }
 
-/** What the job may spend, in words. */
-export function budgetInWords({ max_trials: trials, max_seconds: seconds }: Job["budget"]): string {
-  const trialsInWords = plural(trials, "trial");
-  return seconds == null ? trialsInWords : `${trialsInWords} or ${formatElapsed(seconds * 1_000)}`;
+/** What the job may spend, and what is enough, in words: its search ends with whichever is met first. */
+export function budgetInWords(budget: Job["budget"]): string {
+  const { max_seconds, max_device_seconds, target_latency_us, until } = budget;
+  const limits = [plural(budget.max_trials, "trial")];
+  if (max_seconds != null) limits.push(formatElapsed(max_seconds * 1_000));
+  if (max_device_seconds != null) limits.push(`${formatElapsed(max_device_seconds * 1_000)} on devices`);
+  if (target_latency_us != null) limits.push(`a model of ${formatLatency(target_latency_us)}`);
+  if (until === "plateau") limits.push("its plateau");
+  return limits.join(" or ");
 }
 
 /** Failures by kind, in words, the most frequent first: "2 did not compile, 1 timed out". */

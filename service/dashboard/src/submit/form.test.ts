@@ -26,18 +26,19 @@ it("makes the body that the service takes", () => {
     target: '{"kind":"llvm"}',
     minutes: 2,
     shapes: "n=8",
+    untilPlateau: true,
   };
   expect(bodyOf(form)).toMatchObject({
     module: { format: "tvmscript", data: "x" },
     target: { kind: "llvm" },
     name: "mine",
-    budget: { max_trials: 64, max_seconds: 120 },
+    budget: { max_trials: 64, max_seconds: 120, until: "plateau" },
     shapes: { n: 8 },
   });
   expect(bodyOf({ ...EMPTY_FORM, code: "x" })).toMatchObject({
     target: "auto",
     name: null,
-    budget: { max_seconds: null },
+    budget: { max_seconds: null, until: null },
     shapes: null,
   });
 });

@@ -8,6 +8,8 @@ export interface SubmitForm {
   target: string;
   trials: string | number;
   minutes: string | number;
+  /** Whether the search stops when more of it is not expected to gain much. */
+  untilPlateau: boolean;
   seed: string | number;
   priority: string | number;
   /** Values of symbolic extents, as `n=128, m=64`. */
@@ -24,6 +26,7 @@ export const EMPTY_FORM: SubmitForm = {
   target: "auto",
   trials: 64,
   minutes: "",
+  untilPlateau: false,
   seed: 0,
   priority: 0,
   shapes: "",
@@ -72,6 +75,7 @@ export function bodyOf(form: SubmitForm): SubmitJob {
     budget: {
       max_trials: Number(form.trials),
       max_seconds: form.minutes === "" ? null : Number(form.minutes) * 60,
+      until: form.untilPlateau ? "plateau" : null,
     },
     shapes: Object.keys(shapes).length === 0 ? null : shapes,
     force: form.force,

@@ -93,6 +93,12 @@ export function Options({ form, problems, onChange }: OptionsProps) {
           onChange={(priority) => onChange({ priority })}
         />
       </SimpleGrid>
+      <Checkbox
+        label="Stop at the plateau"
+        description="When the next minute is expected to gain less than 1 %"
+        checked={form.untilPlateau}
+        onChange={(event) => onChange({ untilPlateau: event.currentTarget.checked })}
+      />
       <TextInput
         label="Symbolic extents"
         description="Values for a module with symbolic shapes"
