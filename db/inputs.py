@@ -34,6 +34,7 @@ class NewJob:
     max_device_seconds: float | None = None
     target_latency_us: float | None = None
     until_plateau: bool = False
+    suggested_trials: int = 0
     seed: int = 0
     priority: int = 0
     space_json: str | None = None

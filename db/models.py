@@ -254,6 +254,8 @@ class Job(Base):
     target_latency_us: Mapped[float | None]
     """The latency of one run of the model that is fast enough, as its user gave it."""
     until_plateau: Mapped[bool] = mapped_column(server_default=false())
+    suggested_trials: Mapped[int] = mapped_column(server_default="0")
+    """Trials that the model deserves, as its user was told; 0 if none were needed."""
     seed: Mapped[int]
     priority: Mapped[int]
     force: Mapped[bool]

@@ -41,6 +41,7 @@ class JobView:
     max_device_seconds: float | None
     target_latency_us: float | None
     until_plateau: bool
+    suggested_trials: int
     seed: int
     priority: int
     force: bool

@@ -15,6 +15,7 @@ from service.context import Context
 from service.fleet.offers import resolve
 from service.gates import reference
 from service.identity.visitor import Visitor
+from service.jobs.suggestion import TRIALS_PER_FUNCTION, hint, suggested_trials
 from service.jobs.wire import budget
 from service.ledger import budget_per_task
 from service.problems import ProblemError
@@ -38,6 +39,7 @@ def submit(
         return earlier
     device_class, parsed = _parse(ctx, request)
     gate = None if request.gate is None else reference.resolve(ctx, request.gate, device_class)
+    suggested = _suggested(ctx, request, device_class, parsed)
     job = NewJob(
         name=request.name or _name(parsed.tasks),
         module_json=parsed.module_json,
@@ -52,7 +54,12 @@ def submit(
         space_json=parsed.space_json,
         shapes=tuple(request.shapes) if isinstance(request.shapes, list) else None,
         force=request.force,
-        notes=(*parsed.translated, *parsed.left_alone),
+        suggested_trials=suggested,
+        notes=(
+            *hint(request.budget.max_trials, len(parsed.tasks), suggested),
+            *parsed.translated,
+            *parsed.left_alone,
+        ),
         user_name=visitor.user,
         private=request.visibility == "private",
         gate=None if gate is None else gate.model_dump(mode="json"),
@@ -94,22 +101,17 @@ def preview(ctx: Context, request: schemas.SubmitJob) -> schemas.Preview:
     device_class, parsed = _parse(ctx, request)
     hashes = [task.workload.hash for task in parsed.tasks]
     bests = ctx.database.lookup.bests(hashes, device_class.target_json, device_class_id=device_class.id)
-
-    def is_known(workload_hash: str) -> bool:
-        share, space = budget_per_task(request.budget.max_trials, len(parsed.tasks)), space_hash(parsed.space_json)
-        plateau = request.budget.until == "plateau"
-        known = ctx.database.certificates.known(workload_hash, device_class.id, space, share, or_plateau=plateau)
-        return known is not None
-
+    answered = _answered(ctx, request, device_class, parsed)
     return schemas.Preview(
         name=request.name or _name(parsed.tasks),
         target=json.loads(device_class.target_json),
         device_class=device_class.id,
         device_model=device_class.model,
         tasks=[
-            _preview(task, bests.get(task.workload.hash), not request.force and is_known(task.workload.hash))
-            for task in parsed.tasks
+            _preview(task, bests.get(task.workload.hash), known)
+            for task, known in zip(parsed.tasks, answered, strict=True)
         ],
+        suggested_trials=_suggested(ctx, request, device_class, parsed),
         left_alone=list(parsed.left_alone),
         notes=list(parsed.translated),
     )
@@ -127,6 +129,27 @@ def _preview(task: TaskSpec, known: KnownBest | None, answered: bool) -> schemas
         best=None if known is None else wire.best(known.best),
         answered=answered,
     )
+
+
+def _suggested(ctx: Context, request: schemas.SubmitJob, device_class: DeviceClass, parsed: Submission) -> int:
+    """Return the trials that the model deserves; 0 if all its functions are known well enough."""
+    return suggested_trials(_answered(ctx, request, device_class, parsed, at_least=TRIALS_PER_FUNCTION))
+
+
+def _answered(
+    ctx: Context, request: schemas.SubmitJob, device_class: DeviceClass, parsed: Submission, *, at_least: int = 1
+) -> list[bool]:
+    """Return for each task whether an earlier search answers it, one that was allowed ``at_least`` that many trials."""
+    if request.force or not parsed.tasks:
+        return [False] * len(parsed.tasks)
+    share = max(at_least, budget_per_task(request.budget.max_trials, len(parsed.tasks)))
+    space, plateau = space_hash(parsed.space_json), request.budget.until == "plateau"
+
+    def is_known(task: TaskSpec) -> bool:
+        found = ctx.database.certificates.known(task.workload.hash, device_class.id, space, share, or_plateau=plateau)
+        return found is not None
+
+    return [is_known(task) for task in parsed.tasks]
 
 
 def _parse(ctx: Context, request: schemas.SubmitJob) -> tuple[DeviceClass, Submission]:

@@ -31,6 +31,7 @@ def job(view: JobView, tasks: Sequence[TaskView]) -> schemas.Job:
         finished_at=view.finished_at,
         error=view.error,
         notes=list(view.notes),
+        suggested_trials=view.suggested_trials,
         progress=schemas.Progress(
             trials=sum(item.trials for item in tasks),
             failed=sum(item.failed for item in tasks),

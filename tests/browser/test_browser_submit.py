@@ -24,9 +24,12 @@ def test_pasted_previewed_sent(page: Page, service: Service) -> None:
     for text in ("matmul", f"72{TIMES}72", "FLOP", "searched"):
         expect(task).to_contain_text(text)
     assert len(service.items("/jobs")) == jobs, "a preview stores nothing"
+    page.get_by_role("button", name="Use 16").click()
+    expect(page.get_by_label("Trials")).to_have_value("16")
+    expect(page.get_by_role("button", name="Submit job")).to_be_visible()
     page.get_by_role("button", name="Submit job").click()
     expect(page.get_by_role("heading", name="pasted")).to_be_visible()
-    expect(page.get_by_text("4 of 4 trials")).to_be_visible()
+    expect(page.get_by_text("16 of 16 trials")).to_be_visible()
     assert len(service.items("/jobs")) == jobs + 1
     service.finished(page.url.rsplit("/", 1)[1])
 

@@ -27,6 +27,7 @@ from loopwright.cli.options import (
 from loopwright.cli.output import print_json, print_line
 from loopwright.cli.views import show_event, show_job, show_jobs
 from loopwright.job import Job
+from loopwright.units import plural
 
 app = typer.Typer(help="Submit programs for tuning and follow them.", no_args_is_help=True)
 
@@ -79,6 +80,10 @@ def submit(
             visibility="private" if private else "team",
             idempotency_key=idempotency_key,
         )
+        suggested = job.info.suggested_trials
+        if max_trials < suggested:
+            allowed, functions = plural(max_trials, "trial"), plural(len(job.tasks), "function")
+            print_line(f"{allowed} for {functions}: this model deserves --max-trials {suggested}", error=True)
         if wait:
             _follow(job, None, as_json)
         elif as_json:

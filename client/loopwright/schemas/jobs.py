@@ -144,6 +144,8 @@ class Job(Wire):
     finished_at: datetime | None
     error: str | None
     notes: list[str]
+    suggested_trials: int = 0
+    """Trials that the model deserves; 0 if the database answered all of it at the submission."""
     progress: Progress
     model: ModelLatency | None
     """None until each task has both latencies."""
@@ -244,6 +246,8 @@ class Preview(Wire):
     device_class: str
     device_model: str
     tasks: list[PreviewTask]
+    suggested_trials: int = 0
+    """Trials that the model deserves; 0 if the database answers all of it."""
     left_alone: list[str]
     """Functions that would not be tuned, each with the reason."""
     notes: list[str]

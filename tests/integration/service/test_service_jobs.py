@@ -55,6 +55,22 @@ def test_a_preview_tells_what_is_known(api: Api, job: dict[str, Any]) -> None:
     assert not larger["answered"]
 
 
+def test_a_preview_and_a_job_say_how_many_trials_the_model_deserves(api: Api) -> None:
+    assert api.post("/jobs/preview", payload(PERCEPTRON))["suggested_trials"] == 2 * 16
+    short, enough = (api.submit(PERCEPTRON, budget={"max_trials": trials}) for trials in (31, 32))
+    assert short["suggested_trials"] == enough["suggested_trials"] == 32
+    note = "31 trials for 2 functions: this model deserves 32 (--max-trials 32)"
+    assert (short["notes"], enough["notes"]) == ([note], [])
+    for each in (short, enough):
+        api.post(f"/jobs/{each['id']}/cancel")
+
+
+def test_a_model_that_is_known_well_deserves_no_trials(api: Api, job: dict[str, Any]) -> None:
+    body = payload(product(32), budget={"max_trials": 4})
+    assert api.post("/jobs/preview", body)["suggested_trials"] == 0
+    assert api.post("/jobs/preview", body | {"force": True})["suggested_trials"] == 16
+
+
 def test_a_preview_says_what_is_left_alone_and_what_was_translated(api: Api) -> None:
     script = """
 @I.ir_module

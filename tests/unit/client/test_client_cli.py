@@ -34,6 +34,13 @@ def test_submit_prints_the_job(service: FakeService, run: Command, program: str)
     assert json.loads(run("job", "submit", program, "--json").out)["id"] == "job-1"
 
 
+def test_submit_says_how_many_trials_the_model_deserves(service: FakeService, run: Command, program: str) -> None:
+    service.on("POST", "/api/v1/jobs", Answer(job_json(suggested_trials=320), 202))
+    done = run("job", "submit", program)
+    assert (done.out, done.err) == ("job-1\n", "64 trials for 1 function: this model deserves --max-trials 320\n")
+    assert run("job", "submit", program, "--max-trials", "320") == Done(0, "job-1\n", "")
+
+
 @pytest.mark.parametrize(("words", "us"), [("120", 120.0), ("1.5ms", 1500.0), ("80 us", 80.0), ("2 µs", 2.0)])
 def test_a_budget_may_say_what_is_enough(
     service: FakeService, run: Command, program: str, words: str, us: float

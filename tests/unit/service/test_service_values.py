@@ -84,6 +84,7 @@ JOB = JobView(
     max_device_seconds=None,
     target_latency_us=None,
     until_plateau=False,
+    suggested_trials=0,
     seed=0,
     priority=0,
     force=False,

@@ -1582,6 +1582,11 @@ export interface components {
             error: string | null;
             /** Notes */
             notes: string[];
+            /**
+             * Suggested Trials
+             * @default 0
+             */
+            suggested_trials: number;
             progress: components["schemas"]["Progress"];
             model: components["schemas"]["ModelLatency"] | null;
             /** Tasks */
@@ -2072,6 +2077,11 @@ export interface components {
             device_model: string;
             /** Tasks */
             tasks: components["schemas"]["PreviewTask"][];
+            /**
+             * Suggested Trials
+             * @default 0
+             */
+            suggested_trials: number;
             /** Left Alone */
             left_alone: string[];
             /** Notes */

@@ -1,4 +1,4 @@
-import { List, Stack, Text } from "@mantine/core";
+import { Button, Group, List, Stack, Text } from "@mantine/core";
 import { Link } from "react-router";
 import type { Preview, PreviewTask } from "../api/types";
 import { type Columns, DataTable } from "../components/data-table";
@@ -67,14 +67,30 @@ const columns: Columns<PreviewTask> = [
   },
 ];
 
-/** What would be tuned if this was sent. */
-export function PreviewPanel({ preview }: { preview: Preview }) {
+interface PreviewPanelProps {
+  preview: Preview;
+  trials: number;
+  onTrials(trials: number): void;
+}
+
+/** What would be tuned if this was sent, and whether its trials are enough. */
+export function PreviewPanel({ preview, trials, onTrials }: PreviewPanelProps) {
   const searched = preview.tasks.filter((task) => !task.answered).length;
   return (
     <Panel title="What will be tuned">
       <Text size="sm" px="md" pb="sm">
         {`${plural(preview.tasks.length, "task")}, ${formatCount(searched)} to be searched, on ${preview.device_model} (${formatTarget(preview.target)}).`}
       </Text>
+      {trials < preview.suggested_trials && (
+        <Group gap="sm" px="md" pb="sm">
+          <Text size="sm">
+            {`${plural(trials, "trial")} for ${plural(preview.tasks.length, "function")}: this model deserves ${formatCount(preview.suggested_trials)}.`}
+          </Text>
+          <Button size="xs" variant="default" onClick={() => onTrials(preview.suggested_trials)}>
+            {`Use ${formatCount(preview.suggested_trials)}`}
+          </Button>
+        </Group>
+      )}
       {preview.tasks.length === 0 ? (
         <Empty>Nothing in this module can be tuned.</Empty>
       ) : (

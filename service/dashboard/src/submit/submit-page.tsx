@@ -50,6 +50,13 @@ function SubmitForms() {
     setKey(newKey());
   }
 
+  /** Takes the trials that are suggested, and looks again. */
+  function takeTrials(trials: number) {
+    const next = { ...form, trials };
+    change(next);
+    preview.mutate(bodyOf(next));
+  }
+
   function look(event: FormEvent) {
     event.preventDefault();
     setTried(true);
@@ -99,7 +106,7 @@ function SubmitForms() {
       {preview.error && <ErrorNotice error={preview.error} />}
       {preview.data && (
         <>
-          <PreviewPanel preview={preview.data} />
+          <PreviewPanel preview={preview.data} trials={Number(form.trials)} onTrials={takeTrials} />
           {submit.error && <ErrorNotice error={submit.error} />}
           <Group justify="flex-end">
             <Button loading={submit.isPending} disabled={preview.data.tasks.length === 0} onClick={send}>
