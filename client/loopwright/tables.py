@@ -224,7 +224,7 @@ TASKS = Layout(
     (
         Column("task", folds=True),
         Column("weight", is_number=True),
-        Column("of time", is_number=True),
+        Column("share", is_number=True),
         Column("baseline", is_number=True),
         Column("best", is_number=True),
         Column("speedup", is_number=True),

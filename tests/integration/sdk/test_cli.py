@@ -119,14 +119,14 @@ def test_jobs_are_listed_and_shown(cli: Cli, perceptron: Job, product: Job) -> N
 
 def test_tables_hold_together_in_every_terminal(cli: Cli, perceptron: Job) -> None:
     """No word but the name of a task is ever broken; where there is no room for that, lines replace rows."""
-    for columns in (40, 80):
+    for columns in (40, 80, 100):
         status, told = cli.in_terminal(columns, "job", "show", perceptron.id)
         assert status == 0
         words = told.split()
         assert words.count("certified") >= 2, told
-        for title in ("task", "weight", "baseline", "best", "speedup", "result", "found"):
+        for title in ("task", "weight", "share", "baseline", "best", "speedup", "result", "found"):
             assert title in words, told
-        if columns >= 80:
+        if columns >= 100:
             assert {task.name for task in perceptron.tasks} <= set(words), told
 
 
