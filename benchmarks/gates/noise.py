@@ -8,6 +8,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import random
+import signal
 import sys
 import time
 
@@ -25,6 +26,8 @@ def burst(seed: int) -> None:
 
 
 def main() -> None:
+    # So that the end of this process, by the signal that ends it, ends the others.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     for core in range(len(os.sched_getaffinity(0))):
         multiprocessing.Process(target=burst, args=(int(sys.argv[1]) + core,), daemon=True).start()
     time.sleep(24 * 3600)
