@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from loopwright.packaging.load import load
     from loopwright.packaging.verify import verify
     from loopwright.report import ApplyReport
+    from loopwright.shape_plan import Portfolio, plan_shapes
     from loopwright.space_description import SpaceDescription, explain
 
     __version__: str
@@ -48,9 +49,11 @@ _HOME = {
     "Comparison": "comparison",
     "Job": "job",
     "JobEvent": "job",
+    "Portfolio": "shape_plan",
     "SpaceDescription": "space_description",
     "explain": "space_description",
     "load": "packaging.load",
+    "plan_shapes": "shape_plan",
     "verify": "packaging.verify",
 }
 """Public name -> the module that defines it. All other public names are errors."""
@@ -69,6 +72,7 @@ __all__ = [
     "JobEvent",
     "LoopwrightError",
     "NotFound",
+    "Portfolio",
     "ServiceError",
     "ServiceUnavailable",
     "SpaceDescription",
@@ -82,6 +86,7 @@ __all__ = [
     "__version__",
     "explain",
     "load",
+    "plan_shapes",
     "verify",
 ]
 

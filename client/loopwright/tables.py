@@ -24,7 +24,7 @@ FEW = 5
 
 Row = Sequence[str]
 Item = TypeVar("Item", bound=BaseModel)
-Shown = TypeVar("Shown", bound=BaseModel, contravariant=True)
+Shown = TypeVar("Shown", contravariant=True)
 
 
 @dataclass(frozen=True, slots=True)
