@@ -25,6 +25,7 @@ from loopwright.job import Job
 from loopwright.program import Program
 from loopwright.progress import telling
 from loopwright.report import ApplyReport
+from loopwright.shape_plan import BUCKET_PRICE, MAX_BUCKETS, Extents, Portfolio, is_portfolio
 from loopwright.tables import BESTS, RECORDS, Listing
 from loopwright.transport import Transport, body, parse
 from loopwright.tuning_logs import NOT_IMPORTED, logged_tasks
@@ -54,6 +55,8 @@ class Client:
         """Users, tokens, and what is used."""
         self.last_report: ApplyReport | None = None
         """What hit and what missed in the last `apply` or `compile`."""
+        self.last_plan: Portfolio | None = None
+        """The buckets of the last `submit` or `compile` with ranges of shapes."""
 
     @property
     def url(self) -> str:
@@ -81,7 +84,7 @@ class Client:
         target_latency_us: float | None = None,
         until: schemas.Until | None = None,
         space: stochastic.Space | None = None,
-        shapes: dict[str, int] | list[dict[str, int]] | None = None,
+        shapes: dict[str, int] | list[dict[str, int]] | Portfolio | Extents | None = None,
         seed: int = 0,
         name: str | None = None,
         priority: int = 0,
@@ -108,7 +111,8 @@ class Client:
                 first batch of trials.
             space: None (the built-in space), a function ``f(sch)`` that makes stochastic choices (run here; only its
                 trace is sent), a trace, or a list of traces ``[instructions, decisions]``.
-            shapes: values of symbolic shape variables, by name; with a list of them, each is tuned for.
+            shapes: values of symbolic shape variables, by name; with a list of them, each is tuned for. With a range
+                or the weights of many values of one of them, as `plan_shapes` takes them, its buckets are tuned for.
             priority: -100 to 100; higher goes first. Only admins may give one over 0.
             force: search even where the database already knows the answer.
             exact_math: keep the C library's exp, tanh, erf and log, instead of polynomials that vectorise and have an
@@ -129,6 +133,10 @@ class Client:
             ValueError: a budget, priority or name is out of bounds.
             InvalidRequest: the service cannot tune this; the detail says what to change.
         """
+        if is_portfolio(shapes):
+            shapes = self.plan_shapes(
+                model, shapes, exact_math=exact_math, example_inputs=example_inputs, spec=spec
+            ).shapes
         options = Options(example_inputs, spec)
         with frontends.exactly(exact_math):
             module, traces = frontends.to_payload(model, options), stochastic.to_traces(space, model, options)
@@ -278,13 +286,40 @@ class Client:
         )
         return applied
 
+    def plan_shapes(
+        self,
+        model: Any,
+        shapes: Portfolio | Extents,
+        *,
+        max_buckets: int = MAX_BUCKETS,
+        bucket_price: float = BUCKET_PRICE,
+        exact_math: bool = False,
+        example_inputs: Any = None,
+        spec: Any = None,
+    ) -> Portfolio:
+        """Choose the buckets of a model that is called with many extents; asks the service nothing. `submit` and
+        `compile` take the portfolio as ``shapes``, or choose it themselves.
+
+        ``shapes`` and the options are those of `loopwright.plan_shapes`. Whether calls can be padded follows from the
+        model: each sample of its results must be computed from the same sample of its inputs alone.
+
+        Raises:
+            InvalidModule: the model has no Relax function with the symbolic extent.
+        """
+        require_tvm()
+        from loopwright import shape_dispatch
+
+        program = _program(model, None, exact_math, example_inputs, spec)
+        self.last_plan = shape_dispatch.plan(program, shapes, max_buckets=max_buckets, bucket_price=bucket_price)
+        return self.last_plan
+
     def compile(
         self,
         mod: Any,
         target: Any = "auto",
         params: dict[str, Any] | None = None,
         *,
-        shapes: dict[str, int] | None = None,
+        shapes: dict[str, int] | Portfolio | Extents | None = None,
         exact_math: bool = False,
         example_inputs: Any = None,
         spec: Any = None,
@@ -294,10 +329,23 @@ class Client:
         weights that a model brought with it are bound again.
 
         Functions that missed are built as TVM would by default; ``last_report`` tells which.
+
+        With ``shapes`` as `plan_shapes` takes them, a call may have any extent. The module has a tuned variant for each
+        bucket that the certificates show to be faster, and the untuned functions for all other calls.
         """
+        if is_portfolio(shapes):
+            return self._compile_portfolio(
+                _program(mod, None, exact_math, example_inputs, spec), target, params, shapes
+            )
         applied, built_for = self._apply(
             self.look_up(
-                mod, target, params, shapes=shapes, exact_math=exact_math, example_inputs=example_inputs, spec=spec
+                mod,
+                target,
+                params,
+                shapes=_whole(shapes),
+                exact_math=exact_math,
+                example_inputs=example_inputs,
+                spec=spec,
             )
         )
         from loopwright import applying
@@ -500,6 +548,19 @@ class Client:
         self.last_report.log()
         return applied, looked_up.target
 
+    def _compile_portfolio(
+        self, program: Program, target: Any, params: dict[str, Any] | None, shapes: Portfolio | Extents
+    ) -> Any:
+        require_tvm()
+        from loopwright import shape_dispatch
+
+        self.last_plan = shape_dispatch.plan(program, shapes)
+        built, self.last_report = shape_dispatch.compiled(
+            program, self.last_plan, self._ask(target), _tvm_target(target), params
+        )
+        self.last_report.log()
+        return built
+
     def _environment(self) -> dict[str, str]:
         """What a `Client` of another process needs to be like this one."""
         return config.environment(self._transport.endpoint)
@@ -537,7 +598,7 @@ def _program(model: Any, shapes: dict[str, int] | None, exact_math: bool, exampl
     return Program(with_exact_math(module) if exact_math else module, program.weights)
 
 
-def _whole(shapes: dict[str, int] | None) -> dict[str, int] | None:
+def _whole(shapes: Any) -> dict[str, int] | None:
     """Extents as integers of Python, whatever library they are of."""
     try:
         return None if shapes is None else {name: operator.index(extent) for name, extent in shapes.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,8 +22,8 @@ from loopwright.program import Program
 Ask = Callable[[list[str]], schemas.LookupAnswer]
 """Asks the service about workload hashes, for a target that was chosen before."""
 
-_ASSUMED = "llvm"
-"""Target under which a model is lowered before the service has said what ``auto`` is."""
+ASSUMED = target_from("llvm")
+"""What a model is lowered for before the service has said what ``auto`` is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,34 +36,51 @@ class LookedUp:
 
 
 def look_up(program: Program, ask: Ask, target: Target | None, params: dict[str, Any] | None = None) -> LookedUp:
-    """Lower a model, and ask for the bests of its functions in one request; of none if it has no functions.
+    """Lower a model, and ask for the bests of its functions in one request (`look_up_all`)."""
+    [found] = look_up_all([program], ask, target, params)
+    return found
+
+
+def look_up_all(
+    programs: Sequence[Program], ask: Ask, target: Target | None, params: dict[str, Any] | None = None
+) -> list[LookedUp]:
+    """Lower models, and ask for the bests of all their functions in one request; of none if they have no functions.
 
     Args:
         target: what to lower for; None for what the service takes for ``auto``. The answer says what that is; only if
-            it is of another kind than a CPU, the model is lowered again, and functions that come out differently are
+            it is of another kind than a CPU, the models are lowered again, and functions that come out differently are
             asked for in a second request.
         params: values of more of ``main``'s parameters, bound by name; only a Relax module takes any.
 
     Raises:
         ValueError: ``params`` for a module without Relax functions.
     """
-    mod = lower(program, target or target_from(_ASSUMED), params)
-    functions = digests(mod)
-    if target is not None and not functions:
-        return LookedUp(mod, target, {})
-    asked = [digest for each in functions.values() for digest in each]
+    mods = [lower(program, target or ASSUMED, params) for program in programs]
+    functions = [digests(mod) for mod in mods]
+    asked = _asked(functions)
+    if target is not None and not asked:
+        return [LookedUp(mod, target, {}) for mod in mods]
     answer = ask(asked)
     hits = {hit.workload_hash: hit.best for hit in answer.hits}
     if target is None:
         target = resolved(answer)
-        if target.kind.name != _ASSUMED and has_relax(program.module):
-            mod = lower(program, target, params)
-            functions = digests(mod)
-            others = [digest for each in functions.values() for digest in each if digest not in asked]
+        if target.kind.name != ASSUMED.kind.name and any(has_relax(program.module) for program in programs):
+            mods = [lower(program, target, params) for program in programs]
+            functions = [digests(mod) for mod in mods]
+            others = [digest for digest in _asked(functions) if digest not in asked]
             if others:
                 hits |= {hit.workload_hash: hit.best for hit in ask(others).hits}
+    return [LookedUp(mod, target, _bests(each, hits)) for mod, each in zip(mods, functions, strict=True)]
+
+
+def _asked(functions: Sequence[dict[str, list[str]]]) -> list[str]:
+    """The digests of all models, each once."""
+    return list(dict.fromkeys(digest for model in functions for each in model.values() for digest in each))
+
+
+def _bests(functions: dict[str, list[str]], hits: Mapping[str, schemas.Best]) -> dict[str, Best]:
     known = {name: [hits[digest] for digest in each if digest in hits] for name, each in functions.items()}
-    return LookedUp(mod, target, {name: Best.of(bests[0]) for name, bests in known.items() if bests})
+    return {name: Best.of(bests[0]) for name, bests in known.items() if bests}
 
 
 def lower(program: Program, target: Target, params: dict[str, Any] | None = None) -> tvm.IRModule:

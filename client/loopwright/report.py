@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from loopwright.best import Best
@@ -24,12 +24,29 @@ class AppliedFunction:
     outcome: Outcome
     best: Best | None
 
+    def of(self, shape: str) -> AppliedFunction:
+        """The same of a model that has several shapes."""
+        return replace(self, name=f"{self.name} [{shape}]")
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What became of one bucket of a portfolio: calls with ``smallest`` to ``extent`` run its tuned variant, padded;
+    none do if ``smallest`` is None, because no certificate says that they would be faster."""
+
+    extent: int
+    smallest: int | None
+
 
 @dataclass(frozen=True, slots=True)
 class ApplyReport:
     """What hit and what missed, function by function, in order of name."""
 
     functions: tuple[AppliedFunction, ...]
+    symbol: str = ""
+    """The symbolic extent of a module that `Client.compile` built for a portfolio."""
+    served: tuple[Served, ...] = ()
+    """What became of its buckets. Calls with other extents run untuned."""
 
     @property
     def hits(self) -> tuple[AppliedFunction, ...]:
@@ -71,4 +88,13 @@ class ApplyReport:
             gain = f", {ratio(function.best.speedup)} over the baseline" if function.best else ""
             packs = ", its weight packed once" if function.best and function.best.packs_weight else ""
             lines.append(f"  {function.name}: {function.outcome}{gain}{packs}")
+        for each in self.served:
+            if each.smallest is None:
+                lines.append(f"  {self.symbol}={each.extent}: untuned, since no certificate says that tuned is faster")
+            elif each.smallest < each.extent:
+                lines.append(f"  {self.symbol}={each.smallest} to {each.extent}: padded to {each.extent}")
+            else:
+                lines.append(f"  {self.symbol}={each.extent}: tuned for")
+        if self.served:
+            lines.append(f"  other {self.symbol}: untuned")
         return "\n".join(lines)

@@ -1,0 +1,152 @@
+"""Portfolios of shapes for a model: what may be padded, and which extents which tuned variant serves. Needs TVM."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import tvm
+from tvm import relax
+from tvm.target import Target
+
+from loopwright import applying, lookup
+from loopwright.codegen.arrays import numpy_dtype
+from loopwright.codegen.batching import batch_axis, not_batchlike
+from loopwright.codegen.dispatch import Variant, dispatch
+from loopwright.codegen.errors import InvalidModule
+from loopwright.codegen.functions import relax_funcs
+from loopwright.codegen.lowering import bind_shapes, lower, relax_symbols
+from loopwright.lookup import Ask, LookedUp
+from loopwright.program import Program
+from loopwright.report import AppliedFunction, ApplyReport, Served
+from loopwright.shape_plan import Extents, Portfolio, plan_shapes
+
+CALL_US = 2.0
+"""What a call of a variant costs beside its functions, in microseconds: comparing extents, and calling two copies.
+Measured on x86-64: 0.5 to 1.3."""
+COPIED_BYTES_PER_US = 2000.0
+"""How fast arguments are padded and results cut, by one core. A low figure: the cores of servers copy several times as
+fast, unless others use the memory."""
+
+
+def plan(program: Program, shapes: Portfolio | Extents, **options: Any) -> Portfolio:
+    """Return the buckets for a model (`plan_shapes`, with its options); a portfolio as it is.
+
+    Raises:
+        ValueError: as `plan_shapes`.
+        InvalidModule: the model's Relax functions have no symbolic extent of the name.
+    """
+    if isinstance(shapes, Portfolio):
+        return shapes
+    chosen = plan_shapes(shapes, **options)
+    lowered = lower(_bound(program, chosen).module, lookup.ASSUMED)
+    return plan_shapes(shapes, **options, not_padded=_not_padded(lowered, chosen.name))
+
+
+def compiled(
+    program: Program, portfolio: Portfolio, ask: Ask, target: Target | None, params: dict[str, Any] | None
+) -> tuple[Any, ApplyReport]:
+    """Build one module that takes any extent: a tuned variant for each bucket, and the untuned functions for the rest.
+
+    A variant is used where the certificates of its functions say that it is faster than the untuned functions. These
+    are taken to need, for a smaller extent, proportionally less than the unscheduled program of the bucket.
+
+    Returns:
+        A ``relax.VMExecutable``, and the report.
+    """
+    whole = _bound(program, portfolio)
+    bound = [Program(bind_shapes(program.module, shape), program.weights) for shape in portfolio.shapes]
+    models = lookup.look_up_all(bound, ask, target, params)
+    target = models[0].target
+    lowered = lookup.lower(whole, target, params)
+    is_padded = portfolio.not_padded is None and _not_padded(lowered, portfolio.name) is None
+    copied = [_copied(lowered, portfolio.name, bucket.extent) if is_padded else None for bucket in portfolio.buckets]
+    variants: list[Variant] = []
+    functions: list[AppliedFunction] = []
+    served: list[Served] = []
+    for bucket, model, bytes_copied in zip(portfolio.buckets, models, copied, strict=True):
+        applied, report = applying.apply(model)
+        functions += [function.of(f"{portfolio.name}={bucket.extent}") for function in report.functions]
+        smallest = _smallest(model, bucket.extent, bytes_copied)
+        if smallest is not None:
+            smallest = max(smallest, variants[-1].extent + 1 if variants else 1)
+            variants.append(Variant(bucket.extent, smallest, applied))
+        served.append(Served(bucket.extent, smallest))
+    built = applying.build(dispatch(lowered, portfolio.name, variants), target)
+    return built, ApplyReport(tuple(functions), portfolio.name, tuple(served))
+
+
+def _bound(program: Program, portfolio: Portfolio) -> Program:
+    """The program with the portfolio's extent still symbolic."""
+    module = bind_shapes(program.module, dict(portfolio.fixed))
+    if portfolio.name not in (symbols := relax_symbols(module)):
+        raise InvalidModule(
+            f"shapes gives many values of {portfolio.name}, which is no symbolic extent of the model's Relax "
+            f"functions; they have: {', '.join(sorted(symbols)) or 'none'}. Give several shapes as a list instead"
+        )
+    return Program(module, program.weights)
+
+
+def _not_padded(lowered: tvm.IRModule, name: str) -> str | None:
+    """Why calls of a lowered model cannot be padded; None if they can."""
+    reasons = [not_batchlike(lowered, func, symbol) for func, symbol in _symbolic(lowered, name)]
+    return next((reason for reason in reasons if reason is not None), None)
+
+
+def _symbolic(lowered: tvm.IRModule, name: str) -> list[tuple[relax.Function, tvm.ir.Var]]:
+    """The Relax functions with a symbolic extent, and its variable in each."""
+    return [
+        (func, symbol)
+        for _, func in relax_funcs(lowered)
+        for symbol in relax.analysis.defined_symbolic_vars(func)
+        if str(symbol.name) == name
+    ]
+
+
+def _smallest(model: LookedUp, extent: int, copied: int | None) -> int | None:
+    """The smallest extent that a variant serves faster than the untuned functions; None if it serves not even its own.
+
+    Args:
+        copied: bytes that are copied for a call that is padded; None if none may be.
+    """
+    calls = _calls(model.module)
+    known = [(count, model.bests[name]) for name, count in calls.items() if name in model.bests]
+    baseline_us = sum(count * best.baseline_us for count, best in known)
+    best_us = sum(count * best.best_us for count, best in known)
+    if best_us + CALL_US >= baseline_us:
+        return None
+    if copied is None or len(known) < len(calls):
+        return extent
+    return min(extent, math.ceil(extent * (best_us + CALL_US + copied / COPIED_BYTES_PER_US) / baseline_us))
+
+
+def _calls(lowered: tvm.IRModule) -> Counter[str]:
+    """How often the Relax functions of a module call each PrimFunc."""
+    calls: Counter[str] = Counter()
+
+    def visit(node: Any) -> None:
+        if isinstance(node, tvm.ir.Call):
+            calls.update(str(each.name_hint) for each in node.args[:1] if isinstance(each, tvm.ir.GlobalVar))
+
+    for _, func in relax_funcs(lowered):
+        relax.analysis.post_order_visit(func, visit)
+    return calls
+
+
+def _copied(lowered: tvm.IRModule, name: str, extent: int) -> int:
+    """The bytes of the arguments and results with a batch axis, at an extent."""
+    total = 0
+    for func, symbol in _symbolic(lowered, name):
+        for ty in _tensors([*(param.ty for param in func.params), func.ret_ty]):
+            shape = list(ty.shape.values)
+            axis = batch_axis(shape, symbol)
+            if axis is not None:
+                shape[axis.axis] = extent * axis.per_sample
+                total += math.prod(map(int, shape)) * numpy_dtype(str(ty.dtype)).itemsize
+    return total
+
+
+def _tensors(types: Sequence[Any]) -> list[relax.TensorType]:
+    return [tensor for ty in types for tensor in (_tensors(ty.fields) if isinstance(ty, relax.TupleType) else [ty])]
