@@ -21,6 +21,7 @@ from examples import (
     package_model,
     perceptron,
     resnet18,
+    shape_portfolio,
     torch_compile,
     transformer,
 )
@@ -59,6 +60,7 @@ EXAMPLES: dict[str, Callable[[Client], None]] = {
     "onnx_model": lambda client: onnx_model.main(client, trials=4),
     "perceptron": lambda client: perceptron.main(client, trials=6),
     "resnet18": lambda client: resnet18.main(client, seconds=2, size=32),
+    "shape_portfolio": lambda client: shape_portfolio.main(client, trials=24),
     "transformer": lambda client: transformer.main(client, trials=12),
 }
 

@@ -17,6 +17,7 @@ from loopwright.cli.options import (
     Limit,
     MaxDeviceSeconds,
     Model,
+    Shapes,
     Target,
     TargetLatency,
     Until,
@@ -25,7 +26,7 @@ from loopwright.cli.options import (
     shapes,
 )
 from loopwright.cli.output import print_json, print_line
-from loopwright.cli.views import show_event, show_job, show_jobs
+from loopwright.cli.views import show_event, show_job, show_jobs, show_plan
 from loopwright.job import Job
 from loopwright.units import plural
 
@@ -43,13 +44,7 @@ def submit(
     target_latency: TargetLatency = None,
     until: Until = None,
     space: Annotated[Path | None, typer.Option(help="A JSON file with a list of traces: the design space.")] = None,
-    shape: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=EXTENT[,…]",
-            help="Value of a symbolic extent, as n=128, or several to tune for, as n=1,64; repeat for others.",
-        ),
-    ] = None,
+    shape: Shapes = None,
     seed: int = 0,
     name: Annotated[str | None, typer.Option(help="How to call the job; by default as the file.")] = None,
     priority: Annotated[int, typer.Option(min=-100, max=100, help="Higher goes first; over 0 for admins.")] = 0,
@@ -80,6 +75,8 @@ def submit(
             visibility="private" if private else "team",
             idempotency_key=idempotency_key,
         )
+        if client.last_plan is not None:
+            show_plan(client.last_plan)
         suggested = job.info.suggested_trials
         if max_trials < suggested:
             allowed, functions = plural(max_trials, "trial"), plural(len(job.tasks), "function")

@@ -9,6 +9,7 @@ import typer
 
 from loopwright import schemas
 from loopwright.client import Client
+from loopwright.shape_plan import Calls, Extents, is_portfolio
 from loopwright.units import microseconds
 
 ExactMath = Annotated[
@@ -49,6 +50,16 @@ Shape = Annotated[
     list[str] | None,
     typer.Option("--shape", metavar="NAME=EXTENT", help="Value of a symbolic extent, as n=128; repeat for others."),
 ]
+Shapes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--shape",
+        metavar="NAME=EXTENT[,…]",
+        help="Value of a symbolic extent, as n=128, several, as n=1,64, a range, as n=1..256, or weights of values, as "
+        "n=1:900,16:50; repeat for others.",
+    ),
+]
+_FORMS = "of the form n=128, n=1,64, n=1..256 or n=1:900,16:50"
 
 
 def in_microseconds(text: str | None) -> float | None:
@@ -61,22 +72,57 @@ def in_microseconds(text: str | None) -> float | None:
 
 def shape(words: list[str] | None) -> dict[str, int] | None:
     """One value of each extent."""
-    found = shapes(words)
-    if isinstance(found, list):
+    found: Any = shapes(words)
+    if isinstance(found, list) or is_portfolio(found):
         raise typer.BadParameter("takes one value of each extent here", param_hint="--shape")
     return found
 
 
-def shapes(words: list[str] | None) -> dict[str, int] | list[dict[str, int]] | None:
-    """Values of extents; where there are several of one, each of them with each of the others."""
+def shape_or_portfolio(words: list[str] | None) -> dict[str, int] | Extents | None:
+    """One value of each extent, or a range or weights of one."""
+    found = shapes(words)
+    if isinstance(found, list):
+        raise typer.BadParameter("takes one value of each extent here, or a range as n=1..256", param_hint="--shape")
+    return found
+
+
+def shapes(words: list[str] | None) -> dict[str, int] | list[dict[str, int]] | Extents | None:
+    """Values of extents; where there are several of one, each of them with each of the others, unless it is a range or
+    has weights."""
+    portfolio: dict[str, int | Calls] = {}
     extents: dict[str, list[int]] = {}
     for word in words or ():
         name, _, values = word.partition("=")
-        if not name or not all(value.isdecimal() for value in values.split(",")):
-            raise typer.BadParameter(f"{word!r} is not of the form n=128", param_hint="--shape")
-        extents[name] = [int(value) for value in values.split(",")]
+        try:
+            if ".." in values or ":" in values:
+                portfolio[name] = _calls(values)
+            else:
+                extents[name] = [_number(value) for value in values.split(",")]
+        except ValueError:
+            name = ""
+        if not name:
+            raise typer.BadParameter(f"{word!r} is not {_FORMS}", param_hint="--shape")
     found = [dict(zip(extents, values, strict=True)) for values in itertools.product(*extents.values())]
+    if portfolio and len(found) > 1:
+        raise typer.BadParameter("takes one value of each other extent beside a range or weights", param_hint="--shape")
+    if portfolio:
+        return {**found[0], **portfolio}
     return found if len(found) > 1 else found[0] or None
+
+
+def _calls(values: str) -> Calls:
+    """Raises ValueError if it is neither a range nor weights."""
+    if ".." in values:
+        first, last = map(_number, values.split(".."))
+        return range(first, last + 1)
+    pairs = (value.split(":") for value in values.split(","))
+    return {_number(extent): _number(weight) for extent, weight in pairs}
+
+
+def _number(text: str) -> int:
+    if not text.isdecimal():
+        raise ValueError(text)
+    return int(text)
 
 
 def connect(context: typer.Context) -> Client:

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
-from loopwright.cli.options import ExactMath, Json, Model, Shape, Target, connect, shape
+from loopwright.cli.options import ExactMath, Json, Model, Shape, Shapes, Target, connect, shape, shape_or_portfolio
 from loopwright.cli.output import print_json, print_line
-from loopwright.cli.views import show_best
+from loopwright.cli.views import show_best, show_plan
 from loopwright.client import Client
 from loopwright.codegen.threads import environment
 from loopwright.units import ratio
@@ -77,14 +77,16 @@ def compile(
     model: Model,
     output: Annotated[Path, typer.Option("--output", "-o", help="Shared library (.so) or archive (.tar) to write.")],
     target: Target = "auto",
-    extents: Shape = None,
+    extents: Shapes = None,
     exact_math: ExactMath = False,
     as_json: Json = False,
 ) -> None:
     """Build a program with the best schedules in it, into a library that TVM's runtime loads."""
     with connect(context) as client:
-        built = client.compile(Path(model), target, shapes=shape(extents), exact_math=exact_math)
+        built = client.compile(Path(model), target, shapes=shape_or_portfolio(extents), exact_math=exact_math)
         report = _report(client)
+        if client.last_plan is not None:
+            show_plan(client.last_plan)
     built.export_library(str(output))
     if as_json:
         print_json({**report, "output": str(output)})
@@ -109,7 +111,7 @@ def _report(client: Client) -> dict[str, Any]:
     for function in client.last_report.functions:
         best = function.best.model_dump(mode="json") if function.best else None
         functions.append({**asdict(function), "best": best})
-    return {"functions": functions}
+    return {"functions": functions, "served": [asdict(each) for each in client.last_report.served]}
 
 
 def _say(report: dict[str, Any], output: Path | None, error: bool = False) -> None:

@@ -7,10 +7,13 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from rich.console import Console
+
 from loopwright import schemas
 from loopwright.cli.output import print_facts, print_line, print_table
 from loopwright.comparison import Comparison
 from loopwright.job import JobEvent
+from loopwright.shape_plan import Portfolio
 from loopwright.tables import ENGINES, RECORDS, TASKS, Column, by_share, in_one_line, of_model
 from loopwright.tuning_logs import LoggedTask
 from loopwright.units import latency, ratio
@@ -56,6 +59,11 @@ def show_job(job: schemas.Job, all_tasks: bool = False) -> None:
 def show_comparison(comparison: Comparison) -> None:
     print_table(ENGINES.columns, [ENGINES.row(engine) for engine in comparison.engines])
     print_line(comparison.caption)
+
+
+def show_plan(plan: Portfolio) -> None:
+    """The buckets of a symbolic extent, on standard error: standard output has what other commands read."""
+    Console(stderr=True).print(plan)
 
 
 def show_event(event: JobEvent, task_names: dict[str, str]) -> None:
