@@ -44,7 +44,9 @@ class Cli:
 
     def __init__(self, folder: Path, service: Service) -> None:
         self.folder = folder
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("LOOPWRIGHT_", "XDG_"))}
+        # A terminal has a size of its own; COLUMNS would come before it.
+        dropped = ("LOOPWRIGHT_", "XDG_", "COLUMNS", "LINES")
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
         self._env = {**kept, "HOME": str(folder / "home"), "XDG_STATE_HOME": str(service.folder / "state")}
 
     def __call__(self, *words: str, **env: str) -> Done:

@@ -88,7 +88,7 @@ def test_what_cannot_be_compared_says_why(client: Client, cli: Cli, folder: Path
     assert cli("check", "model.pt2").status == 2
     assert cli("check", "model.pt2", "--against", "nobody").status == 3
     assert cli("check", "model.pt2", "--against", "nobody", LOOPWRIGHT_URL="http://127.0.0.1:9").status == 3
-    unfinished = client.submit(product_relu(40), max_trials=500)
+    unfinished = client.submit(product_relu(92), max_trials=500)
     unfinished.cancel()
     with pytest.raises(CheckFailed, match="so that nothing was compared"):
         CheckResult.of(unfinished.wait(progress=False))

@@ -70,7 +70,7 @@ def test_progress_is_drawn_to_the_end(client: Client) -> None:
 
 
 def test_a_search_stops_when_the_model_is_as_fast_as_asked_for(client: Client) -> None:
-    job = tuned(client.submit(product_relu(40), max_trials=400, target_latency_us=1e6))
+    job = tuned(client.submit(product_relu(60), max_trials=400, target_latency_us=1e6))
     assert job.info.notes == ["the search stopped: the model reached the target latency"]
     assert 0 < job.progress.trials < 100
     again = tuned(job.resubmit(target_latency_us=2e6, force=True))
@@ -79,7 +79,7 @@ def test_a_search_stops_when_the_model_is_as_fast_as_asked_for(client: Client) -
 
 
 def test_a_search_stops_at_its_plateau_and_answers_the_next_one(client: Client) -> None:
-    job = tuned(client.submit(product_relu(24), max_trials=1000, until="plateau"))
+    job = tuned(client.submit(product_relu(68), max_trials=1000, until="plateau"))
     assert job.info.notes == ["the search stopped: the next minute was expected to gain less than 1 %"]
     assert 64 <= job.progress.trials < 1000
     again = tuned(job.resubmit(seed=1))
@@ -87,7 +87,7 @@ def test_a_search_stops_at_its_plateau_and_answers_the_next_one(client: Client) 
 
 
 def test_device_time_ends_a_search(client: Client) -> None:
-    job = tuned(client.submit(product_relu(56), max_trials=1000, max_device_seconds=0.5))
+    job = tuned(client.submit(product_relu(76), max_trials=1000, max_device_seconds=0.5))
     assert job.info.notes == ["the search stopped: its time in measuring slots was used"]
     assert 0 < job.progress.trials < 1000
 

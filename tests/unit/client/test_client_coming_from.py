@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 import tvm
+import tvm_ffi
 from tvm import relax, te, topi
 from tvm.relax.frontend.torch import from_exported_program
 
@@ -16,6 +18,7 @@ from tests.unit.client.fake_service import FakeService, job_json
 from tests.unit.client.known_bests import serve
 from tests.unit.docs.documents import ROOT, inline, table
 
+REGISTERED = "env.relu"
 DOCUMENT = ROOT / "docs" / "guides" / "coming-from.md"
 WITH_TVM, WITH_LOOPWRIGHT = table(DOCUMENT, "earlier TVM"), table(DOCUMENT, "tutorial")
 
@@ -38,6 +41,17 @@ def names() -> dict[str, Any]:
         "func": te.create_prim_func([data, topi.nn.relu(data)]),
         "executable": tvm.compile(mod, target="llvm"),
     }
+
+
+@pytest.fixture(autouse=True)
+def _unregistered() -> Iterator[None]:
+    """No function by the name that the table registers; afterwards the one that was there."""
+    before = tvm_ffi.get_global_func(REGISTERED, allow_missing=True)
+    if before is not None:
+        tvm_ffi.registry.remove_global_func(REGISTERED)
+    yield
+    if before is not None:
+        tvm_ffi.register_global_func(REGISTERED, before, override=True)
 
 
 @pytest.mark.parametrize(("there", "here"), WITH_TVM, ids=[there for there, _ in WITH_TVM])

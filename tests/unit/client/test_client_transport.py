@@ -65,6 +65,7 @@ def test_submit_is_tried_again_under_one_idempotency_key(service: FakeService, c
         "shapes": {"n": 4},
         "force": False,
         "exact_math": False,
+        "gate": None,
     }
 
 
