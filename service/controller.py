@@ -144,10 +144,11 @@ class Controller:
             for task in tasks.open
             if task.state is not TaskState.QUEUED or not tasks.answer(task, AnsweredFrom.DATABASE)
         ]
-        gate = self._db.gates.of_job(job.id)
-        if not unanswered and (gate is None or gate.result is not None):
-            tasks.finish()
-            return
+        if not unanswered:
+            gate = self._db.gates.of_job(job.id)
+            if gate is None or gate.result is not None:
+                tasks.finish()
+                return
         wanted = self._db.devices.get(job.device_class_id)
         offers = [offer for offer in self._offers if same_machine(offer.device_class, wanted)]
         if not offers:

@@ -19,9 +19,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.search.run_record import Incumbent, Run, peak_mb
+from benchmarks.search.run_record import Incumbent, Run
 from benchmarks.search.teachers import experience
 from benchmarks.search.workloads import WORKLOADS
+from loopwright.comparing.child import peak_mb
 from tuner.search.config import SearchConfig
 from tuner.testing.memory_ledger import MemoryLedger
 from tuner.tune import TuneRequest, tune

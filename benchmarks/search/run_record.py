@@ -120,9 +120,3 @@ def this_machine(model: str) -> str:
     """Return a name for this machine since its last boot: another one of the same model may share its host."""
     started = Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
     return f"{model}, started as {started}"
-
-
-def peak_mb() -> float:
-    """Return this process's peak memory in MiB. `getrusage` would include the process that started this one."""
-    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
-    return int(status["VmHWM"].split()[0]) / 1024

@@ -20,10 +20,11 @@ from tvm.ir.utils import derived_object
 from tvm.s_tir import meta_schedule as ms
 from tvm.s_tir.meta_schedule.utils import cpu_count
 
-from benchmarks.search.run_record import Run, peak_mb
+from benchmarks.search.run_record import Run
 from benchmarks.search.warm_stock import WarmBuilder, WarmRunner
 from benchmarks.search.workloads import WORKLOADS
 from loopwright.codegen.serialization import trace_to_json
+from loopwright.comparing.child import peak_mb
 
 
 def start_builder() -> None:
