@@ -1,5 +1,7 @@
 """Submits tiny models of many architectures to the embedded service, compiles them, and compares with PyTorch.
 
+Then each runs through ``torch.compile(model, backend="loopwright")``.
+
     .venv/bin/python -m benchmarks.models [--only BERT …] [--trials 64]
 
 Says of each whether it is taken, whether every task was tuned, and how far the compiled model is from PyTorch. Figures
@@ -9,8 +11,11 @@ go to benchmarks/results/models.json. `python -m benchmarks.models.report --pack
 from __future__ import annotations
 
 import argparse
+import gc
 import tempfile
 import time
+import warnings
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +24,7 @@ import transformers
 import tvm
 from tvm import relax
 
+import loopwright.torch
 from benchmarks.models.architectures import ARCHITECTURES, Architecture
 from benchmarks.models.report import NAME, text
 from benchmarks.results import write_raw
@@ -65,6 +71,7 @@ def tried(client: Client, architecture: Architecture, trials: int) -> dict[str, 
     began = time.monotonic()
     try:
         outcome |= tuned(client, architecture, trials)
+        outcome |= through_dynamo(client, architecture, trials)
     except (UnsupportedModel, LoopwrightError) as error:
         outcome["error"] = str(error)
     return outcome | {"seconds": time.monotonic() - began}
@@ -93,6 +100,25 @@ def tuned(client: Client, architecture: Architecture, trials: int) -> dict[str, 
         "difference": max(
             _distance(torch.from_dlpack(value), right) for value, right in zip(got, expected.values(), strict=True)
         ),
+    }
+
+
+def through_dynamo(client: Client, architecture: Architecture, trials: int) -> dict[str, Any]:
+    """Return what became of the graphs of a model, and how far its outputs are from PyTorch's."""
+    torch.compiler.reset()
+    gc.collect()  # the graphs of the model before
+    known = len(loopwright.torch.outcomes())
+    model, inputs = architecture.model(), architecture.inputs()
+    options = {"client": client, "tune": "wait", "max_trials": trials}
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = tensors(model(**replaced(inputs, {})))
+        compiled = torch.compile(model, backend="loopwright", options=options)
+        for _ in range(3):
+            got = tensors(compiled(**replaced(inputs, {})))
+    return {
+        "graphs": [asdict(outcome) for outcome in loopwright.torch.outcomes()[known:]],
+        "graphs_difference": max(_distance(got[name].float(), right.float()) for name, right in expected.items()),
     }
 
 

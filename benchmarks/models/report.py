@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -39,6 +40,8 @@ def text(figures: dict[str, Any]) -> str:
         models=len(models),
         agree=sum(not complaint(model) for model in models),
         allowed=f"{ALLOWED:g}",
+        graphs=sum(len(model.get("graphs", [])) for model in models),
+        compiled=sum(graph["state"] == "compiled" for model in models for graph in model.get("graphs", [])),
         rows="\n".join(map(_row, models)),
         results=kept(NAME).name,
     )
@@ -64,12 +67,22 @@ def _left_alone(model: dict[str, Any]) -> list[str]:
 def _row(model: dict[str, Any]) -> str:
     verdict = complaint(model) or "agrees"
     if "error" in model:
-        return f"| {model['name']} | `{model['class']}` | | | | | {verdict} |"
+        return f"| {model['name']} | `{model['class']}` | | | | | {verdict} | |"
     alone = ", ".join(f"`{name}`" for name in _left_alone(model))
     return (
         f"| {model['name']} | `{model['class']}` | {len(model['tasks'])} | {alone} | {model['outputs']} "
-        f"| {model['difference']:.1e} | {verdict} |"
+        f"| {model['difference']:.1e} | {verdict} | {_graphs(model)} |"
     )
+
+
+def _graphs(model: dict[str, Any]) -> str:
+    """Return how many graphs of Dynamo run as a program, and why the others do not."""
+    graphs = model["graphs"]
+    compiled = sum(graph["state"] == "compiled" for graph in graphs)
+    reasons = Counter(graph["reason"] or graph["state"] for graph in graphs if graph["state"] != "compiled")
+    others = "; ".join(f"{reason} ({count})" for reason, count in sorted(reasons.items()))
+    agrees = "" if model["graphs_difference"] <= ALLOWED else "; **does not agree**"
+    return f"{compiled} of {len(graphs)}{': ' if others else ''}{others}{agrees}"
 
 
 if __name__ == "__main__":
