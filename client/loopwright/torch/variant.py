@@ -19,7 +19,9 @@ Tune = Literal["background", "wait", "never"]
 State = Literal["pytorch", "tuning", "compiled"]
 
 _ROUNDS = 5
-"""Times that a program and PyTorch run in turn before one is chosen."""
+"""Times that PyTorch and then a program run before one is chosen."""
+_REST_SECONDS = 0.15
+"""Before each of them: threads of PyTorch and of TVM wait busily for 0.1 s after their work, on the other's cores."""
 _ALIGNMENT = 64
 """Bytes, of the tensors that TVM takes."""
 _TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4, torch.float16: 2e-2, torch.bfloat16: 5e-2}
@@ -44,7 +46,7 @@ class Outcome:
     """How a graph runs for one shape of its inputs.
 
     ``tuning`` is as ``pytorch``, and a job goes on. ``reason`` says why it is not compiled; ``pytorch_us`` and
-    ``compiled_us`` are the shortest of a few calls in turn, once both have run.
+    ``compiled_us`` are the shortest of a few calls, once both have run.
     """
 
     shapes: tuple[tuple[int, ...], ...]
@@ -170,15 +172,16 @@ class Variant:
         return tuple(torch.from_dlpack(next(found)) if each is None else each for each in self._outputs)
 
     def _tried(self, args: Sequence[Any]) -> Any:
-        """Run a candidate and PyTorch in turn, and keep it if it computes the same and is faster."""
+        """Run PyTorch and then a candidate, and keep it if it computes the same and is faster."""
         candidate, self._candidate = self._candidate, None
         assert candidate is not None
         current = self._program or (lambda given: self._module(*given))
         times: tuple[list[float], list[float]] = ([], [])
         expected = self._module(*args)
         try:
-            for _ in range(_ROUNDS):
-                for run, seconds in zip((current, candidate), times, strict=True):
+            for run, seconds in zip((current, candidate), times, strict=True):
+                time.sleep(_REST_SECONDS)
+                for _ in range(_ROUNDS):
                     began = time.perf_counter()
                     outputs = run(args)
                     seconds.append(time.perf_counter() - began)
