@@ -11,11 +11,20 @@ from db.models import Certificate as CertificateRow
 from db.upsert import insert
 from tuner.types import spread
 
-FASTEST_FIRST = (CertificateRow.best_median, CertificateRow.created_at.desc(), CertificateRow.id)
+FASTEST_FIRST = (
+    CertificateRow.regressed_at.is_not(None),
+    CertificateRow.best_median,
+    CertificateRow.created_at.desc(),
+    CertificateRow.id,
+)
+"""Those that are known to say too much come last."""
 
 
 def renew_best(session: Session, workload_hash: str, device_class_id: str) -> None:
-    """Renew the row of the fastest certificate; there has to be one."""
+    """Renew the row of the fastest certificate that holds, or, if none does, of the fastest.
+
+    There has to be one.
+    """
     fastest = session.scalars(
         select(CertificateRow)
         .where(CertificateRow.workload_hash == workload_hash, CertificateRow.device_class_id == device_class_id)

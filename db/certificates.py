@@ -65,6 +65,9 @@ def certificate_view(row: CertificateRow, candidate_hash: str) -> CertificateVie
         baseline_median=row.baseline_median,
         best_median=row.best_median,
         created_at=row.created_at,
+        conditions=row.conditions,
+        checked_at=row.checked_at,
+        regressed_at=row.regressed_at,
         value=value,
         rejected_trials=_rejected_trials(row),
     )
@@ -92,6 +95,11 @@ def best_view(
     row: CertificateRow, candidate_hash: str, trace_json: str | None, codegen_version: int, name: str, target_json: str
 ) -> BestView:
     return BestView(certificate_view(row, candidate_hash), name, target_json, trace_json, codegen_version)
+
+
+def conditions(runtime: str, system: str) -> str:
+    """Return what a timing depends on beside the machine: a device class's runtime, the kernel and the driver."""
+    return f"{runtime}, {system}"
 
 
 class Certificates:
@@ -144,12 +152,18 @@ class Certificates:
                 search_secs=self._search_secs(session, task),
                 library=None if certificate.library is None else certificate.library.to_json(),
                 sandbox=certificate.sandbox,
+                conditions=self._conditions(session, job.device_class_id, certificate),
                 created_at=self._sessions.now(),
             )
             session.add(row)
             session.flush()
             renew_best(session, task.workload_hash, job.device_class_id)
             return certificate_view(row, certificate.candidate_hash)
+
+    def _conditions(self, session: Session, device_class_id: str, certificate: Certificate) -> str | None:
+        if certificate.system is None:
+            return None
+        return conditions(session.get_one(DeviceClass, device_class_id).runtime, certificate.system)
 
     def _rejected(self, session: Session, task_id: str, certificate: Certificate) -> dict[str, Any]:
         """Return the column's value: failures by candidate hash, each with the id of its trial if the task has it."""
@@ -183,7 +197,8 @@ class Certificates:
     ) -> CertificateView | None:
         """Return the fastest result of a search in this space that was allowed at least `budget_trials` trials.
 
-        With `or_plateau`, that of a search that ended at its plateau counts, too.
+        With `or_plateau`, that of a search that ended at its plateau counts, too. Results that are known not to hold
+        any more do not count.
         """
         enough = CertificateRow.budget_trials >= budget_trials
         if or_plateau:
@@ -195,6 +210,7 @@ class Certificates:
                 CertificateRow.workload_hash == workload_hash,
                 CertificateRow.device_class_id == device_class_id,
                 CertificateRow.space_hash == space_hash,
+                CertificateRow.regressed_at.is_(None),
                 enough,
             )
             .order_by(*FASTEST_FIRST)

@@ -22,6 +22,7 @@ from db.insight import Insight
 from db.jobs import Jobs
 from db.leaderboard import Leaderboard
 from db.lookup import Lookup
+from db.rechecks import Rechecks
 from db.records import Records
 from db.tasks import Tasks
 from db.tokens import Tokens
@@ -56,6 +57,7 @@ class Database:
         self.gates = Gates(self._sessions)
         self.tasks = Tasks(self._sessions)
         self.trials = Trials(self._sessions)
+        self.rechecks = Rechecks(self._sessions)
         self.records = Records(self._sessions)
         self.certificates = Certificates(self._sessions)
         self.leaderboard = Leaderboard(self._sessions)

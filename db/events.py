@@ -18,7 +18,7 @@ from db.engine import Sessions
 from db.models import Certificate, Event, Job, Task, Trial
 from db.states import EventType, JobState, TaskState
 from db.trial_rows import trial_view
-from db.views import Change, EventView, JobChanged, TaskChanged, TrialFinished, TrialView
+from db.views import Change, EventView, JobChanged, Rechecked, TaskChanged, TrialFinished, TrialView
 
 
 def job_event(session: Session, job: Job, now: datetime) -> None:
@@ -41,6 +41,13 @@ def task_event(session: Session, task: Task, now: datetime, certificate: Certifi
 def trial_event(session: Session, job_id: str, trial: Trial, now: datetime) -> None:
     """Write that a trial has ended."""
     _write(session, job_id, EventType.TRIAL, {"id": trial.id}, now)
+
+
+def recheck_event(
+    session: Session, job_id: str, workload_hash: str, name: str, result: dict[str, Any], now: datetime
+) -> None:
+    """Write that a certified best was raced anew, with what came of it as the wire has it."""
+    _write(session, job_id, EventType.RECHECK, {"workload_hash": workload_hash, "name": name, "result": result}, now)
 
 
 def _write(session: Session, job_id: str, type: EventType, data: dict[str, Any], now: datetime) -> None:
@@ -89,3 +96,5 @@ def _change(event: Event, trials: Mapping[str, TrialView]) -> Change:
             )
         case EventType.TRIAL:
             return TrialFinished(trials[facts["id"]])
+        case EventType.RECHECK:
+            return Rechecked(facts["workload_hash"], facts["name"], facts["result"])

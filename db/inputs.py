@@ -22,7 +22,8 @@ class NewJob:
     ``space_json`` is the canonical JSON of the user's traces, or None for the built-in space; ``max_trials`` counts
     over all tasks, and ``target_latency_us`` is the latency of one run of the model that is fast enough. ``shapes`` are
     bindings of symbolic extents if the module is tuned for several. ``gate`` is what it is compared with once its tasks
-    are done. ``request_digest`` names the request that came under ``idempotency_key``, which is the user's own.
+    are done; ``rechecks`` are certificates to race anew, by id, with the reason. ``request_digest`` names the request
+    that came under ``idempotency_key``, which is the user's own.
     ``private``: only its user and admins see the job, and its workloads unless others have them, too.
     """
 
@@ -44,6 +45,7 @@ class NewJob:
     user_name: str = OWNER
     private: bool = False
     gate: dict[str, Any] | None = None
+    rechecks: tuple[tuple[str, str], ...] = ()
     idempotency_key: str | None = None
     request_digest: str | None = None
 

@@ -16,7 +16,7 @@ from db.errors import IdempotencyConflict, NotFound
 from db.events import job_event, task_event
 from db.inputs import NewJob, space_hash
 from db.leases import lock_job, own_job
-from db.models import Certificate, Gate, Job, Task, Trial
+from db.models import Certificate, Gate, Job, Recheck, Task, Trial
 from db.paging import Keyset, Page
 from db.states import FINISHED, AnsweredFrom, FinalState, JobState, TaskState, TrialState
 from db.usage import admit
@@ -147,6 +147,8 @@ class Jobs:
             session.add(task)
         if new.gate is not None:
             session.add(Gate(job_id=job.id, request=new.gate, result=None))
+        for certificate_id, reason in new.rechecks:
+            session.add(Recheck(job_id=job.id, certificate_id=certificate_id, reason=reason, result=None))
         job_event(session, job, now)
         session.flush()
         return _view(job)

@@ -44,7 +44,10 @@ class LeaderboardQuery:
 
 @dataclass(frozen=True, slots=True)
 class LeaderboardRow:
-    """The certified best of a workload on a device class; ``spread`` and ``peak_share`` are ratios."""
+    """The certified best of a workload on a device class; ``spread`` and ``peak_share`` are ratios.
+
+    ``regressed``: it is known not to hold any more, and nothing better is.
+    """
 
     workload_hash: str
     name: str
@@ -60,6 +63,7 @@ class LeaderboardRow:
     peak_share: float | None
     is_baseline: bool
     created_at: datetime
+    regressed: bool
     certificate_id: str
     trial_id: str
     job_id: str | None
@@ -115,7 +119,7 @@ def _rows(session: Session, query: LeaderboardQuery, offset: int, limit: int) ->
     keys = _keys(query, offset, limit).subquery()
     wanted = (
         select(Best, Workload.args, Target.json, DeviceClass.model, Trial.id, Trial.trace_json.is_(None))
-        .add_columns(Job.id, Job.name)
+        .add_columns(Certificate.regressed_at.is_not(None), Job.id, Job.name)
         .join(keys, (keys.c.workload_hash == Best.workload_hash) & (keys.c.device_class_id == Best.device_class_id))
         .join(Workload, Workload.hash == Best.workload_hash)
         .join(DeviceClass, DeviceClass.id == Best.device_class_id)
@@ -136,6 +140,7 @@ def _row(
     model: str,
     trial_id: str,
     is_baseline: bool,
+    regressed: bool,
     job_id: str | None,
     job_name: str | None,
 ) -> LeaderboardRow:
@@ -154,6 +159,7 @@ def _row(
         peak_share=best.peak_share,
         is_baseline=is_baseline,
         created_at=best.created_at,
+        regressed=regressed,
         certificate_id=best.certificate_id,
         trial_id=trial_id,
         job_id=job_id,

@@ -343,6 +343,17 @@ class Gate(Base):
     result: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
 
 
+class Recheck(Base):
+    """A certificate that a job is to race anew, why, and what came of it as the wire has it."""
+
+    __tablename__ = "rechecks"
+
+    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id"), primary_key=True)
+    certificate_id: Mapped[str] = mapped_column(ForeignKey("certificates.id"), primary_key=True)
+    reason: Mapped[str]
+    result: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+
+
 class Trial(Base):
     """A line of the durable ledger. An imported record has no task."""
 
@@ -442,7 +453,13 @@ class Certificate(Base):
     """``name`` and ``run_secs`` of what a vendor's library took; none where there is none that computes the same."""
     sandbox: Mapped[SandboxLevel | None]
     """The level of the walls around the closing race; none if an earlier version stored it."""
+    conditions: Mapped[str | None]
+    """TVM, kernel and driver of the newest race that says what it says; none if an earlier version stored it."""
     created_at: Mapped[datetime]
+    checked_at: Mapped[datetime | None]
+    """When it was last raced anew."""
+    regressed_at: Mapped[datetime | None]
+    """Since when it is known that it says too much."""
 
     __table_args__ = (Index(None, "workload_hash", "device_class_id", "best_median"),)
 

@@ -42,6 +42,7 @@ class EventType(enum.StrEnum):
     JOB = "job"
     TASK = "task"
     TRIAL = "trial"
+    RECHECK = "recheck"
 
 
 class Scope(enum.StrEnum):

@@ -75,6 +75,33 @@ class GateView:
 
 
 @dataclass(frozen=True, slots=True)
+class RecheckView:
+    """A certificate that a job races anew; medians are what it says.
+
+    ``result`` is as the wire has it, None until then.
+    """
+
+    certificate_id: str
+    workload_hash: str
+    name: str
+    trial_id: str
+    trace_json: str
+    best_median: float
+    baseline_median: float
+    reason: str
+    result: dict[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class DueRecheck:
+    """A best that is to be raced anew on machines of the device class, and why."""
+
+    certificate_id: str
+    device_class: DeviceClass
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class JobInputs:
     """The large texts of a job, and the bindings of its symbolic extents if it was tuned for several."""
 
@@ -178,6 +205,8 @@ class CertificateView:
     """A stored certificate with its place in the database.
 
     ``value`` is the evidence; ``rejected_trials`` are the trial ids of the rejected contenders, by candidate hash.
+    ``conditions`` are TVM, kernel and driver of its newest race, ``checked_at`` is when it was last raced anew, and
+    ``regressed_at`` since when it is known not to hold any more.
     """
 
     id: str
@@ -189,6 +218,9 @@ class CertificateView:
     baseline_median: float
     best_median: float
     created_at: datetime
+    conditions: str | None
+    checked_at: datetime | None
+    regressed_at: datetime | None
     value: Certificate
     rejected_trials: dict[str, str]
 
@@ -336,7 +368,16 @@ class TrialFinished:
     trial: TrialView
 
 
-Change = JobChanged | TaskChanged | TrialFinished
+@dataclass(frozen=True, slots=True)
+class Rechecked:
+    """A certified best was raced anew; ``result`` as the wire has it."""
+
+    workload_hash: str
+    name: str
+    result: dict[str, Any]
+
+
+Change = JobChanged | TaskChanged | TrialFinished | Rechecked
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """Which rows a user sees: what everybody shares, and the user's own.
 
-A private job is seen by its user and by admins, with its tasks, events, comparison and gate. A workload is seen by all,
-once any job that is not private or an import has it; else by the users who submitted it. Records, certificates and
-bests are seen by whoever sees their workload: who has a function gets what is known of it.
+A private job is seen by its user and by admins, with its tasks, events, comparison, gate and rechecks. A workload is
+seen by all, once any job that is not private or an import has it; else by the users who submitted it. Records,
+certificates and bests are seen by whoever sees their workload: who has a function gets what is known of it.
 
 The conditions are added to every SELECT of a read (`db.engine.Sessions`), so that no query can forget them. Writes are
 not limited: what they concern is read before.
@@ -17,7 +17,7 @@ from sqlalchemy import ColumnElement, exists, or_
 from sqlalchemy.orm import InstrumentedAttribute, ORMExecuteState, with_loader_criteria
 from sqlalchemy.orm.util import LoaderCriteriaOption
 
-from db.models import Best, Certificate, Comparison, Event, Gate, Job, Task, Trial, Workload, WorkloadHolder
+from db.models import Best, Certificate, Comparison, Event, Gate, Job, Recheck, Task, Trial, Workload, WorkloadHolder
 
 # Aliases, so that they are not taken for the tables of the query that the conditions are added to.
 _JOBS = Job.__table__.alias("visible_jobs")
@@ -43,7 +43,10 @@ def _criteria(viewer: Viewer) -> tuple[LoaderCriteriaOption, ...]:
     """Return the conditions of ``viewer``: made anew for each statement, they would cost more than it does."""
     jobs = or_(Job.private.is_(False), Job.user_name == viewer.user_name)
     workloads = or_(Workload.shared, _holds(viewer, Workload.hash))
-    of_job = [with_loader_criteria(table, _job_seen(viewer, table.job_id)) for table in (Task, Event, Comparison, Gate)]
+    of_job = [
+        with_loader_criteria(table, _job_seen(viewer, table.job_id))
+        for table in (Task, Event, Comparison, Gate, Recheck)
+    ]
     of_workload = [
         with_loader_criteria(table, _workload_seen(viewer, table.workload_hash)) for table in (Trial, Certificate, Best)
     ]

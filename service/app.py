@@ -28,6 +28,7 @@ from service.fleet import endpoints as fleet
 from service.identity.rights import check_declared
 from service.identity.visitor import Identities, authorised
 from service.jobs import endpoints as jobs
+from service.jobs import rechecks
 from service.jobs.wire import event
 from service.ongoing import Watched
 from service.overview import endpoints as overview
@@ -90,6 +91,7 @@ def create_app(settings: Settings, patience: Patience = DEFAULT) -> FastAPI:
         insight.router,
         lookup.router,
         records.router,
+        rechecks.router,
         fleet.router,
         session.router,
         tokens.router,

@@ -22,6 +22,7 @@ from db.views import ClaimedJob
 from service.claimed_tasks import ClaimedTasks
 from service.fleet.watch import Watch
 from service.job_runner import LEASE_SECONDS, JobRunner
+from service.rechecks import jobs as rechecks
 from service.settings import Settings
 from tuner.errors import LeaseLost
 from tuner.types import DeviceClass
@@ -31,6 +32,8 @@ _POLL_SECONDS = 0.1
 _HEARTBEAT_SECONDS = 5.0
 _SWEEP_SECONDS = 3600.0
 """Between two looks for entries of the audit log that are too old."""
+_RECHECK_SECONDS = 600.0
+"""Between two looks for bests that are to be raced anew."""
 _SLOTS_SECONDS = 10.0
 _JOBS_PER_RUNNER = 50
 """After so many a loop's process is replaced: whatever it has piled up goes with it."""
@@ -68,6 +71,7 @@ class Controller:
         self._watch = Watch(database, cluster)
         self._next_heartbeat = 0.0
         self._next_sweep = 0.0
+        self._next_recheck = 0.0
         self._had_slots = True
 
     def run(self, stop: threading.Event) -> None:
@@ -100,6 +104,9 @@ class Controller:
         for claimed in waiting:
             if self._db.jobs.renew(claimed.job.id, claimed.lease_token, LEASE_SECONDS):
                 self._try(claimed)
+        if self._settings.recheck_days and time.monotonic() > self._next_recheck:
+            rechecks.submit_due(self._db, self._offers, self._settings.recheck_days)
+            self._next_recheck = time.monotonic() + _RECHECK_SECONDS
         if time.monotonic() > self._next_sweep:
             self._db.audit.forget(self._settings.audit_days)
             self._next_sweep = time.monotonic() + _SWEEP_SECONDS
@@ -146,7 +153,8 @@ class Controller:
         ]
         if not unanswered:
             gate = self._db.gates.of_job(job.id)
-            if gate is None or gate.result is not None:
+            raced = gate is None or gate.result is not None
+            if raced and all(recheck.result is not None for recheck in self._db.rechecks.of_job(job.id)):
                 tasks.finish()
                 return
         wanted = self._db.devices.get(job.device_class_id)

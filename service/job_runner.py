@@ -15,8 +15,9 @@ from db.states import AnsweredFrom, JobState, TaskState
 from db.views import ClaimedJob, JobView, TaskView
 from loopwright.codegen.versions import TVM_VERSION
 from service.claimed_tasks import ClaimedTasks
-from service.gates import race
+from service.gates import race as gate_race
 from service.ledger import DatabaseLedger, budget_per_task
+from service.rechecks import race as recheck_race
 from service.units import seconds
 from tuner.errors import LeaseLost, NoDevice, SearchFailed
 from tuner.tune import TuneRequest, tune
@@ -92,33 +93,34 @@ class JobRunner:
                 self._tune(claimed, mine, others, left, builders, measurers)
             elif unanswered:
                 time.sleep(_JOIN_POLL_SECONDS)
-        if not self._passed_gate(claimed, tasks, builders, measurers):
+        if not self._raced(claimed, tasks, builders, measurers):
             return RunEnd.DONE
         tasks.finish()
         if any(task.answered_from is AnsweredFrom.SEARCH for task in tasks.tasks):
             self._train_base(job.device_class_id)
         return RunEnd.DONE
 
-    def _passed_gate(
+    def _raced(
         self, claimed: ClaimedJob, tasks: ClaimedTasks, builders: Sequence[str], measurers: dict[str, str]
     ) -> bool:
-        """Race the job with its reference, if it has one and all of its tasks succeeded.
+        """Race the job with its reference, if it has one and all of its tasks succeeded, and the bests it rechecks.
 
         Return False if that ended the job: it was cancelled, or the race could not be had.
         """
         job = claimed.job
         stored = self._db.gates.of_job(job.id)
-        if stored is None or stored.result is not None or not tasks.succeeded:
-            return True
         fleet = RayFleet(job.target_json, builders, measurers)
+        meanwhile = self._unless_cancelled(job.id)
         try:
-            race.run(self._db, claimed, stored, self._searching, fleet, self._unless_cancelled(job.id))
+            if stored is not None and stored.result is None and tasks.succeeded:
+                gate_race.run(self._db, claimed, stored, self._searching, fleet, meanwhile)
+            recheck_race.run(self._db, claimed, self._searching, fleet, meanwhile)
         except _Cancelled:
             fleet.abandon()
             self._db.jobs.finish(job.id, claimed.lease_token, JobState.CANCELLED)
             return False
         except (NoDevice, SearchFailed) as error:
-            message = f"the race with the reference could not be had: {error}"
+            message = f"the race could not be had: {error}"
             self._db.jobs.finish(job.id, claimed.lease_token, JobState.FAILED, message)
             return False
         return True

@@ -26,6 +26,7 @@ class Settings(BaseSettings):
     ``unproven``: whether functions are measured that are not proven to stay inside of their buffers.
     ``guests``: whether users may hand out links that read and change nothing.
     ``audit_days``: how long the audit log keeps its entries.
+    ``recheck_days``: after how many days a best is raced anew, in idle time; 0: never, whatever changes.
     ``max_connections``: of each API process; half of them may be of one address.
     ``max_streams``, ``max_streams_per_user``: of events, at a time, in each API process.
     """
@@ -41,6 +42,7 @@ class Settings(BaseSettings):
     sandbox: Policy | None = None
     guests: bool = False
     audit_days: int = Field(default=365, gt=0)
+    recheck_days: float = Field(default=30, ge=0)
     unproven: bool = False
     allowed_hosts: str | None = None
     max_body_bytes: int = Field(default=32 * 2**20, gt=0)

@@ -101,4 +101,5 @@ def _certificate(
         rejected=rejected,
         library=result.library,
         sandbox=result.sandbox,
+        system=result.system,
     )

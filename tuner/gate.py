@@ -13,10 +13,8 @@ from enum import StrEnum
 
 from tuner.errors import RaceFailed
 from tuner.ports import Fleet, Meanwhile, Raced, RaceRequest
-from tuner.sequential import Estimate, SequentialConfig, Verdict, decide, estimate
+from tuner.sequential import DEFAULT, Estimate, SequentialConfig, Verdict, decide, estimate
 from tuner.types import Failure, Workload
-
-DEFAULT = SequentialConfig()
 
 
 class GateVerdict(StrEnum):

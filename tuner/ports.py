@@ -84,13 +84,14 @@ class RaceResult:
 
     A contender that may not be published is a `Failure`; a wrong result is ``Failure(CERTIFY, WRONG_RESULT, …)``.
     ``library`` is the time of a vendor's library, if one computes the same; ``sandbox`` the level of the walls around
-    the process of the race, None if it is unknown.
+    the process of the race, ``system`` the kernel and the driver under it; None if they are unknown.
     """
 
     baseline: Raced
     contenders: dict[str, Raced | Failure]
     library: LibraryTime | None = None
     sandbox: SandboxLevel | None = None
+    system: str | None = None
 
 
 Meanwhile = Callable[[], None]

@@ -36,6 +36,9 @@ class SequentialConfig:
     below_error: float = 0.05
 
 
+DEFAULT = SequentialConfig()
+
+
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """A ratio, with its interval of 95 % at the given number of rounds; infinite for a single round."""

@@ -351,6 +351,8 @@ class Certificate:
     library: LibraryTime | None = None
     sandbox: SandboxLevel | None = None
     """The level of the walls around the process of the race; None if it is unknown."""
+    system: str | None = None
+    """The kernel and the driver of the race; None if they are unknown."""
 
     @property
     def speedup(self) -> float:

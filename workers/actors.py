@@ -29,11 +29,13 @@ from workers.messages import (
     MeasureBatch,
     MeasurerStatus,
     MeasureStarted,
+    RaceAnswer,
     ReferenceKernels,
     ReferenceRequest,
     SandboxedRace,
     result_to_json,
 )
+from workers.system import system
 from workers.walls.levels import Level, Policy, choose
 from workers.warm_child import ChildError, WarmChild
 
@@ -137,7 +139,7 @@ class Measurer:
 
     @ray.method(concurrency_group=CONTROL)
     def status(self) -> Json:
-        return self._slot.status(self._level).to_json()
+        return self._slot.status(self._level, system(self._device.kind)).to_json()
 
     @ray.method(concurrency_group=CONTROL)
     def stop(self, caller: str) -> None:
@@ -190,7 +192,10 @@ class Measurer:
         request = BuiltRace.from_json(race)
         with self._slot.used(), self._turn.of(caller):
             answer = child_calls.race(self._child, self._backend, self._device, request, seconds=RACE_SECONDS)
-        return result_to_json(answer if isinstance(answer, Failure) else SandboxedRace(answer, self._level))
+        return result_to_json(answer if isinstance(answer, Failure) else self._raced(answer))
+
+    def _raced(self, answer: RaceAnswer) -> SandboxedRace:
+        return SandboxedRace(answer, self._level, system(self._device.kind))
 
     def check(self, target_json: str) -> Json:
         """Return the `DeviceSpeed` by the multiply-adds alone, or a failure."""
@@ -266,7 +271,7 @@ class _Slot:
             self._seconds += time.time() - self._since
             self._since = self.trial = None
 
-    def status(self, sandbox: Level) -> MeasurerStatus:
+    def status(self, sandbox: Level, system: str) -> MeasurerStatus:
         since = self._since
         running = 0.0 if since is None else time.time() - since
-        return MeasurerStatus(os.getpid(), sandbox, since, self.trial, self._seconds + running)
+        return MeasurerStatus(os.getpid(), sandbox, system, since, self.trial, self._seconds + running)

@@ -50,7 +50,8 @@ log = logging.getLogger("loopwright.cluster")
 class Offer:
     """One device of one node, with the actors that serve it.
 
-    ``sandbox`` is the level of the walls around the process that runs programs on the device.
+    ``sandbox`` is the level of the walls around the process that runs programs on the device, ``system`` is that of
+    `workers.system`.
     """
 
     id: str
@@ -58,6 +59,7 @@ class Offer:
     device: str
     device_class: DeviceClass
     sandbox: SandboxLevel
+    system: str
     measurer: str
     builders: tuple[str, ...]
 
@@ -240,8 +242,19 @@ def _equip(node: dict[str, Any], devices: list[DetectedDevice], walls: Policy) -
     for name, measuring in _call_all(measurers, actor_calls.measurer_status).items():
         device = measurers[name]
         # An actor that another controller made may have other walls than this controller would put up.
-        sandbox = measuring.result().sandbox
-        offers.append(Offer(f"{host}/{device.name}", host, device.name, device.device_class, sandbox, name, builders))
+        status = measuring.result()
+        offers.append(
+            Offer(
+                id=f"{host}/{device.name}",
+                host=host,
+                device=device.name,
+                device_class=device.device_class,
+                sandbox=status.sandbox,
+                system=status.system,
+                measurer=name,
+                builders=builders,
+            )
+        )
     return offers
 
 

@@ -294,20 +294,21 @@ class RaceAnswer:
 
 @dataclass(frozen=True, slots=True)
 class SandboxedRace:
-    """The answer of a measurer's child to a race, and the level of the walls around the child.
+    """The answer of a measurer's child to a race, with the level of the walls around the child and the system.
 
-    The measurer adds the level: a child that runs what users sent can claim anything.
+    The measurer adds both: a child that runs what users sent can claim anything. ``system`` is `workers.system`'s.
     """
 
     answer: RaceAnswer
     sandbox: SandboxLevel
+    system: str
 
     def to_json(self) -> Json:
-        return {"answer": self.answer.to_json(), "sandbox": self.sandbox.value}
+        return {"answer": self.answer.to_json(), "sandbox": self.sandbox.value, "system": self.system}
 
     @staticmethod
     def from_json(fields: Json) -> SandboxedRace:
-        return SandboxedRace(RaceAnswer.from_json(fields["answer"]), SandboxLevel(fields["sandbox"]))
+        return SandboxedRace(RaceAnswer.from_json(fields["answer"]), SandboxLevel(fields["sandbox"]), fields["system"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,7 +370,7 @@ class BuilderStatus(_Flat):
 
 @dataclass(frozen=True, slots=True)
 class MeasurerStatus:
-    """The process of a measurer, the level of the walls around its child, and the use of its slot.
+    """The process of a measurer, the level of the walls around its child, the system, and the use of its slot.
 
     ``since`` is when the slot's work began, in seconds since 1970 (None: idle), ``trial`` the trial that it measures,
     ``used`` the seconds that it was in use since the process started.
@@ -377,6 +378,7 @@ class MeasurerStatus:
 
     pid: int
     sandbox: SandboxLevel
+    system: str
     since: float | None
     trial: str | None
     used: float

@@ -468,6 +468,18 @@ class Client:
         self.last_report.log()
         return Path(directory)
 
+    def recheck(self, workloads: Sequence[str], target: Any = "auto") -> Job:
+        """Race the bests of some workloads (their hashes) anew, with the unscheduled programs; returns the queued job.
+
+        `Job.rechecks` tells what came of it. The service does the same by itself when a best is old, or when a kernel,
+        a driver or TVM has changed.
+
+        Raises:
+            InvalidRequest: none of them has a best on such machines.
+        """
+        wanted = body(schemas.NewRecheck, workloads=list(workloads), target=_target_on_wire(target))
+        return Job(self._transport, parse(schemas.Job, self._transport.request("POST", f"{API}/rechecks", json=wanted)))
+
     def relax_pipeline(self, target: Any = "auto") -> Any:
         """A pipeline with the bests in it, for those who build by themselves: ``relax.build(mod, target,
         relax_pipeline=client.relax_pipeline(target))``. It takes the place of TVM's own; what it missed is logged."""

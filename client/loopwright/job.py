@@ -42,7 +42,7 @@ class JobEvent:
     """Something that happened to a job. ``id`` grows; ``data`` is as the event's type in `loopwright.schemas.Event`."""
 
     id: int
-    type: Literal["job", "task", "trial"]
+    type: Literal["job", "task", "trial", "recheck"]
     data: dict[str, Any]
 
 
@@ -142,6 +142,10 @@ class Job:
         answer = self._transport.request("GET", self._path("/gate"))
         return None if answer.json() is None else parse(schemas.GateState, answer)
 
+    def rechecks(self) -> list[schemas.Recheck]:
+        """The bests that the job races anew (`Client.recheck`), and what came of each; empty for other jobs."""
+        return list(self._transport.pages(schemas.Recheck, self._path("/rechecks")))
+
     def module(self, shapes: dict[str, int] | None = None) -> Any:
         """The submitted module with the best schedules applied by the service, as an IRModule (needs TVM).
 
@@ -166,11 +170,11 @@ class Job:
         while True:
             try:
                 for event in self._transport.stream(self._path("/events"), after, SILENCE):
-                    if event.id is None or event.type not in ("job", "task", "trial"):
+                    if event.id is None or event.type not in ("job", "task", "trial", "recheck"):
                         continue
                     # Only an event proves that the stream works: a proxy may accept and drop connections for ever.
                     fruitless, after = 0, int(event.id)
-                    kind = cast('Literal["job", "task", "trial"]', event.type)
+                    kind = cast('Literal["job", "task", "trial", "recheck"]', event.type)
                     happened = JobEvent(after, kind, json.loads(event.data))
                     yield happened
                     if _ends(happened):

@@ -205,17 +205,31 @@ def _engine(engine: schemas.ComparedEngine) -> Row:
     )
 
 
+def _recheck(best: schemas.Recheck) -> Row:
+    result = best.result
+    return (
+        best.name,
+        "-" if result is None else result.verdict,
+        latency(best.certified_best_us),
+        latency(None if result is None else result.best_us),
+        _range(None if result is None else result.slowdown),
+        (result and result.message) or best.reason,
+    )
+
+
+def _range(found: schemas.Range | None) -> str:
+    if found is None:
+        return "-"
+    return f"{found.value:.3f}" + ("" if found.high is None else f" ({found.low:.3f} to {found.high:.3f})")
+
+
 def _gate(function: schemas.GateFunction) -> Row:
-    found = function.ratio
-    ratio_words = "-" if found is None else f"{found.value:.3f}"
-    if found is not None and found.high is not None:
-        ratio_words += f" ({found.low:.3f} to {found.high:.3f})"
     return (
         function.name,
         function.change,
         latency(function.reference_us),
         latency(function.candidate_us),
-        ratio_words,
+        _range(function.ratio),
         function.message or "",
     )
 
@@ -266,6 +280,17 @@ GATE = Layout(
         Column("why", folds=True),
     ),
     _gate,
+)
+RECHECKS = Layout(
+    (
+        Column("workload", folds=True),
+        Column("verdict"),
+        Column("certified", is_number=True),
+        Column("now", is_number=True),
+        Column("slowdown", is_number=True),
+        Column("why", folds=True),
+    ),
+    _recheck,
 )
 RECORDS = Layout(
     (

@@ -33,7 +33,7 @@ def run(
     ]
     functions = [*state.reference, *candidate]
     hashes = list(dict.fromkeys(function.workload_hash for function in functions))
-    workloads = {each: _workload(database, each) for each in hashes}
+    workloads = {each: stored_workload(database, each) for each in hashes}
     request = TuneRequest([], claimed.job.target_json, None, 0, None, claimed.job.seed)
     with closing(WalledSearch(child, request)) as search:
         outputs = {
@@ -52,7 +52,8 @@ def run(
     database.gates.store(claimed.job.id, claimed.lease_token, on_wire.model_dump(mode="json"))
 
 
-def _workload(database: Database, workload_hash: str) -> Workload:
+def stored_workload(database: Database, workload_hash: str) -> Workload:
+    """Return a workload under the name it was stored with. Raise NotFound."""
     found = database.workloads.get(workload_hash)
     summary = found.summary
     return Workload(summary.hash, summary.family, summary.name, found.module_json, found.script, summary.args)
@@ -79,7 +80,7 @@ def _on_wire(result: gate.GateResult, max_slowdown: float) -> schemas.GateResult
     return schemas.GateResult(
         verdict=result.verdict.value,
         max_slowdown=max_slowdown,
-        slowdown=_range(result.slowdown),
+        slowdown=on_wire_range(result.slowdown),
         rounds=result.rounds,
         reference_us=result.reference * 1e6,
         candidate_us=result.candidate * 1e6,
@@ -95,12 +96,12 @@ def _functions(functions: Sequence[gate.GateOutcome]) -> list[schemas.GateFuncti
             change=each.change.value,
             reference_us=None if each.reference is None else each.reference * 1e6,
             candidate_us=None if each.candidate is None else each.candidate * 1e6,
-            ratio=None if each.ratio is None else _range(each.ratio),
+            ratio=None if each.ratio is None else on_wire_range(each.ratio),
             message=each.message,
         )
         for each in functions
     ]
 
 
-def _range(found: Estimate) -> schemas.Range:
+def on_wire_range(found: Estimate) -> schemas.Range:
     return schemas.Range(value=found.value, low=found.low, high=None if found.high == float("inf") else found.high)

@@ -189,10 +189,13 @@ def get_module(ctx: Ctx, job_id: str, shapes: Shapes) -> dict[str, Any]:
     A job for several shapes keeps its module symbolic: say with ``shapes={"n": 128}`` which of them is wanted.
     """
     view = ctx.database.jobs.get(job_id)
+    module_json = ctx.database.jobs.inputs(job_id).module_json
+    if not module_json:
+        raise ProblemError(409, "no-module", "This job raced bests anew; it has no module.")
     hashes = [task.workload_hash for task in ctx.database.tasks.of_job(job_id)]
     bests = ctx.database.lookup.bests(hashes, view.target_json, device_class_id=view.device_class_id)
     module = ctx.sandbox.apply(
-        module_json=ctx.database.jobs.inputs(job_id).module_json,
+        module_json=module_json,
         target_json=view.target_json,
         traces={workload_hash: known.best.trace_json for workload_hash, known in bests.items()},
         shapes=shapes,

@@ -19,7 +19,7 @@ class EventStream(EventSourceResponse):
 
 EVENTS: dict[str, Any] = {
     "model": schemas.Event,
-    "description": "Events named job, task or trial. The schema is that of each event's data.",
+    "description": "Events named job, task, trial or recheck. The schema is that of each event's data.",
     "content": {EventStream.media_type: {"schema": {"type": "object"}}},
 }
 """For the OpenAPI schema. FastAPI would call what is not JSON a string."""

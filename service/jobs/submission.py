@@ -77,8 +77,10 @@ def resubmit(
     idempotency_key: str | None,
     tvm_version: str,
 ) -> JobView:
-    """Submit a job's module again. Raise NotFound and what `submit` raises."""
+    """Submit a job's module again. Raise NotFound, ProblemError for a job without one, and what `submit` raises."""
     job, inputs = ctx.database.jobs.get(job_id), ctx.database.jobs.inputs(job_id)
+    if not inputs.module_json:
+        raise ProblemError(409, "no-module", "This job raced bests anew; ask for that with POST /rechecks.")
     request = schemas.SubmitJob(
         module=schemas.ModulePayload(format="tvm-json", data=inputs.module_json),
         target=json.loads(job.target_json),

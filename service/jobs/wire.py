@@ -7,7 +7,17 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from db.states import AnsweredFrom, JobState, TaskState
-from db.views import ComparisonView, EventView, JobChanged, JobView, TaskChanged, TaskView, TrialFinished, TrialView
+from db.views import (
+    ComparisonView,
+    EventView,
+    JobChanged,
+    JobView,
+    Rechecked,
+    TaskChanged,
+    TaskView,
+    TrialFinished,
+    TrialView,
+)
 from loopwright import schemas
 from service.ledger import budget_per_task
 from service.records.wire import library
@@ -158,6 +168,13 @@ def event(view: EventView) -> schemas.Event:
                 best_us=micros(best),
                 speedup=None if baseline is None or best is None else baseline / best,
                 certified=best is not None,
+                at=view.created_at,
+            )
+        case Rechecked(workload_hash, name, result):
+            return schemas.RecheckFinished(
+                workload_hash=workload_hash,
+                name=name,
+                result=schemas.RecheckResult.model_validate(result),
                 at=view.created_at,
             )
         case TrialFinished(finished):

@@ -113,6 +113,7 @@ def _row(row: LeaderboardRow) -> schemas.LeaderboardRow:
         is_baseline=row.is_baseline,
         peak_share=row.peak_share,
         created_at=row.created_at,
+        regressed=row.regressed,
         record_id=row.trial_id,
         certificate_id=row.certificate_id,
         job_id=row.job_id,

@@ -52,6 +52,9 @@ def certificate(view: CertificateView) -> schemas.Certificate:
         ],
         library=library(evidence.library),
         sandbox=None if evidence.sandbox is None else evidence.sandbox.value,
+        conditions=view.conditions,
+        checked_at=view.checked_at,
+        regressed_at=view.regressed_at,
     )
 
 

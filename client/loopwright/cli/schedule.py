@@ -10,10 +10,11 @@ from typing import Annotated, Any
 import typer
 
 from loopwright.cli.options import ExactMath, Json, Model, Shape, Shapes, Target, connect, shape, shape_or_portfolio
-from loopwright.cli.output import print_json, print_line
+from loopwright.cli.output import print_json, print_line, print_table
 from loopwright.cli.views import show_best, show_plan
 from loopwright.client import Client
 from loopwright.codegen.threads import environment
+from loopwright.tables import RECHECKS
 from loopwright.units import ratio
 
 app = typer.Typer(help="Look up, apply and build the best schedules.", no_args_is_help=True)
@@ -43,6 +44,29 @@ def best(
         print_json(found)
     else:
         show_best(found)
+
+
+@app.command()
+def recheck(
+    context: typer.Context,
+    workloads: Annotated[list[str], typer.Argument(metavar="WORKLOAD...", help="Hashes of workloads.")],
+    target: Target = "auto",
+    as_json: Json = False,
+) -> None:
+    """Race the bests of workloads anew; exit status 1 if one does not hold any more, or nothing could be measured."""
+    with connect(context) as client:
+        job = client.recheck(workloads, target).wait(progress=not as_json)
+        found = job.rechecks()
+    if as_json:
+        print_json(found)
+    else:
+        print_table(RECHECKS.columns, [RECHECKS.row(each) for each in found])
+    if job.state != "succeeded":
+        print_line(f"the job {job.id} {job.state}: {job.error or ''}", error=True)
+    if job.state != "succeeded" or any(
+        each.result and each.result.verdict in ("regression", "failed") for each in found
+    ):
+        raise typer.Exit(1)
 
 
 @app.command()

@@ -75,9 +75,11 @@ def show_event(event: JobEvent, task_names: dict[str, str]) -> None:
     elif event.type == "task":
         best = f"{latency(data['best_us'])}, {ratio(data.get('speedup'))}" if data.get("best_us") is not None else None
         said = f"{task}: {_joined(data['state'], best, 'certified' if data.get('certified') else None)}"
+    elif event.type == "recheck":
+        said = _joined(f"{data['name']}: {data['result']['verdict']}", data["result"]["message"])
     else:
         said = f"{task} #{data['number']}: {_outcome(data)} ({data['origin']})"
-    print_line(f"{event.id:>6}  {event.type:<5}  {said}")
+    print_line(f"{event.id:>6}  {event.type:<7}  {said}")
 
 
 def _outcome(trial: dict[str, Any]) -> str:

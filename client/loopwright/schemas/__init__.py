@@ -84,6 +84,7 @@ from loopwright.schemas.overview import (
     OpCount,
     Overview,
 )
+from loopwright.schemas.rechecks import NewRecheck, Recheck, RecheckFinished, RecheckResult, RecheckVerdict
 from loopwright.schemas.records import Assembly, ImportReport, Record, RecordDetail, Reproduce
 from loopwright.schemas.workloads import (
     Best,
@@ -146,6 +147,7 @@ __all__ = [
     "ModelLatency",
     "ModulePayload",
     "NewGuestLink",
+    "NewRecheck",
     "NewToken",
     "NewUser",
     "OpCount",
@@ -162,6 +164,10 @@ __all__ = [
     "Quarantine",
     "Quota",
     "Range",
+    "Recheck",
+    "RecheckFinished",
+    "RecheckResult",
+    "RecheckVerdict",
     "Record",
     "RecordDetail",
     "ReferenceFunction",

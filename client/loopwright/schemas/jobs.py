@@ -20,6 +20,7 @@ from loopwright.schemas.base import (
     Wire,
 )
 from loopwright.schemas.gates import Gate
+from loopwright.schemas.rechecks import RecheckFinished
 from loopwright.schemas.workloads import Best, Library, Tensor
 
 
@@ -210,7 +211,7 @@ class TrialFinished(Trial):
     at: datetime
 
 
-Event = JobChanged | TaskChanged | TrialFinished
+Event = JobChanged | TaskChanged | TrialFinished | RecheckFinished
 """Data of a server-sent event of ``GET /jobs/{id}/events``; the id of each event grows and resumes the stream."""
 
 

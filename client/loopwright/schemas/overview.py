@@ -32,6 +32,8 @@ class LeaderboardRow(Wire):
     """Floating point operations a second over the device's measured peak; None where either is unknown, and for
     workloads that do not compute in the peak's type."""
     created_at: datetime
+    regressed: bool
+    """Whether it is known not to hold any more, and nothing better is known."""
     record_id: str
     certificate_id: str
     job_id: str | None

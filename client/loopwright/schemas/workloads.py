@@ -80,6 +80,12 @@ class Certificate(Wire):
     """A yardstick, timed between the contenders' rounds, where a library computes the same."""
     sandbox: SandboxLevel | None = None
     """The walls around the closing race; None if an earlier version of the service stored the certificate."""
+    conditions: str | None = None
+    """TVM, kernel and driver of the newest race of this best; None if an earlier version stored the certificate."""
+    checked_at: datetime | None = None
+    """When it was last raced anew; None: never."""
+    regressed_at: datetime | None = None
+    """Since when it is known not to hold any more: slower than it says, or wrong."""
 
 
 class Best(Wire):

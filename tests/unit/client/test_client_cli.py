@@ -112,7 +112,7 @@ def test_events_are_printed_line_by_line(service: FakeService, run: Command) -> 
     service.on("GET", "/api/v1/jobs/job-1/events", Answer(stream, headers={"Content-Type": "text/event-stream"}))
     done = run("job", "events", "job-1", "--json")
     assert [json.loads(line)["data"]["state"] for line in done.out.splitlines()] == ["running", "failed"]
-    assert "job    failed" in run("job", "events", "job-1").out
+    assert "job      failed" in run("job", "events", "job-1").out
 
 
 def test_cancel(service: FakeService, run: Command) -> None:

@@ -706,6 +706,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/rechecks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Submit Recheck
+         * @description Store a job that races the bests of these workloads with the unscheduled programs, as their certificates did.
+         */
+        post: operations["submit_recheck_api_v1_rechecks_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/{job_id}/rechecks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Rechecks
+         * @description The bests that the job races anew, and what came of each; empty for other jobs.
+         */
+        get: operations["list_rechecks_api_v1_jobs__job_id__rechecks_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/workers": {
         parameters: {
             query?: never;
@@ -1199,6 +1239,12 @@ export interface components {
             library: components["schemas"]["Library"] | null;
             /** Sandbox */
             sandbox?: ("namespaces" | "landlock" | "none") | null;
+            /** Conditions */
+            conditions?: string | null;
+            /** Checked At */
+            checked_at?: string | null;
+            /** Regressed At */
+            regressed_at?: string | null;
         };
         /**
          * ChangeUser
@@ -1668,6 +1714,8 @@ export interface components {
              * Format: date-time
              */
             created_at: string;
+            /** Regressed */
+            regressed: boolean;
             /** Record Id */
             record_id: string;
             /** Certificate Id */
@@ -1844,6 +1892,21 @@ export interface components {
             days: number;
         };
         /**
+         * NewRecheck
+         * @description Body of ``POST /rechecks``: the workloads whose bests are to be raced anew, on machines that are there now.
+         */
+        NewRecheck: {
+            /** Workloads */
+            workloads: string[];
+            /**
+             * Target
+             * @default auto
+             */
+            target: string | {
+                [key: string]: unknown;
+            };
+        };
+        /**
          * NewToken
          * @description Body of ``POST /tokens``. ``user``: for whom, by admins only. ``days`` None: valid until it is revoked.
          */
@@ -1951,6 +2014,13 @@ export interface components {
         Page_Lease_: {
             /** Items */
             items: components["schemas"]["Lease"][];
+            /** Next Page Token */
+            next_page_token: string | null;
+        };
+        /** Page[Recheck] */
+        Page_Recheck_: {
+            /** Items */
+            items: components["schemas"]["Recheck"][];
             /** Next Page Token */
             next_page_token: string | null;
         };
@@ -2160,6 +2230,68 @@ export interface components {
             low: number;
             /** High */
             high: number | null;
+        };
+        /**
+         * Recheck
+         * @description A best that a job races anew; ``result`` is None until then.
+         */
+        Recheck: {
+            /** Workload Hash */
+            workload_hash: string;
+            /** Name */
+            name: string;
+            /** Certificate Id */
+            certificate_id: string;
+            /** Record Id */
+            record_id: string;
+            /** Reason */
+            reason: string;
+            /** Certified Best Us */
+            certified_best_us: number;
+            /** Certified Baseline Us */
+            certified_baseline_us: number;
+            result: components["schemas"]["RecheckResult"] | null;
+        };
+        /**
+         * RecheckFinished
+         * @description Data of the server-sent event ``recheck``: a certified best was raced anew.
+         */
+        RecheckFinished: {
+            /** Workload Hash */
+            workload_hash: string;
+            /** Name */
+            name: string;
+            result: components["schemas"]["RecheckResult"];
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+        };
+        /**
+         * RecheckResult
+         * @description What a certified best takes now, in microseconds a call; None if nothing was measured.
+         *
+         *     ``slowdown`` is the best's time over that of its certificate, as far as the unscheduled program has not become
+         *     slower, too; from 1.1 on it is a regression.
+         */
+        RecheckResult: {
+            /**
+             * Verdict
+             * @enum {string}
+             */
+            verdict: "holds" | "regression" | "failed" | "unclear";
+            /** Rounds */
+            rounds: number;
+            slowdown: components["schemas"]["Range"] | null;
+            /** Best Us */
+            best_us: number | null;
+            /** Baseline Us */
+            baseline_us: number | null;
+            /** Conditions */
+            conditions: string | null;
+            /** Message */
+            message: string | null;
         };
         /**
          * Record
@@ -4045,13 +4177,13 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Events named job, task or trial. The schema is that of each event's data. */
+            /** @description Events named job, task, trial or recheck. The schema is that of each event's data. */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/event-stream": components["schemas"]["JobChanged"] | components["schemas"]["TaskChanged"] | components["schemas"]["TrialFinished"];
+                    "text/event-stream": components["schemas"]["JobChanged"] | components["schemas"]["TaskChanged"] | components["schemas"]["TrialFinished"] | components["schemas"]["RecheckFinished"];
                 };
             };
             /** @description No token, or a wrong one. */
@@ -5941,6 +6073,196 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Assembly"];
+                };
+            };
+            /** @description No token, or a wrong one. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token has not the right that this needs. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service does not answer for this host. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request cannot be taken; the detail says what to do. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    submit_recheck_api_v1_rechecks_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewRecheck"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Job"];
+                };
+            };
+            /** @description No token, or a wrong one. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token has not the right that this needs. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body came too slowly. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service does not answer for this host. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request cannot be taken; the detail says what to do. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_rechecks_api_v1_jobs__job_id__rechecks_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_Recheck_"];
                 };
             };
             /** @description No token, or a wrong one. */

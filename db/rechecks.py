@@ -1,0 +1,150 @@
+"""Bests that are raced anew: which are due, and what came of those that were."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import timedelta
+from typing import Any
+
+from sqlalchemy import Select, and_, func, or_, select
+
+from db.bests import renew_best
+from db.certificates import conditions
+from db.devices import device_class_value
+from db.engine import Sessions
+from db.events import recheck_event
+from db.leases import own_job
+from db.models import Best, Certificate, DeviceClass, Job, Recheck, Target, Trial, Workload
+from db.states import FINISHED
+from db.views import DueRecheck, RecheckView
+from tuner.errors import LeaseLost
+from tuner.types import DeviceClass as DeviceClassValue
+
+_LAST_RACED = func.coalesce(Certificate.checked_at, Certificate.created_at)
+
+
+class Rechecks:
+    def __init__(self, sessions: Sessions) -> None:
+        self._sessions = sessions
+
+    def due(
+        self, machine: DeviceClassValue, systems: Collection[str], tvm_version: str, days: float, limit: int
+    ) -> list[DueRecheck]:
+        """Return bests to be raced anew on machines that are there now, those that were raced longest ago first.
+
+        Due are those of such machines that were raced over `days` days ago, or a day ago with a kernel, driver or TVM
+        that is none of theirs: `systems` are those they have. Bests of another TVM are left out until their workload
+        was stored with this one, which alone can read it. Where the unscheduled program is the best, there is nothing
+        to race.
+        """
+        now = self._sessions.now()
+        now_with = sorted(conditions(machine.runtime, system) for system in systems)
+        too_old = now - timedelta(days=days)
+        elsewhere = Certificate.conditions.not_in(now_with), now - timedelta(days=1) > _LAST_RACED
+        wanted = (
+            self._bests()
+            .where(*_of_machine(machine))
+            .where(or_(DeviceClass.runtime == machine.runtime, Workload.tvm_version == tvm_version))
+            .where(or_(too_old > _LAST_RACED, and_(*elsewhere)))
+            .order_by(_LAST_RACED, Certificate.id)
+            .limit(limit)
+        )
+        with self._sessions.read() as session:
+            rows = session.execute(wanted).all()
+        return [
+            DueRecheck(row.id, device_class_value(device_class, target_json), _reason(row, now_with, days))
+            for row, device_class, target_json in rows
+        ]
+
+    def asked(self, workload_hashes: Collection[str], machine: DeviceClassValue) -> list[DueRecheck]:
+        """Return the bests of these workloads on such machines, for their target, that a user wants to have raced."""
+        wanted = self._bests().where(
+            *_of_machine(machine), Target.json == machine.target_json, Best.workload_hash.in_(workload_hashes)
+        )
+        with self._sessions.read() as session:
+            rows = session.execute(wanted.order_by(Best.workload_hash)).all()
+        return [
+            DueRecheck(row.id, device_class_value(device_class, target_json), "a user asked")
+            for row, device_class, target_json in rows
+        ]
+
+    @staticmethod
+    def _bests() -> Select[Certificate, DeviceClass, str]:
+        return (
+            select(Certificate, DeviceClass, Target.json)
+            .join(Best, Best.certificate_id == Certificate.id)
+            .join(Trial, Trial.id == Certificate.trial_id)
+            .join(Workload, Workload.hash == Best.workload_hash)
+            .join(DeviceClass, DeviceClass.id == Best.device_class_id)
+            .join(Target, Target.id == DeviceClass.target_id)
+            .where(Trial.trace_json.is_not(None))
+        )
+
+    def ongoing(self) -> bool:
+        """Return whether a job that races bests anew has not ended yet."""
+        wanted = select(Recheck.job_id).join(Job, Job.id == Recheck.job_id).where(Job.state.not_in(FINISHED)).limit(1)
+        with self._sessions.read() as session:
+            return session.scalar(wanted) is not None
+
+    def of_job(self, job_id: str) -> list[RecheckView]:
+        """Return what a job races anew, by name."""
+        wanted = (
+            select(Recheck, Certificate, Workload.name, Trial.trace_json)
+            .join(Certificate, Certificate.id == Recheck.certificate_id)
+            .join(Workload, Workload.hash == Certificate.workload_hash)
+            .join(Trial, Trial.id == Certificate.trial_id)
+            .where(Recheck.job_id == job_id)
+            .order_by(Workload.name, Certificate.id)
+        )
+        with self._sessions.read() as session:
+            return [
+                RecheckView(
+                    certificate_id=certificate.id,
+                    workload_hash=certificate.workload_hash,
+                    name=name,
+                    trial_id=certificate.trial_id,
+                    trace_json=trace_json or "",
+                    best_median=certificate.best_median,
+                    baseline_median=certificate.baseline_median,
+                    reason=row.reason,
+                    result=row.result,
+                )
+                for row, certificate, name, trace_json in session.execute(wanted)
+            ]
+
+    def store(
+        self, job_id: str, lease_token: str, certificate_id: str, result: dict[str, Any], *, holds: bool | None
+    ) -> None:
+        """Store what came of a race, as the wire has it, and whether the certificate holds (None: it is not known).
+
+        A certificate that does not hold gives way to the next one. Raise LeaseLost: another run has the job.
+        """
+        with self._sessions.write() as session:
+            if own_job(session, job_id, lease_token) is None:
+                raise LeaseLost(f"job {job_id} is no longer under this lease")
+            now = self._sessions.now()
+            session.get_one(Recheck, (job_id, certificate_id)).result = result
+            certificate = session.get_one(Certificate, certificate_id)
+            certificate.checked_at = now
+            certificate.conditions = result["conditions"] or certificate.conditions
+            if holds is not None:
+                certificate.regressed_at = None if holds else (certificate.regressed_at or now)
+            session.flush()
+            renew_best(session, certificate.workload_hash, certificate.device_class_id)
+            name = session.get_one(Workload, certificate.workload_hash).name
+            recheck_event(session, job_id, certificate.workload_hash, name, result, now)
+
+
+def _of_machine(machine: DeviceClassValue) -> tuple[Any, ...]:
+    """Device classes of the same machines, whatever their target and their TVM."""
+    return (
+        DeviceClass.model == machine.model,
+        DeviceClass.cores == machine.cores,
+        DeviceClass.threads == machine.threads,
+    )
+
+
+def _reason(row: Certificate, now_with: Collection[str], days: float) -> str:
+    if row.conditions is not None and row.conditions not in now_with:
+        return f"it was raced with {row.conditions}"
+    return f"it was raced over {days:g} days ago"

@@ -1,0 +1,69 @@
+"""The jobs that race bests anew: one at a time, behind all that users submit."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from db import Database
+from db.columns import digest
+from db.errors import QuotaExceeded
+from db.inputs import NewJob
+from db.models import OWNER
+from db.views import DueRecheck, JobView
+from loopwright.codegen.versions import TVM_VERSION
+from tuner.types import DeviceClass
+from workers.cluster import Offer
+
+_AT_A_TIME = 20
+"""Bests of one job: some seconds each."""
+_LAST = -100
+
+log = logging.getLogger("loopwright.rechecks")
+
+
+def submit_due(database: Database, offers: Sequence[Offer], days: float) -> JobView | None:
+    """Store a job for bests that are due on the machines that are there, unless there is one; return it."""
+    if database.rechecks.ongoing():
+        return None
+    systems: dict[DeviceClass, set[str]] = {}
+    for offer in offers:
+        systems.setdefault(offer.device_class, set()).add(offer.system)
+    for machine, kinds in systems.items():
+        due = database.rechecks.due(machine, kinds, TVM_VERSION, days, _AT_A_TIME)
+        if due:
+            # Two controllers may be here at once.
+            key = digest("recheck", datetime.now(UTC).date().isoformat(), *(each.certificate_id for each in due))
+            try:
+                return submit(database, due, machine, user_name=OWNER, priority=_LAST, idempotency_key=key)
+            except QuotaExceeded as error:
+                log.warning("bests are not raced anew: %s", error)
+    return None
+
+
+def submit(
+    database: Database,
+    due: Sequence[DueRecheck],
+    machine: DeviceClass,
+    *,
+    user_name: str,
+    priority: int = 0,
+    idempotency_key: str | None = None,
+) -> JobView:
+    """Store a job that races bests anew: those for the target of the first of them. Raise QuotaExceeded."""
+    target = due[0].device_class.target_json
+    chosen = [each for each in due if each.device_class.target_json == target]
+    new = NewJob(
+        name="recheck of a best" if len(chosen) == 1 else f"recheck of {len(chosen)} bests",
+        module_json="",
+        device_class=replace(machine, target_json=target),
+        max_trials=1,
+        priority=priority,
+        user_name=user_name,
+        idempotency_key=idempotency_key,
+        request_digest=idempotency_key,
+        rechecks=tuple((each.certificate_id, each.reason) for each in chosen),
+    )
+    return database.jobs.create(new, [], TVM_VERSION)

@@ -1,0 +1,60 @@
+"""The races of a job's rechecks: reads what is to run from the database, and stores what came of each."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+from db import Database
+from db.certificates import conditions
+from db.views import ClaimedJob, RecheckView
+from loopwright import schemas
+from service.gates.race import on_wire_range, stored_workload
+from service.units import micros
+from tuner.errors import SearchFailed
+from tuner.ports import Fleet, Meanwhile, Search
+from tuner.recheck import Certified, RecheckResult, RecheckVerdict, recheck
+from tuner.tune import TuneRequest
+from tuner.types import TaskSpec
+from workers.walled_search import WalledSearch
+from workers.warm_child import WarmChild
+
+
+def run(database: Database, claimed: ClaimedJob, child: WarmChild, fleet: Fleet, meanwhile: Meanwhile) -> None:
+    """Race what the job has not raced yet. ``child`` reads the functions, behind its walls.
+
+    Raises LeaseLost, NoDevice, and what ``meanwhile`` raises.
+    """
+    request = TuneRequest([], claimed.job.target_json, None, 0, None, claimed.job.seed)
+    runtime = database.devices.get(claimed.job.device_class_id).runtime
+    with closing(WalledSearch(child, request)) as search:
+        for number, view in enumerate(database.rechecks.of_job(claimed.job.id)):
+            if view.result is None:
+                result = _raced(database, number, view, search, fleet, meanwhile)
+                on_wire = _on_wire(result, runtime).model_dump(mode="json")
+                database.rechecks.store(
+                    claimed.job.id, claimed.lease_token, view.certificate_id, on_wire, holds=result.verdict.holds
+                )
+
+
+def _raced(
+    database: Database, number: int, view: RecheckView, search: Search, fleet: Fleet, meanwhile: Meanwhile
+) -> RecheckResult:
+    workload = stored_workload(database, view.workload_hash)
+    try:
+        outputs = search.read(number, TaskSpec(workload, 1), meanwhile)
+    except SearchFailed as error:
+        return RecheckResult(RecheckVerdict.UNCLEAR, 0, message=str(error))
+    certified = Certified(workload, outputs, view.trace_json, view.best_median, view.baseline_median)
+    return recheck(certified, fleet, seed=number, meanwhile=meanwhile)
+
+
+def _on_wire(result: RecheckResult, runtime: str) -> schemas.RecheckResult:
+    return schemas.RecheckResult(
+        verdict=result.verdict.value,
+        rounds=result.rounds,
+        slowdown=None if result.slowdown is None else on_wire_range(result.slowdown),
+        best_us=micros(result.best),
+        baseline_us=micros(result.baseline),
+        conditions=None if result.system is None else conditions(runtime, result.system),
+        message=result.message,
+    )

@@ -1,0 +1,157 @@
+"""Bests that are raced anew: which are due, and what becomes of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from db.states import EventType, JobState
+from db.views import ClaimedJob, Rechecked
+from tests.contract.db.conftest import World
+from tuner.errors import LeaseLost
+from tuner.types import DeviceClass
+
+DAY = 86400.0
+SYSTEM = "Linux 6.1"
+
+
+def due(world: World, machine: DeviceClass | None = None, systems: tuple[str, ...] = (SYSTEM,), limit: int = 20) -> Any:
+    return world.db.rechecks.due(machine or world.device_class, systems, "0.27", 30, limit)
+
+
+def result(verdict: str, conditions: str | None = f"runtime 1, {SYSTEM}") -> dict[str, Any]:
+    return {"verdict": verdict, "conditions": conditions}
+
+
+def recheck_job(world: World, *certificate_ids: str) -> ClaimedJob:
+    """A claimed job that is to race these certificates anew."""
+    world.job(rechecks=tuple((each, "a user asked") for each in certificate_ids))
+    return world.claim()
+
+
+def checked(world: World, certificate_id: str, verdict: str, holds: bool | None, **conditions: Any) -> None:
+    claimed = recheck_job(world, certificate_id)
+    world.db.rechecks.store(
+        claimed.job.id, claimed.lease_token, certificate_id, result(verdict, **conditions), holds=holds
+    )
+    assert world.db.jobs.finish(claimed.job.id, claimed.lease_token, JobState.SUCCEEDED)
+
+
+def test_bests_are_due_when_they_are_old_the_oldest_first(world: World) -> None:
+    _, first = world.measured(0.5, hash="w-1")
+    world.clock.forward(DAY)
+    _, second = world.measured(0.5, hash="w-2")
+    assert due(world) == []
+    world.clock.forward(29.5 * DAY)
+    assert [each.certificate_id for each in due(world)] == [first]
+    world.clock.forward(DAY)
+    assert [each.certificate_id for each in due(world)] == [first, second]
+    assert [each.certificate_id for each in due(world, limit=1)] == [first]
+    assert due(world)[0].reason == "it was raced over 30 days ago"
+    checked(world, first, "holds", holds=True)
+    assert [each.certificate_id for each in due(world)] == [second]
+
+
+def test_the_unscheduled_program_is_not_raced_with_itself(world: World) -> None:
+    world.measured(2.0, hash="w-1")
+    world.clock.forward(100 * DAY)
+    assert due(world) == []
+
+
+def test_other_machines_are_not_asked(world: World) -> None:
+    world.measured(0.5)
+    world.clock.forward(100 * DAY)
+    for changes in ({"model": "cpu-2"}, {"cores": 4}, {"threads": 4}):
+        assert due(world, replace(world.device_class, **changes)) == []
+    assert len(due(world, replace(world.device_class, target_json='{"kind":"llvm","mcpu":"other"}'))) == 1
+
+
+def test_another_kernel_driver_or_tvm_makes_bests_due_a_day_later(world: World) -> None:
+    _, certificate = world.measured(0.5)
+    checked(world, certificate, "holds", holds=True)
+    world.clock.forward(2 * DAY)
+    assert due(world) == []
+    assert due(world, systems=("Linux 6.8", SYSTEM)) == []
+    [found] = due(world, systems=("Linux 6.8",))
+    assert found.reason == f"it was raced with runtime 1, {SYSTEM}"
+    newer = replace(world.device_class, runtime="runtime 2")
+    [found] = due(world, newer)
+    assert found.device_class == world.device_class
+    # Workloads that were stored with another TVM cannot be read by this one.
+    assert world.db.rechecks.due(newer, (SYSTEM,), "0.28", 30, 20) == []
+    checked(world, certificate, "unclear", holds=None, conditions=None)
+    assert due(world, newer) == []
+    world.clock.forward(1.5 * DAY)
+    assert len(due(world, newer)) == 1
+
+
+def test_bests_of_earlier_releases_have_no_conditions_and_are_due_by_age(world: World) -> None:
+    world.measured(0.5)
+    world.clock.forward(2 * DAY)
+    assert due(world, systems=("Linux 6.8",)) == []
+    best = world.db.certificates.best("w0", world.device_class.id)
+    assert best is not None
+    assert (best.certificate.conditions, best.certificate.checked_at) == (None, None)
+
+
+def test_a_best_that_does_not_hold_gives_way(world: World) -> None:
+    _, slower = world.measured(0.5)
+    world.clock.forward(1)
+    _, fastest = world.measured(0.1, budget=32)
+    assert world.db.certificates.best("w0", world.device_class.id).certificate.id == fastest
+    before = world.clock.time
+    checked(world, fastest, "regression", holds=False)
+    best = world.db.certificates.best("w0", world.device_class.id)
+    assert best is not None
+    assert best.certificate.id == slower
+    known = world.db.certificates.known("w0", world.device_class.id, best.certificate.space_hash, 1)
+    assert known is not None
+    assert known.id == slower
+    # If none holds, the fastest stays, with a mark.
+    world.clock.forward(1)
+    checked(world, slower, "failed", holds=False)
+    best = world.db.certificates.best("w0", world.device_class.id)
+    assert best is not None
+    assert (best.certificate.id, best.certificate.regressed_at) == (fastest, before)
+    assert world.db.certificates.known("w0", world.device_class.id, best.certificate.space_hash, 1) is None
+    [row] = world.db.leaderboard.newest(5)
+    assert row.regressed
+    # An unclear race takes nothing back; one that shows that it holds does.
+    checked(world, fastest, "unclear", holds=None)
+    assert world.db.leaderboard.newest(5)[0].regressed
+    checked(world, fastest, "holds", holds=True)
+    assert not world.db.leaderboard.newest(5)[0].regressed
+
+
+def test_what_came_of_it_is_stored_under_the_jobs_lease_and_told_as_an_event(world: World) -> None:
+    _, certificate = world.measured(0.5)
+    claimed = recheck_job(world, certificate)
+    assert world.db.rechecks.ongoing()
+    [view] = world.db.rechecks.of_job(claimed.job.id)
+    assert (view.certificate_id, view.workload_hash, view.best_median, view.baseline_median, view.result) == (
+        certificate,
+        "w0",
+        0.5,
+        1.0,
+        None,
+    )
+    with pytest.raises(LeaseLost):
+        world.db.rechecks.store(claimed.job.id, "another token", certificate, result("holds"), holds=True)
+    world.db.rechecks.store(claimed.job.id, claimed.lease_token, certificate, result("regression"), holds=False)
+    assert world.db.rechecks.of_job(claimed.job.id)[0].result == result("regression")
+    [event] = [each for each in world.db.events.after(claimed.job.id) if each.type is EventType.RECHECK]
+    assert event.change == Rechecked("w0", "name_w0", result("regression"))
+    world.db.jobs.finish(claimed.job.id, claimed.lease_token, JobState.SUCCEEDED)
+    assert not world.db.rechecks.ongoing()
+
+
+def test_a_user_asks_for_bests_of_a_target(world: World) -> None:
+    _, certificate = world.measured(0.5, hash="w-1")
+    world.measured(2.0, hash="w-2")
+    assert [each.certificate_id for each in world.db.rechecks.asked(["w-1", "w-2", "w-3"], world.device_class)] == [
+        certificate
+    ]
+    other = replace(world.device_class, target_json='{"kind":"cuda"}')
+    assert world.db.rechecks.asked(["w-1"], other) == []
