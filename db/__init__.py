@@ -27,6 +27,9 @@ discarded, and a finished trial never changes. A task has each candidate once, h
 new claim ``trials.adopt`` moves unfinished trials to the new token.
 
 **Events.** Every change of state of a job, a task or a trial writes its event in the same transaction.
+
+**Webhooks.** A change that webhooks are told of queues their deliveries in the same transaction. ``webhooks.claim_due``
+holds a delivery for some seconds; without an outcome it is due again, so that each is sent at least once.
 """
 
 from db.database import Database

@@ -30,6 +30,7 @@ from db.trials import Trials
 from db.usage import Uses
 from db.users import Users
 from db.visibility import Viewer, limit_to
+from db.webhooks import Webhooks
 from db.workers import Workers
 from db.workloads import Workloads
 
@@ -72,6 +73,7 @@ class Database:
         self.tokens = Tokens(self._sessions)
         self.uses = Uses(self._sessions)
         self.audit = Audit(self._sessions)
+        self.webhooks = Webhooks(self._sessions)
 
     def ping(self) -> None:
         """Raises SQLAlchemy's error if the database does not answer."""

@@ -18,9 +18,10 @@ from db.inputs import NewJob, space_hash
 from db.leases import lock_job, own_job
 from db.models import Certificate, Gate, Job, Recheck, Task, Trial
 from db.paging import Keyset, Page
-from db.states import FINISHED, AnsweredFrom, FinalState, JobState, TaskState, TrialState
+from db.states import FINISHED, AnsweredFrom, FinalState, JobState, TaskState, TrialState, WebhookEvent
 from db.usage import admit
 from db.views import ClaimedJob, JobInputs, JobView, LeaseView
+from db.webhooks import notify
 from db.workloads import put_workloads
 from tuner.types import TaskSpec
 
@@ -315,6 +316,8 @@ class Jobs:
         session.execute(delete(Trial).where(Trial.task_id.in_(tasks), Trial.state == TrialState.PROPOSED))
         job.saved_secs, job.search_saved_secs = _saved(session, job) if state == JobState.SUCCEEDED else (0.0, 0.0)
         job_event(session, job, now)
+        facts = {"job_id": job.id, "name": job.name, "state": state, "error": error, "owner": job.user_name}
+        notify(session, WebhookEvent.JOB_FINISHED, facts, now)
 
 
 def _saved(session: Session, job: Job) -> tuple[float, float]:

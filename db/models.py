@@ -517,3 +517,41 @@ class Event(Base):
     created_at: Mapped[datetime]
 
     __table_args__ = (Index(None, "job_id", "id"), {"sqlite_autoincrement": True})
+
+
+class Webhook(Base):
+    """An address of another system that is sent events."""
+
+    __tablename__ = "webhooks"
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    url: Mapped[str]
+    secret: Mapped[str]
+    """The key of its signatures. Signing needs it whole, so that it is stored as it is."""
+    events: Mapped[list[Any]]
+    """The `db.states.WebhookEvent` that it is sent."""
+    user_name: Mapped[str] = mapped_column(ForeignKey("users.name"))
+    """Who made it."""
+    created_at: Mapped[datetime]
+
+
+class Delivery(Base):
+    """One message for one webhook."""
+
+    __tablename__ = "deliveries"
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    webhook_id: Mapped[str] = mapped_column(ForeignKey("webhooks.id", ondelete="CASCADE"))
+    event: Mapped[str]
+    """A `db.states.WebhookEvent`, or ``test``."""
+    body: Mapped[str]
+    """The JSON that is sent, to the byte."""
+    created_at: Mapped[datetime] = mapped_column(index=True)
+    attempts: Mapped[int]
+    next_at: Mapped[datetime | None] = mapped_column(index=True)
+    """When it is sent next; none once it is delivered or given up."""
+    delivered_at: Mapped[datetime | None]
+    last_error: Mapped[str | None]
+    """Why the latest attempt that failed did."""
+
+    __table_args__ = (Index(None, "webhook_id", "created_at", "id"),)

@@ -69,6 +69,13 @@ class TokenKind(enum.StrEnum):
     """Can be exchanged once, for a session."""
 
 
+class WebhookEvent(enum.StrEnum):
+    """What webhooks are told of."""
+
+    JOB_FINISHED = "job.finished"
+    BEST_REGRESSED = "best.regressed"
+
+
 FinalState = Literal[JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED]
 
 FINISHED: frozenset[str] = frozenset({"succeeded", "failed", "cancelled"})

@@ -38,6 +38,7 @@ from service.records import endpoints as records
 from service.sandbox import Sandbox
 from service.settings import Settings, ensure_token
 from service.shares import Shares
+from service.webhooks import endpoints as webhooks
 from service.workloads import endpoints as workloads
 from service.workloads import insight, lookup
 
@@ -96,6 +97,7 @@ def create_app(settings: Settings, patience: Patience = DEFAULT) -> FastAPI:
         session.router,
         tokens.router,
         users.router,
+        webhooks.router,
     ):
         check_declared(router)
         api.include_router(router)

@@ -24,6 +24,7 @@ from service.fleet.watch import Watch
 from service.job_runner import LEASE_SECONDS, JobRunner
 from service.rechecks import jobs as rechecks
 from service.settings import Settings
+from service.webhooks.deliver import Deliverer
 from tuner.errors import LeaseLost
 from tuner.types import DeviceClass
 from workers.cluster import JOBS, Cluster, Offer, connect, job_slots
@@ -31,7 +32,8 @@ from workers.cluster import JOBS, Cluster, Offer, connect, job_slots
 _POLL_SECONDS = 0.1
 _HEARTBEAT_SECONDS = 5.0
 _SWEEP_SECONDS = 3600.0
-"""Between two looks for entries of the audit log that are too old."""
+"""Between two looks for entries of the audit log and deliveries of webhooks that are too old."""
+_DELIVERY_DAYS = 30
 _RECHECK_SECONDS = 600.0
 """Between two looks for bests that are to be raced anew."""
 _SLOTS_SECONDS = 10.0
@@ -76,6 +78,9 @@ class Controller:
 
     def run(self, stop: threading.Event) -> None:
         """Work until told to stop; jobs in flight go back to the queue then."""
+        # A daemon: if the controller fails, its process ends, and another one sends what this one has claimed.
+        deliverer = threading.Thread(target=Deliverer(self._db).run, args=(stop,), name="webhooks", daemon=True)
+        deliverer.start()
         self._heartbeat()
         self._spare = self._new_runner()
         while not stop.is_set():
@@ -87,6 +92,7 @@ class Controller:
             ray.kill(runner.actor)
         for claimed in [*self._waiting, *(running.claimed for running in self._running.values())]:
             self._db.jobs.release(claimed.job.id, claimed.lease_token)
+        deliverer.join()
 
     def _heartbeat(self) -> None:
         """Keep actors on every node and the workers' rows fresh, and take jobs from workers in quarantine."""
@@ -109,6 +115,7 @@ class Controller:
             self._next_recheck = time.monotonic() + _RECHECK_SECONDS
         if time.monotonic() > self._next_sweep:
             self._db.audit.forget(self._settings.audit_days)
+            self._db.webhooks.forget(_DELIVERY_DAYS)
             self._next_sweep = time.monotonic() + _SWEEP_SECONDS
         self._next_heartbeat = time.monotonic() + _HEARTBEAT_SECONDS
 
@@ -213,6 +220,8 @@ def _has_slots(stop: threading.Event) -> bool:
 def main(settings: Settings) -> None:
     """``python -m service controller``: until SIGTERM or SIGINT."""
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(name)s %(message)s")
+    # It logs each request with its URL, and who knows the URL of a webhook may be able to write to it.
+    logging.getLogger("httpx").setLevel(logging.WARNING)
     database = Database(settings.database)
     database.jobs.expire_leases(settings.owner)
     connect(settings.ray_address, settings.data_dir)

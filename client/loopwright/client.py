@@ -29,6 +29,7 @@ from loopwright.shape_plan import BUCKET_PRICE, MAX_BUCKETS, Extents, Portfolio,
 from loopwright.tables import BESTS, RECORDS, Listing
 from loopwright.transport import Transport, body, parse
 from loopwright.tuning_logs import NOT_IMPORTED, logged_tasks
+from loopwright.webhooks import Webhooks
 
 if TYPE_CHECKING:
     from loopwright.comparison import Comparison
@@ -53,6 +54,8 @@ class Client:
         self._transport = Transport(config.resolve(url, token), timeout)
         self.access = Access(self._transport)
         """Users, tokens, and what is used."""
+        self.webhooks = Webhooks(self._transport)
+        """Addresses that the service tells of events."""
         self.last_report: ApplyReport | None = None
         """What hit and what missed in the last `apply` or `compile`."""
         self.last_plan: Portfolio | None = None

@@ -203,6 +203,7 @@ def test_own_pages_need_no_token(service: Service) -> None:
         *("/records/{record_id}/assembly", "/workers/{worker_id}/readmit", "/device-classes", "/leases"),
         *("/me", "/session", "/login-codes", "/tokens", "/tokens/{token_id}", "/guest-links", "/workloads/lookup"),
         *("/use", "/users", "/users/{name}", "/users/{name}/use", "/audit"),
+        *("/webhooks", "/webhooks/{webhook_id}", "/webhooks/{webhook_id}/deliveries", "/webhooks/{webhook_id}/test"),
     }
     assert {f"/api/v1{path}" for path in known} <= set(description["paths"])
     references = set(re.findall(r'"\$ref": "#/components/schemas/([^"]+)"', json.dumps(description)))

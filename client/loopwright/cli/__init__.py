@@ -15,7 +15,7 @@ import typer
 
 import loopwright
 from loopwright import config
-from loopwright.cli import check, compare, job, package, record, schedule, token, user, worker
+from loopwright.cli import check, compare, job, package, record, schedule, token, user, webhook, worker
 from loopwright.cli.options import Json, Limit, connect
 from loopwright.cli.output import print_json, print_line
 from loopwright.cli.views import show_audit
@@ -38,6 +38,7 @@ app.add_typer(record.app, name="record")
 app.add_typer(worker.app, name="worker")
 app.add_typer(token.app, name="token")
 app.add_typer(user.app, name="user")
+app.add_typer(webhook.app, name="webhook")
 
 
 def _version(wanted: bool) -> None:

@@ -208,6 +208,37 @@ def _minute(time: datetime | None, otherwise: str = "never") -> str:
     return otherwise if time is None else f"{time:%Y-%m-%d %H:%M}"
 
 
+def show_webhooks(webhooks: Sequence[schemas.Webhook]) -> None:
+    columns = (Column("id"), Column("url", folds=True), Column("events", folds=True), Column("user"))
+    rows = [
+        (webhook.id, webhook.url, ", ".join(webhook.events), webhook.user, _minute(webhook.created_at))
+        for webhook in webhooks
+    ]
+    print_table((*columns, Column("made (UTC)")), rows)
+
+
+def show_deliveries(deliveries: Sequence[schemas.Delivery]) -> None:
+    columns = (Column("id"), Column("type"), Column("made (UTC)"), Column("attempts", is_number=True))
+    rows = [
+        (
+            delivery.id,
+            delivery.type,
+            _minute(delivery.created_at),
+            str(delivery.attempts),
+            _standing(delivery),
+            delivery.last_error or "",
+        )
+        for delivery in deliveries
+    ]
+    print_table((*columns, Column("state"), Column("last error", folds=True)), rows)
+
+
+def _standing(delivery: schemas.Delivery) -> str:
+    if delivery.delivered_at is not None:
+        return f"delivered {_minute(delivery.delivered_at)}"
+    return f"next {_minute(delivery.next_at)}" if delivery.next_at is not None else "given up"
+
+
 def show_users(users: Sequence[schemas.User]) -> None:
     columns = (Column("user"), Column("role"), *(Column(title, is_number=True) for title in _LIMITS.values()))
     rows = [

@@ -86,6 +86,7 @@ from loopwright.schemas.overview import (
 )
 from loopwright.schemas.rechecks import NewRecheck, Recheck, RecheckFinished, RecheckResult, RecheckVerdict
 from loopwright.schemas.records import Assembly, ImportReport, Record, RecordDetail, Reproduce
+from loopwright.schemas.webhooks import Delivery, DeliveryType, NewWebhook, Webhook, WebhookEvent, WebhookMade
 from loopwright.schemas.workloads import (
     Best,
     Certificate,
@@ -114,6 +115,8 @@ __all__ = [
     "DecisionColumn",
     "DecisionRow",
     "Decisions",
+    "Delivery",
+    "DeliveryType",
     "DeviceClass",
     "DeviceClassCount",
     "Drift",
@@ -150,6 +153,7 @@ __all__ = [
     "NewRecheck",
     "NewToken",
     "NewUser",
+    "NewWebhook",
     "OpCount",
     "Overview",
     "Page",
@@ -199,6 +203,9 @@ __all__ = [
     "User",
     "Version",
     "Visibility",
+    "Webhook",
+    "WebhookEvent",
+    "WebhookMade",
     "Wire",
     "Worker",
     "Workload",

@@ -21,6 +21,8 @@ NEEDS = {
     "GET /users": ADMIN,
     "GET /users/{name}/use": ADMIN,
     "GET /audit": ADMIN,
+    "GET /webhooks": ADMIN,
+    "GET /webhooks/{webhook_id}/deliveries": ADMIN,
     "POST /session": READ,
     "DELETE /session": READ,
     "POST /workloads/lookup": READ,
@@ -38,6 +40,9 @@ NEEDS = {
     "POST /users": ADMIN,
     "PATCH /users/{name}": ADMIN,
     "POST /workers/{worker_id}/readmit": ADMIN,
+    "POST /webhooks": ADMIN,
+    "DELETE /webhooks/{webhook_id}": ADMIN,
+    "POST /webhooks/{webhook_id}/test": ADMIN,
 }
 PREFIX = "/api/v1"
 
@@ -64,7 +69,7 @@ def visitors(api: Api) -> dict[str, tuple[int, Api]]:
 def test_who_may_do_what(api: Api, visitors: dict[str, tuple[int, Api]], operation: str) -> None:
     method, _, path = operation.partition(" ")
     needed = NEEDS[operation] if operation in NEEDS else NEEDS[method]
-    for part in ("job_id", "token_id", "name", "record_id", "workload_hash", "worker_id"):
+    for part in ("job_id", "token_id", "name", "record_id", "workload_hash", "worker_id", "webhook_id"):
         path = path.replace(f"{{{part}}}", "nosuch")
     assert "{" not in path
     stranger = TestClient(api.http.app, base_url="http://service")

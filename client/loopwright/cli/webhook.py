@@ -1,0 +1,83 @@
+"""``loopwright webhook``: which addresses are told of events, and what was sent to them; for admins."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Annotated, cast, get_args
+
+import typer
+
+from loopwright import schemas
+from loopwright.cli.options import Json, Limit, connect
+from loopwright.cli.output import print_json, print_line
+from loopwright.cli.views import show_deliveries, show_webhooks
+
+app = typer.Typer(help="Have other systems told of events; for admins.", no_args_is_help=True)
+
+_EVENTS = get_args(schemas.WebhookEvent)
+
+WebhookId = Annotated[str, typer.Argument(metavar="ID", help="As the list shows it.", show_default=False)]
+
+
+@app.command("list")
+def list_(context: typer.Context, as_json: Json = False) -> None:
+    """List webhooks, the newest first."""
+    with connect(context) as client:
+        webhooks = list(client.webhooks.list())
+    if as_json:
+        print_json(webhooks)
+    else:
+        show_webhooks(webhooks)
+
+
+@app.command()
+def add(
+    context: typer.Context,
+    url: Annotated[str, typer.Argument(metavar="URL", help="http or https.", show_default=False)],
+    event: Annotated[
+        list[str] | None, typer.Option(help=f"{' or '.join(_EVENTS)}; repeat for others. By default, all.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Add a webhook and print the secret of its signatures, this once."""
+    # The SDK refuses others.
+    events = cast(list[schemas.WebhookEvent], event) if event else None
+    with connect(context) as client:
+        made = client.webhooks.create(url, events=events)
+    if as_json:
+        print_json(made)
+    else:
+        print_line(made.secret)
+
+
+@app.command()
+def remove(context: typer.Context, webhook_id: WebhookId, as_json: Json = False) -> None:
+    """Remove a webhook with its deliveries; those that were not sent yet are not sent any more."""
+    with connect(context) as client:
+        client.webhooks.delete(webhook_id)
+    if as_json:
+        print_json({"removed": webhook_id})
+    else:
+        print_line(f"removed {webhook_id}")
+
+
+@app.command("test")
+def send_test(context: typer.Context, webhook_id: WebhookId, as_json: Json = False) -> None:
+    """Have a delivery of type "test" sent; the list of deliveries says what came of it."""
+    with connect(context) as client:
+        delivery = client.webhooks.test(webhook_id)
+    if as_json:
+        print_json(delivery)
+    else:
+        print_line(f"queued {delivery.id}; see: loopwright webhook deliveries {webhook_id}")
+
+
+@app.command()
+def deliveries(context: typer.Context, webhook_id: WebhookId, limit: Limit = 50, as_json: Json = False) -> None:
+    """List what was sent to a webhook, or is to be, the newest first."""
+    with connect(context) as client:
+        found = list(itertools.islice(client.webhooks.deliveries(webhook_id), limit))
+    if as_json:
+        print_json(found)
+    else:
+        show_deliveries(found)

@@ -1,0 +1,75 @@
+"""Webhooks: addresses that the service tells of events, and what it has sent to them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Literal, get_args
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field
+
+from loopwright.schemas.base import Wire
+
+WebhookEvent = Literal["job.finished", "best.regressed"]
+DeliveryType = Literal["job.finished", "best.regressed", "test"]
+"""A `WebhookEvent`, or what ``POST /webhooks/{id}/test`` has sent."""
+
+
+def _address(url: str) -> str:
+    if not url.isascii() or not url.isprintable() or " " in url:
+        raise ValueError("a URL has printable ASCII characters only; percent-encode the others")
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError as error:
+        raise ValueError(f"this is no URL: {error}") from None
+    if parts.scheme not in ("http", "https"):
+        raise ValueError("the URL has to begin with http:// or https://")
+    if not host:
+        raise ValueError("the URL names no host")
+    if "@" in parts.netloc:
+        raise ValueError("the URL must not have a user or a password: the signature says who sends")
+    if "#" in url:
+        raise ValueError("the URL must not have a fragment (#), which is not sent")
+    return url
+
+
+class NewWebhook(Wire):
+    """Body of ``POST /webhooks``."""
+
+    url: Annotated[str, Field(max_length=2000), AfterValidator(_address)]
+    """http or https, without user, password and fragment."""
+    events: list[WebhookEvent] = Field(default=list(get_args(WebhookEvent)), min_length=1)
+    """What it is told of; all events if nothing is given."""
+
+
+class Webhook(Wire):
+    """An address that is told of events, without its secret; ``user`` is who made it."""
+
+    id: str
+    url: str
+    events: list[WebhookEvent]
+    user: str
+    created_at: datetime
+
+
+class WebhookMade(Wire):
+    """A new webhook; ``secret`` is shown this once."""
+
+    webhook: Webhook
+    secret: str
+    """The key of its signatures, as Standard Webhooks has it: ``whsec_`` and base64."""
+
+
+class Delivery(Wire):
+    """A message for a webhook: delivered at ``delivered_at``, else to be sent at ``next_at``, else given up."""
+
+    id: str
+    """The ``webhook-id`` that it is sent with."""
+    type: DeliveryType
+    created_at: datetime
+    attempts: int
+    next_at: datetime | None
+    delivered_at: datetime | None
+    last_error: str | None
+    """Why the latest attempt that failed did."""

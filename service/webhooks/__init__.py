@@ -1,0 +1,1 @@
+"""Webhooks: telling other systems of what happens here."""
