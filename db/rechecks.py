@@ -15,8 +15,9 @@ from db.engine import Sessions
 from db.events import recheck_event
 from db.leases import own_job
 from db.models import Best, Certificate, DeviceClass, Job, Recheck, Target, Trial, Workload
-from db.states import FINISHED
+from db.states import FINISHED, WebhookEvent
 from db.views import DueRecheck, RecheckView
+from db.webhooks import notify
 from tuner.errors import LeaseLost
 from tuner.types import DeviceClass as DeviceClassValue
 
@@ -117,7 +118,8 @@ class Rechecks:
     ) -> None:
         """Store what came of a race, as the wire has it, and whether the certificate holds (None: it is not known).
 
-        A certificate that does not hold gives way to the next one. Raise LeaseLost: another run has the job.
+        A certificate that does not hold gives way to the next one, and webhooks are told. Raise LeaseLost: another run
+        has the job.
         """
         with self._sessions.write() as session:
             if own_job(session, job_id, lease_token) is None:
@@ -127,12 +129,14 @@ class Rechecks:
             certificate = session.get_one(Certificate, certificate_id)
             certificate.checked_at = now
             certificate.conditions = result["conditions"] or certificate.conditions
+            name = session.get_one(Workload, certificate.workload_hash).name
+            recheck_event(session, job_id, certificate.workload_hash, name, result, now)
+            if holds is False and certificate.regressed_at is None:
+                notify(session, WebhookEvent.BEST_REGRESSED, _facts(job_id, name, certificate) | result, now)
             if holds is not None:
                 certificate.regressed_at = None if holds else (certificate.regressed_at or now)
             session.flush()
             renew_best(session, certificate.workload_hash, certificate.device_class_id)
-            name = session.get_one(Workload, certificate.workload_hash).name
-            recheck_event(session, job_id, certificate.workload_hash, name, result, now)
 
 
 def _of_machine(machine: DeviceClassValue) -> tuple[Any, ...]:
@@ -142,6 +146,17 @@ def _of_machine(machine: DeviceClassValue) -> tuple[Any, ...]:
         DeviceClass.cores == machine.cores,
         DeviceClass.threads == machine.threads,
     )
+
+
+def _facts(job_id: str, name: str, certificate: Certificate) -> dict[str, Any]:
+    return {
+        "job_id": job_id,
+        "name": name,
+        "workload_hash": certificate.workload_hash,
+        "device_class": certificate.device_class_id,
+        "certificate_id": certificate.id,
+        "certified_best_us": certificate.best_median * 1e6,
+    }
 
 
 def _reason(row: Certificate, now_with: Collection[str], days: float) -> str:

@@ -14,6 +14,7 @@ from db import Database
 from tests.browser.conftest import TIMES, Watched, row, sign_in
 from tests.support import played_fleet
 from tests.support.api_alone import ApiAlone
+from tests.support.certificates import claim
 from tests.support.comparisons import comparison
 from tests.support.programs import LIBRARY_ONLY, MM_RELU, product_relu
 from tests.support.service import Service
@@ -43,6 +44,27 @@ def test_a_job_with_nothing_to_tune_says_so(page: Page, service: Service) -> Non
     expect(page.get_by_role("main")).to_contain_text("succeeded")
     expect(page.get_by_role("region", name="Tasks")).to_contain_text("Nothing to tune")
     expect(page.get_by_text("tests.double is called as it is")).to_be_visible()
+
+
+def test_a_best_that_does_not_hold_is_marked(page: Page, service: Service) -> None:
+    tuned = service.tuned(product_relu(120), trials=8, name="claims too much")
+    [task] = tuned["tasks"]
+    claim(service, task["workload_hash"], 1e-3)
+    answer = service.http.post("/api/v1/rechecks", json={"workloads": [task["workload_hash"]]})
+    page.goto(f"{service.url}/jobs/{answer.json()['id']}")
+    bests = page.get_by_role("region", name="Bests raced anew")
+    expect(bests).to_contain_text("regression")
+    expect(bests).to_contain_text("a user asked")
+    page.get_by_role("tab", name="Events").click()
+    expect(page.get_by_text("was raced anew: regression")).to_be_visible()
+    bests.get_by_role("link", name=task["name"]).click()
+    expect(page.get_by_text("It does not hold any more")).to_be_visible()
+    page.goto(f"{service.url}/bests?q={task['workload_hash']}")
+    best = row(page, "Best schedules", task["name"])
+    expect(best).to_contain_text("does not hold")
+    service.tuned(product_relu(120), trials=8, name="searched anew")
+    page.reload()
+    expect(best).to_contain_text("certified")
 
 
 def test_the_list_of_jobs_is_narrowed_by_its_address(page: Page, service: Service, job: dict[str, Any]) -> None:

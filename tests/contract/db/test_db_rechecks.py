@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from db.states import EventType, JobState
+from db.states import EventType, JobState, WebhookEvent
 from db.views import ClaimedJob, Rechecked
 from tests.contract.db.conftest import World
 from tuner.errors import LeaseLost
@@ -145,6 +146,23 @@ def test_what_came_of_it_is_stored_under_the_jobs_lease_and_told_as_an_event(wor
     assert event.change == Rechecked("w0", "name_w0", result("regression"))
     world.db.jobs.finish(claimed.job.id, claimed.lease_token, JobState.SUCCEEDED)
     assert not world.db.rechecks.ongoing()
+
+
+def test_webhooks_are_told_once_that_a_best_does_not_hold(world: World) -> None:
+    webhook = world.db.webhooks.create(
+        "http://receiver", "whsec_", events=[WebhookEvent.BEST_REGRESSED], user_name="owner"
+    )
+    _, certificate = world.measured(0.5)
+    for verdict, holds in (("holds", True), ("unclear", None), ("regression", False), ("failed", False)):
+        checked(world, certificate, verdict, holds=holds)
+    [told] = world.db.webhooks.claim_due(10, 60)
+    data = json.loads(told.body)["data"]
+    assert (told.webhook_id, json.loads(told.body)["type"]) == (webhook.id, "best.regressed")
+    assert (data["verdict"], data["certificate_id"], data["name"]) == ("regression", certificate, "name_w0")
+    assert data["certified_best_us"] == pytest.approx(0.5e6)
+    checked(world, certificate, "holds", holds=True)
+    checked(world, certificate, "failed", holds=False)
+    assert len(world.db.webhooks.claim_due(10, 60)) == 1
 
 
 def test_a_user_asks_for_bests_of_a_target(world: World) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import sqlalchemy
 
 from loopwright import Client, Job
 from tests.integration.sdk.test_cli import Cli
+from tests.support.certificates import claim
 from tests.support.programs import product_relu
 from tests.support.service import Service
 
@@ -16,17 +16,6 @@ from tests.support.service import Service
 @pytest.fixture(scope="module")
 def tuned(client: Client) -> Job:
     return client.submit(product_relu(116), max_trials=16).wait(progress=False)
-
-
-def claim(service: Service, workload_hash: str, factor: float) -> None:
-    """Let the certificates of a workload say that its best takes ``factor`` times as long."""
-    engine = sqlalchemy.create_engine(f"sqlite:///{service.data_dir / 'loopwright.db'}")
-    with engine.begin() as connection:
-        connection.execute(
-            sqlalchemy.text("UPDATE certificates SET best_median = best_median * :factor WHERE workload_hash = :hash"),
-            {"factor": factor, "hash": workload_hash},
-        )
-    engine.dispose()
 
 
 def test_a_best_is_raced_anew(client: Client, tuned: Job) -> None:

@@ -5,7 +5,7 @@ import type { Columns } from "../components/data-table";
 import { RelativeTime } from "../components/relative-time";
 import { ShareBar } from "../components/share-bar";
 import { Tag } from "../components/tag";
-import { CertifiedTag } from "../components/tags";
+import { CertifiedTag, RegressedTag } from "../components/tags";
 import { WorkloadName, workloadPath } from "../components/workload-name";
 import { formatTarget } from "../format/target";
 import { formatTensors } from "../format/tensor";
@@ -129,7 +129,7 @@ export const columns: Columns<LeaderboardRow> = [
     // Only certified schedules are bests.
     cell: ({ row }) => (
       <>
-        <CertifiedTag certified />
+        {row.original.regressed ? <RegressedTag /> : <CertifiedTag certified />}
         <Text fz="xs" c="var(--muted)">
           <RelativeTime time={row.original.created_at} />
         </Text>

@@ -27,6 +27,17 @@ export function CertifiedTag({ certified, pending = false }: { certified: boolea
   );
 }
 
+export function RegressedTag() {
+  return (
+    <Tag
+      tone="bad"
+      hint="It was raced anew, and is slower than its certificate says, or wrong. Nothing better is known: submit the function again."
+    >
+      does not hold
+    </Tag>
+  );
+}
+
 export function PrivateTag() {
   return (
     <Tag tone="neutral" hint="Only its owner and admins see this job.">

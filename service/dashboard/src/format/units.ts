@@ -70,3 +70,16 @@ export function formatScaled(value: number | null | undefined, unit: string): st
   const [limit, prefix] = SCALES.find(([least]) => Math.abs(value) >= least * 0.9995) ?? [1, ""];
   return prefix === "" ? `${Math.round(value)}${NBSP}${unit}` : withUnit(value / limit, `${prefix}${unit}`);
 }
+
+/** A ratio with its interval, whose end may be open: "1.031 (1.012 to 1.050)". */
+export function formatInterval({
+  value,
+  low,
+  high,
+}: {
+  value: number;
+  low: number;
+  high: number | null;
+}): string {
+  return `${value.toFixed(3)} (${low.toFixed(3)} to ${high === null ? "…" : high.toFixed(3)})`;
+}

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import type { JobChanged, Task, TaskChanged, TrialFinished } from "../api/types";
+import type { JobChanged, RecheckResult, Task, TaskChanged, TrialFinished } from "../api/types";
 import { eventInWords } from "./event-words";
 
 const AT = "2026-03-01T12:00:00Z";
@@ -34,5 +34,23 @@ it("an event of a trial says how long it took or why it failed", () => {
   const failure = { median_us: null, failure_kind: "TIMEOUT", failure_stage: "run" } as const;
   expect(trialWords({ workload_hash: "abcdefabcdefabcd", number: 4, ...failure })).toBe(
     "Trial #4 of abcdefabcdef failed: TIMEOUT at run.",
+  );
+});
+
+it("an event of a recheck says what came of it", () => {
+  const words = (result: Partial<RecheckResult>) =>
+    eventInWords(
+      {
+        id: "1",
+        type: "recheck",
+        data: { workload_hash: "abc", name: "dense", result: result as RecheckResult, at: AT },
+      },
+      { tasks: [] },
+    );
+  expect(words({ verdict: "regression", best_us: 54.1, message: null })).toBe(
+    "The best of dense was raced anew: regression, 54.1\u00a0µs now.",
+  );
+  expect(words({ verdict: "failed", best_us: null, message: "argument 2 differs" })).toBe(
+    "The best of dense was raced anew: failed; argument 2 differs.",
   );
 });

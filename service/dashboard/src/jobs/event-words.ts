@@ -1,13 +1,19 @@
-import type { Job, TaskChanged, TrialFinished } from "../api/types";
+import type { Job, RecheckFinished, TaskChanged, TrialFinished } from "../api/types";
 import { formatLatency, formatSpeedup } from "../format/units";
 import type { JobEvent } from "./job-event";
 
 /** What happened, in a line. */
 export function eventInWords({ type, data }: JobEvent, job: Pick<Job, "tasks">): string {
   if (type === "job") return `The job is ${data.state}${data.error ? `: ${data.error}` : "."}`;
+  if (type === "recheck") return recheckInWords(data);
   const task = job.tasks.find(({ workload_hash }) => workload_hash === data.workload_hash);
   const name = task?.name ?? data.workload_hash.slice(0, 12);
   return type === "task" ? taskInWords(name, data) : trialInWords(name, data);
+}
+
+function recheckInWords({ name, result }: RecheckFinished): string {
+  const now = result.best_us === null ? "" : `, ${formatLatency(result.best_us)} now`;
+  return `The best of ${name} was raced anew: ${result.verdict}${now}${result.message ? `; ${result.message}` : ""}.`;
 }
 
 function taskInWords(name: string, { state, best_us, speedup, certified }: TaskChanged): string {

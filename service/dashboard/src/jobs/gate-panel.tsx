@@ -5,7 +5,7 @@ import type { GateFunction, GateState } from "../api/types";
 import { type Columns, DataTable } from "../components/data-table";
 import { Panel } from "../components/panel";
 import { Tag } from "../components/tag";
-import { formatLatency, plural } from "../format/units";
+import { formatInterval, formatLatency, plural } from "../format/units";
 import { gateQuery } from "./queries";
 
 const columns: Columns<GateFunction> = [
@@ -27,7 +27,7 @@ const columns: Columns<GateFunction> = [
     id: "ratio",
     header: "Of the reference's",
     meta: { numeric: true },
-    cell: ({ row }) => (row.original.ratio ? interval(row.original.ratio) : "–"),
+    cell: ({ row }) => (row.original.ratio ? formatInterval(row.original.ratio) : "–"),
   },
   { id: "why", header: "Why", cell: ({ row }) => row.original.message ?? "" },
 ];
@@ -75,14 +75,10 @@ function Verdict({ result }: { result: NonNullable<GateState["result"]> }) {
   return (
     <Text size="sm">
       <Tag tone={TONES[result.verdict]}>{result.verdict}</Tag> One run of the model takes{" "}
-      {measured ? interval(result.slowdown) : "1.000"} of the reference's time,{" "}
+      {measured ? formatInterval(result.slowdown) : "1.000"} of the reference's time,{" "}
       {formatLatency(result.candidate_us)} against {formatLatency(result.reference_us)}; at most{" "}
       {(1 + result.max_slowdown).toFixed(3)} is allowed;{" "}
       {measured ? plural(result.rounds, "round") : "the same programs, nothing was measured"}.
     </Text>
   );
-}
-
-function interval({ value, low, high }: { value: number; low: number; high: number | null }): string {
-  return `${value.toFixed(3)} (${low.toFixed(3)} to ${high === null ? "…" : high.toFixed(3)})`;
 }

@@ -3,7 +3,6 @@ import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { useParams } from "react-router";
 import { isFinished, type Job } from "../api/types";
-import { Empty } from "../components/empty";
 import { ErrorNotice } from "../components/error-notice";
 import { Fact, Facts } from "../components/facts";
 import { Notice } from "../components/notice";
@@ -24,6 +23,7 @@ import classes from "./job-page.module.css";
 import { JobProgress } from "./job-progress";
 import { ModelPanel } from "./model-panel";
 import { jobQuery, trialsQuery } from "./queries";
+import { RecheckPanel } from "./recheck-panel";
 import { budgetInWords } from "./summary";
 import { TaskTable } from "./task-table";
 import { useJobEvents } from "./use-job-events";
@@ -76,16 +76,13 @@ function JobView({ id }: { id: string }) {
             <GatePanel id={job.id} />
             {listed.error && <ErrorNotice error={listed.error} onRetry={() => listed.refetch()} />}
             <ConvergencePanel job={job} trials={trials} />
-            <Panel title="Tasks">
-              {job.tasks.length > 0 ? (
+            {job.tasks.length > 0 ? (
+              <Panel title="Tasks">
                 <TaskTable tasks={job.tasks} />
-              ) : (
-                <Empty>
-                  Nothing to tune: the module calls only functions that are left as they are. It compiles and
-                  runs without a search; the notes name these functions.
-                </Empty>
-              )}
-            </Panel>
+              </Panel>
+            ) : (
+              <RecheckPanel id={job.id} />
+            )}
             <ActivityPanel job={job} trials={trials} events={events} />
           </>
         )}

@@ -52,6 +52,17 @@ export function gateQuery(id: string) {
   });
 }
 
+/** The bests that the job races anew; none for other jobs. */
+export function rechecksQuery(id: string) {
+  return queryOptions({
+    queryKey: ["job", id, "rechecks"],
+    queryFn: ({ signal }) =>
+      unwrap(api.GET("/api/v1/jobs/{job_id}/rechecks", { params: { path: { job_id: id } }, signal })),
+    refetchInterval: ({ state }) =>
+      state.data?.items.some((each) => each.result === null) ? REFRESH_MS : false,
+  });
+}
+
 /** Every trial that the job has so far, read page by page. */
 export function trialsQuery(id: string) {
   return queryOptions({

@@ -1,5 +1,6 @@
 import { Stack, Text } from "@mantine/core";
 import type { Certificate } from "../api/types";
+import { Notice } from "../components/notice";
 import { RelativeTime } from "../components/relative-time";
 import { SandboxTag } from "../components/sandbox-tag";
 import { formatLatency, formatSmall, formatSpeedup, plural } from "../format/units";
@@ -8,6 +9,13 @@ import { formatLatency, formatSmall, formatSpeedup, plural } from "../format/uni
 export function CertificateWords({ certificate: c }: { certificate: Certificate }) {
   return (
     <Stack gap="xs" maw="60rem">
+      {c.regressed_at && (
+        <Notice tone="bad" title="It does not hold any more">
+          Raced anew, it was slower than this certificate says, or wrong, since{" "}
+          <RelativeTime time={c.regressed_at} />. It answers no job: submit the function again to search for a
+          better one.
+        </Notice>
+      )}
       <Text size="sm">
         <strong>It computes the same.</strong> Inputs: {c.inputs}. The outputs agree with those of the
         unscheduled program within a relative tolerance of {formatSmall(c.rtol)} and an absolute one of{" "}
@@ -28,6 +36,13 @@ export function CertificateWords({ certificate: c }: { certificate: Certificate 
       </Text>
       <Text size="sm" c="var(--muted)">
         Certified <RelativeTime time={c.created_at} />.
+        {c.checked_at && (
+          <>
+            {" "}
+            Raced anew <RelativeTime time={c.checked_at} />.
+          </>
+        )}
+        {c.conditions && <> Under {c.conditions}.</>}
         {c.sandbox && (
           <>
             {" "}

@@ -6,7 +6,7 @@ import { Fact, Facts } from "../components/facts";
 import { PageHead } from "../components/page-head";
 import { Panel } from "../components/panel";
 import { Ready } from "../components/ready";
-import { CertifiedTag } from "../components/tags";
+import { CertifiedTag, RegressedTag } from "../components/tags";
 import { workloadPath } from "../components/workload-name";
 import { formatLatency, formatSpeedup } from "../format/units";
 import { AssemblyPanel } from "./assembly-panel";
@@ -37,7 +37,9 @@ function RecordView({ record }: { record: RecordDetail }) {
       <PageHead
         title={record.name}
         up={{ to: workloadPath(record.workload_hash, record.device_class), label: "Workload" }}
-        tags={<CertifiedTag certified={record.certified} />}
+        tags={
+          record.certificate?.regressed_at ? <RegressedTag /> : <CertifiedTag certified={record.certified} />
+        }
         actions={<CompareButton record={record} />}
       >
         <Link

@@ -1,0 +1,80 @@
+import { Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "react-router";
+import type { Recheck, RecheckResult } from "../api/types";
+import { type Columns, DataTable } from "../components/data-table";
+import { Empty } from "../components/empty";
+import { Panel } from "../components/panel";
+import { Tag } from "../components/tag";
+import { formatInterval, formatLatency } from "../format/units";
+import { rechecksQuery } from "./queries";
+
+const TONES = { holds: "good", regression: "bad", failed: "bad", unclear: "warn" } as const;
+
+const columns: Columns<Recheck> = [
+  {
+    id: "best",
+    header: "Best",
+    cell: ({ row: { original: best } }) => (
+      <Link to={`/records/${best.record_id}`} className="link">
+        {best.name}
+      </Link>
+    ),
+  },
+  { id: "verdict", header: "Verdict", cell: ({ row }) => <Verdict result={row.original.result} /> },
+  {
+    id: "certified",
+    header: "Certified",
+    meta: { numeric: true },
+    cell: ({ row }) => formatLatency(row.original.certified_best_us),
+  },
+  {
+    id: "now",
+    header: "Now",
+    meta: { numeric: true },
+    cell: ({ row: { original: best } }) =>
+      best.result?.best_us == null ? "–" : formatLatency(best.result.best_us),
+  },
+  {
+    id: "slowdown",
+    header: "Slowdown",
+    meta: { numeric: true },
+    cell: ({ row: { original: best } }) =>
+      best.result?.slowdown ? formatInterval(best.result.slowdown) : "–",
+  },
+  { id: "why", header: "Why", cell: ({ row }) => row.original.result?.message ?? row.original.reason },
+];
+
+/** What a job without tasks did: race bests anew, or nothing, because nothing was to be tuned. */
+export function RecheckPanel({ id }: { id: string }) {
+  const { data: rechecks } = useQuery(rechecksQuery(id));
+  if (!rechecks) return null;
+  if (rechecks.items.length === 0) {
+    return (
+      <Panel title="Tasks">
+        <Empty>
+          Nothing to tune: the module calls only functions that are left as they are. It compiles and runs
+          without a search; the notes name these functions.
+        </Empty>
+      </Panel>
+    );
+  }
+  return (
+    <Panel title="Bests raced anew">
+      <Text size="sm" c="var(--muted)" px="md" pb="md">
+        The slowdown is the best's time over that of its certificate, as far as the baseline has not become
+        slower, too. From 1.1 on it is a regression: the best gives way to the next one that holds.
+      </Text>
+      <DataTable
+        label="Bests raced anew"
+        columns={columns}
+        rows={rechecks.items}
+        rowId={(each) => each.certificate_id}
+      />
+    </Panel>
+  );
+}
+
+function Verdict({ result }: { result: RecheckResult | null }) {
+  return result ? <Tag tone={TONES[result.verdict]}>{result.verdict}</Tag> : "–";
+}
