@@ -40,6 +40,16 @@ def test_equal_programs_are_hardly_ever_found_slower(spread: float, outliers: fl
     assert verdicts.count(Verdict.ABOVE) <= 10
 
 
+def test_disturbed_rounds_leave_few_answers_unclear() -> None:
+    rng = np.random.default_rng(4)
+
+    def draw(_: int) -> float:
+        return float(np.exp(rng.normal(0, 0.015) + (rng.normal(0, 0.2) if rng.random() < 0.2 else 0)))
+
+    verdicts = [rounds_until_decided(draw)[0] for _ in range(500)]
+    assert verdicts.count(Verdict.BELOW) >= 475
+
+
 def test_at_the_bound_itself_false_alarms_stay_below_their_share() -> None:
     rng = np.random.default_rng(1)
     verdicts = [rounds_until_decided(lambda _: 1.03 * float(np.exp(rng.normal(0, 0.02))))[0] for _ in range(4000)]
