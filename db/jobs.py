@@ -55,6 +55,7 @@ def _view(row: Job) -> JobView:
         elapsed_s=row.elapsed_s,
         user_name=row.user_name,
         private=row.private,
+        model_secs=row.model_secs,
     )
 
 
@@ -259,6 +260,15 @@ class Jobs:
                 return False
             if note not in job.notes:
                 job.notes = [*job.notes, note]
+            return True
+
+    def store_model_time(self, job_id: str, lease_token: str, seconds: float) -> bool:
+        """Store what one run of a running job's whole model takes. Return False if the lease is lost."""
+        with self._sessions.write() as session:
+            job = own_job(session, job_id, lease_token)
+            if job is None:
+                return False
+            job.model_secs = seconds
             return True
 
     def finish(self, job_id: str, lease_token: str, state: FinalState, error: str | None = None) -> bool:

@@ -275,6 +275,8 @@ class Job(Base):
     lease_expires_at: Mapped[datetime | None]
     attempts: Mapped[int]
     elapsed_s: Mapped[float]
+    model_secs: Mapped[float | None]
+    """What one run of the tuned model took as one program, where it was timed."""
     saved_secs: Mapped[float] = mapped_column(server_default="0")
     """Once it has succeeded: by how much one run of the model is faster than with the baselines."""
     search_saved_secs: Mapped[float] = mapped_column(server_default="0")

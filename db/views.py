@@ -27,7 +27,7 @@ class JobView:
     """A job without its module.
 
     ``elapsed_s`` is the time it ran under all its leases together, ``target_latency_us`` the latency of one run of the
-    model that is fast enough.
+    model that is fast enough, ``model_secs`` what one took as one program, where that was timed.
     """
 
     id: str
@@ -55,6 +55,7 @@ class JobView:
     elapsed_s: float
     user_name: str
     private: bool
+    model_secs: float | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from db import Database
 from db.states import AnsweredFrom, JobState, TaskState
 from db.views import ClaimedJob, JobView, TaskView
 from loopwright.codegen.versions import TVM_VERSION
+from service import model_time
 from service.claimed_tasks import ClaimedTasks
 from service.gates import race as gate_race
 from service.ledger import DatabaseLedger, budget_per_task
@@ -93,19 +94,19 @@ class JobRunner:
                 self._tune(claimed, mine, others, left, builders, measurers)
             elif unanswered:
                 time.sleep(_JOIN_POLL_SECONDS)
-        if not self._raced(claimed, tasks, builders, measurers):
+        if not self._concluded(claimed, tasks, builders, measurers):
             return RunEnd.DONE
         tasks.finish()
         if any(task.answered_from is AnsweredFrom.SEARCH for task in tasks.tasks):
             self._train_base(job.device_class_id)
         return RunEnd.DONE
 
-    def _raced(
+    def _concluded(
         self, claimed: ClaimedJob, tasks: ClaimedTasks, builders: Sequence[str], measurers: dict[str, str]
     ) -> bool:
         """Race the job with its reference, if it has one and all of its tasks succeeded, and the bests it rechecks.
 
-        Return False if that ended the job: it was cancelled, or the race could not be had.
+        Then time its whole model. Return False if that ended the job: it was cancelled, or the race could not be had.
         """
         job = claimed.job
         stored = self._db.gates.of_job(job.id)
@@ -115,6 +116,7 @@ class JobRunner:
             if stored is not None and stored.result is None and tasks.succeeded:
                 gate_race.run(self._db, claimed, stored, self._searching, fleet, meanwhile)
             recheck_race.run(self._db, claimed, self._searching, fleet, meanwhile)
+            model_time.store(self._db, claimed, tasks, fleet, meanwhile)
         except _Cancelled:
             fleet.abandon()
             self._db.jobs.finish(job.id, claimed.lease_token, JobState.CANCELLED)

@@ -23,6 +23,8 @@ from workers.messages import (
     MeasureAnswer,
     MeasureBatch,
     MeasurerStatus,
+    ModelProgram,
+    ModelTimes,
     SandboxedRace,
     result_from_json,
 )
@@ -75,6 +77,13 @@ def measure(measurer: Any, batch: MeasureBatch, *, caller: str) -> Pending[list[
 def race(measurer: Any, race: BuiltRace, *, caller: str) -> Pending[SandboxedRace | Failure]:
     return Pending(
         measurer.race.remote(race.to_json(), caller), lambda answer: result_from_json(answer, SandboxedRace.from_json)
+    )
+
+
+def time_model(measurer: Any, model: ModelProgram, *, caller: str) -> Pending[ModelTimes | Failure]:
+    return Pending(
+        measurer.time_model.remote(model.to_json(), caller),
+        lambda answer: result_from_json(answer, ModelTimes.from_json),
     )
 
 

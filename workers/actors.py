@@ -29,6 +29,7 @@ from workers.messages import (
     MeasureBatch,
     MeasurerStatus,
     MeasureStarted,
+    ModelProgram,
     RaceAnswer,
     ReferenceKernels,
     ReferenceRequest,
@@ -48,6 +49,8 @@ MEASURE_SECONDS = 30.0
 """Deadline of each step of a measurement: to load one program, or to take its samples. Not tuned."""
 RACE_SECONDS = 300.0
 """Deadline of each step of a race: one program on one set of inputs, or all timings if a round is short. Not tuned."""
+MODEL_SECONDS = 120.0
+"""Deadline to build a whole model, and of its timing. Not tuned."""
 _BUILD_BYTES = 6 * 2**30
 """Limit on a build's data segment: a runaway compiler must not make the kernel kill other processes. Not tuned."""
 _MEASURE_SHARE = 0.75
@@ -193,6 +196,12 @@ class Measurer:
         with self._slot.used(), self._turn.of(caller):
             answer = child_calls.race(self._child, self._backend, self._device, request, seconds=RACE_SECONDS)
         return result_to_json(answer if isinstance(answer, Failure) else self._raced(answer))
+
+    def time_model(self, model: Json, caller: str) -> Json:
+        """Return the `ModelTimes` of a `ModelProgram`, or the failure that ended the process."""
+        request = ModelProgram.from_json(model)
+        with self._slot.used(), self._turn.of(caller):
+            return result_to_json(child_calls.time_model(self._child, self._device, request, seconds=MODEL_SECONDS))
 
     def _raced(self, answer: RaceAnswer) -> SandboxedRace:
         return SandboxedRace(answer, self._level, system(self._device.kind))

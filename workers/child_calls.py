@@ -24,6 +24,8 @@ from workers.messages import (
     MeasureFinished,
     MeasureStarted,
     Message,
+    ModelProgram,
+    ModelTimes,
     RaceAnswer,
     ReferenceKernels,
     ReferenceRequest,
@@ -40,6 +42,7 @@ REFERENCE = "workers.reference"
 TIMING = "workers.timing"
 """The backend of real devices: a module with the functions ``measure`` and ``race``."""
 DETECT = "workers.detect"
+WHOLE_MODEL = "workers.whole_model"
 
 DETECT_SECONDS = 60.0
 """Not tuned: CUDA's initialisation takes some seconds on a host with several GPUs."""
@@ -63,6 +66,11 @@ def measure(
 def race(child: WarmChild, backend: str, device: Device, race: BuiltRace, *, seconds: float) -> RaceAnswer | Failure:
     arguments: dict[str, Message] = {"device": device, "race": race}
     return _call(child, f"{backend}:race", arguments, Stage.CERTIFY, seconds, RaceAnswer.from_json)
+
+
+def time_model(child: WarmChild, device: Device, model: ModelProgram, *, seconds: float) -> ModelTimes | Failure:
+    arguments: dict[str, Message] = {"device": device, "model": model}
+    return _call(child, f"{WHOLE_MODEL}:time_model", arguments, Stage.RUN, seconds, ModelTimes.from_json)
 
 
 def build_reference(child: WarmChild, request: ReferenceRequest, *, seconds: float) -> ReferenceKernels | Failure:

@@ -20,7 +20,17 @@ from workers.actor_pool import ActorPool
 from workers.closing_race import ATTEMPTS, ClosingRace
 from workers.cluster import NAMESPACE
 from workers.kept_artifacts import KeptArtifacts
-from workers.messages import Artifact, BuildAnswer, BuildRequest, BuiltCandidate, MeasureAnswer, MeasureBatch, Samples
+from workers.messages import (
+    Artifact,
+    BuildAnswer,
+    BuildRequest,
+    BuiltCandidate,
+    MeasureAnswer,
+    MeasureBatch,
+    ModelProgram,
+    ModelTimes,
+    Samples,
+)
 from workers.patience import Patience
 
 _BUILDS_PER_BUILDER = 2
@@ -117,6 +127,18 @@ class RayFleet:
 
     def race(self, request: RaceRequest, meanwhile: Meanwhile) -> RaceResult:
         return self._closing_race.run(request, meanwhile)
+
+    def time_model(self, model: ModelProgram, meanwhile: Meanwhile) -> ModelTimes | Failure:
+        """Build a whole model and time it on a device."""
+        measurer = self._measurers.take()
+        error: RayError | None = None
+        try:
+            return actor_calls.time_model(measurer, model, caller=self._caller).awaited(meanwhile)
+        except RayError as lost:
+            error = lost
+            return Failure(Stage.RUN, FailureKind.DEVICE_LOST, "the measurer's process died")
+        finally:
+            self._measurers.give_back(measurer, error)
 
     def abandon(self) -> None:
         self._to_build.clear()

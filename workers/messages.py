@@ -34,7 +34,7 @@ def result_from_json(fields: Json, read: Callable[[Json], T]) -> T | Failure:
 
 @dataclass(frozen=True, slots=True)
 class _Flat:
-    """Base of messages whose fields are strings, numbers and None."""
+    """Base of messages whose fields are JSON as they are."""
 
     def to_json(self) -> Json:
         return asdict(self)
@@ -309,6 +309,30 @@ class SandboxedRace:
     @staticmethod
     def from_json(fields: Json) -> SandboxedRace:
         return SandboxedRace(RaceAnswer.from_json(fields["answer"]), SandboxLevel(fields["sandbox"]), fields["system"])
+
+
+@dataclass(frozen=True, slots=True)
+class ModelProgram(_Flat):
+    """A submitted module, and the traces of its functions by workload hash; None: the unscheduled function."""
+
+    module_json: str
+    target_json: str
+    traces: dict[str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelTimes:
+    """Seconds of one run of a whole model, one sample an entry, or why there are none."""
+
+    run_secs: tuple[float, ...]
+    reason: str | None
+
+    def to_json(self) -> Json:
+        return {"run_secs": list(self.run_secs), "reason": self.reason}
+
+    @staticmethod
+    def from_json(fields: Json) -> ModelTimes:
+        return ModelTimes(tuple(fields["run_secs"]), fields["reason"])
 
 
 @dataclass(frozen=True, slots=True)

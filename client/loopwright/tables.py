@@ -185,10 +185,11 @@ def of_model(model: schemas.ModelLatency | None) -> str:
     """One run of the model before and after, in words; an empty text while it is not known."""
     if model is None:
         return ""
-    return (
+    words = (
         f"the model's functions take {latency(model.best_us)} together, {latency(model.baseline_us)} untuned: "
         f"{ratio(model.speedup)}"
     )
+    return words if model.measured_us is None else f"{words}; as one program {latency(model.measured_us)}"
 
 
 def _engine(engine: schemas.ComparedEngine) -> Row:

@@ -48,7 +48,7 @@ def job(view: JobView, tasks: Sequence[TaskView]) -> schemas.Job:
             total=view.max_trials,
             time_left_s=time_left(view, tasks, datetime.now(UTC)),
         ),
-        model=model(tasks),
+        model=model(view, tasks),
         tasks=[task(item, *shares) for item, shares in zip(tasks, _shares(tasks), strict=True)],
     )
 
@@ -115,14 +115,19 @@ def task(view: TaskView, model_share: float | None, budget_share: float | None) 
     )
 
 
-def model(tasks: Sequence[TaskView]) -> schemas.ModelLatency | None:
+def model(view: JobView, tasks: Sequence[TaskView]) -> schemas.ModelLatency | None:
     baselines = [None if item.baseline_secs is None else item.weight * item.baseline_secs for item in tasks]
     bests = [None if item.best_secs is None else item.weight * item.best_secs for item in tasks]
     before = sum(each for each in baselines if each is not None)
     after = sum(each for each in bests if each is not None)
     if not tasks or None in baselines or None in bests or not after:
         return None
-    return schemas.ModelLatency(baseline_us=before * 1e6, best_us=after * 1e6, speedup=before / after)
+    return schemas.ModelLatency(
+        baseline_us=before * 1e6,
+        best_us=after * 1e6,
+        speedup=before / after,
+        measured_us=micros(view.model_secs),
+    )
 
 
 def comparison(view: ComparisonView) -> schemas.StoredComparison:

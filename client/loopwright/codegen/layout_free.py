@@ -25,6 +25,11 @@ def mark_inputs(func: relax.Function, count: int) -> relax.Function:
     return func.with_attr(_INPUTS, count)
 
 
+def input_count(func: relax.Function) -> int:
+    """Return the number of a Relax function's parameters that are no detached weights."""
+    return int((func.attrs or {}).get(_INPUTS, len(func.params)))
+
+
 def declare_weights(mod: tvm.IRModule) -> tvm.IRModule:
     """Return a lowered module in which each PrimFunc names its weight, and only then.
 
@@ -33,8 +38,7 @@ def declare_weights(mod: tvm.IRModule) -> tvm.IRModule:
     """
     places: dict[str, set[int]] = {}
     for _, func in relax_funcs(mod):
-        first = int((func.attrs or {}).get(_INPUTS, len(func.params)))
-        _note_weights(func, list(func.params[first:]), places)
+        _note_weights(func, list(func.params[input_count(func) :]), places)
     declared = mod.clone()
     for var, func in prim_funcs(mod):
         weight = _largest(func, places.get(str(var.name_hint), set()))

@@ -125,6 +125,8 @@ class ModelLatency(Wire):
     baseline_us: float
     best_us: float
     speedup: float
+    measured_us: float | None = None
+    """What one run took on the fleet, as one program with its bests; None where that was not timed."""
 
 
 class Job(Wire):

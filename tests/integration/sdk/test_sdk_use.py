@@ -92,6 +92,17 @@ def test_a_relax_model_is_compiled_from_its_bests(client: Client, perceptron: Jo
     assert client.last_report.misses == ()
 
 
+def test_a_whole_model_is_timed_as_one_program(perceptron: Job, product: Job) -> None:
+    model = perceptron.model
+    assert model is not None
+    assert model.measured_us is not None, perceptron.info.notes
+    # The same functions, called by a virtual machine on a machine that others use.
+    assert 0.2 * model.best_us < model.measured_us < 100 * model.best_us
+    assert not any("not timed" in note for note in perceptron.info.notes)
+    assert product.model is not None
+    assert product.model.measured_us is None
+
+
 def test_what_is_not_known_is_said_and_still_built(
     client: Client, perceptron: Job, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -98,6 +98,7 @@ JOB = JobView(
     elapsed_s=0.0,
     user_name="owner",
     private=False,
+    model_secs=None,
 )
 TASK = TaskView(
     id="t",

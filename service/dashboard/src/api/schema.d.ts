@@ -1976,6 +1976,8 @@ export interface components {
             best_us: number;
             /** Speedup */
             speedup: number;
+            /** Measured Us */
+            measured_us?: number | null;
         };
         /**
          * ModulePayload

@@ -26,6 +26,13 @@ export function ModelPanel({ job }: { job: Job }) {
               value={formatLatency(job.model.best_us)}
               note="the same sum, by the best so far"
             />
+            {job.model.measured_us != null && (
+              <Stat
+                label="Measured"
+                value={formatLatency(job.model.measured_us)}
+                note="one run as one program with its bests and random weights"
+              />
+            )}
             <Stat label="Speedup" value={formatSpeedup(job.model.speedup)} note="of one run of the model" />
           </Stats>
         </Paper>
