@@ -53,8 +53,8 @@ class Rechecks:
         with self._sessions.read() as session:
             rows = session.execute(wanted).all()
         return [
-            DueRecheck(row.id, device_class_value(device_class, target_json), _reason(row, now_with, days))
-            for row, device_class, target_json in rows
+            DueRecheck(row.id, device_class_value(device_class, target_json), _reason(row, now_with, days), shared)
+            for row, device_class, target_json, shared in rows
         ]
 
     def asked(self, workload_hashes: Collection[str], machine: DeviceClassValue) -> list[DueRecheck]:
@@ -65,14 +65,14 @@ class Rechecks:
         with self._sessions.read() as session:
             rows = session.execute(wanted.order_by(Best.workload_hash)).all()
         return [
-            DueRecheck(row.id, device_class_value(device_class, target_json), "a user asked")
-            for row, device_class, target_json in rows
+            DueRecheck(row.id, device_class_value(device_class, target_json), "a user asked", shared)
+            for row, device_class, target_json, shared in rows
         ]
 
     @staticmethod
-    def _bests() -> Select[Certificate, DeviceClass, str]:
+    def _bests() -> Select[Certificate, DeviceClass, str, bool]:
         return (
-            select(Certificate, DeviceClass, Target.json)
+            select(Certificate, DeviceClass, Target.json, Workload.shared)
             .join(Best, Best.certificate_id == Certificate.id)
             .join(Trial, Trial.id == Certificate.trial_id)
             .join(Workload, Workload.hash == Best.workload_hash)

@@ -95,11 +95,15 @@ class RecheckView:
 
 @dataclass(frozen=True, slots=True)
 class DueRecheck:
-    """A best that is to be raced anew on machines of the device class, and why."""
+    """A best that is to be raced anew on machines of the device class, and why.
+
+    ``shared``: everybody sees its workload.
+    """
 
     certificate_id: str
     device_class: DeviceClass
     reason: str
+    shared: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,6 +62,8 @@ def submit(
         max_trials=1,
         priority=priority,
         user_name=user_name,
+        # Its events name what it races.
+        private=not all(each.shared for each in chosen),
         idempotency_key=idempotency_key,
         request_digest=idempotency_key,
         rechecks=tuple((each.certificate_id, each.reason) for each in chosen),

@@ -165,6 +165,13 @@ def test_webhooks_are_told_once_that_a_best_does_not_hold(world: World) -> None:
     assert len(world.db.webhooks.claim_due(10, 60)) == 1
 
 
+def test_what_is_private_is_said(world: World) -> None:
+    world.measured(0.5, hash="w-1", private=True)
+    world.measured(0.5, hash="w-2")
+    found = world.db.rechecks.asked(["w-1", "w-2"], world.device_class)
+    assert [each.shared for each in found] == [False, True]
+
+
 def test_a_user_asks_for_bests_of_a_target(world: World) -> None:
     _, certificate = world.measured(0.5, hash="w-1")
     world.measured(2.0, hash="w-2")
