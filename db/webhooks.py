@@ -131,8 +131,12 @@ class Webhooks:
         Nobody else claims them within `hold_seconds`; they are due again after that unless `delivered` or `failed`
         has stored what came of them.
         """
+        now = self._sessions.now()
+        # On SQLite, a transaction that may write keeps all others from writing. Mostly nothing is due.
+        with self._sessions.read() as session:
+            if session.scalar(select(Delivery.id).where(Delivery.next_at <= now).limit(1)) is None:
+                return []
         with self._sessions.write() as session:
-            now = self._sessions.now()
             due = (
                 select(Delivery, Webhook)
                 .join(Webhook, Delivery.webhook_id == Webhook.id)
