@@ -17,6 +17,7 @@ import benchmarks.models.report
 import benchmarks.quality.report
 import benchmarks.search.report
 import benchmarks.search.spaces.report
+import benchmarks.shapes.report
 import benchmarks.walls.report
 from benchmarks import results
 from benchmarks.quality import plots
@@ -30,6 +31,7 @@ from benchmarks.search.run_record import Incumbent, Run, name_of
     "report",
     [
         benchmarks.gates.report,
+        benchmarks.shapes.report,
         benchmarks.leaderboard.report,
         benchmarks.load.report,
         benchmarks.lookup.report,
