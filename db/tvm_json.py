@@ -26,7 +26,7 @@ from tvm.target import Target
 from db.columns import clean_text
 from db.json_pair import RECORDS, WORKLOADS
 from loopwright.codegen.errors import InvalidModule, last_line
-from loopwright.codegen.intrinsics import load_intrinsics
+from loopwright.codegen.intrinsics import load_intrinsics, register_named
 from loopwright.codegen.serialization import module_from_json, trace_to_json
 from loopwright.codegen.target import canonical_target, target_from
 from tuner.answers import RecordFiles, RecordLine, RecordsRead
@@ -167,13 +167,16 @@ def _replayed(mod: tvm.IRModule, trace: Any, target: Target) -> str:
 
 
 def _intrinsic_findings(trace: Any, target: Target) -> set[str]:
-    """What the tensor intrinsics that a trace names call. Raises InvalidSpace for one that TVM does not ship."""
+    """What the tensor intrinsics that a trace names call. Raises InvalidSpace for one of neither TVM nor Loopwright."""
     names = [attributes[0] if attributes else None for kind, _, attributes, _ in trace[0] if kind == "Tensorize"]
     if names:
         load_intrinsics(target)
     findings: set[str] = set()
     for name in names:
-        intrinsic = TensorIntrin.get(name, allow_missing=True) if isinstance(name, str) else None
+        intrinsic = None
+        if isinstance(name, str):
+            register_named(name)
+            intrinsic = TensorIntrin.get(name, allow_missing=True)
         if intrinsic is None:
             kind = target.kind.name
             raise InvalidSpace(f"the trace tensorizes with {name!r}, which is no intrinsic of TVM for {kind}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,13 @@ def _tensorized() -> Schedule:
     schedule.decompose_reduction(block, loop)
     schedule.tensorize(schedule.get_loops(block)[0], "dot_16x4_vnni")
     return schedule
+
+
+@pytest.fixture(scope="module")
+def child() -> Iterator[WarmChild]:
+    child = WarmChild(["db.tvm_json"], level=choose(Policy.PREFER))
+    yield child
+    child.close()
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +112,8 @@ def test_an_export_reads_back_as_it_was(texts: tuple[str, str]) -> None:
         convolution_programs.winograd_image(18, 21, 64),
     ],
 )
-def test_what_the_rules_make_comes_back(mod: tvm.IRModule) -> None:
+def test_what_the_rules_make_comes_back(mod: tvm.IRModule, child: WarmChild) -> None:
+    """Read in a process that does not know the intrinsics which the rules have registered in this one."""
     target = target_from({"kind": "llvm", "mcpu": "icelake-server", "mattr": ["-prefer-256-bit"], "num-cores": 2})
     space = builtin_space(mod, target, seed=1)
     workload = {"hash": workload_digest(mod), "module_json": module_to_json(mod)}
@@ -112,7 +121,8 @@ def test_what_the_rules_make_comes_back(mod: tvm.IRModule) -> None:
     line = {"workload_hash": workload["hash"], "run_secs": [1e-6], "target_json": canonical_target(target)}
     records = [{**line, "trace_json": trace_to_json(schedule.trace)} for schedule in made]
     assert len(records) > 2
-    again = stock.read(*unpack(pack(stock.export([workload], records))))
+    texts = unpack(pack(stock.export([workload], records)))
+    again = child.call("db.tvm_json:read", {"workload_text": texts[0], "record_text": texts[1]}, deadline=60)
     assert again["errors"] == []
     assert again["records"] == records
 
@@ -136,13 +146,9 @@ def test_equal_workloads_stand_once(texts: tuple[str, str]) -> None:
     assert taken["records"] == stock.read(*texts)["records"]
 
 
-def test_it_runs_in_a_warm_child(texts: tuple[str, str]) -> None:
-    child = WarmChild(["db.tvm_json"], level=choose(Policy.PREFER))
-    try:
-        arguments: dict[str, Any] = {"workload_text": texts[0], "record_text": texts[1]}
-        taken = child.call("db.tvm_json:read", arguments, deadline=60)
-        assert taken == stock.read(*texts)
-        exported = {"workloads": taken["workloads"], "records": taken["records"]}
-        assert child.call("db.tvm_json:export", exported, deadline=60) == stock.export(**exported)
-    finally:
-        child.close()
+def test_it_runs_in_a_warm_child(texts: tuple[str, str], child: WarmChild) -> None:
+    arguments: dict[str, Any] = {"workload_text": texts[0], "record_text": texts[1]}
+    taken = child.call("db.tvm_json:read", arguments, deadline=60)
+    assert taken == stock.read(*texts)
+    exported = {"workloads": taken["workloads"], "records": taken["records"]}
+    assert child.call("db.tvm_json:export", exported, deadline=60) == stock.export(**exported)
