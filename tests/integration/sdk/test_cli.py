@@ -134,10 +134,10 @@ def test_tables_hold_together_in_every_terminal(cli: Cli, perceptron: Job) -> No
 
 def test_events_are_sentences(cli: Cli, product: Job) -> None:
     lines = cli("job", "events", product.id).out.splitlines()
-    assert re.fullmatch(r" +\d+  job    queued", lines[0])
-    assert re.fullmatch(r" +\d+  job    succeeded", lines[-1])
-    assert any(re.search(r"trial  main #0: measured, [\d.]+ (ns|µs|ms) \(baseline\)", line) for line in lines)
-    assert any(re.search(r"task   main: succeeded, [\d.]+ (ns|µs), [\d.]+x, certified", line) for line in lines)
+    assert re.fullmatch(r" +\d+  job      queued", lines[0])
+    assert re.fullmatch(r" +\d+  job      succeeded", lines[-1])
+    assert any(re.search(r"trial    main #0: measured, [\d.]+ (ns|µs|ms) \(baseline\)", line) for line in lines)
+    assert any(re.search(r"task     main: succeeded, [\d.]+ (ns|µs), [\d.]+x, certified", line) for line in lines)
     events = [json.loads(line) for line in cli("job", "events", product.id, "--json").out.splitlines()]
     assert len(events) == len(lines)
     rest = cli("job", "events", product.id, "--after", str(events[-2]["id"])).out

@@ -29,6 +29,8 @@ from workers.messages import (
     MeasureFinished,
     MeasurerStatus,
     MeasureStarted,
+    ModelProgram,
+    ModelTimes,
     RaceAnswer,
     ReferenceKernels,
     ReferenceRequest,
@@ -92,7 +94,12 @@ MESSAGES: dict[str, tuple[st.SearchStrategy[Any], Callable[[Any], Any]]] = {
         BuiltRace.from_json,
     ),
     "RaceAnswer": (races, RaceAnswer.from_json),
-    "SandboxedRace": (st.builds(SandboxedRace, races, levels), SandboxedRace.from_json),
+    "SandboxedRace": (st.builds(SandboxedRace, races, levels, texts), SandboxedRace.from_json),
+    "ModelProgram": (
+        st.builds(ModelProgram, texts, texts, st.dictionaries(texts, st.none() | texts)),
+        ModelProgram.from_json,
+    ),
+    "ModelTimes": (st.builds(ModelTimes, tuples(numbers), st.none() | texts), ModelTimes.from_json),
     "ReferenceRequest": (st.builds(ReferenceRequest, texts, counts), ReferenceRequest.from_json),
     "ReferenceKernels": (
         st.builds(ReferenceKernels, artifacts, artifacts, tuples(counts), numbers),
@@ -101,7 +108,7 @@ MESSAGES: dict[str, tuple[st.SearchStrategy[Any], Callable[[Any], Any]]] = {
     "DeviceSpeed": (st.builds(DeviceSpeed, numbers, texts, numbers, st.none() | numbers), DeviceSpeed.from_json),
     "BuilderStatus": (st.builds(BuilderStatus, counts, st.booleans()), BuilderStatus.from_json),
     "MeasurerStatus": (
-        st.builds(MeasurerStatus, counts, levels, st.none() | numbers, st.none() | texts, numbers),
+        st.builds(MeasurerStatus, counts, levels, texts, st.none() | numbers, st.none() | texts, numbers),
         MeasurerStatus.from_json,
     ),
     "DetectedDevice": (st.builds(DetectedDevice, texts, device_classes), DetectedDevice.from_json),
