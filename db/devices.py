@@ -114,14 +114,18 @@ class Devices:
             return [device_class_value(*row) for row in session.execute(wanted)]
 
 
-def _same_machine(device_class: DeviceClass) -> ColumnElement[bool]:
-    """Classes that differ in their target at most; the model's name has the features' digest in it."""
+def of_machine(device_class: DeviceClass) -> ColumnElement[bool]:
+    """Classes of these machines, whatever their target and their TVM; the model has the features' digest in it."""
     return and_(
         DeviceClassRow.model == device_class.model,
         DeviceClassRow.cores == device_class.cores,
         DeviceClassRow.threads == device_class.threads,
-        DeviceClassRow.runtime == device_class.runtime,
     )
+
+
+def _same_machine(device_class: DeviceClass) -> ColumnElement[bool]:
+    """Classes that differ in their target at most."""
+    return and_(of_machine(device_class), DeviceClassRow.runtime == device_class.runtime)
 
 
 def _set_peaks(session: Session, device_class: DeviceClass, peaks: Peaks | None) -> None:

@@ -10,7 +10,7 @@ from sqlalchemy import Select, and_, func, or_, select
 
 from db.bests import renew_best
 from db.certificates import conditions
-from db.devices import device_class_value
+from db.devices import device_class_value, of_machine
 from db.engine import Sessions
 from db.events import recheck_event
 from db.leases import own_job
@@ -44,7 +44,7 @@ class Rechecks:
         elsewhere = Certificate.conditions.not_in(now_with), now - timedelta(days=1) > _LAST_RACED
         wanted = (
             self._bests()
-            .where(*_of_machine(machine))
+            .where(of_machine(machine))
             .where(or_(DeviceClass.runtime == machine.runtime, Workload.tvm_version == tvm_version))
             .where(or_(too_old > _LAST_RACED, and_(*elsewhere)))
             .order_by(_LAST_RACED, Certificate.id)
@@ -60,7 +60,7 @@ class Rechecks:
     def asked(self, workload_hashes: Collection[str], machine: DeviceClassValue) -> list[DueRecheck]:
         """Return the bests of these workloads on such machines, for their target, that a user wants to have raced."""
         wanted = self._bests().where(
-            *_of_machine(machine), Target.json == machine.target_json, Best.workload_hash.in_(workload_hashes)
+            of_machine(machine), Target.json == machine.target_json, Best.workload_hash.in_(workload_hashes)
         )
         with self._sessions.read() as session:
             rows = session.execute(wanted.order_by(Best.workload_hash)).all()
@@ -137,15 +137,6 @@ class Rechecks:
                 certificate.regressed_at = None if holds else (certificate.regressed_at or now)
             session.flush()
             renew_best(session, certificate.workload_hash, certificate.device_class_id)
-
-
-def _of_machine(machine: DeviceClassValue) -> tuple[Any, ...]:
-    """Device classes of the same machines, whatever their target and their TVM."""
-    return (
-        DeviceClass.model == machine.model,
-        DeviceClass.cores == machine.cores,
-        DeviceClass.threads == machine.threads,
-    )
 
 
 def _facts(job_id: str, name: str, certificate: Certificate) -> dict[str, Any]:

@@ -24,16 +24,18 @@ def run(database: Database, claimed: ClaimedJob, child: WarmChild, fleet: Fleet,
 
     Raises LeaseLost, NoDevice, and what ``meanwhile`` raises.
     """
+    left = [view for view in database.rechecks.of_job(claimed.job.id) if view.result is None]
+    if not left:
+        return
     request = TuneRequest([], claimed.job.target_json, None, 0, None, claimed.job.seed)
     runtime = database.devices.get(claimed.job.device_class_id).runtime
     with closing(WalledSearch(child, request)) as search:
-        for number, view in enumerate(database.rechecks.of_job(claimed.job.id)):
-            if view.result is None:
-                result = _raced(database, number, view, search, fleet, meanwhile)
-                on_wire = _on_wire(result, runtime).model_dump(mode="json")
-                database.rechecks.store(
-                    claimed.job.id, claimed.lease_token, view.certificate_id, on_wire, holds=result.verdict.holds
-                )
+        for number, view in enumerate(left):
+            result = _raced(database, number, view, search, fleet, meanwhile)
+            on_wire = _on_wire(result, runtime).model_dump(mode="json")
+            database.rechecks.store(
+                claimed.job.id, claimed.lease_token, view.certificate_id, on_wire, holds=result.verdict.holds
+            )
 
 
 def _raced(
