@@ -233,17 +233,19 @@ class WarmChild:
     def _value(self, deadline: float, meanwhile: Callable[[], None]) -> Any:
         """Return the next value of the fork, or `_END`. Raises what became of the fork."""
         seconds = deadline
+        raised: ChildRaised | None = None
         while True:
             frame = self._next(seconds + _GRACE_SECONDS, meanwhile)
             seconds = WAIT_SECONDS if frame.get("clock") == Clock.STOP else deadline
             if "value" in frame:
                 return frame["value"]
             if "raised" in frame:
-                self._next(_GRACE_SECONDS)
-                self._ended = True
-                raise ChildRaised(frame["raised"], frame["message"])
+                # The fork has not ended yet: a timing may still stop it.
+                raised = ChildRaised(frame["raised"], frame["message"])
             if "end" in frame:
                 self._ended = True
+                if raised is not None:
+                    raise raised
                 if frame["end"] == "timeout":
                     raise ChildTimeout(f"no answer within {deadline:g} s")
                 if frame["end"] == "crash":

@@ -68,6 +68,18 @@ def leave() -> Iterator[Any]:
     yield
 
 
+class _SlowToGo(Exception):
+    """Keeps its process for half a second between what it says and its end."""
+
+    def __del__(self) -> None:
+        time.sleep(0.5)
+
+
+def fail_and_linger() -> Iterator[object]:
+    yield "soon"
+    raise _SlowToGo
+
+
 def fail(message: str) -> Iterator[Any]:
     raise KeyError(message)
     yield

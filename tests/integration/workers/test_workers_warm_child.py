@@ -259,6 +259,19 @@ def test_a_busy_fork_does_not_start_while_a_timing_is_taken(busy_child: WarmChil
         assert call.result(60) == "fine"
 
 
+def test_a_busy_fork_may_be_stopped_between_its_error_and_its_end(busy_child: WarmChild) -> None:
+    stream = busy_child.stream(name("fail_and_linger"), {}, 30)
+    assert next(stream) == "soon"
+    with ThreadPoolExecutor(1) as pool:
+        rest = pool.submit(list, stream)
+        time.sleep(0.2)
+        with host_lock.quiet():
+            time.sleep(0.1)
+        with pytest.raises(ChildRaised):
+            rest.result(60)
+    assert [works(busy_child) for _ in range(3)] == [True] * 3
+
+
 def test_a_fork_that_stands_still_goes_with_its_child(busy_child: WarmChild) -> None:
     stream = busy_child.stream(name("where"), {}, 600)
     place = next(stream)
