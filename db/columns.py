@@ -9,8 +9,10 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import DateTime, Dialect, Text
+from sqlalchemy import DateTime, Dialect, LargeBinary, Text
 from sqlalchemy.types import TypeDecorator
+
+from db.traces import compress, decompress
 
 Clock = Callable[[], datetime]
 
@@ -70,6 +72,20 @@ class SafeText(TypeDecorator[str]):
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
         return None if value is None else clean_text(value)
+
+
+class CompressedTrace(TypeDecorator[str]):
+    """The JSON text of a trace, stored as `db.traces` compresses it. Statements can compare it with NULL only."""
+
+    impl = LargeBinary
+    cache_ok = True
+    python_type = str
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> bytes | None:
+        return None if value is None else compress(clean_text(value))
+
+    def process_result_value(self, value: bytes | None, dialect: Dialect) -> str | None:
+        return None if value is None else decompress(value)
 
 
 class EnumText(TypeDecorator[StrEnum]):

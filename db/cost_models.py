@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from sqlalchemy import func, select
-from sqlalchemy.sql.elements import ColumnElement
 
 from db.engine import Sessions
-from db.models import CostModel, Trial
+from db.models import CostModel, Trial, TrialCount
 from db.states import TrialState
 from db.upsert import insert
 from db.views import FeatureSample
@@ -15,9 +16,13 @@ from tuner.types import FailureKind
 FIRST = 64
 """Trials before the first base model of a device class."""
 GROWTH = 1.25
-"""A base model is trained anew when there are so many times the trials that it was trained on."""
+"""A base model is trained anew when there are so many times the trials that there were when it was trained."""
 PER_WORKLOAD = 128
 """Of each workload, the newest: one that was tuned for days does not outweigh the others."""
+MOST = 50_000
+"""Samples of one model, the newest. XGBoost trains on them for some seconds."""
+_READ = 4 * MOST
+"""Trials that are looked at for them."""
 
 
 class CostModels:
@@ -32,57 +37,67 @@ class CostModels:
         with self._sessions.read() as session:
             return session.scalar(wanted)
 
+    def available(self, device_class_id: str, tvm_version: str) -> int:
+        """Return how many samples there were ever on the device class, those that were pruned since included."""
+        samples = select(func.coalesce(func.sum(TrialCount.samples), 0)).where(
+            TrialCount.device_class_id == device_class_id, TrialCount.tvm_version == tvm_version
+        )
+        with self._sessions.read() as session:
+            return int(session.scalars(samples).one())
+
     def due(self, device_class_id: str, tvm_version: str) -> bool:
-        """Whether a base model should be trained now."""
-        trained = select(CostModel.samples).where(
+        """Return whether a base model should be trained now."""
+        trained = select(CostModel.available).where(
             CostModel.device_class_id == device_class_id, CostModel.tvm_version == tvm_version
         )
-        per_workload = (
-            select(func.count().label("number"))
-            .where(*_usable(device_class_id, tvm_version))
-            .group_by(Trial.workload_hash)
-            .subquery()
-        )
         with self._sessions.read() as session:
-            before: int = session.scalar(trained) or 0
-            counts = session.scalars(select(per_workload.c.number)).all()
-        available = sum(min(count, PER_WORKLOAD) for count in counts)
-        return bool(available >= max(FIRST, GROWTH * before))
+            before = session.scalar(trained) or 0
+        return self.available(device_class_id, tvm_version) >= max(FIRST, GROWTH * before)
 
     def samples(self, device_class_id: str, tvm_version: str) -> list[FeatureSample]:
-        """The newest trials of each workload that was tuned on the device class, in a fixed order."""
-        age = func.row_number().over(
-            partition_by=Trial.workload_hash, order_by=(Trial.created_at.desc(), Trial.number.desc(), Trial.id)
-        )
-        ranked = (
-            select(Trial.id, Trial.workload_hash, Trial.features, Trial.median, age.label("age"))
-            .where(*_usable(device_class_id, tvm_version))
-            .subquery()
-        )
-        wanted = select(ranked).where(ranked.c.age <= PER_WORKLOAD).order_by(ranked.c.workload_hash, ranked.c.id)
-        with self._sessions.read() as session:
-            return [FeatureSample(row.workload_hash, row.features, row.median) for row in session.execute(wanted)]
+        """Return the newest trials that say something about their programs, the newest first.
 
-    def put(self, device_class_id: str, tvm_version: str, model: bytes, samples: int, workloads: int) -> None:
-        """Store a base model in place of the one before."""
+        At most `MOST`, and at most `PER_WORKLOAD` of one workload.
+        """
+        newest = (
+            select(Trial.workload_hash, Trial.features, Trial.median)
+            .where(
+                Trial.device_class_id == device_class_id,
+                Trial.tvm_version == tvm_version,
+                Trial.features.is_not(None),
+                Trial.state != TrialState.PROPOSED,
+                (Trial.failure_kind.is_(None)) | (Trial.failure_kind != FailureKind.DEVICE_LOST),
+            )
+            .order_by(Trial.created_at.desc(), Trial.id.desc())
+            .limit(_READ)
+            .execution_options(yield_per=5000)
+        )
+        found: list[FeatureSample] = []
+        taken: Counter[str] = Counter()
+        with self._sessions.read() as session:
+            for workload_hash, features, median in session.execute(newest):
+                if len(found) == MOST:
+                    break
+                taken[workload_hash] += 1
+                if features is not None and taken[workload_hash] <= PER_WORKLOAD:
+                    found.append(FeatureSample(workload_hash, features, median))
+        return found
+
+    def put(
+        self, device_class_id: str, tvm_version: str, model: bytes, *, samples: int, available: int, workloads: int
+    ) -> None:
+        """Store a base model in place of the one before.
+
+        It was trained on ``samples`` of ``workloads``, when there were ``available`` in all.
+        """
         values = {
             "tvm_version": tvm_version,
             "model": model,
             "samples": samples,
+            "available": available,
             "workloads": workloads,
             "created_at": self._sessions.now(),
         }
         with self._sessions.write() as session:
             statement = insert(session, CostModel).values(device_class_id=device_class_id, **values)
             session.execute(statement.on_conflict_do_update(index_elements=["device_class_id"], set_=values))
-
-
-def _usable(device_class_id: str, tvm_version: str) -> list[ColumnElement[bool]]:
-    """Finished trials that say something about their program."""
-    return [
-        Trial.device_class_id == device_class_id,
-        Trial.tvm_version == tvm_version,
-        Trial.features.is_not(None),
-        Trial.state != TrialState.PROPOSED,
-        (Trial.failure_kind.is_(None)) | (Trial.failure_kind != FailureKind.DEVICE_LOST),
-    ]

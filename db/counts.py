@@ -1,4 +1,4 @@
-"""How much of everything there is: for monitoring, and for the overview."""
+"""How much of everything there is, from sums that are kept as it changes: for monitoring, and for the overview."""
 
 from __future__ import annotations
 
@@ -8,21 +8,31 @@ from datetime import datetime
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from db.models import Best, Job, Trial, Workload
+from db.models import Best, Job, Task, Trial, TrialCount, Workload
+from db.states import FINISHED, TrialState
+from db.upsert import insert
+from tuner.types import Failure, FailureKind, Measured, Outcome
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Rows by state; a state without rows is missing."""
+    """Jobs by state; a state without jobs is missing.
+
+    ``trials`` has those that ever ended, by "measured" or the kind of their failure; ``proposed`` have not ended yet.
+    """
 
     jobs: dict[str, int]
     trials: dict[str, int]
+    proposed: int
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
     """How much there is; ``saved_secs`` is what one run of every tuned model saves, ``search_saved_secs`` what
-    answers from the database and joined searches saved."""
+    answers from the database and joined searches saved.
+
+    ``trials`` are those that jobs made, without baselines, whether or not they are still stored.
+    """
 
     jobs: dict[str, int]
     workloads: int
@@ -34,24 +44,55 @@ class Totals:
 
 
 def count(session: Session) -> Counts:
-    return Counts(jobs=_by_state(session, Job), trials=_by_state(session, Trial))
+    """Count everything, whoever asks."""
+    jobs = session.execute(select(Job.state, func.count()).group_by(Job.state))
+    outcomes = session.execute(select(TrialCount.outcome, func.sum(TrialCount.trials)).group_by(TrialCount.outcome))
+    proposed = select(func.count()).select_from(Trial).where(Trial.state == TrialState.PROPOSED)
+    return Counts(
+        jobs=dict(jobs.all()),
+        trials={outcome: int(trials) for outcome, trials in outcomes},
+        proposed=session.scalar(proposed) or 0,
+    )
 
 
 def totals(session: Session, since: datetime) -> Totals:
     """Everything that there is; ``trials_since`` counts those that ended after `since`."""
-    saved = select(func.sum(Job.saved_secs), func.sum(Job.search_saved_secs))
-    saved_secs, search_saved_secs = session.execute(saved).one()
+    of_jobs = select(
+        Job.state,
+        func.count(),
+        func.sum(Job.trials),
+        func.sum(Job.saved_secs),
+        func.sum(Job.search_saved_secs),
+    ).group_by(Job.state)
+    rows = session.execute(of_jobs).all()
+    # Those of a job that has not ended are counted in its tasks.
+    unfinished = select(func.sum(Task.trials)).join(Job, Task.job_id == Job.id).where(Job.state.not_in(FINISHED))
     return Totals(
-        jobs=_by_state(session, Job),
+        jobs={state: jobs for state, jobs, *_ in rows},
         workloads=session.scalar(select(func.count()).select_from(Workload)) or 0,
         bests=session.scalar(select(func.count()).select_from(Best)) or 0,
-        trials=session.scalar(select(func.count()).select_from(Trial).where(Trial.finished_at.is_not(None))) or 0,
+        trials=sum(trials for _, _, trials, *_ in rows) + (session.scalar(unfinished) or 0),
         trials_since=session.scalar(select(func.count()).select_from(Trial).where(Trial.finished_at > since)) or 0,
-        saved_secs=saved_secs or 0.0,
-        search_saved_secs=search_saved_secs or 0.0,
+        saved_secs=sum(saved for *_, saved, _ in rows),
+        search_saved_secs=sum(search_saved for *_, search_saved in rows),
     )
 
 
-def _by_state(session: Session, table: type[Job] | type[Trial]) -> dict[str, int]:
-    counted = session.execute(select(table.state, func.count()).group_by(table.state))
-    return dict(counted.all())
+def count_trial(session: Session, task: Task, trial: Trial, outcome: Outcome) -> None:
+    """Count a trial that ends to its task, and to all."""
+    name, learns = TrialState.MEASURED.value, trial.features is not None
+    match outcome:
+        case Measured():
+            task.best_secs = min(outcome.median, task.best_secs or outcome.median)
+            if trial.number == 0:
+                task.baseline_secs = outcome.median
+        case Failure():
+            name, learns = outcome.kind.value, learns and outcome.kind is not FailureKind.DEVICE_LOST
+            if trial.number > 0:
+                task.failures = task.failures | {name: task.failures.get(name, 0) + 1}
+    task.trials += trial.number > 0
+    key = {"device_class_id": trial.device_class_id, "tvm_version": trial.tvm_version, "outcome": name}
+    more = {"trials": 1, "samples": int(learns)}
+    statement = insert(session, TrialCount).values(**key, **more)
+    sums = {column: getattr(TrialCount, column) + number for column, number in more.items()}
+    session.execute(statement.on_conflict_do_update(index_elements=list(key), set_=sums))

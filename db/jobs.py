@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, and_, case, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, Select, and_, case, delete, func, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session, undefer
 
@@ -204,16 +204,22 @@ class Jobs:
 
     def claim(self, owner: str, lease_seconds: float) -> ClaimedJob | None:
         """Claim the next job that is queued or whose lease expired: highest priority first, then oldest."""
+        with self._sessions.read() as session:
+            # Without the lock that a write takes, because it finds nothing most of the time.
+            if not any(session.scalar(select(which.exists())) for which in _claimable(self._sessions.now())):
+                return None
         with self._sessions.write() as session:
-            expired = and_(Job.state == JobState.RUNNING, Job.lease_expires_at <= self._sessions.now())
-            job = session.scalar(
-                select(Job)
-                .where(or_(Job.state == JobState.QUEUED, expired))
-                .order_by(Job.priority.desc(), Job.created_at, Job.id)
-                .limit(1)
-                .options(undefer(Job.module_json), undefer(Job.space_json))
-                .with_for_update(skip_locked=True, key_share=True)
-            )
+            # One statement each: with either condition in one, SQLite reads all jobs that there ever were.
+            candidates = [
+                session.scalar(
+                    which.order_by(Job.priority.desc(), Job.created_at, Job.id)
+                    .limit(1)
+                    .options(undefer(Job.module_json), undefer(Job.space_json))
+                    .with_for_update(skip_locked=True, key_share=True)
+                )
+                for which in _claimable(self._sessions.now())
+            ]
+            job = min(filter(None, candidates), key=lambda job: (-job.priority, job.created_at, job.id), default=None)
             if job is None:
                 return None
             token, now = new_token(), self._sessions.now()
@@ -324,10 +330,17 @@ class Jobs:
             task_event(session, task, now)
         tasks = select(Task.id).where(Task.job_id == job.id)
         session.execute(delete(Trial).where(Trial.task_id.in_(tasks), Trial.state == TrialState.PROPOSED))
+        job.trials = session.scalar(select(func.sum(Task.trials)).where(Task.job_id == job.id)) or 0
         job.saved_secs, job.search_saved_secs = _saved(session, job) if state == JobState.SUCCEEDED else (0.0, 0.0)
         job_event(session, job, now)
         facts = {"job_id": job.id, "name": job.name, "state": state, "error": error, "owner": job.user_name}
         notify(session, WebhookEvent.JOB_FINISHED, facts, now)
+
+
+def _claimable(now: datetime) -> tuple[Select[Job], Select[Job]]:
+    """Return the jobs that are queued, and those whose lease expired."""
+    expired = select(Job).where(Job.state == JobState.RUNNING, Job.lease_expires_at <= now)
+    return select(Job).where(Job.state == JobState.QUEUED), expired
 
 
 def _saved(session: Session, job: Job) -> tuple[float, float]:

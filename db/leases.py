@@ -49,8 +49,8 @@ def own_running_task(session: Session, task_id: str, lease_token: str) -> tuple[
     return job, task
 
 
-def own_trial(session: Session, trial_id: str, lease_token: str) -> tuple[Job, Trial] | None:
-    """Return an unfinished trial that `lease_token` owns, with its locked job; else None."""
+def own_trial(session: Session, trial_id: str, lease_token: str) -> tuple[Job, Task, Trial] | None:
+    """Return an unfinished trial that `lease_token` owns, with its task and its locked job; else None."""
     job = session.scalar(
         select(Job)
         .join(Task, Task.job_id == Job.id)
@@ -58,7 +58,8 @@ def own_trial(session: Session, trial_id: str, lease_token: str) -> tuple[Job, T
         .where(Trial.id == trial_id)
         .with_for_update(key_share=True, of=Job)
     )
+    # Not in the same statement: what that saw of them may be older than the lock.
     trial = session.get(Trial, trial_id)
     if job is None or trial is None or trial.lease_token != lease_token or trial.state != TrialState.PROPOSED:
         return None
-    return job, trial
+    return job, session.get_one(Task, trial.task_id), trial

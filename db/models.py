@@ -22,7 +22,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from db.columns import EnumText, SafeText, UtcDateTime
+from db.columns import CompressedTrace, EnumText, SafeText, UtcDateTime
 from db.states import AnsweredFrom, EventType, JobState, Scope, TaskState, TokenKind, TrialState
 from tuner.types import FailureKind, Origin, SandboxLevel, Stage
 
@@ -281,10 +281,14 @@ class Job(Base):
     """Once it has succeeded: by how much one run of the model is faster than with the baselines."""
     search_saved_secs: Mapped[float] = mapped_column(server_default="0")
     """Once it has succeeded: searching that it was spared by answers from the database and other jobs' searches."""
+    trials: Mapped[int] = mapped_column(server_default="0")
+    """Once it has ended: how many its tasks have."""
 
     __table_args__ = (
         _state_of(JobState),
         UniqueConstraint("user_name", "idempotency_key"),
+        # What `db.counts` sums, so that it reads no row with its module.
+        Index("ix_jobs_totals", "state", "private", "user_name", "trials", "saved_secs", "search_saved_secs"),
         Index(None, "state", "priority", "created_at"),
         Index(None, "created_at", "id"),
         Index(None, "user_name", "created_at", "id"),
@@ -310,6 +314,13 @@ class Task(Base):
     error: Mapped[str | None]
     started_at: Mapped[datetime | None]
     finished_at: Mapped[datetime | None]
+    trials: Mapped[int] = mapped_column(server_default="0")
+    """How many it finished, without the baseline. This and what follows is renewed as each trial ends."""
+    failures: Mapped[dict[str, Any]] = mapped_column(server_default="{}")
+    """How many of them failed, by `FailureKind`."""
+    baseline_secs: Mapped[float | None]
+    best_secs: Mapped[float | None]
+    """The fastest median, that of the baseline included."""
 
     __table_args__ = (
         _state_of(TaskState),
@@ -368,9 +379,10 @@ class Trial(Base):
     number: Mapped[int]
     origin: Mapped[Origin]
     candidate_hash: Mapped[str]
-    trace_json: Mapped[str | None]
+    trace_json: Mapped[str | None] = mapped_column("trace", CompressedTrace)
     state: Mapped[TrialState]
     lease_token: Mapped[str | None]
+    """None once it is finished."""
     run_secs: Mapped[list[Any] | None] = mapped_column(JSON(none_as_null=True))
     median: Mapped[float | None]
     failure_stage: Mapped[Stage | None]
@@ -410,6 +422,28 @@ class Trial(Base):
         ),
         Index(None, "workload_hash", "device_class_id", "median"),
         Index(None, "created_at", "id"),
+        Index(None, "device_class_id", "created_at", "id"),
+        Index(
+            "ix_trials_fastest",
+            "median",
+            "id",
+            sqlite_where=text("median IS NOT NULL"),
+            postgresql_where=text("median IS NOT NULL"),
+        ),
+        Index(
+            "ix_trials_fastest_of_class",
+            "device_class_id",
+            "median",
+            "id",
+            sqlite_where=text("median IS NOT NULL"),
+            postgresql_where=text("median IS NOT NULL"),
+        ),
+        Index(
+            "ix_trials_proposed",
+            "task_id",
+            sqlite_where=text("state = 'proposed'"),
+            postgresql_where=text("state = 'proposed'"),
+        ),
         Index(None, "finished_at"),
         Index(
             "ix_trials_lost",
@@ -419,6 +453,23 @@ class Trial(Base):
             postgresql_where=text("failure_kind = 'DEVICE_LOST'"),
         ),
     )
+
+
+class TrialCount(Base):
+    """How many trials have ended in all on a device class with a version of TVM; renewed as each ends.
+
+    They stay counted when they are pruned.
+    """
+
+    __tablename__ = "trial_counts"
+
+    device_class_id: Mapped[str] = mapped_column(ForeignKey("device_classes.id"), primary_key=True)
+    tvm_version: Mapped[str] = mapped_column(primary_key=True)
+    outcome: Mapped[str] = mapped_column(primary_key=True)
+    """``measured``, or a `FailureKind`."""
+    trials: Mapped[int] = mapped_column(BigInteger)
+    samples: Mapped[int] = mapped_column(BigInteger)
+    """Those of them that a cost model can learn from."""
 
 
 class Certificate(Base):
@@ -495,7 +546,10 @@ class Best(Base):
 
 
 class CostModel(Base):
-    """The base model of a device class, in XGBoost's UBJSON; ``samples`` of ``workloads`` is what it was trained on."""
+    """The base model of a device class, in XGBoost's UBJSON.
+
+    ``samples`` of ``workloads`` is what it was trained on, of the ``available`` that there were in all.
+    """
 
     __tablename__ = "cost_models"
 
@@ -503,6 +557,7 @@ class CostModel(Base):
     tvm_version: Mapped[str]
     model: Mapped[bytes]
     samples: Mapped[int]
+    available: Mapped[int] = mapped_column(BigInteger, server_default="0")
     workloads: Mapped[int]
     created_at: Mapped[datetime]
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from datetime import datetime
 
-from sqlalchemy import case, func, or_, select
+from sqlalchemy import or_, select
 from sqlalchemy.orm import Session, load_only
 
 from db.certificates import library_time
@@ -15,46 +13,13 @@ from db.engine import Sessions
 from db.errors import NotFound
 from db.events import task_event
 from db.leases import own_task
-from db.models import Certificate, Job, Task, Trial
-from db.states import FINISHED, AnsweredFrom, JobState, TaskState, TrialState
+from db.models import Certificate, Job, Task
+from db.states import FINISHED, AnsweredFrom, JobState, TaskState
 from db.views import TaskView
 from tuner.types import FailureKind
 
 
-@dataclass(slots=True)
-class _Tally:
-    """Finished trials of one task, without the baseline; latencies in seconds."""
-
-    trials: int = 0
-    failures: dict[FailureKind, int] = field(default_factory=dict)
-    baseline_secs: float | None = None
-    best_secs: float | None = None
-
-
-def _tallies(session: Session, task_ids: Sequence[str]) -> dict[str, _Tally]:
-    counted = (
-        select(
-            Trial.task_id,
-            Trial.failure_kind,
-            func.sum(case((Trial.number > 0, 1), else_=0)),
-            func.min(Trial.median),
-            func.min(case((Trial.number == 0, Trial.median))),
-        )
-        .where(Trial.task_id.in_(task_ids), Trial.state != TrialState.PROPOSED)
-        .group_by(Trial.task_id, Trial.failure_kind)
-    )
-    tallies: dict[str, _Tally] = defaultdict(_Tally)
-    for task_id, failure_kind, count, best, baseline in session.execute(counted):
-        tally = tallies[task_id]
-        tally.trials += count
-        if failure_kind is None:
-            tally.best_secs, tally.baseline_secs = best, baseline
-        elif count:
-            tally.failures[failure_kind] = count
-    return tallies
-
-
-def _view(task: Task, certificate: Certificate | None, tally: _Tally) -> TaskView:
+def _view(task: Task, certificate: Certificate | None) -> TaskView:
     return TaskView(
         id=task.id,
         job_id=task.job_id,
@@ -70,11 +35,11 @@ def _view(task: Task, certificate: Certificate | None, tally: _Tally) -> TaskVie
         error=task.error,
         started_at=task.started_at,
         finished_at=task.finished_at,
-        trials=tally.trials,
-        failed=sum(tally.failures.values()),
-        failures=tally.failures,
-        baseline_secs=certificate.baseline_median if certificate else tally.baseline_secs,
-        best_secs=certificate.best_median if certificate else tally.best_secs,
+        trials=task.trials,
+        failed=sum(task.failures.values()),
+        failures={FailureKind(kind): count for kind, count in task.failures.items()},
+        baseline_secs=certificate.baseline_median if certificate else task.baseline_secs,
+        best_secs=certificate.best_median if certificate else task.best_secs,
         library=library_time(certificate) if certificate else None,
     )
 
@@ -104,10 +69,8 @@ class Tasks:
             .options(_ANSWER)
         )
         with self._sessions.read() as session:
-            rows = session.execute(wanted).all()
-            tallies = _tallies(session, [task.id for task, _ in rows])
-        for task, certificate in rows:
-            tasks_of[task.job_id].append(_view(task, certificate, tallies.get(task.id, _Tally())))
+            for task, certificate in session.execute(wanted):
+                tasks_of[task.job_id].append(_view(task, certificate))
         return tasks_of
 
     def try_start(self, task_id: str, lease_token: str) -> bool:

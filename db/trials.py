@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import astuple
+from itertools import zip_longest
 from typing import Any
 
-from sqlalchemy import func, select, update
-from sqlalchemy.orm import aliased, load_only
+from sqlalchemy import ColumnElement, exists, func, select, update
+from sqlalchemy.orm import Session, load_only
 
 from db.columns import new_id
+from db.counts import count_trial
 from db.engine import Sessions
 from db.events import trial_event
 from db.leases import own_running_task, own_trial
@@ -19,12 +21,13 @@ from db.models import Trial as TrialRow
 from db.paging import Keyset, Page
 from db.states import TrialState
 from db.trial_rows import spans_of, trial_value, trial_view
-from db.usage import count_trial
+from db.usage import add_to_usage
 from db.views import TrialView
 from loopwright.codegen.versions import CODEGEN_VERSION
 from tuner.types import Failure, MeasureCandidate, Measured, Outcome, Span, Trial, device_seconds
 
 _PER_RELATIVE = 16
+"""Traces of one workload. Not tuned."""
 
 _BY_POSITION = Keyset("trials", Task.position, TrialRow.number)
 
@@ -33,6 +36,44 @@ def _distance(one: list[Any], other: list[Any]) -> float:
     """Return the distance of two workloads of a family: the sum of |log| of the ratios of their extents."""
     extents = zip(*([extent for shape, _ in args for extent in shape] for args in (one, other)), strict=True)
     return sum(abs(math.log(max(a, 1) / max(b, 1))) for a, b in extents)
+
+
+def _teaches(device_class_id: str) -> tuple[ColumnElement[bool], ...]:
+    """Conditions on the trials of a workload whose traces others can begin with."""
+    return (
+        TrialRow.device_class_id == device_class_id,
+        TrialRow.tvm_version == Workload.tvm_version,
+        TrialRow.codegen_version <= CODEGEN_VERSION,
+        TrialRow.median.is_not(None),
+        TrialRow.trace_json.is_not(None),
+    )
+
+
+def _nearest(session: Session, workload_hash: str, device_class_id: str) -> list[str]:
+    """Return the other workloads of the family with such trials, by the distance of their shapes."""
+    own = session.get(Workload, workload_hash)
+    if own is None or not own.family:
+        return []
+    taught = exists().where(TrialRow.workload_hash == Workload.hash, *_teaches(device_class_id))
+    others = select(Workload.hash, Workload.args).where(
+        Workload.family == own.family,
+        Workload.tvm_version == own.tvm_version,
+        Workload.hash != workload_hash,
+        taught,
+    )
+    distances = {other: _distance(args, own.args) for other, args in session.execute(others)}
+    return sorted(distances, key=lambda other: (distances[other], other))
+
+
+def _fastest_traces(session: Session, workload_hash: str, device_class_id: str, most: int) -> Sequence[str | None]:
+    wanted = (
+        select(TrialRow.trace_json)
+        .join(Workload, TrialRow.workload_hash == Workload.hash)
+        .where(TrialRow.workload_hash == workload_hash, *_teaches(device_class_id))
+        .order_by(TrialRow.median, TrialRow.id)
+        .limit(most)
+    )
+    return session.scalars(wanted).all()
 
 
 class Trials:
@@ -96,7 +137,8 @@ class Trials:
             owned = own_trial(session, trial_id, lease_token)
             if owned is None:
                 return False
-            job, row = owned
+            job, task, row = owned
+            row.lease_token = None
             row.worker = outcome.worker
             row.finished_at = now = self._sessions.now()
             row.spans = [*(row.spans or ()), *(list(astuple(span)) for span in outcome.spans)]
@@ -111,8 +153,10 @@ class Trials:
                     row.failure_stage = outcome.stage
                     row.failure_kind = outcome.kind
                     row.failure_message = outcome.message
-            count_trial(session, job.user_name, outcome, now)
             trial_event(session, job.id, row, now)
+            # Last, because the trials of all jobs share these rows.
+            add_to_usage(session, job.user_name, outcome, now)
+            count_trial(session, task, row, outcome)
             return True
 
     def adopt(self, task_id: str, lease_token: str) -> int:
@@ -148,8 +192,9 @@ class Trials:
         """
         imported = TrialRow.task_id.is_(None)
         kind = select(Target.kind).join(DeviceClass).where(DeviceClass.id == device_class_id).scalar_subquery()
-        traces = (
-            select(TrialRow.trace_json)
+        fastest = func.min(TrialRow.median)
+        candidates = (
+            select(TrialRow.candidate_hash)
             .join(Workload, TrialRow.workload_hash == Workload.hash)
             .join(DeviceClass, TrialRow.device_class_id == DeviceClass.id)
             .join(Target, DeviceClass.target_id == Target.id)
@@ -161,14 +206,21 @@ class Trials:
                 TrialRow.median.is_not(None),
                 TrialRow.trace_json.is_not(None),
             )
-            .group_by(TrialRow.candidate_hash, TrialRow.trace_json)
-            .order_by(func.min(TrialRow.median), TrialRow.candidate_hash)
+            .group_by(TrialRow.candidate_hash)
+            .order_by(fastest, TrialRow.candidate_hash)
             .limit(most)
         )
         with self._sessions.read() as session:
-            ours = session.scalars(traces.where(~imported, TrialRow.device_class_id == device_class_id)).all()
-            theirs = session.scalars(traces.where(imported)).all()
-        return [trace for trace in dict.fromkeys([*ours, *theirs]) if trace is not None]
+            ours = session.scalars(candidates.where(~imported, TrialRow.device_class_id == device_class_id)).all()
+            theirs = session.scalars(candidates.where(imported)).all()
+            wanted = list(dict.fromkeys([*ours, *theirs]))
+            traces = select(TrialRow.candidate_hash, TrialRow.trace_json).where(
+                TrialRow.workload_hash == workload_hash,
+                TrialRow.median.is_not(None),
+                TrialRow.candidate_hash.in_(wanted),
+            )
+            trace_of = {candidate: trace for candidate, trace in session.execute(traces) if trace is not None}
+        return [trace_of[candidate] for candidate in wanted]
 
     def relatives(self, workload_hash: str, device_class_id: str, most: int = 32) -> list[str]:
         """Return traces of the fastest trials of other workloads of the family on the device class.
@@ -176,27 +228,12 @@ class Trials:
         First the fastest trace of each workload, ordered by the distance of its shapes, then the second fastest of
         each, and so on: at most ``most``, and at most `_PER_RELATIVE` of one workload.
         """
-        own = aliased(Workload)
-        place = func.row_number().over(partition_by=TrialRow.workload_hash, order_by=TrialRow.median)
-        ranked = (
-            select(TrialRow.trace_json, Workload.hash, Workload.args, own.args.label("own_args"), place.label("place"))
-            .join(Workload, TrialRow.workload_hash == Workload.hash)
-            .join(own, (own.family == Workload.family) & (own.tvm_version == TrialRow.tvm_version))
-            .where(
-                own.hash == workload_hash,
-                own.family != "",
-                Workload.hash != workload_hash,
-                TrialRow.device_class_id == device_class_id,
-                TrialRow.codegen_version <= CODEGEN_VERSION,
-                TrialRow.median.is_not(None),
-                TrialRow.trace_json.is_not(None),
-            )
-            .subquery()
-        )
         with self._sessions.read() as session:
-            found = session.execute(select(ranked).where(ranked.c.place <= _PER_RELATIVE)).all()
-        found = sorted(found, key=lambda row: (row.place, _distance(row.args, row.own_args), row.hash))
-        return [row.trace_json for row in found[:most]]
+            nearest = _nearest(session, workload_hash, device_class_id)[:most]
+            # Each of so many gives its fastest; the fewer there are, the more each gives.
+            each = min(_PER_RELATIVE, most) if len(nearest) < most else 1
+            found = [_fastest_traces(session, relative, device_class_id, each) for relative in nearest]
+        return [trace for rank in zip_longest(*found) for trace in rank if trace is not None][:most]
 
     def page(self, job_id: str, page_size: int = 50, page_token: str | None = None) -> Page[TrialView]:
         """Return the trials of a job by task and number. Raise `InvalidPage`."""

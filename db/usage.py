@@ -62,8 +62,8 @@ def admit(session: Session, new: NewJob, now: datetime) -> None:
     _add(session, user.name, now, jobs=1, bytes=new.bytes)
 
 
-def count_trial(session: Session, user_name: str, outcome: Outcome, now: datetime) -> None:
-    """Count a finished trial to its user's use."""
+def add_to_usage(session: Session, user_name: str, outcome: Outcome, now: datetime) -> None:
+    """Add a finished trial to its user's use."""
     _add(session, user_name, now, trials=1, device_seconds=device_seconds(outcome.spans))
 
 

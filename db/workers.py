@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from datetime import timedelta
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import delete, func, or_, select
 from sqlalchemy.orm import Session
 
 from db.devices import device_class_value, put_device_class
@@ -96,12 +96,22 @@ class Workers:
         return WorkerCount(len(rows), len(alive), sum(quarantined_at is not None for quarantined_at in alive))
 
     def add_check(self, worker_id: str, secs: float) -> None:
-        """Keep a timing of the reference kernel; those that are too old to tell anything go."""
+        """Keep a timing of the reference kernel.
+
+        Of the earlier ones the newest stay, and the fastest since the worker was last cleared, for some days.
+        """
         now = self._sessions.now()
         with self._sessions.write() as session:
             session.add(Check(worker_id=worker_id, secs=secs, created_at=now))
-            too_old = Check.created_at < now - timedelta(days=_CHECK_DAYS)
-            session.execute(delete(Check).where(Check.worker_id == worker_id, too_old))
+            session.flush()
+            own = select(Check.id).where(Check.worker_id == worker_id)
+            recent = Check.created_at >= now - timedelta(days=_CHECK_DAYS)
+            cleared_at = select(Worker.readmitted_at).where(Worker.id == worker_id).scalar_subquery()
+            since = or_(cleared_at.is_(None), Check.created_at > cleared_at)
+            newest = own.where(recent).order_by(Check.id.desc()).limit(CHECKS)
+            fastest = own.where(recent, since).order_by(Check.secs, Check.id).limit(1)
+            kept = [*session.scalars(newest), *session.scalars(fastest)]
+            session.execute(delete(Check).where(Check.worker_id == worker_id, Check.id.not_in(kept)))
 
     def lost(self, worker_id: str, within: float) -> int:
         """Trials that ended in DEVICE_LOST on the worker in the last `within` seconds, since it was last cleared."""

@@ -203,6 +203,7 @@ class JobRunner:
         """Train the device class's base model, from which the next jobs start, if it is due."""
         if not self._db.cost_models.due(device_class_id, TVM_VERSION):
             return
+        available = self._db.cost_models.available(device_class_id, TVM_VERSION)
         found = self._db.cost_models.samples(device_class_id, TVM_VERSION)
         samples = [(sample.workload_hash, sample.features, sample.median) for sample in found]
         try:
@@ -211,7 +212,9 @@ class JobRunner:
             log.warning("no base model was trained for %s: %s", device_class_id, error)
             return
         workloads = len({group for group, *_ in samples})
-        self._db.cost_models.put(device_class_id, TVM_VERSION, model, len(samples), workloads)
+        self._db.cost_models.put(
+            device_class_id, TVM_VERSION, model, samples=len(samples), available=available, workloads=workloads
+        )
 
     def _keep_lease(self, claimed: ClaimedJob, stop: threading.Event) -> None:
         """Renew the lease until `stop` is set. After a lost lease the next write ends the run."""

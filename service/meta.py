@@ -41,13 +41,13 @@ def metrics(ctx: Ctx) -> Response:
     """Counts for Prometheus, read from the database: they are the same from every API process."""
     registry = CollectorRegistry()
     jobs = Gauge("loopwright_jobs", "Jobs by state", ["state"], registry=registry)
-    trials = Gauge("loopwright_trials", "Trials in the ledger by state", ["state"], registry=registry)
+    trials = Gauge("loopwright_trials", "Trials that ended, by outcome", ["outcome"], registry=registry)
     workers = Gauge("loopwright_workers", "Live workers by device class", ["device_class"], registry=registry)
     counts = ctx.database.counts()
     for state, count in counts.jobs.items():
         jobs.labels(state).set(count)
-    for state, count in counts.trials.items():
-        trials.labels(state).set(count)
+    for outcome, count in counts.trials.items():
+        trials.labels(outcome).set(count)
     for offer in live_offers(ctx):
         workers.labels(offer.device_class.id).set(offer.workers)
     return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from db import cost_models
 from db.cost_models import FIRST, GROWTH, PER_WORKLOAD
 from db.states import JobState
 from db.views import FeatureSample
@@ -16,9 +19,10 @@ def trials(world: World, hash: str, count: int, first: int = 0) -> None:
     claimed, task = world.started(hash)
     token = claimed.lease_token
     wanted = [MeasureCandidate(f"[{first + n}]", Origin.RANDOM, None, None, b"%d" % (first + n)) for n in range(count)]
-    for n, trial in enumerate(
-        world.db.trials.propose(task.id, token, [MeasureCandidate(None, Origin.BASELINE), *wanted])
-    ):
+    proposed = world.db.trials.propose(task.id, token, [MeasureCandidate(None, Origin.BASELINE), *wanted[: count // 2]])
+    world.clock.forward(1)
+    proposed += world.db.trials.propose(task.id, token, wanted[count // 2 :])
+    for n, trial in enumerate(proposed):
         outcome = {
             1: Failure(Stage.BUILD, FailureKind.COMPILE, "no", "w"),
             3: Failure(Stage.RUN, FailureKind.DEVICE_LOST, "gone", "w"),
@@ -50,8 +54,23 @@ def test_of_each_workload_the_newest(world: World) -> None:
     found = world.db.cost_models.samples(world.device_class.id, VERSION)
     own = [int(sample.features) for sample in found if sample.workload_hash == "a"]
     assert len(own) == PER_WORKLOAD
-    assert min(own) > PER_WORKLOAD // 2
+    # All of the second batch but those that were lost.
+    assert sum(number >= PER_WORKLOAD for number in own) == PER_WORKLOAD * 3 // 4
     assert {sample.workload_hash for sample in found} == {"a", "b"}
+
+
+def test_of_all_the_newest(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    for hash in ("a", "b", "c"):
+        trials(world, hash, 8)
+    monkeypatch.setattr(cost_models, "MOST", 9)
+    found = [sample.workload_hash for sample in world.db.cost_models.samples(world.device_class.id, VERSION)]
+    assert found == ["c"] * 6 + ["b"] * 3
+
+
+def test_samples_stay_counted_while_another_version_has_none(world: World) -> None:
+    trials(world, "a", 8)
+    assert world.db.cost_models.available(world.device_class.id, VERSION) == 6
+    assert world.db.cost_models.available(world.device_class.id, "0.28") == 0
 
 
 def test_it_is_due_when_there_is_a_quarter_more(world: World) -> None:
@@ -61,7 +80,7 @@ def test_it_is_due_when_there_is_a_quarter_more(world: World) -> None:
     trials(world, "b", FIRST)
     assert models.due(here, VERSION)
     known = len(models.samples(here, VERSION))
-    models.put(here, VERSION, b"model", known, 2)
+    models.put(here, VERSION, b"model", samples=known, available=models.available(here, VERSION), workloads=2)
     assert not models.due(here, VERSION)
     trials(world, "c", int(known * (GROWTH - 1)) - 8)
     assert not models.due(here, VERSION)
@@ -74,7 +93,7 @@ def test_a_model_replaces_the_one_before(world: World) -> None:
     world.job("a")
     assert models.get(here, VERSION) is None
     for model in (b"\x00one", b"\xfftwo"):
-        models.put(here, VERSION, model, 100, 3)
+        models.put(here, VERSION, model, samples=100, available=120, workloads=3)
         assert models.get(here, VERSION) == model
     # Features of another TVM are other numbers.
     assert models.get(here, "0.28") is None

@@ -12,7 +12,7 @@ from db.leaderboard import LeaderboardQuery
 from db.states import AnsweredFrom, JobState
 from db.views import Peaks
 from tests.contract.db.conftest import World
-from tuner.types import Measured, Operation, SandboxLevel
+from tuner.types import Failure, FailureKind, MeasureCandidate, Measured, Operation, Origin, SandboxLevel, Stage
 
 
 def names(world: World, **query: Any) -> list[str]:
@@ -180,6 +180,28 @@ def test_totals(world: World) -> None:
     assert totals.saved_secs == pytest.approx(2 * 2 * 0.75)
     world.clock.forward(120)
     assert world.db.totals(60).trials_since == 0
+
+
+def test_trials_are_counted_as_they_end(world: World) -> None:
+    claimed, task = world.started("a", "b")
+    crash = Failure(Stage.RUN, FailureKind.CRASH, "it crashed", "w")
+    candidates = [
+        MeasureCandidate(None, Origin.BASELINE),
+        *(MeasureCandidate(f"[{n}]", Origin.RANDOM) for n in range(4)),
+    ]
+    proposed = world.db.trials.propose(task.id, claimed.lease_token, candidates)
+    assert (world.db.counts().trials, world.db.counts().proposed) == ({}, 5)
+    outcomes = (Measured((4.0,), "w"), crash, Measured((2.0,), "w"), Measured((3.0,), "w"))
+    for trial, outcome in zip(proposed, outcomes, strict=False):
+        assert world.db.trials.finish(trial.id, claimed.lease_token, outcome)
+    assert (world.db.counts().trials, world.db.counts().proposed) == ({"measured": 3, "CRASH": 1}, 1)
+    view = world.task(claimed.job.id)
+    assert (view.trials, view.failed, view.failures) == (3, 1, {FailureKind.CRASH: 1})
+    assert (view.baseline_secs, view.best_secs) == (4.0, 2.0)
+    assert world.db.totals(60).trials == 3
+    world.db.jobs.finish(claimed.job.id, claimed.lease_token, JobState.CANCELLED)
+    assert world.db.totals(60).trials == 3
+    assert world.db.counts().proposed == 0
 
 
 def test_jobs_by_state_and_their_leases(world: World) -> None:

@@ -252,6 +252,58 @@ def test_going_back_restores_what_the_earlier_release_reads(empty_url: str) -> N
     assert stored[1:] == [RUNNING_EVENT, TRIAL_EVENT, FAILED_EVENT, TASK_EVENT]
 
 
+def ledger_before_sums(connection: sqlalchemy.Connection) -> None:
+    """As revision 0013 knew it: traces as text, and nothing that is summed."""
+    for table, row in (ROWS | LATER_ROWS).items():
+        insert(connection, table, row)
+    # Long enough to be compressed, and with what JSON may contain.
+    trace = json.dumps([[["GetSBlock", [], ["ä", "main"], ["b0"]]] * 50, []])
+    finished = {"trace_json": trace, "features": b"\x00\xff", "lease_token": "old", "finished_at": AT}
+    names = ", ".join(f"{name} = :{name}" for name in finished)
+    connection.execute(sqlalchemy.text(f"UPDATE trials SET {names}"), finished)
+    trial = ROWS["trials"] | {"median": None, "state": "failed", "failure_stage": "run", "lease_token": "old"}
+    for number, kind in enumerate(("CRASH", "CRASH", "DEVICE_LOST"), 2):
+        line = {"id": f"f{number}", "number": number, "candidate_hash": str(number), "failure_kind": kind}
+        insert(connection, "trials", trial | line | {"features": b"1"})
+    baseline = {"id": "b", "number": 0, "origin": "baseline", "candidate_hash": "base", "trace_json": None}
+    insert(connection, "trials", ROWS["trials"] | baseline | {"median": 2.0})
+    imported = {"id": "i", "number": 0, "origin": "import", "candidate_hash": "imp", "task_id": None}
+    insert(connection, "trials", ROWS["trials"] | imported)
+    model = {"device_class_id": "d", "tvm_version": "1", "model": b"m", "samples": 70, "workloads": 3, "created_at": AT}
+    insert(connection, "cost_models", model)
+
+
+def test_a_ledger_of_an_earlier_release_is_compressed_and_summed(empty_url: str) -> None:
+    migrate.upgrade(empty_url, "0013")
+    engine = create_engine(empty_url)
+    with engine.begin() as connection:
+        ledger_before_sums(connection)
+        stored = {row.id: row for row in connection.execute(sqlalchemy.text("SELECT * FROM trials"))}
+    migrate.upgrade(empty_url)
+    db = Database(empty_url)
+    assert {view.id: view.trace_json for view in db.records.page().items} == {
+        id: row.trace_json for id, row in stored.items() if row.median is not None
+    }
+    (task,) = db.tasks.of_job("j")
+    assert (task.trials, task.failures) == (4, {FailureKind.CRASH: 2, FailureKind.DEVICE_LOST: 1})
+    assert db.counts().trials == {"measured": 2, "CRASH": 2, "DEVICE_LOST": 1}
+    assert db.totals(60).trials == 4
+    assert db.cost_models.available("d", "1") == 3
+    assert not db.cost_models.due("d", "1")
+    db.close()
+    with engine.begin() as connection:
+        sums = connection.execute(sqlalchemy.text("SELECT baseline_secs, best_secs FROM tasks")).one()
+        assert tuple(sums) == (2.0, 0.1)
+        assert connection.execute(sqlalchemy.text("SELECT count(lease_token) FROM trials")).scalar() == 0
+    migrate.downgrade(empty_url, "0013")
+    with engine.begin() as connection:
+        for row in connection.execute(sqlalchemy.text("SELECT * FROM trials")):
+            assert row.trace_json == stored[row.id].trace_json
+    engine.dispose()
+    migrate.upgrade(empty_url)
+    assert migrate.differences(empty_url) == []
+
+
 def test_a_migration_that_breaks_a_foreign_key_is_undone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     url = f"sqlite:///{tmp_path}/loopwright.db"
     migrate.upgrade(url, "0003")
