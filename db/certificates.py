@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Iterator
 from typing import Any
 
 from sqlalchemy import Select, case, func, or_, select
@@ -15,11 +16,12 @@ from db.errors import NotFound
 from db.leases import own_running_task
 from db.models import Best, DeviceClass, Target, Task, Trial
 from db.models import Certificate as CertificateRow
-from db.paging import Keyset, Page
+from db.paging import MAX_PAGE_SIZE, Keyset, Page
 from db.states import TrialState
 from db.views import BestView, CertificateView
 from tuner.types import Certificate, Failure, FailureKind, LibraryTime, Stage
 
+_BY_WORKLOAD = Keyset("bests-by-workload", Best.workload_hash, Best.device_class_id)
 _NEWEST = Keyset("bests", Best.created_at, Best.workload_hash, Best.device_class_id, descending=True)
 
 
@@ -226,6 +228,22 @@ class Certificates:
         with self._sessions.read() as session:
             row = session.execute(wanted).one_or_none()
         return None if row is None else best_view(*row)
+
+    def all_bests(self, device_class_id: str | None) -> Iterator[BestView]:
+        """Yield the best of each workload and device class, or of one device class, the bests of a workload together.
+
+        Each page of them is a snapshot of its own.
+        """
+        bests, token = best_rows(), None
+        if device_class_id is not None:
+            bests = bests.where(Best.device_class_id == device_class_id)
+        while True:
+            with self._sessions.read() as session:
+                page = _BY_WORKLOAD.page(session, bests, best_view, MAX_PAGE_SIZE, token)
+            yield from page.items
+            token = page.next_page_token
+            if token is None:
+                return
 
     def bests(
         self,

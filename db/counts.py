@@ -56,7 +56,7 @@ def count(session: Session) -> Counts:
 
 
 def totals(session: Session, since: datetime) -> Totals:
-    """Everything that there is; ``trials_since`` counts those that ended after `since`."""
+    """Everything that there is; ``trials_since`` counts those that were proposed after `since` and have ended."""
     of_jobs = select(
         Job.state,
         func.count(),
@@ -67,12 +67,13 @@ def totals(session: Session, since: datetime) -> Totals:
     rows = session.execute(of_jobs).all()
     # Those of a job that has not ended are counted in its tasks.
     unfinished = select(func.sum(Task.trials)).join(Job, Task.job_id == Job.id).where(Job.state.not_in(FINISHED))
+    recent = select(func.count()).where(Trial.created_at > since, Trial.state != TrialState.PROPOSED)
     return Totals(
         jobs={state: jobs for state, jobs, *_ in rows},
         workloads=session.scalar(select(func.count()).select_from(Workload)) or 0,
         bests=session.scalar(select(func.count()).select_from(Best)) or 0,
         trials=sum(trials for _, _, trials, *_ in rows) + (session.scalar(unfinished) or 0),
-        trials_since=session.scalar(select(func.count()).select_from(Trial).where(Trial.finished_at > since)) or 0,
+        trials_since=session.scalar(recent) or 0,
         saved_secs=sum(saved for *_, saved, _ in rows),
         search_saved_secs=sum(search_saved for *_, search_saved in rows),
     )

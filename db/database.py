@@ -86,7 +86,7 @@ class Database:
             return count(session)
 
     def totals(self, within: float) -> Totals:
-        """What there is in all; ``trials_since`` counts those of the last `within` seconds."""
+        """What there is in all; ``trials_since``: how many of the last `within` seconds have ended."""
         with self._sessions.read() as session:
             return totals(session, self._sessions.now() - timedelta(seconds=within))
 

@@ -17,7 +17,7 @@ from db.columns import clean_text
 from db.engine import Sessions
 from db.models import Certificate, Event, Job, Task, Trial
 from db.states import EventType, JobState, TaskState
-from db.trial_rows import trial_view
+from db.trial_rows import LINE, trial_view
 from db.views import Change, EventView, JobChanged, Rechecked, TaskChanged, TrialFinished, TrialView
 
 
@@ -79,7 +79,7 @@ class Events:
 
 def _trials(session: Session, events: Sequence[Event]) -> dict[str, TrialView]:
     ids = [event.data["id"] for event in events if event.type is EventType.TRIAL]
-    return {row.id: trial_view(row) for row in session.scalars(select(Trial).where(Trial.id.in_(ids)))}
+    return {row.id: trial_view(row) for row in session.scalars(select(Trial).where(Trial.id.in_(ids)).options(LINE))}
 
 
 def _change(event: Event, trials: Mapping[str, TrialView]) -> Change:

@@ -3,27 +3,37 @@
 from __future__ import annotations
 
 import io
+import os
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
+from typing import IO
 
 from db.errors import InvalidArchive
 
 WORKLOADS = "database_workload.json"
 RECORDS = "database_tuning_record.json"
 MEMBER_BYTES = 64 * 2**20
+_PART_BYTES = 2**18
 
 
 def pack(pair: Mapping[str, str]) -> bytes:
     """The texts under ``database_workload`` and ``database_tuning_record`` as a tar; equal texts make equal bytes."""
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w") as tar:
-        for name in (WORKLOADS, RECORDS):
-            content = pair[name.removesuffix(".json")].encode()
-            member = tarfile.TarInfo(name)
-            member.size = len(content)
-            tar.addfile(member, io.BytesIO(content))
-    return buffer.getvalue()
+    contents = [io.BytesIO(pair[name.removesuffix(".json")].encode()) for name in (WORKLOADS, RECORDS)]
+    return b"".join(packed(*contents))
+
+
+def packed(workloads: IO[bytes], records: IO[bytes]) -> Iterator[bytes]:
+    """Yield the tar of the two files, which are read from their beginnings, some at a time."""
+    for name, file in ((WORKLOADS, workloads), (RECORDS, records)):
+        member = tarfile.TarInfo(name)
+        member.size = file.seek(0, os.SEEK_END)
+        file.seek(0)
+        yield member.tobuf()
+        while part := file.read(_PART_BYTES):
+            yield part
+        yield bytes(-member.size % tarfile.BLOCKSIZE)
+    yield bytes(2 * tarfile.BLOCKSIZE)
 
 
 def unpack(data: bytes, member_bytes: int = MEMBER_BYTES) -> tuple[str, str]:

@@ -379,7 +379,7 @@ class Trial(Base):
     number: Mapped[int]
     origin: Mapped[Origin]
     candidate_hash: Mapped[str]
-    trace_json: Mapped[str | None] = mapped_column("trace", CompressedTrace)
+    trace_json: Mapped[str | None] = mapped_column("trace", CompressedTrace, key="trace_json")
     state: Mapped[TrialState]
     lease_token: Mapped[str | None]
     """None once it is finished."""
@@ -421,12 +421,12 @@ class Trial(Base):
             postgresql_where=text("task_id IS NULL"),
         ),
         Index(None, "workload_hash", "device_class_id", "median"),
-        Index(None, "created_at", "id"),
-        Index(None, "device_class_id", "created_at", "id"),
+        # Ids, by which ties are listed, would double the indexes that follow.
+        Index(None, "created_at"),
+        Index(None, "device_class_id", "created_at"),
         Index(
             "ix_trials_fastest",
             "median",
-            "id",
             sqlite_where=text("median IS NOT NULL"),
             postgresql_where=text("median IS NOT NULL"),
         ),
@@ -434,7 +434,6 @@ class Trial(Base):
             "ix_trials_fastest_of_class",
             "device_class_id",
             "median",
-            "id",
             sqlite_where=text("median IS NOT NULL"),
             postgresql_where=text("median IS NOT NULL"),
         ),
@@ -444,7 +443,6 @@ class Trial(Base):
             sqlite_where=text("state = 'proposed'"),
             postgresql_where=text("state = 'proposed'"),
         ),
-        Index(None, "finished_at"),
         Index(
             "ix_trials_lost",
             "worker",

@@ -92,9 +92,9 @@ class Records:
         with self._sessions.read() as session:
             return _ORDERS[sort].page(session, wanted, _view, page_size, page_token)
 
-    def of_job(self, job_id: str) -> list[RecordView]:
-        """Return all records of a job by task and number; none for an unknown job."""
-        wanted = _measured().where(Task.job_id == job_id).order_by(Task.position, Trial.number)
+    def of_task(self, task_id: str) -> list[RecordView]:
+        """Return all records of a task by number; none for an unknown one."""
+        wanted = _measured().where(Trial.task_id == task_id).order_by(Trial.number)
         with self._sessions.read() as session:
             return [_view(*row) for row in session.execute(wanted)]
 

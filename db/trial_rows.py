@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from sqlalchemy.orm import defer
+
 from db.models import Trial as TrialRow
 from db.states import TrialState
 from db.views import TrialView
@@ -27,9 +31,18 @@ def _outcome(row: TrialRow) -> Outcome | None:
             return Failure(row.failure_stage, row.failure_kind, row.failure_message or "", row.worker, spans)
 
 
+def stored_span(span: Span) -> list[Any]:
+    """Return a span as it is stored: to a tenth of a millisecond, which takes a third less than all digits."""
+    return [span.lane, span.worker, round(span.start, 4), round(span.end, 4)]
+
+
 def spans_of(row: TrialRow) -> tuple[Span, ...]:
     """Return who worked on a trial, and when."""
     return tuple(Span(Lane(lane), worker, start, end) for lane, worker, start, end in row.spans or ())
+
+
+LINE = defer(TrialRow.trace_json)
+"""What `trial_view` does without."""
 
 
 def trial_view(row: TrialRow) -> TrialView:

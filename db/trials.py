@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import astuple
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from typing import Any
 
@@ -18,9 +17,9 @@ from db.events import trial_event
 from db.leases import own_running_task, own_trial
 from db.models import DeviceClass, Target, Task, Workload
 from db.models import Trial as TrialRow
-from db.paging import Keyset, Page
+from db.paging import MAX_PAGE_SIZE, Keyset, Page
 from db.states import TrialState
-from db.trial_rows import spans_of, trial_value, trial_view
+from db.trial_rows import LINE, spans_of, stored_span, trial_value, trial_view
 from db.usage import add_to_usage
 from db.views import TrialView
 from loopwright.codegen.versions import CODEGEN_VERSION
@@ -70,7 +69,8 @@ def _fastest_traces(session: Session, workload_hash: str, device_class_id: str, 
         select(TrialRow.trace_json)
         .join(Workload, TrialRow.workload_hash == Workload.hash)
         .where(TrialRow.workload_hash == workload_hash, *_teaches(device_class_id))
-        .order_by(TrialRow.median, TrialRow.id)
+        # By nothing else, or SQLite would walk through the medians of all workloads.
+        .order_by(TrialRow.median)
         .limit(most)
     )
     return session.scalars(wanted).all()
@@ -125,7 +125,7 @@ class Trials:
                         tvm_version=tvm_version,
                         codegen_version=CODEGEN_VERSION,
                         created_at=now,
-                        spans=None if searched is None else [list(astuple(searched))],
+                        spans=None if searched is None else [stored_span(searched)],
                     )
                 )
             session.add_all(rows)
@@ -141,7 +141,7 @@ class Trials:
             row.lease_token = None
             row.worker = outcome.worker
             row.finished_at = now = self._sessions.now()
-            row.spans = [*(row.spans or ()), *(list(astuple(span)) for span in outcome.spans)]
+            row.spans = [*(row.spans or ()), *map(stored_span, outcome.spans)]
             match outcome:
                 case Measured():
                     row.state = TrialState.MEASURED
@@ -237,12 +237,16 @@ class Trials:
 
     def page(self, job_id: str, page_size: int = 50, page_token: str | None = None) -> Page[TrialView]:
         """Return the trials of a job by task and number. Raise `InvalidPage`."""
-        wanted = select(TrialRow).join(Task, TrialRow.task_id == Task.id).where(Task.job_id == job_id)
+        wanted = select(TrialRow).join(Task, TrialRow.task_id == Task.id).where(Task.job_id == job_id).options(LINE)
         with self._sessions.read() as session:
             return _BY_POSITION.page(session, wanted, trial_view, page_size, page_token)
 
-    def all_of_job(self, job_id: str) -> list[TrialView]:
-        """Return all trials of a job by task and number."""
-        wanted = select(TrialRow).join(Task, TrialRow.task_id == Task.id).where(Task.job_id == job_id)
-        with self._sessions.read() as session:
-            return [trial_view(row) for row in session.scalars(wanted.order_by(Task.position, TrialRow.number))]
+    def all_of_job(self, job_id: str) -> Iterator[TrialView]:
+        """Yield all trials of a job by task and number, a page at a time."""
+        token = None
+        while True:
+            page = self.page(job_id, MAX_PAGE_SIZE, token)
+            yield from page.items
+            token = page.next_page_token
+            if token is None:
+                return

@@ -44,12 +44,13 @@ _FAILED_SECONDS = 1e9
 _T = TypeVar("_T")
 
 
-def export(workloads: list[dict[str, Any]], records: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def export(workloads: list[dict[str, Any]], records: list[dict[str, Any]], first: int = 0) -> Iterator[dict[str, Any]]:
     """Yield the fields of `RecordFiles`.
 
     Args:
         workloads: ``{"hash", "module_json"}`` each.
         records: the fields of a `RecordLine` each, of those workloads; one without a trace is skipped.
+        first: the position of the first workload, if the texts will follow others.
     """
     positions = {workload["hash"]: position for position, workload in enumerate(workloads)}
     modules = [module_from_json(workload["module_json"]) for workload in workloads]
@@ -59,7 +60,7 @@ def export(workloads: list[dict[str, Any]], records: list[dict[str, Any]]) -> It
     for record in scheduled:
         position = positions[record["workload_hash"]]
         trace, target = json.loads(record["trace_json"]), json.loads(record["target_json"])
-        record_lines.append(_line([position, [trace, record["run_secs"], target, shapes[position]]]))
+        record_lines.append(_line([first + position, [trace, record["run_secs"], target, shapes[position]]]))
     workload_lines = [_line(list(ms.database.Workload(mod).as_json())) for mod in modules]
     yield asdict(RecordFiles("".join(workload_lines), "".join(record_lines), len(records) - len(scheduled)))
 

@@ -30,7 +30,7 @@ _PER_SKETCH = 4
 
 
 def main() -> None:
-    traces = list(_traces())
+    traces: list[bytes | bytearray | memoryview] = [*_traces()]
     half, whole = (zstandard.train_dictionary(_BYTES, some, k=_SEGMENT, d=_MATCH) for some in (traces[::2], traces))
     Path(sys.argv[1]).write_bytes(whole.as_bytes())
     others = traces[1::2]

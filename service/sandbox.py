@@ -174,13 +174,17 @@ class Sandbox:
         )
         return DecisionTable.from_json(fields)
 
-    def export(self, modules: Mapping[str, str], records: Sequence[RecordLine]) -> RecordFiles:
-        """Write stored records as TVM's JSON pair; ``modules`` are JSON by workload hash. Raises ProblemError."""
+    def export(self, modules: Mapping[str, str], records: Sequence[RecordLine], first: int) -> RecordFiles:
+        """Write stored records as TVM's JSON pair, of which the first workload is number ``first``.
+
+        ``modules`` are JSON by workload hash. Raises ProblemError.
+        """
         fields = self._stored(
             EXPORT,
             "Exporting the records",
             workloads=[{"hash": key, "module_json": module_json} for key, module_json in modules.items()],
             records=[asdict(record) for record in records],
+            first=first,
         )
         return RecordFiles(**fields)
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import shutil
 import tarfile
 from pathlib import Path
+from typing import IO
 
 MEMBERS = ("database_workload.json", "database_tuning_record.json")
 
@@ -18,13 +20,15 @@ def pack(directory: Path) -> bytes:
     return buffer.getvalue()
 
 
-def unpack(data: bytes, directory: Path) -> Path:
+def unpack(data: IO[bytes], directory: Path) -> Path:
     """Write the pair from a tar into ``directory``; other members are left alone. Returns the directory."""
     directory.mkdir(parents=True, exist_ok=True)
-    with tarfile.open(fileobj=io.BytesIO(data)) as tar:
+    data.seek(0)
+    with tarfile.open(fileobj=data) as tar:
         for member in MEMBERS:
             file = tar.extractfile(member)
             if file is None:
                 raise ValueError(f"{member} is not a file in the archive")
-            (directory / member).write_bytes(file.read())
+            with (directory / member).open("wb") as target:
+                shutil.copyfileobj(file, target)
     return directory

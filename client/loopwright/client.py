@@ -519,8 +519,9 @@ class Client:
 
     def export_records(self, directory: str | Path) -> Path:
         """Write TVM's JSON pair of all records into a directory (made if need be); returns it."""
-        tar = self._transport.request("GET", f"{API}/records/export").content
-        return archive.unpack(tar, Path(directory))
+        with tempfile.TemporaryFile() as tar:
+            self._transport.download(f"{API}/records/export", tar)
+            return archive.unpack(tar, Path(directory))
 
     def import_records(self, directory: str | Path) -> schemas.ImportReport:
         """Send the JSON pair of a TVM tuning database (or what `export_records` wrote). Known records are passed over.

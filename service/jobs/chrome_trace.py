@@ -1,46 +1,77 @@
-"""A job's timeline as Trace Event JSON, which Perfetto and chrome://tracing open."""
+"""A job's timeline as Trace Event JSON, which Perfetto and chrome://tracing open, some trials at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from db.views import JobView, TrialView
 from service.units import micros
-from tuner.types import Lane
+from tuner.types import Lane, Span
 
 _PROCESSES = {Lane.PROPOSE: 1, Lane.BUILD: 2, Lane.MEASURE: 3}
 
 
-def chrome_trace(job: JobView, trials: Sequence[TrialView]) -> dict[str, Any]:
-    """One process a lane, one thread a worker, one slice a span; times in microseconds since the first span."""
-    spans = [(trial, span) for trial in trials for span in trial.spans]
-    origin = min((span.start for _, span in spans), default=0.0)
-    threads = {key: number for number, key in enumerate(sorted({(span.lane, span.worker) for _, span in spans}), 1)}
-    names = [_name("process_name", pid, 0, lane.value) for lane, pid in _PROCESSES.items()]
-    names += [_name("thread_name", _PROCESSES[lane], tid, worker) for (lane, worker), tid in threads.items()]
-    slices: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for trial, span in spans:
-        # Trials that were proposed together share one slice.
-        key = (span.lane, span.worker, span.start, None if span.lane is Lane.PROPOSE else trial.id)
-        found = slices.setdefault(
-            key,
-            {
-                "ph": "X",
-                "name": "propose" if span.lane is Lane.PROPOSE else f"trial {trial.number}",
-                "cat": span.lane.value,
-                "pid": _PROCESSES[span.lane],
-                "tid": threads[span.lane, span.worker],
-                "ts": micros(span.start - origin),
-                "dur": micros(span.end - span.start),
-                "args": {"workload": trial.workload_hash, "trials": []},
-            },
-        )
-        found["args"]["trials"].append(_told(trial))
-    return {
-        "traceEvents": [*names, *slices.values()],
-        "displayTimeUnit": "ms",
-        "otherData": {"job": job.id, "name": job.name},
+def chrome_trace(job: JobView, trials: Iterable[TrialView]) -> Iterator[str]:
+    """Yield the document: one process a lane, one thread a worker, one slice a span.
+
+    Times are microseconds since the job began. ``trials`` come by task and number.
+    """
+    yield '{"traceEvents":['
+    separator = ""
+    for event in _events(job, trials):
+        yield separator + json.dumps(event, separators=(",", ":"))
+        separator = ","
+    closing = {"displayTimeUnit": "ms", "otherData": {"job": job.id, "name": job.name}}
+    yield "]," + json.dumps(closing)[1:]
+
+
+def _events(job: JobView, trials: Iterable[TrialView]) -> Iterator[dict[str, Any]]:
+    origin = (job.started_at or job.created_at).timestamp()
+    threads: dict[tuple[Lane, str], int] = {}
+    for lane, pid in _PROCESSES.items():
+        yield _name("process_name", pid, 0, lane.value)
+    together: list[TrialView] = []
+    for trial in trials:
+        if together and _proposed(trial) != _proposed(together[0]):
+            yield from _proposal(together, origin, threads)
+            together = []
+        together.append(trial)
+        for span in trial.spans:
+            if span.lane is not Lane.PROPOSE:
+                yield from _slice(span, f"trial {trial.number}", [trial], origin, threads)
+    if together:
+        yield from _proposal(together, origin, threads)
+
+
+def _proposed(trial: TrialView) -> Span | None:
+    return next((span for span in trial.spans if span.lane is Lane.PROPOSE), None)
+
+
+def _proposal(trials: list[TrialView], origin: float, threads: dict[tuple[Lane, str], int]) -> Iterator[dict[str, Any]]:
+    """Yield the one slice of trials that were proposed together."""
+    span = _proposed(trials[0])
+    if span is not None:
+        yield from _slice(span, "propose", trials, origin, threads)
+
+
+def _slice(
+    span: Span, name: str, trials: list[TrialView], origin: float, threads: dict[tuple[Lane, str], int]
+) -> Iterator[dict[str, Any]]:
+    thread = span.lane, span.worker
+    if thread not in threads:
+        threads[thread] = len(threads) + 1
+        yield _name("thread_name", _PROCESSES[span.lane], threads[thread], span.worker)
+    yield {
+        "ph": "X",
+        "name": name,
+        "cat": span.lane.value,
+        "pid": _PROCESSES[span.lane],
+        "tid": threads[thread],
+        "ts": micros(span.start - origin),
+        "dur": micros(span.end - span.start),
+        "args": {"workload": trials[0].workload_hash, "trials": [_told(trial) for trial in trials]},
     }
 
 

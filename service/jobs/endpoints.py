@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
+from fastapi.responses import StreamingResponse
 from pydantic import TypeAdapter, ValidationError
 
 from db.states import JobState
@@ -142,14 +143,15 @@ def follow_job(ctx: Ctx, job_id: str, last_event_id: Annotated[int, Header(ge=0,
     return EventStream(stream(ctx.feeds, job_id, last_event_id), ping=15)
 
 
-@router.get("/{job_id}/chrome-trace")
-def get_chrome_trace(ctx: Ctx, job_id: str) -> dict[str, Any]:
+@router.get("/{job_id}/chrome-trace", response_class=StreamingResponse, responses=file_response("application/json"))
+def get_chrome_trace(ctx: Ctx, job_id: str) -> StreamingResponse:
     """Who proposed, built and measured what, and when, in Trace Event JSON: for Perfetto and chrome://tracing."""
-    return chrome_trace(ctx.database.jobs.get(job_id), ctx.database.trials.all_of_job(job_id))
+    parts = chrome_trace(ctx.database.jobs.get(job_id), ctx.database.trials.all_of_job(job_id))
+    return StreamingResponse(parts, media_type="application/json")
 
 
-@router.get("/{job_id}/records", response_class=Response, responses=file_response(exchange.TAR))
-def export_job_records(ctx: Ctx, job_id: str) -> Response:
+@router.get("/{job_id}/records", response_class=StreamingResponse, responses=file_response(exchange.TAR))
+def export_job_records(ctx: Ctx, job_id: str) -> StreamingResponse:
     """What the job measured, as TVM's JSON pair (database_workload.json, database_tuning_record.json) in a tar."""
     ctx.database.jobs.get(job_id)
     return exchange.tar(exchange.export_job(ctx, job_id), f"loopwright-{job_id}.tar")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Request
+from fastapi.responses import StreamingResponse
 
 from loopwright import schemas
 from service.bodies.route import ParsedRoute
@@ -57,8 +58,8 @@ def list_records(
     return schemas.Page(items=[wire.record(view) for view in page.items], next_page_token=page.next_page_token)
 
 
-@router.get("/records/export", response_class=Response, responses=file_response(exchange.TAR))
-def export_records(ctx: Ctx, target: TargetQuery = None) -> Response:
+@router.get("/records/export", response_class=StreamingResponse, responses=file_response(exchange.TAR))
+def export_records(ctx: Ctx, target: TargetQuery = None) -> StreamingResponse:
     """The certified bests as TVM's JSON pair (database_workload.json, database_tuning_record.json) in a tar."""
     return exchange.tar(exchange.export(ctx, _class(ctx, target)), "loopwright-records.tar")
 

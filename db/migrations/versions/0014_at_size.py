@@ -16,9 +16,10 @@ depends_on = None
 _CHUNK = 2000
 _MEASURED = sa.text("median IS NOT NULL")
 _INDEXES: tuple[tuple[str, str, list[str], sa.TextClause | None], ...] = (
-    ("ix_trials_device_class_id_created_at_id", "trials", ["device_class_id", "created_at", "id"], None),
-    ("ix_trials_fastest", "trials", ["median", "id"], _MEASURED),
-    ("ix_trials_fastest_of_class", "trials", ["device_class_id", "median", "id"], _MEASURED),
+    ("ix_trials_created_at", "trials", ["created_at"], None),
+    ("ix_trials_device_class_id_created_at", "trials", ["device_class_id", "created_at"], None),
+    ("ix_trials_fastest", "trials", ["median"], _MEASURED),
+    ("ix_trials_fastest_of_class", "trials", ["device_class_id", "median"], _MEASURED),
     ("ix_trials_proposed", "trials", ["task_id"], sa.text("state = 'proposed'")),
     (
         "ix_jobs_totals",
@@ -78,6 +79,8 @@ def upgrade() -> None:
     )
     _count_tasks()
     _count_all()
+    op.drop_index("ix_trials_finished_at", "trials")
+    op.drop_index("ix_trials_created_at_id", "trials")
     for name, table, columns, where in _INDEXES:
         op.create_index(name, table, columns, sqlite_where=where, postgresql_where=where)
 
@@ -85,6 +88,8 @@ def upgrade() -> None:
 def downgrade() -> None:
     for name, table, _, _ in reversed(_INDEXES):
         op.drop_index(name, table)
+    op.create_index("ix_trials_created_at_id", "trials", ["created_at", "id"])
+    op.create_index("ix_trials_finished_at", "trials", ["finished_at"])
     op.drop_table("trial_counts")
     op.drop_column("cost_models", "available")
     op.drop_column("jobs", "trials")

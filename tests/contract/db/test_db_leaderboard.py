@@ -12,7 +12,17 @@ from db.leaderboard import LeaderboardQuery
 from db.states import AnsweredFrom, JobState
 from db.views import Peaks
 from tests.contract.db.conftest import World
-from tuner.types import Failure, FailureKind, MeasureCandidate, Measured, Operation, Origin, SandboxLevel, Stage
+from tuner.types import (
+    Failure,
+    FailureKind,
+    MeasureCandidate,
+    Measured,
+    Operation,
+    Origin,
+    Outcome,
+    SandboxLevel,
+    Stage,
+)
 
 
 def names(world: World, **query: Any) -> list[str]:
@@ -161,6 +171,7 @@ def test_totals(world: World) -> None:
     assert world.db.totals(60).saved_secs == 0.0
     claimed, task = world.started("a")
     (trial,) = world.propose(claimed, task, "[0]")
+    assert world.db.totals(60).trials_since == 0
     world.clock.forward(10)
     world.db.trials.finish(trial.id, claimed.lease_token, Measured((0.25,), "w"))
     stored = world.db.certificates.store(task.id, claimed.lease_token, world.certificate(trial, 0.25), 64)
@@ -191,7 +202,7 @@ def test_trials_are_counted_as_they_end(world: World) -> None:
     ]
     proposed = world.db.trials.propose(task.id, claimed.lease_token, candidates)
     assert (world.db.counts().trials, world.db.counts().proposed) == ({}, 5)
-    outcomes = (Measured((4.0,), "w"), crash, Measured((2.0,), "w"), Measured((3.0,), "w"))
+    outcomes: tuple[Outcome, ...] = (Measured((4.0,), "w"), crash, Measured((2.0,), "w"), Measured((3.0,), "w"))
     for trial, outcome in zip(proposed, outcomes, strict=False):
         assert world.db.trials.finish(trial.id, claimed.lease_token, outcome)
     assert (world.db.counts().trials, world.db.counts().proposed) == ({"measured": 3, "CRASH": 1}, 1)

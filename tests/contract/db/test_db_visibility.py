@@ -11,6 +11,7 @@ from db import Database, NotFound
 from db.access_views import Quota
 from db.leaderboard import LeaderboardQuery
 from db.states import Scope
+from db.views import RecordView
 from db.visibility import Viewer, _criteria
 from tests.contract.db.conftest import World
 from tuner.types import Activity, SandboxLevel
@@ -59,14 +60,18 @@ ITEMS: dict[str, Callable[[Database, str], Any]] = {
     "inputs": lambda db, job_id: db.jobs.inputs(job_id),
     "tasks": lambda db, job_id: db.tasks.of_job(job_id),
     "trials": lambda db, job_id: db.trials.page(job_id).items,
-    "all trials": lambda db, job_id: db.trials.all_of_job(job_id),
+    "all trials": lambda db, job_id: list(db.trials.all_of_job(job_id)),
     "events": lambda db, job_id: db.events.after(job_id),
     "comparison": lambda db, job_id: db.comparisons.of_job(job_id),
     "gate": lambda db, job_id: db.gates.of_job(job_id),
-    "records": lambda db, job_id: db.records.of_job(job_id),
+    "records": lambda db, job_id: _records(db, job_id),
     "workload": lambda db, _: db.workloads.get("secret-8"),
     "best": lambda db, _: db.certificates.best("secret-8", _class(db)),
 }
+
+
+def _records(db: Database, job_id: str) -> list[RecordView]:
+    return [record for task in db.tasks.of_job(job_id) for record in db.records.of_task(task.id)]
 
 
 def _class(db: Database) -> str:
@@ -86,7 +91,7 @@ def test_a_private_job_and_its_workload_are_not_found_by_others(world: World, pr
 
 
 def test_a_record_is_not_found_by_its_id(world: World, private: str) -> None:
-    (record, *_) = world.db.records.of_job(private)
+    (record, *_) = _records(world.db, private)
     assert world.db.seen_by(Viewer("ada")).records.get(record.id).record == record
     with pytest.raises(NotFound):
         world.db.seen_by(Viewer("bob")).records.get(record.id)

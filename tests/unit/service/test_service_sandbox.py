@@ -30,7 +30,7 @@ SUBMITTED: dict[str, Call] = {
 STORED: dict[str, Call] = {
     "SCRIPTS": lambda box: box.scripts(module_json="{}", trace_json=None, target_json="{}"),
     "DECISIONS": lambda box: box.decisions(module_json="{}", traces=[], latencies=[]),
-    "EXPORT": lambda box: box.export({"w": "{}"}, [RecordLine("w", None, [1.0], "{}")]),
+    "EXPORT": lambda box: box.export({"w": "{}"}, [RecordLine("w", None, [1.0], "{}")], 0),
     "APPLY": lambda box: box.apply(module_json="{}", target_json="{}", traces={}, shapes=None),
 }
 KINDS = {

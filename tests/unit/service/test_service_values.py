@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -216,12 +217,13 @@ def test_a_trials_event_is_its_line_and_when_it_happened() -> None:
 
 
 def test_a_timeline_as_trace_events() -> None:
+    begun = replace(JOB, started_at=datetime.fromtimestamp(100, UTC))
     searched = Span(Lane.PROPOSE, "search", 100.0, 101.0)
     trials = [
         trial(1, searched, Span(Lane.BUILD, "b0", 101.0, 102.0), Span(Lane.MEASURE, "host/cpu", 102.0, 102.5)),
         trial(2, searched, Span(Lane.BUILD, "b1", 101.0, 103.0), Span(Lane.MEASURE, "host/cpu", 103.0, 103.5)),
     ]
-    found = chrome_trace(JOB, trials)
+    found = json.loads("".join(chrome_trace(begun, trials)))
     slices = [event for event in found["traceEvents"] if event["ph"] == "X"]
     # Both were proposed in one slice.
     assert len(slices) == 5
@@ -236,6 +238,7 @@ def test_a_timeline_as_trace_events() -> None:
     assert measured[0]["tid"] == measured[1]["tid"]
     threads = {event["args"]["name"] for event in found["traceEvents"] if event["name"] == "thread_name"}
     assert threads == {"search", "b0", "b1", "host/cpu"}
-    assert chrome_trace(JOB, [trial(1)])["traceEvents"] == [
+    assert found["otherData"] == {"job": JOB.id, "name": JOB.name}
+    assert json.loads("".join(chrome_trace(begun, [trial(1)])))["traceEvents"] == [
         event for event in found["traceEvents"] if event["name"] == "process_name"
     ]
