@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 
 from sqlalchemy import func, select
+from sqlalchemy.orm import Session
 
 from db.engine import Sessions
 from db.models import CostModel, Trial, TrialCount
@@ -59,29 +61,8 @@ class CostModels:
 
         At most `MOST`, and at most `PER_WORKLOAD` of one workload.
         """
-        newest = (
-            select(Trial.workload_hash, Trial.features, Trial.median)
-            .where(
-                Trial.device_class_id == device_class_id,
-                Trial.tvm_version == tvm_version,
-                Trial.features.is_not(None),
-                Trial.state != TrialState.PROPOSED,
-                (Trial.failure_kind.is_(None)) | (Trial.failure_kind != FailureKind.DEVICE_LOST),
-            )
-            .order_by(Trial.created_at.desc(), Trial.id.desc())
-            .limit(_READ)
-            .execution_options(yield_per=5000)
-        )
-        found: list[FeatureSample] = []
-        taken: Counter[str] = Counter()
         with self._sessions.read() as session:
-            for workload_hash, features, median in session.execute(newest):
-                if len(found) == MOST:
-                    break
-                taken[workload_hash] += 1
-                if features is not None and taken[workload_hash] <= PER_WORKLOAD:
-                    found.append(FeatureSample(workload_hash, features, median))
-        return found
+            return [sample for _, sample in newest_samples(session, device_class_id, tvm_version)]
 
     def put(
         self, device_class_id: str, tvm_version: str, model: bytes, *, samples: int, available: int, workloads: int
@@ -101,3 +82,27 @@ class CostModels:
         with self._sessions.write() as session:
             statement = insert(session, CostModel).values(device_class_id=device_class_id, **values)
             session.execute(statement.on_conflict_do_update(index_elements=["device_class_id"], set_=values))
+
+
+def newest_samples(session: Session, device_class_id: str, tvm_version: str) -> Iterator[tuple[str, FeatureSample]]:
+    """Yield what a base model is trained on, each with the id of its trial; see `CostModels.samples`."""
+    newest = (
+        select(Trial.id, Trial.workload_hash, Trial.features, Trial.median)
+        .where(
+            Trial.device_class_id == device_class_id,
+            Trial.tvm_version == tvm_version,
+            Trial.features.is_not(None),
+            Trial.state != TrialState.PROPOSED,
+            (Trial.failure_kind.is_(None)) | (Trial.failure_kind != FailureKind.DEVICE_LOST),
+        )
+        .order_by(Trial.created_at.desc(), Trial.id.desc())
+        .limit(_READ)
+        .execution_options(yield_per=5000)
+    )
+    taken: Counter[str] = Counter()
+    for id, workload_hash, features, median in session.execute(newest):
+        if taken.total() == MOST:
+            return
+        if features is not None and taken[workload_hash] < PER_WORKLOAD:
+            taken[workload_hash] += 1
+            yield id, FeatureSample(workload_hash, features, median)

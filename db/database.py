@@ -24,6 +24,7 @@ from db.leaderboard import Leaderboard
 from db.lookup import Lookup
 from db.rechecks import Rechecks
 from db.records import Records
+from db.retention import Retention
 from db.tasks import Tasks
 from db.tokens import Tokens
 from db.trials import Trials
@@ -74,6 +75,7 @@ class Database:
         self.uses = Uses(self._sessions)
         self.audit = Audit(self._sessions)
         self.webhooks = Webhooks(self._sessions)
+        self.retention = Retention(self._sessions)
 
     def ping(self) -> None:
         """Raises SQLAlchemy's error if the database does not answer."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
@@ -43,11 +44,17 @@ def create_engine(url: str) -> Engine:
     # An API process has 40 threads that answer and 8 for event streams; each has a connection for milliseconds only.
     # Connections to a server may have ended meanwhile, those to a file do not.
     is_file = parsed.get_backend_name() == "sqlite"
-    engine = sqlalchemy.create_engine(parsed, pool_size=10, max_overflow=40, pool_pre_ping=not is_file)
+    engine = sqlalchemy.create_engine(
+        parsed, pool_size=10, max_overflow=40, pool_pre_ping=not is_file, json_serializer=_compact
+    )
     if is_file:
         event.listen(engine, "connect", _set_up_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
     return engine
+
+
+def _compact(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"))
 
 
 def _set_up_sqlite(connection: Any, _record: object) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
@@ -48,8 +49,8 @@ def _teaches(device_class_id: str) -> tuple[ColumnElement[bool], ...]:
     )
 
 
-def _nearest(session: Session, workload_hash: str, device_class_id: str) -> list[str]:
-    """Return the other workloads of the family with such trials, by the distance of their shapes."""
+def _nearest(session: Session, workload_hash: str, device_class_id: str, most: int) -> list[str]:
+    """Return the other workloads of the family with such trials, the nearest by their shapes first."""
     own = session.get(Workload, workload_hash)
     if own is None or not own.family:
         return []
@@ -61,7 +62,7 @@ def _nearest(session: Session, workload_hash: str, device_class_id: str) -> list
         taught,
     )
     distances = {other: _distance(args, own.args) for other, args in session.execute(others)}
-    return sorted(distances, key=lambda other: (distances[other], other))
+    return heapq.nsmallest(most, distances, key=lambda other: (distances[other], other))
 
 
 def _fastest_traces(session: Session, workload_hash: str, device_class_id: str, most: int) -> Sequence[str | None]:
@@ -229,7 +230,7 @@ class Trials:
         each, and so on: at most ``most``, and at most `_PER_RELATIVE` of one workload.
         """
         with self._sessions.read() as session:
-            nearest = _nearest(session, workload_hash, device_class_id)[:most]
+            nearest = _nearest(session, workload_hash, device_class_id, most)
             # Each of so many gives its fastest; the fewer there are, the more each gives.
             each = min(_PER_RELATIVE, most) if len(nearest) < most else 1
             found = [_fastest_traces(session, relative, device_class_id, each) for relative in nearest]

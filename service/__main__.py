@@ -1,9 +1,13 @@
-"""``python -m service``: the whole service; with ``migrate``, ``api`` or ``controller`` first, that part alone."""
+"""``python -m service``: the whole service; with ``api`` or ``controller`` first, that part alone.
+
+``migrate``, ``prune`` and ``backup`` look after the database.
+"""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
 from loopwright.codegen.errors import UnsupportedVersion
 from loopwright.codegen.versions import check_versions
@@ -14,8 +18,13 @@ from service.settings import parser as settings_parser
 
 def parser() -> argparse.ArgumentParser:
     parser = settings_parser()
-    parser.add_argument("role", nargs="?", default="serve", choices=["serve", "migrate", "api", "controller"])
+    roles = ["serve", "migrate", "api", "controller", "prune", "backup"]
+    parser.add_argument("role", nargs="?", default="serve", choices=roles)
     parser.add_argument("--grant-to", metavar="ROLE", help="with migrate: let a role of PostgreSQL read and write rows")
+    parser.add_argument("--days", type=float, default=90.0, help="with prune: of jobs that ended longer ago (90)")
+    parser.add_argument("--dry-run", action="store_true", help="with prune: only say how much would go")
+    parser.add_argument("--shrink", action="store_true", help="with prune: give the space back; SQLite's writers wait")
+    parser.add_argument("--to", metavar="FILE", help="with backup: the file to write, which must not exist")
     parser.add_argument("--die-with-parent", action="store_true", help=argparse.SUPPRESS)
     return parser
 
@@ -23,6 +32,7 @@ def parser() -> argparse.ArgumentParser:
 def main() -> None:
     options = vars(parser().parse_args())
     role, grant_to = options.pop("role"), options.pop("grant_to")
+    days, dry_run, shrinks, to = (options.pop(name) for name in ("days", "dry_run", "shrink", "to"))
     if options.pop("die_with_parent"):
         die_with_parent()
     settings = read_settings(options)
@@ -55,6 +65,16 @@ def main() -> None:
         from service import controller
 
         controller.main(settings)
+    elif role == "prune":
+        from service import upkeep
+
+        upkeep.prune(settings, days=days, dry_run=dry_run, shrinks=shrinks)
+    elif role == "backup":
+        from service import upkeep
+
+        if to is None:
+            sys.exit("loopwright: say where to with --to FILE")
+        upkeep.back_up(settings, Path(to))
 
 
 def serve(settings: Settings) -> None:

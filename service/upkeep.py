@@ -1,0 +1,38 @@
+"""``python -m service prune`` and ``backup``: what operators do with the database. The service may run meanwhile."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from db import Database
+from db.backup import CannotBackUp, shrink
+from db.backup import back_up as copy_database
+from service.settings import Settings
+
+
+def prune(settings: Settings, *, days: float, dry_run: bool, shrinks: bool) -> None:
+    """Delete trials that nothing needs, of jobs that ended more than ``days`` ago, one job after another."""
+    if days < 0:
+        sys.exit(f"loopwright: --days is {days:g}; it counts back from now")
+    database = Database(settings.database)
+    try:
+        jobs, samples = database.retention.old_jobs(days), database.retention.samples()
+        pruned = sum(database.retention.prune(job_id, samples, dry_run=dry_run) for job_id in jobs)
+    finally:
+        database.close()
+    print(f"{pruned:,} trials of {len(jobs):,} jobs {'would be' if dry_run else 'were'} pruned.")
+    if shrinks and not dry_run:
+        try:
+            shrink(settings.database)
+        except CannotBackUp as error:
+            sys.exit(f"loopwright: {error}")
+
+
+def back_up(settings: Settings, target: Path) -> None:
+    """Copy a SQLite database to a new file."""
+    try:
+        copy_database(settings.database, target)
+    except CannotBackUp as error:
+        sys.exit(f"loopwright: {error}")
+    print(f"The database was copied to {target} ({target.stat().st_size / 1e6:,.1f} MB).")

@@ -1,0 +1,98 @@
+"""What is pruned, and what has to stay."""
+
+from __future__ import annotations
+
+import pytest
+
+from db import Database, cost_models, retention
+from db.states import JobState
+from tests.contract.db.conftest import World
+from tuner.types import Failure, FailureKind, MeasureCandidate, Measured, Origin, Stage
+
+DAYS = 30
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retention, "FASTEST", 2)
+
+
+def prune(db: Database, *, dry_run: bool = False) -> int:
+    samples = db.retention.samples()
+    return sum(db.retention.prune(job_id, samples, dry_run=dry_run) for job_id in db.retention.old_jobs(DAYS))
+
+
+def left(world: World, job_id: str) -> list[int]:
+    return [line.number for line in world.db.trials.page(job_id).items]
+
+
+def later(world: World) -> None:
+    world.clock.forward((DAYS + 1) * 86_400)
+
+
+def test_baseline_certificate_and_the_fastest_stay(world: World, small: None) -> None:
+    # The third is certified, and the next fastest is the fourth.
+    world.measured(0.5, 0.4, 0.1, 0.2, 0.3)
+    (job,) = world.db.jobs.page().items
+    before = world.db.tasks.of_job(job.id)
+    later(world)
+    assert prune(world.db, dry_run=True) == 3
+    assert left(world, job.id) == [0, 1, 2, 3, 4, 5]
+    assert prune(world.db) == 3
+    assert left(world, job.id) == [0, 3, 4]
+    # What the job says of itself is what was, and it says what went.
+    assert world.db.tasks.of_job(job.id) == before
+    assert world.db.jobs.get(job.id).notes == (f"3 trials were pruned from the database on {world.clock().date()}",)
+    assert world.db.totals(60).trials == 5
+    events = [event for event in world.db.events.after(job.id) if event.type == "trial"]
+    assert [event.change.trial.number for event in events] == [0, 3, 4]
+    assert prune(world.db) == 0
+    assert world.db.certificates.best("w0", world.device_class.id) is not None
+    assert len(world.db.trials.known("w0", world.device_class.id)) == 2
+
+
+def test_a_rejected_contender_stays(world: World, small: None) -> None:
+    claimed, task = world.started()
+    token = claimed.lease_token
+    slow, best, *others = world.propose(claimed, task, *(f"[{number}]" for number in range(5)))
+    for trial, latency in zip((slow, best, *others), (9.0, 1.0, 2.0, 3.0, 4.0), strict=True):
+        world.db.trials.finish(trial.id, token, Measured((latency,), "w"))
+    certificate = world.certificate(best, 1.0)
+    certificate.rejected[slow.candidate.hash] = Failure(Stage.CERTIFY, FailureKind.WRONG_RESULT, "wrong", "w")
+    stored = world.db.certificates.store(task.id, token, certificate, 64)
+    world.db.jobs.finish(claimed.job.id, token, JobState.FAILED, "for the test")
+    later(world)
+    assert prune(world.db) == 2
+    assert left(world, claimed.job.id) == [1, 2, 3]
+    assert stored.rejected_trials[slow.candidate.hash] == slow.id
+
+
+def test_young_jobs_and_those_at_work_stay(world: World, small: None) -> None:
+    world.measured(0.5, 0.4, 0.3, 0.2, hash="old")
+    later(world)
+    world.measured(0.5, 0.4, 0.3, 0.2, hash="young")
+    claimed, task = world.started("running")
+    for trial in world.propose(claimed, task, "[1]", "[2]", "[3]", "[4]"):
+        world.db.trials.finish(trial.id, claimed.lease_token, Measured((1.0,), "w"))
+    assert prune(world.db) == 2
+    lines = {job.id: len(left(world, job.id)) for job in world.db.jobs.page().items}
+    assert sorted(lines.values()) == [3, 4, 5]
+    assert world.db.retention.prune(claimed.job.id, set()) == 0
+
+
+def test_what_a_base_model_learns_from_stays(world: World, small: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cost_models, "MOST", 3)
+    claimed, task = world.started()
+    for number in range(6):
+        candidate = MeasureCandidate(f"[{number}]", Origin.RANDOM, None, None, b"%d" % number)
+        (trial,) = world.db.trials.propose(task.id, claimed.lease_token, [candidate])
+        world.db.trials.finish(trial.id, claimed.lease_token, Measured((1.0 + number,), "w"))
+        world.clock.forward(1)
+    world.db.jobs.finish(claimed.job.id, claimed.lease_token, JobState.CANCELLED)
+    later(world)
+    before = world.db.cost_models.samples(world.device_class.id, "0.27")
+    assert prune(world.db) == 1
+    # The two fastest and the three newest.
+    assert left(world, claimed.job.id) == [1, 2, 4, 5, 6]
+    assert world.db.cost_models.samples(world.device_class.id, "0.27") == before
+    assert world.db.cost_models.available(world.device_class.id, "0.27") == 6
