@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, Select, and_, case, delete, func, select, update
+from sqlalchemy import ColumnElement, Select, and_, case, delete, exists, func, or_, select, update
 from sqlalchemy.exc import IntegrityError
-from sqlalchemy.orm import Session, undefer
+from sqlalchemy.orm import Session, aliased, undefer
 
 from db.columns import digest, new_id, new_token
 from db.devices import put_device_class
@@ -202,11 +202,15 @@ class Jobs:
                 for row in session.scalars(wanted)
             ]
 
-    def claim(self, owner: str, lease_seconds: float) -> ClaimedJob | None:
-        """Claim the next job that is queued or whose lease expired: highest priority first, then oldest."""
+    def claim(self, owner: str, lease_seconds: float, *, answered: bool = False) -> ClaimedJob | None:
+        """Claim the next job that is queued or whose lease expired: highest priority first, then oldest.
+
+        With ``answered``, only a queued one that needs no loop: the database has an answer to each of its tasks.
+        """
+        claimable = _answered if answered else _claimable
         with self._sessions.read() as session:
             # Without the lock that a write takes, because it finds nothing most of the time.
-            if not any(session.scalar(select(which.exists())) for which in _claimable(self._sessions.now())):
+            if not any(session.scalar(select(which.exists())) for which in claimable(self._sessions.now())):
                 return None
         with self._sessions.write() as session:
             # One statement each: with either condition in one, SQLite reads all jobs that there ever were.
@@ -217,7 +221,7 @@ class Jobs:
                     .options(undefer(Job.module_json), undefer(Job.space_json))
                     .with_for_update(skip_locked=True, key_share=True)
                 )
-                for which in _claimable(self._sessions.now())
+                for which in claimable(self._sessions.now())
             ]
             job = min(filter(None, candidates), key=lambda job: (-job.priority, job.created_at, job.id), default=None)
             if job is None:
@@ -341,6 +345,25 @@ def _claimable(now: datetime) -> tuple[Select[Job], Select[Job]]:
     """Return the jobs that are queued, and those whose lease expired."""
     expired = select(Job).where(Job.state == JobState.RUNNING, Job.lease_expires_at <= now)
     return select(Job).where(Job.state == JobState.QUEUED), expired
+
+
+def _answered(_: datetime) -> tuple[Select[Job]]:
+    """Return the queued jobs of whose open tasks each has a certificate that is enough (see `Certificates.known`)."""
+    every = aliased(Task)
+    tasks = select(func.count(every.id)).where(every.job_id == Job.id).correlate(Job).scalar_subquery()
+    enough = (
+        Certificate.workload_hash == Task.workload_hash,
+        Certificate.device_class_id == Job.device_class_id,
+        Certificate.space_hash == Job.space_hash,
+        Certificate.regressed_at.is_(None),
+        # The budget of each task is that of the job over their number, rounded up.
+        or_(Certificate.budget_trials * tasks >= Job.max_trials, and_(Job.until_plateau, Certificate.at_plateau)),
+    )
+    known = exists().where(*enough).correlate(Task, Job)
+    unanswered = exists().where(Task.job_id == Job.id, Task.state.not_in(FINISHED), ~known).correlate(Job)
+    races = [exists().where(table.job_id == Job.id, table.result.is_(None)).correlate(Job) for table in (Gate, Recheck)]
+    queued = select(Job).where(Job.state == JobState.QUEUED, Job.force.is_(False))
+    return (queued.where(~unanswered, *(~race for race in races)),)
 
 
 def _saved(session: Session, job: Job) -> tuple[float, float]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
 from db.states import AnsweredFrom, JobState, TaskState
 from service.claimed_tasks import ClaimedTasks
 from service.ledger import DatabaseLedger
@@ -48,6 +51,57 @@ def test_a_forced_job_takes_only_the_answer_of_a_search_that_it_joined(world: Wo
     (task,) = tasks.open
     assert not tasks.answer(task, AnsweredFrom.DATABASE)
     assert tasks.answer(task, AnsweredFrom.JOINED)
+
+
+def test_a_job_that_the_database_answers_is_claimed_without_a_place_for_a_loop(world: World) -> None:
+    world.measured(0.5, hash="a", budget=32)
+    world.measured(0.5, hash="b", budget=48)
+    # 65 trials for two tasks are 33 each.
+    too_many = world.job("a", "b", max_trials=65)
+    unknown = world.job("a", "c", max_trials=8)
+    forced = world.job("a", max_trials=8, force=True)
+    gated = world.job("a", max_trials=8, gate={"against": "functions"})
+    answered = world.job("a", "b", max_trials=64)
+    claimed = world.db.jobs.claim("controller", 30, answered=True)
+    assert claimed is not None
+    assert claimed.job.id == answered.id
+    tasks = ClaimedTasks.read(world.db, claimed)
+    assert all(tasks.answer(task, AnsweredFrom.DATABASE) for task in tasks.open)
+    assert world.db.jobs.claim("controller", 30, answered=True) is None
+    assert {world.claim().job.id for _ in range(4)} == {too_many.id, unknown.id, forced.id, gated.id}
+
+
+def test_a_job_whose_lease_expired_is_not_claimed_so(world: World) -> None:
+    world.measured(0.5, hash="a")
+    job = world.job("a")
+    assert world.db.jobs.claim("controller", 30, answered=True) is not None
+    world.clock.forward(31)
+    # Only what is queued: a loop that has lost its lease may be at work on the other.
+    assert world.db.jobs.claim("controller", 30, answered=True) is None
+    assert world.claim().job.id == job.id
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    budgets=st.lists(st.integers(1, 40), min_size=1, max_size=3),
+    max_trials=st.integers(1, 90),
+    until_plateau=st.booleans(),
+)
+def test_it_is_claimed_so_exactly_if_each_of_its_tasks_is_answered(
+    world: World, budgets: list[int], max_trials: int, until_plateau: bool
+) -> None:
+    # The database outlives the examples.
+    jobs = len(world.db.jobs.page(page_size=500).items)
+    hashes = [f"x{jobs}x{number}" for number in range(len(budgets))]
+    for hash, budget in zip(hashes, budgets, strict=True):
+        world.measured(0.5, hash=hash, budget=budget)
+    job = world.job(*hashes, max_trials=max_trials, until_plateau=until_plateau)
+    claimed = world.db.jobs.claim("controller", 30, answered=True)
+    tasks = ClaimedTasks.read(world.db, claimed or world.claim())
+    answers = [tasks.answer(task, AnsweredFrom.DATABASE) for task in tasks.open]
+    assert tasks.claimed.job.id == job.id
+    assert all(answers) is (claimed is not None)
+    world.db.jobs.finish(job.id, tasks.claimed.lease_token, JobState.CANCELLED)
 
 
 def test_a_job_fails_with_the_reasons_of_its_tasks(world: World) -> None:
