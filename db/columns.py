@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import DateTime, Dialect, LargeBinary, Text
 from sqlalchemy.types import TypeDecorator
 
-from db.traces import compress, decompress
+from db.compression import compress, compress_trace, decompress, decompress_trace
 
 Clock = Callable[[], datetime]
 
@@ -74,8 +74,8 @@ class SafeText(TypeDecorator[str]):
         return None if value is None else clean_text(value)
 
 
-class CompressedTrace(TypeDecorator[str]):
-    """The JSON text of a trace, stored as `db.traces` compresses it. Statements can compare it with NULL only."""
+class CompressedText(TypeDecorator[str]):
+    """A long text, stored as `db.compression` compresses it. Statements can compare it with NULL only."""
 
     impl = LargeBinary
     cache_ok = True
@@ -86,6 +86,18 @@ class CompressedTrace(TypeDecorator[str]):
 
     def process_result_value(self, value: bytes | None, dialect: Dialect) -> str | None:
         return None if value is None else decompress(value)
+
+
+class CompressedTrace(CompressedText):
+    """The same for the JSON of a trace, with the dictionary of traces."""
+
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> bytes | None:
+        return None if value is None else compress_trace(clean_text(value))
+
+    def process_result_value(self, value: bytes | None, dialect: Dialect) -> str | None:
+        return None if value is None else decompress_trace(value)
 
 
 class EnumText(TypeDecorator[StrEnum]):

@@ -22,7 +22,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from db.columns import CompressedTrace, EnumText, SafeText, UtcDateTime
+from db.columns import CompressedText, CompressedTrace, EnumText, SafeText, UtcDateTime
 from db.states import AnsweredFrom, EventType, JobState, Scope, TaskState, TokenKind, TrialState
 from tuner.types import FailureKind, Origin, SandboxLevel, Stage
 
@@ -146,8 +146,8 @@ class Workload(Base):
     family: Mapped[str] = mapped_column(server_default="", index=True)
     """What it shares with workloads that differ in their shapes only; empty where an older release stored it."""
     name: Mapped[str]
-    module_json: Mapped[str] = mapped_column(deferred=True)
-    script: Mapped[str] = mapped_column(deferred=True)
+    module_json: Mapped[str] = mapped_column("module", CompressedText, key="module_json", deferred=True)
+    script: Mapped[str] = mapped_column("source", CompressedText, key="script", deferred=True)
     args: Mapped[list[Any]]
     """``[[shape, dtype], …]``, one pair a buffer."""
     op: Mapped[str] = mapped_column(server_default="")
@@ -241,7 +241,7 @@ class Job(Base):
     id: Mapped[str] = mapped_column(primary_key=True)
     name: Mapped[str]
     state: Mapped[JobState]
-    module_json: Mapped[str] = mapped_column(deferred=True)
+    module_json: Mapped[str] = mapped_column("module", CompressedText, key="module_json", deferred=True)
     space_json: Mapped[str | None] = mapped_column(deferred=True)
     space_hash: Mapped[str]
     shapes: Mapped[list[Any] | None] = mapped_column(JSON(none_as_null=True))

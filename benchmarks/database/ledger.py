@@ -1,4 +1,4 @@
-"""Traces and features as a search would make them, of functions that are not those of the dictionary of `db.traces`."""
+"""Traces and features as a search would make them, of other functions than those of the dictionary of traces."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import hashlib
 import json
 import random
@@ -19,10 +20,12 @@ from sqlalchemy import Connection, insert
 
 from benchmarks.database.ledger import candidates
 from db import migrate, models
+from db.compression import compress_trace
 from db.devices import target_id
 from db.engine import create_engine
 from db.inputs import space_hash
-from db.traces import compress
+from loopwright.codegen.serialization import module_to_json
+from tests.support import rule_programs
 from tests.support.programs import product_relu
 from tuner.types import DeviceClass, spread
 
@@ -85,7 +88,7 @@ def seed(database_url: str, size: Size) -> None:
     """Make the tables and fill them. Equal sizes, equal databases."""
     migrate.upgrade(database_url)
     engine = create_engine(database_url)
-    pool = [(compress(trace), features) for trace, features in candidates()]
+    pool = [(compress_trace(trace), features) for trace, features in candidates()]
     try:
         with engine.begin() as connection:
             _fill(connection, size)
@@ -125,6 +128,12 @@ def _fill(connection: Connection, size: Size) -> None:
     connection.execute(insert(models.Task), [_task(number, size) for number in range(size.workloads)])
 
 
+@functools.cache
+def _module(number: int) -> str:
+    """Return a product as TVM's JSON."""
+    return module_to_json(rule_programs.product(16 + number, 64, 64))
+
+
 def _workload(number: int) -> dict[str, Any]:
     draw = random.Random(number)
     rows, columns, depth = (2 ** draw.randint(4, 11) + draw.randint(0, 15) for _ in range(3))
@@ -133,7 +142,7 @@ def _workload(number: int) -> dict[str, Any]:
         "hash": workload_hash(number),
         "family": _id("family", family),
         "name": f"fused_matmul_add_{number}",
-        "module_json": json.dumps({"script": product_relu(64)}),
+        "module_json": _module(number % 64),
         "script": product_relu(64),
         "args": [[[rows, depth], "float32"], [[depth, columns], "float32"], [[rows, columns], "float32"]],
         "op": "matmul",
@@ -159,7 +168,7 @@ def _job(number: int, size: Size) -> dict[str, Any]:
         "id": job_id(number),
         "name": f"model {number}",
         "state": "succeeded",
-        "module_json": json.dumps({"script": product_relu(64)}) if made else "{}",
+        "module_json": _module(number % 64) if made else "{}",
         "space_json": None,
         "space_hash": space_hash(None),
         "device_class_id": machine.id,

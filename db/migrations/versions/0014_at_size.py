@@ -1,12 +1,12 @@
-"""A million trials: compressed traces, sums that are kept as trials end, and indexes for what is asked most."""
+"""A million trials: compressed texts, sums that are kept as trials end, and indexes for what is asked most."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import sqlalchemy as sa
 from alembic import op
 
-from db.traces import compress, decompress
+from db.compression import compress, compress_trace, decompress, decompress_trace
 
 revision = "0014"
 down_revision = "0013"
@@ -38,6 +38,11 @@ _TRIALS = sa.table(
     sa.column("trace", sa.LargeBinary),
     sa.column("features", sa.LargeBinary),
 )
+_WORKLOADS = sa.table(
+    "workloads",
+    *(sa.column(name, sa.Text) for name in ("hash", "module_json", "script")),
+    *(sa.column(name, sa.LargeBinary) for name in ("module", "source")),
+)
 _TASKS = sa.table(
     "tasks",
     sa.column("id", sa.Text),
@@ -47,7 +52,12 @@ _TASKS = sa.table(
     sa.column("baseline_secs", sa.Double),
     sa.column("best_secs", sa.Double),
 )
-_JOBS = sa.table("jobs", sa.column("id", sa.Text), sa.column("state", sa.Text), sa.column("trials", sa.Integer))
+_JOBS = sa.table(
+    "jobs",
+    *(sa.column(name, sa.Text) for name in ("id", "state", "module_json")),
+    sa.column("module", sa.LargeBinary),
+    sa.column("trials", sa.Integer),
+)
 _COUNTS = sa.table(
     "trial_counts",
     *(sa.column(name, sa.Text) for name in ("device_class_id", "tvm_version", "outcome")),
@@ -55,10 +65,21 @@ _COUNTS = sa.table(
 )
 
 
+_TEXTS = (
+    (_TRIALS, "id", "trace_json", "trace"),
+    (_WORKLOADS, "hash", "module_json", "module"),
+    (_WORKLOADS, "hash", "script", "source"),
+    (_JOBS, "id", "module_json", "module"),
+)
+"""Tables with a text that is compressed: their primary keys, and the columns of both."""
+
+
 def upgrade() -> None:
-    op.add_column("trials", sa.Column("trace", sa.LargeBinary(), nullable=True))
-    _rewrite("trace_json", "trace", compress)
-    op.drop_column("trials", "trace_json")
+    for stored, key, text, compressed in _TEXTS:
+        is_trace = compressed == "trace"
+        op.add_column(stored.name, sa.Column(compressed, sa.LargeBinary(), nullable=True))
+        _rewrite(stored, key, text, compressed, compress_trace if is_trace else compress)
+        _drop(stored.name, text, None if is_trace else compressed)
     op.execute(_TRIALS.update().where(_TRIALS.c.state != "proposed").values(lease_token=None))
     op.add_column("tasks", sa.Column("trials", sa.Integer(), server_default="0", nullable=False))
     op.add_column("tasks", sa.Column("failures", sa.JSON(), server_default="{}", nullable=False))
@@ -95,30 +116,40 @@ def downgrade() -> None:
     op.drop_column("jobs", "trials")
     for column in ("best_secs", "baseline_secs", "failures", "trials"):
         op.drop_column("tasks", column)
-    op.add_column("trials", sa.Column("trace_json", sa.Text(), nullable=True))
-    _rewrite("trace", "trace_json", decompress)
-    op.drop_column("trials", "trace")
+    for stored, key, text, compressed in _TEXTS:
+        is_trace = compressed == "trace"
+        op.add_column(stored.name, sa.Column(text, sa.Text(), nullable=True))
+        _rewrite(stored, key, compressed, text, decompress_trace if is_trace else decompress)
+        _drop(stored.name, compressed, None if is_trace else text)
 
 
-def _rewrite(source: str, target: str, convert: Any) -> None:
-    """Fill a column of trials from another, some rows at a time."""
-    old, new = _TRIALS.c[source], _TRIALS.c[target]
-    update = _TRIALS.update().where(_TRIALS.c.id == sa.bindparam("trial"))
-    update = update.values({target: sa.bindparam("converted", type_=new.type)})
-    for rows in _chunks(old):
-        converted = [{"trial": id, "converted": convert(value)} for id, value in rows]
-        op.get_bind().execute(update, converted)
+def _rewrite(table: sa.TableClause, key: str, source: str, target: str, convert: Callable[[Any], Any]) -> None:
+    """Fill a column from another of its table, some rows at a time."""
+    update = table.update().where(table.c[key] == sa.bindparam("row"))
+    update = update.values({target: sa.bindparam("converted", type_=table.c[target].type)})
+    for rows in _chunks(table.c[key], table.c[source]):
+        op.get_bind().execute(update, [{"row": id, "converted": convert(value)} for id, value in rows])
 
 
-def _chunks(column: sa.ColumnElement[Any]) -> Iterator[list[Any]]:
+def _chunks(key: sa.ColumnElement[Any], column: sa.ColumnElement[Any]) -> Iterator[list[Any]]:
     last = ""
     while True:
-        later = sa.select(_TRIALS.c.id, column).where(_TRIALS.c.id > last, column.is_not(None))
-        rows = list(op.get_bind().execute(later.order_by(_TRIALS.c.id).limit(_CHUNK)))
+        later = sa.select(key, column).where(key > last, column.is_not(None))
+        rows = list(op.get_bind().execute(later.order_by(key).limit(_CHUNK)))
         if not rows:
             return
-        last = rows[-1].id
+        last = rows[-1][0]
         yield rows
+
+
+def _drop(table: str, column: str, required: str | None) -> None:
+    """Drop a column; ``required`` is filled in all rows now. SQLite copies the table for that."""
+    if required is None:
+        op.drop_column(table, column)
+        return
+    with op.batch_alter_table(table) as changed:
+        changed.drop_column(column)
+        changed.alter_column(required, nullable=False)
 
 
 def _count_tasks() -> None:

@@ -256,6 +256,8 @@ def ledger_before_sums(connection: sqlalchemy.Connection) -> None:
     """As revision 0013 knew it: traces as text, and nothing that is summed."""
     for table, row in (ROWS | LATER_ROWS).items():
         insert(connection, table, row)
+    texts = {"module": '{"ü": [1, 2]}', "script": "# ä"}
+    connection.execute(sqlalchemy.text("UPDATE workloads SET module_json = :module, script = :script"), texts)
     # Long enough to be compressed, and with what JSON may contain.
     trace = json.dumps([[["GetSBlock", [], ["ä", "main"], ["b0"]]] * 50, []])
     finished = {"trace_json": trace, "features": b"\x00\xff", "lease_token": "old", "finished_at": AT}
@@ -284,6 +286,9 @@ def test_a_ledger_of_an_earlier_release_is_compressed_and_summed(empty_url: str)
     assert {view.id: view.trace_json for view in db.records.page().items} == {
         id: row.trace_json for id, row in stored.items() if row.median is not None
     }
+    workload = db.workloads.get("w")
+    assert (workload.module_json, workload.script) == ('{"ü": [1, 2]}', "# ä")
+    assert db.jobs.inputs("j").module_json == "{}"
     (task,) = db.tasks.of_job("j")
     assert (task.trials, task.failures) == (4, {FailureKind.CRASH: 2, FailureKind.DEVICE_LOST: 1})
     assert db.counts().trials == {"measured": 2, "CRASH": 2, "DEVICE_LOST": 1}
@@ -299,6 +304,9 @@ def test_a_ledger_of_an_earlier_release_is_compressed_and_summed(empty_url: str)
     with engine.begin() as connection:
         for row in connection.execute(sqlalchemy.text("SELECT * FROM trials")):
             assert row.trace_json == stored[row.id].trace_json
+        texts = connection.execute(sqlalchemy.text("SELECT module_json, script FROM workloads")).one()
+        assert tuple(texts) == ('{"ü": [1, 2]}', "# ä")
+        assert connection.execute(sqlalchemy.text("SELECT module_json FROM jobs")).scalar() == "{}"
     engine.dispose()
     migrate.upgrade(empty_url)
     assert migrate.differences(empty_url) == []
