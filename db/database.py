@@ -18,6 +18,7 @@ from db.devices import Devices
 from db.engine import Sessions, create_engine
 from db.events import Events
 from db.gates import Gates
+from db.gauges import Gauges
 from db.insight import Insight
 from db.jobs import Jobs
 from db.leaderboard import Leaderboard
@@ -76,6 +77,7 @@ class Database:
         self.audit = Audit(self._sessions)
         self.webhooks = Webhooks(self._sessions)
         self.retention = Retention(self._sessions)
+        self.gauges = Gauges(self._sessions)
 
     def ping(self) -> None:
         """Raises SQLAlchemy's error if the database does not answer."""

@@ -35,6 +35,7 @@ from service.overview import endpoints as overview
 from service.patience import DEFAULT, Patience
 from service.problems import ProblemError
 from service.records import endpoints as records
+from service.request_metrics import API_PREFIX, Measured, RequestMetrics
 from service.sandbox import Sandbox
 from service.settings import Settings, ensure_token
 from service.shares import Shares
@@ -51,6 +52,8 @@ _PARSERS = 2
 def create_app(settings: Settings, patience: Patience = DEFAULT) -> FastAPI:
     """The application, with a database and a sandbox of its own that live as long as it runs."""
 
+    requests = RequestMetrics()
+
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         database = Database(settings.database)
@@ -59,7 +62,9 @@ def create_app(settings: Settings, patience: Patience = DEFAULT) -> FastAPI:
         database.tokens.put_owner(ensure_token(settings), settings.owner)
         streams = Shares("event streams", each=settings.max_streams_per_user, total=settings.max_streams)
         feeds, parsers = Feeds(database, event), CapacityLimiter(_PARSERS)
-        app.state.context = Context(settings, database, sandbox, Identities(database), feeds, streams, parsers)
+        app.state.context = Context(
+            settings, database, sandbox, Identities(database), feeds, streams, parsers, requests
+        )
         try:
             yield
         finally:
@@ -84,7 +89,8 @@ def create_app(settings: Settings, patience: Patience = DEFAULT) -> FastAPI:
     app.add_middleware(TokenFirst)
     app.add_middleware(KnownHost, hosts=settings.hosts)
     app.add_middleware(SafeHeaders)
-    api = APIRouter(prefix="/api/v1", dependencies=[Depends(authorised)], responses=problems.RESPONSES)
+    app.add_middleware(Measured, metrics=requests)
+    api = APIRouter(prefix=API_PREFIX, dependencies=[Depends(authorised)], responses=problems.RESPONSES)
     for router in (
         overview.router,
         jobs.router,

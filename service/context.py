@@ -13,6 +13,7 @@ from loopwright import schemas
 from service.cache import Cache
 from service.feeds import Feeds
 from service.identity.visitor import Identities, Visitor
+from service.request_metrics import RequestMetrics
 from service.sandbox import Sandbox
 from service.settings import Settings
 from service.shares import Shares
@@ -39,6 +40,7 @@ class Context:
     feeds: Feeds
     streams: Shares
     parsers: CapacityLimiter
+    requests: RequestMetrics
     assembly: Cache[Assembly] = field(default_factory=lambda: Cache(_ASSEMBLY_CHARACTERS, lambda made: len(made.text)))
     finished: Cache[schemas.Job] = field(default_factory=lambda: Cache(_FINISHED_TASKS, lambda job: 1 + len(job.tasks)))
     """Jobs that have ended, by id: they never change. Whoever takes one has read it from the database as its viewer."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import importlib.metadata
 
 from fastapi import APIRouter, Response
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Gauge, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST
 
 from loopwright import schemas
 from loopwright.codegen.versions import TVM_VERSION
 from service.context import Ctx
 from service.fleet.offers import live_offers
+from service.metrics.exposition import exposition
 from service.problems import ProblemError, file_response, responses
 
 router = APIRouter(tags=["service"], responses=responses(421))
@@ -38,16 +39,5 @@ def version() -> schemas.Version:
 
 @router.get("/metrics", response_class=Response, responses=file_response(CONTENT_TYPE_LATEST))
 def metrics(ctx: Ctx) -> Response:
-    """Counts for Prometheus, read from the database: they are the same from every API process."""
-    registry = CollectorRegistry()
-    jobs = Gauge("loopwright_jobs", "Jobs by state", ["state"], registry=registry)
-    trials = Gauge("loopwright_trials", "Trials that ended, by outcome", ["outcome"], registry=registry)
-    workers = Gauge("loopwright_workers", "Live workers by device class", ["device_class"], registry=registry)
-    counts = ctx.database.counts()
-    for state, count in counts.jobs.items():
-        jobs.labels(state).set(count)
-    for outcome, count in counts.trials.items():
-        trials.labels(outcome).set(count)
-    for offer in live_offers(ctx):
-        workers.labels(offer.device_class.id).set(offer.workers)
-    return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+    """Figures for Prometheus: those of the fleet, the same from every API process, and those of this process."""
+    return Response(exposition(ctx), media_type=CONTENT_TYPE_LATEST)

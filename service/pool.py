@@ -7,6 +7,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from service.problems import ProblemError
 from workers.warm_child import WarmChild
@@ -15,15 +16,30 @@ _LOOK_SECONDS = 0.05
 """Between two looks of a call that waits at whether its caller is still there. Not tuned."""
 
 
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Children, those that work, and calls that wait for one."""
+
+    children: int
+    working: int
+    waiting: int
+
+
 class Pool:
     """Thread-safe. ``waiting`` calls may wait for a child, each for so many ``seconds``."""
 
     def __init__(self, children: Sequence[WarmChild], waiting: int, seconds: float) -> None:
+        self._children = len(children)
         self._idle = list(children)
         self._waiting = waiting
         self._seconds = seconds
         self._line: deque[object] = deque()
         self._changed = threading.Condition()
+
+    def load(self) -> Load:
+        """Return how busy the children are now."""
+        with self._changed:
+            return Load(self._children, self._children - len(self._idle), len(self._line))
 
     @contextlib.contextmanager
     def child(self, stay: Callable[[], None]) -> Iterator[WarmChild]:

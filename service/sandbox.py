@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from service.ongoing import ongoing
-from service.pool import Pool
+from service.pool import Load, Pool
 from service.problems import ProblemError
 from service.shares import Shares
 from tuner.answers import (
@@ -109,6 +109,10 @@ class Sandbox:
     def close(self) -> None:
         for child in self._children:
             child.close()
+
+    def load(self) -> Load:
+        """Return how busy the children are now."""
+        return self._pool.load()
 
     def parse(
         self,

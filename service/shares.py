@@ -27,6 +27,12 @@ class Shares:
         self._sum = 0
         self._lock = threading.Lock()
 
+    @property
+    def taken(self) -> int:
+        """How much all callers have now."""
+        with self._lock:
+            return self._sum
+
     @contextlib.contextmanager
     def hold(self, caller: str, amount: int = 1) -> Iterator[None]:
         """Have ``amount`` more until the context ends. Raises what `take` raises."""

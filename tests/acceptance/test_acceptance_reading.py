@@ -186,7 +186,7 @@ def test_own_pages_need_no_token(service: Service) -> None:
     assert metrics.headers["content-type"].startswith("text/plain")
     values = dict(line.rsplit(" ", 1) for line in metrics.text.splitlines() if not line.startswith("#"))
     assert float(values['loopwright_jobs{state="succeeded"}']) >= 1
-    assert float(values['loopwright_trials{outcome="measured"}']) >= 1
+    assert float(values['loopwright_trials_finished_total{outcome="measured"}']) >= 1
     assert any(name.startswith("loopwright_workers") for name in values)
 
     description = openapi.json()

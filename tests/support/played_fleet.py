@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import statistics
+from typing import Any
 
 from db import Database
 from db.states import AnsweredFrom, JobState
@@ -13,6 +14,7 @@ from loopwright.codegen.target import canonical_target, target_from
 from tuner.space.builtin import builtin_space
 from tuner.types import (
     BASELINE,
+    Activity,
     Certificate,
     DeviceClass,
     Failure,
@@ -30,13 +32,15 @@ TARGET = canonical_target(target_from({"kind": "llvm", "mcpu": "haswell", "num-c
 MACHINE = DeviceClass(TARGET, "GenuineIntel haswell 0001", ("avx2",), 2, 2, "tvm")
 WORKER = "host/cpu"
 SANDBOX = SandboxLevel.LANDLOCK
+_IDLE = Activity()
 ROUNDS = 5
 """Batches of four trials that the played search proposes."""
 
 
-def join(database: Database) -> None:
+def join(database: Database, activity: Activity = _IDLE) -> None:
     """Register the worker, or say that it is still alive."""
-    database.workers.register(WORKER, host="host", device="cpu", device_class=MACHINE, builders=2, sandbox=SANDBOX)
+    machine: dict[str, Any] = {"host": "host", "device": "cpu", "device_class": MACHINE, "builders": 2}
+    database.workers.register(WORKER, **machine, sandbox=SANDBOX, activity=activity)
 
 
 def play(database: Database, job_id: str) -> None:

@@ -19,7 +19,7 @@ from tuner.types import Measured
 @pytest.fixture
 def ctx(world: World) -> Context:
     unused: Any = None
-    return Context(Settings(), world.db, unused, Identities(world.db), unused, unused, unused)
+    return Context(Settings(), world.db, unused, Identities(world.db), unused, unused, unused, unused)
 
 
 def test_jobs_are_sent_with_their_tasks_in_the_order_asked_for(world: World, ctx: Context) -> None:

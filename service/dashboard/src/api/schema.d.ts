@@ -70,7 +70,7 @@ export interface paths {
         };
         /**
          * Metrics
-         * @description Counts for Prometheus, read from the database: they are the same from every API process.
+         * @description Figures for Prometheus: those of the fleet, the same from every API process, and those of this process.
          */
         get: operations["metrics_metrics_get"];
         put?: never;

@@ -1,0 +1,95 @@
+"""All metrics of an API process as Prometheus reads them."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import logging
+from collections.abc import Callable, Iterator
+
+from prometheus_client import CollectorRegistry, Metric, ProcessCollector, generate_latest
+from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily
+from prometheus_client.registry import Collector
+
+from db import migrate
+from loopwright.codegen.versions import TVM_VERSION
+from service.context import LIVE_SECONDS, Context
+from service.metrics.fleet import fleet_metrics
+
+_REVISION = str(migrate.head())
+
+log = logging.getLogger("loopwright.metrics")
+
+
+def exposition(ctx: Context) -> bytes:
+    """Return the metrics as text. Those of the fleet are missing while the database does not answer."""
+    registry = CollectorRegistry()
+    registry.register(_Once(lambda: _process_metrics(ctx)))
+    registry.register(_Once(lambda: _of_database(ctx)))
+    ProcessCollector(registry=registry)
+    return generate_latest(ctx.requests.registry) + generate_latest(registry)
+
+
+class _Once(Collector):
+    """Metrics that are made when they are read. It describes none, for which the registry would read them twice."""
+
+    def __init__(self, read: Callable[[], Iterator[Metric]]) -> None:
+        self._read = read
+
+    def describe(self) -> Iterator[Metric]:
+        return iter(())
+
+    def collect(self) -> Iterator[Metric]:
+        return self._read()
+
+
+def _of_database(ctx: Context) -> Iterator[Metric]:
+    up = GaugeMetricFamily("loopwright_database_up", "Whether the database answers: 1 or 0. Of this process.")
+    try:
+        found = list(fleet_metrics(ctx.database, LIVE_SECONDS))
+    except Exception as error:
+        # Whatever keeps the database from answering: what this process knows is worth more then.
+        log.warning("the metrics lack what the database knows: %s: %s", type(error).__name__, error)
+        found = []
+    up.add_metric([], bool(found))
+    yield from (up, *found)
+
+
+def _process_metrics(ctx: Context) -> Iterator[Metric]:
+    yield InfoMetricFamily(
+        "loopwright_build",
+        "Versions of Loopwright and of TVM, and the revision of tables that the code was written for. Of this process.",
+        value={
+            "version": importlib.metadata.version("loopwright"),
+            "tvm": TVM_VERSION,
+            "revision": _REVISION,
+        },
+    )
+    yield GaugeMetricFamily(
+        "loopwright_event_streams", "Event streams that are open. Of this process.", value=ctx.streams.taken
+    )
+    load = ctx.sandbox.load()
+    calls = GaugeMetricFamily(
+        "loopwright_sandbox_calls",
+        "Calls that read modules or render programs: running in a child, or waiting for one. Of this process.",
+        labels=["state"],
+    )
+    calls.add_metric(["running"], load.working)
+    calls.add_metric(["waiting"], load.waiting)
+    yield calls
+    yield GaugeMetricFamily(
+        "loopwright_sandbox_children", "Children that calls can run in. Of this process.", value=load.children
+    )
+    pool = ctx.database.gauges.connections()
+    connections = GaugeMetricFamily(
+        "loopwright_database_connections",
+        "Connections to the database: used by a transaction, or idle. Of this process.",
+        labels=["state"],
+    )
+    connections.add_metric(["used"], pool.used)
+    connections.add_metric(["idle"], pool.idle)
+    yield connections
+    yield GaugeMetricFamily(
+        "loopwright_database_connections_max",
+        "The most connections that there can be. Of this process.",
+        value=pool.most,
+    )
