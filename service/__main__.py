@@ -11,6 +11,7 @@ from pathlib import Path
 
 from loopwright.codegen.errors import UnsupportedVersion
 from loopwright.codegen.versions import check_versions
+from service.logs.lines import set_up
 from service.process import die_with_parent
 from service.settings import Settings, read_settings
 from service.settings import parser as settings_parser
@@ -36,6 +37,7 @@ def main() -> None:
     if options.pop("die_with_parent"):
         die_with_parent()
     settings = read_settings(options)
+    set_up(settings.log_format)
     try:
         check_versions()
     except UnsupportedVersion as error:

@@ -33,6 +33,7 @@ def server(settings: Settings, patience: Patience = DEFAULT) -> uvicorn.Server:
             http=connection,
             ws="none",
             limit_concurrency=limit,
+            log_config=None,  # that of this process
             log_level="warning",
             # A follower of events must not hold up the end of the service.
             timeout_graceful_shutdown=2,

@@ -35,6 +35,7 @@ from service.overview import endpoints as overview
 from service.patience import DEFAULT, Patience
 from service.problems import ProblemError
 from service.records import endpoints as records
+from service.request_ids import Identified
 from service.request_metrics import API_PREFIX, Measured, RequestMetrics
 from service.sandbox import Sandbox
 from service.settings import Settings, ensure_token
@@ -90,6 +91,7 @@ def create_app(settings: Settings, patience: Patience = DEFAULT) -> FastAPI:
     app.add_middleware(KnownHost, hosts=settings.hosts)
     app.add_middleware(SafeHeaders)
     app.add_middleware(Measured, metrics=requests)
+    app.add_middleware(Identified, log_requests=settings.log_requests)
     api = APIRouter(prefix=API_PREFIX, dependencies=[Depends(authorised)], responses=problems.RESPONSES)
     for router in (
         overview.router,

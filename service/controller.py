@@ -140,7 +140,7 @@ class Controller:
         try:
             self._take_up(claimed)
         except LeaseLost:
-            log.warning("job %s was taken over", claimed.job.id)
+            log.warning("job %s was taken over", claimed.job.id, extra={"job": claimed.job.id})
 
     def _take_up(self, claimed: ClaimedJob) -> None:
         job = claimed.job
@@ -191,11 +191,12 @@ class Controller:
             try:
                 outcome = ray.get(reference)
             except ray.exceptions.RayError as error:
-                log.warning("the loop of job %s died: %s", running.claimed.job.id, error)
+                job_id = running.claimed.job.id
+                log.warning("the loop of job %s died: %s", job_id, error, extra={"job": job_id})
                 self._db.jobs.release(running.claimed.job.id, running.claimed.lease_token)
                 ray.kill(running.runner.actor)
                 continue
-            log.info("job %s: %s", running.claimed.job.id, outcome)
+            log.info("job %s: %s", running.claimed.job.id, outcome, extra={"job": running.claimed.job.id})
             if self._spare is None and running.runner.jobs < _JOBS_PER_RUNNER:
                 # A new one's child would spend seconds on loading TVM and XGBoost.
                 self._spare = running.runner
@@ -219,9 +220,6 @@ def _has_slots(stop: threading.Event) -> bool:
 
 def main(settings: Settings) -> None:
     """``python -m service controller``: until SIGTERM or SIGINT."""
-    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(name)s %(message)s")
-    # It logs each request with its URL, and who knows the URL of a webhook may be able to write to it.
-    logging.getLogger("httpx").setLevel(logging.WARNING)
     database = Database(settings.database)
     database.jobs.expire_leases(settings.owner)
     connect(settings.ray_address, settings.data_dir)

@@ -179,7 +179,7 @@ class Feed:
                     self._news.clear()
                     await self._news.wait()
         except Exception:
-            log.exception("the feed of job %s ends", self._job_id)
+            log.exception("the feed of job %s ends", self._job_id, extra={"job": self._job_id})
             self._break()
 
     def _break(self) -> None:

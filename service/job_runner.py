@@ -18,6 +18,7 @@ from service import model_time
 from service.claimed_tasks import ClaimedTasks
 from service.gates import race as gate_race
 from service.ledger import DatabaseLedger, budget_per_task
+from service.observed_run import observed
 from service.rechecks import race as recheck_race
 from service.units import seconds
 from tuner.errors import LeaseLost, NoDevice, SearchFailed
@@ -59,6 +60,7 @@ class JobRunner:
         self._searching = search_child(choose(walls))
         self._searching.start()
 
+    @observed
     def run(self, claimed: ClaimedJob, builders: Sequence[str], measurers: dict[str, str]) -> RunEnd:
         """Tune until every task has an answer, or until the job is cancelled or its lease lost."""
         stop = threading.Event()

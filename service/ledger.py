@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Sequence
 
@@ -9,7 +10,9 @@ from db import Database
 from db.states import AnsweredFrom
 from db.views import ClaimedJob, TaskView
 from tuner.errors import LeaseLost
-from tuner.types import Certificate, MeasureCandidate, Outcome, Span, StopReason, Trial
+from tuner.types import Certificate, Failure, MeasureCandidate, Outcome, Span, StopReason, Trial
+
+log = logging.getLogger("loopwright.ledger")
 
 _WHOLE_BUDGET = (StopReason.BUDGET, StopReason.EXHAUSTED)
 """After these a search with the same budget would find nothing new."""
@@ -60,6 +63,10 @@ class DatabaseLedger:
     def finish(self, trial: Trial, outcome: Outcome) -> None:
         if not self._db.trials.finish(trial.id, self._token, outcome):
             raise LeaseLost(f"trial {trial.id} is no longer this run's")
+        if isinstance(outcome, Failure):
+            # Without the message, which can have many lines of what the program said. The ledger has it.
+            facts = {"trial": trial.id, "worker": outcome.worker}
+            log.info("trial %s failed: %s in %s", trial.id, outcome.kind, outcome.stage, extra=facts)
 
     def elsewhere(self) -> float | None:
         seconds = 0.0

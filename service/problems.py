@@ -21,8 +21,11 @@ from db.errors import (
     QuotaExceeded,
 )
 from loopwright.schemas import Problem
+from service.logs.ids import known
 
 MEDIA_TYPE = "application/problem+json"
+REQUEST_ID = "X-Request-Id"
+"""The header of a request's id, in the request and in its answer."""
 
 _COMPLAINTS = 10
 _LONGEST_COMPLAINT = 400
@@ -76,13 +79,16 @@ class ProblemError(Exception):
 
 
 def answer(error: ProblemError) -> JSONResponse:
-    content = {
+    content: dict[str, Any] = {
         "type": f"urn:loopwright:{error.kind}",
         "title": error.title,
         "status": error.status,
         # Of what a user sent, the detail may hold half a character, which UTF-8 has no bytes for.
         "detail": error.detail.encode("utf-8", "replace").decode(),
     }
+    request_id = known().get("request")
+    if error.status >= 500 and request_id is not None:
+        content["request_id"] = request_id
     return JSONResponse(content, error.status, dict(error.headers or {}), MEDIA_TYPE)
 
 
@@ -152,10 +158,10 @@ def _over_quota(_: Request, error: QuotaExceeded) -> JSONResponse:
 
 
 def _unexpected(_: Request, error: Exception) -> JSONResponse:
-    return answer(
-        ProblemError(
-            500,
-            "internal-error",
-            f"{type(error).__name__}; the service's log has the details. Nothing was stored half.",
-        )
+    request_id = known().get("request", "")
+    detail = (
+        f"{type(error).__name__}; the service's log has the details under request {request_id}. "
+        "Nothing was stored half."
     )
+    # What answers here is outside of all middleware.
+    return answer(ProblemError(500, "internal-error", detail, headers={REQUEST_ID: request_id}))

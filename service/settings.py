@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from service.logs.lines import LogFormat
 from workers.walls.levels import Policy
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -29,6 +30,7 @@ class Settings(BaseSettings):
     ``recheck_days``: after how many days a best is raced anew, in idle time; 0: never, whatever changes.
     ``max_connections``: of each API process; half of them may be of one address.
     ``max_streams``, ``max_streams_per_user``: of events, at a time, in each API process.
+    ``log_requests``: whether the API writes a line into its log for each request.
     """
 
     model_config = SettingsConfigDict(env_prefix="LOOPWRIGHT_", env_ignore_empty=True)
@@ -49,6 +51,8 @@ class Settings(BaseSettings):
     max_connections: int = Field(default=2000, gt=1)
     max_streams: int = Field(default=1000, gt=0)
     max_streams_per_user: int = Field(default=20, gt=0)
+    log_format: LogFormat = LogFormat.TEXT
+    log_requests: bool = False
 
     @property
     def walls(self) -> Policy:

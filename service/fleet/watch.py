@@ -85,10 +85,10 @@ class Watch:
         try:
             speed = timing.result()
         except ray.exceptions.RayError as error:
-            log.warning("the reference kernel of %s failed: %s", offer.id, error)
+            log.warning("the reference kernel of %s failed: %s", offer.id, error, extra={"worker": offer.id})
             return
         if isinstance(speed, Failure):
-            log.warning("the reference kernel of %s failed: %s", offer.id, speed.message)
+            log.warning("the reference kernel of %s failed: %s", offer.id, speed.message, extra={"worker": offer.id})
             return
         self._db.workers.add_check(offer.id, speed.secs)
         peaks = Peaks(speed.dtype, speed.flops, speed.bytes_per_s or 0.0, datetime.now(UTC))
@@ -98,6 +98,6 @@ class Watch:
         """Whether the worker is held out; the database is told when that changes."""
         reason = complaint(view.checks, self._db.workers.lost(view.id, LOST_WITHIN_SECONDS))
         if reason != view.quarantine_reason:
-            log.warning("%s: %s", view.id, reason or "measures again")
+            log.warning("%s: %s", view.id, reason or "measures again", extra={"worker": view.id})
             self._db.workers.quarantine(view.id, reason)
         return reason is not None

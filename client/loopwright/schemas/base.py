@@ -65,6 +65,8 @@ class Problem(BaseModel):
     title: str
     status: int
     detail: str
+    request_id: str | None = None
+    """Of a fault of the service: by which its log says more."""
 
 
 Item = TypeVar("Item")

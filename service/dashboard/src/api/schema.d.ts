@@ -3148,6 +3148,11 @@ export interface components {
             status: number;
             /** Detail */
             detail: string;
+            /**
+             * Request Id
+             * @default null
+             */
+            request_id: string | null;
         } & {
             [key: string]: unknown;
         };

@@ -1,0 +1,27 @@
+"""A run of a job names the job in every line that it writes."""
+
+from __future__ import annotations
+
+import logging
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from service import observed_run
+from service.logs.ids import known
+from service.observed_run import observed
+
+
+class _Runner:
+    @observed
+    def run(self, claimed: Any, place: str) -> tuple[str, str]:
+        logging.getLogger("loopwright.test").info("begun")
+        return known()["job"], place
+
+
+def test_lines_of_a_run_name_its_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(observed_run, "_set_up_process", lambda: None)
+    claimed: Any = SimpleNamespace(job=SimpleNamespace(id="j1"))
+    assert _Runner().run(claimed, "here") == ("j1", "here")
+    assert known() == {}
