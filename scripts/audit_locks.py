@@ -15,7 +15,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 BIN = Path(sys.executable).parent
-LOCKS = ("service", "dev", "rivals")
+LOCKS = ("service", "otel", "dev", "rivals")
 CLEAN, FOUND, NOT_ASKED = 0, 1, 3
 
 

@@ -11,10 +11,11 @@ from pathlib import Path
 
 from loopwright.codegen.errors import UnsupportedVersion
 from loopwright.codegen.versions import check_versions
-from service.logs.lines import set_up
+from service.logs import lines as logs
 from service.process import die_with_parent
-from service.settings import Settings, read_settings
+from service.settings import Settings, TraceSettings, read_settings
 from service.settings import parser as settings_parser
+from service.traces import tracer
 
 
 def parser() -> argparse.ArgumentParser:
@@ -37,7 +38,9 @@ def main() -> None:
     if options.pop("die_with_parent"):
         die_with_parent()
     settings = read_settings(options)
-    set_up(settings.log_format)
+    logs.set_up(settings.log_format)
+    if role in ("api", "controller"):
+        tracer.set_up(role, TraceSettings())
     try:
         check_versions()
     except UnsupportedVersion as error:

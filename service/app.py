@@ -40,6 +40,8 @@ from service.request_metrics import API_PREFIX, Measured, RequestMetrics
 from service.sandbox import Sandbox
 from service.settings import Settings, ensure_token
 from service.shares import Shares
+from service.traces.requests import Traced
+from service.traces.tracer import tracer
 from service.webhooks import endpoints as webhooks
 from service.workloads import endpoints as workloads
 from service.workloads import insight, lookup
@@ -91,6 +93,8 @@ def create_app(settings: Settings, patience: Patience = DEFAULT) -> FastAPI:
     app.add_middleware(KnownHost, hosts=settings.hosts)
     app.add_middleware(SafeHeaders)
     app.add_middleware(Measured, metrics=requests)
+    if (traced := tracer()) is not None:
+        app.add_middleware(Traced, tracer=traced)
     app.add_middleware(Identified, log_requests=settings.log_requests)
     api = APIRouter(prefix=API_PREFIX, dependencies=[Depends(authorised)], responses=problems.RESPONSES)
     for router in (

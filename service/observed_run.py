@@ -1,4 +1,4 @@
-"""Runs of jobs as they are seen from outside: each line of the log names the job."""
+"""Runs of jobs as they are seen from outside: each line of the log names the job, and a run is a span."""
 
 from __future__ import annotations
 
@@ -7,20 +7,22 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 from db.views import ClaimedJob
+from service.logs import lines as logs
 from service.logs.ids import about
-from service.logs.lines import set_up
-from service.settings import read_settings
+from service.settings import TraceSettings, read_settings
+from service.traces import tracer
+from service.traces.runs import run_span
 
 Run = TypeVar("Run", bound=Callable[..., Any])
 
 
 def observed(run: Run) -> Run:
-    """Decorate a method that runs the claimed job which is its first argument."""
+    """Decorate a method that runs the claimed job which is its first argument. Its object has a ``_db``."""
 
     @functools.wraps(run)
     def observed_run(runner: Any, claimed: ClaimedJob, *args: Any, **kwargs: Any) -> Any:
         _set_up_process()
-        with about(job=claimed.job.id):
+        with about(job=claimed.job.id), run_span(runner._db, claimed.job):
             return run(runner, claimed, *args, **kwargs)
 
     return cast(Run, observed_run)
@@ -29,4 +31,5 @@ def observed(run: Run) -> Run:
 @functools.cache
 def _set_up_process() -> None:
     """Set up the process of a runner once. Its settings are those of the Ray node that started it."""
-    set_up(read_settings({}).log_format)
+    logs.set_up(read_settings({}).log_format)
+    tracer.set_up("runner", TraceSettings())

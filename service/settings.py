@@ -91,6 +91,20 @@ class Settings(BaseSettings):
         return {f"LOOPWRIGHT_{name.upper()}": str(value) for name, value in values.items()}
 
 
+class TraceSettings(BaseSettings):
+    """What OpenTelemetry's settings say of where traces go. Its SDK reads these and others by itself."""
+
+    model_config = SettingsConfigDict(env_prefix="OTEL_", env_ignore_empty=True)
+
+    exporter_otlp_endpoint: str | None = None
+    exporter_otlp_traces_endpoint: str | None = None
+    service_name: str | None = None
+
+    @property
+    def endpoint(self) -> str | None:
+        return self.exporter_otlp_traces_endpoint or self.exporter_otlp_endpoint
+
+
 def parser(prog: str = "scripts/serve") -> argparse.ArgumentParser:
     """Return the parser of the options that every command accepts which runs the service."""
     parser = argparse.ArgumentParser(prog=prog, description="Run the Loopwright service.")

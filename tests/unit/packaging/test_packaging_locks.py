@@ -37,7 +37,7 @@ def pins(name: str) -> dict[str, str]:
     return {requirement.name: str(requirement.specifier).removeprefix("==") for requirement, _ in entries(name)}
 
 
-@pytest.mark.parametrize("name", ["service", "dev", "rivals"])
+@pytest.mark.parametrize("name", ["service", "otel", "dev", "rivals"])
 def test_every_entry_is_pinned_and_hashed(name: str) -> None:
     for requirement, hashes in entries(name):
         assert re.fullmatch(r"==[^=*,]+", str(requirement.specifier)), requirement
@@ -45,7 +45,7 @@ def test_every_entry_is_pinned_and_hashed(name: str) -> None:
         assert all(re.fullmatch(r"sha256:[0-9a-f]{64}", value) for value in hashes), requirement
 
 
-@pytest.mark.parametrize("name", ["service", "dev", "rivals"])
+@pytest.mark.parametrize("name", ["service", "otel", "dev", "rivals"])
 def test_no_entry_names_an_address(name: str) -> None:
     text = lock_text(name)
     assert "://" not in text
@@ -53,9 +53,11 @@ def test_no_entry_names_an_address(name: str) -> None:
     assert all(requirement.url is None for requirement, _ in entries(name))
 
 
-@pytest.mark.parametrize(("name", "groups"), [("service", SERVICE_GROUPS), ("dev", [*SERVICE_GROUPS, "dev"])])
+@pytest.mark.parametrize(
+    ("name", "groups"), [("service", SERVICE_GROUPS), ("otel", ["otel"]), ("dev", [*SERVICE_GROUPS, "otel", "dev"])]
+)
 def test_lock_satisfies_every_direct_dependency(name: str, groups: list[str]) -> None:
-    direct = [*PROJECT["project"]["dependencies"]]
+    direct = [] if name == "otel" else [*PROJECT["project"]["dependencies"]]
     for group in groups:
         direct += PROJECT["dependency-groups"][group]
     locked = pins(name)
@@ -65,6 +67,10 @@ def test_lock_satisfies_every_direct_dependency(name: str, groups: list[str]) ->
 
 def test_dev_is_a_superset_of_service() -> None:
     assert pins("service").items() <= pins("dev").items()
+
+
+def test_what_sends_traces_can_be_installed_beside_the_service() -> None:
+    assert pins("otel").items() <= pins("dev").items()
 
 
 def test_pins_of_tvm_agree_everywhere() -> None:
