@@ -74,6 +74,8 @@ class WebhookEvent(enum.StrEnum):
 
     JOB_FINISHED = "job.finished"
     BEST_REGRESSED = "best.regressed"
+    WORKER_QUARANTINED = "worker.quarantined"
+    WORKER_LOST = "worker.lost"
 
 
 FinalState = Literal[JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED]

@@ -78,6 +78,12 @@ def notify(session: Session, event: WebhookEvent, facts: Mapping[str, Any], now:
             _queue(session, webhook_id, event, facts, now)
 
 
+def told_since(session: Session, event: WebhookEvent, since: datetime) -> list[dict[str, Any]]:
+    """Return the facts of all deliveries of an event that were queued after `since`, one for each webhook."""
+    wanted = select(Delivery.body).where(Delivery.event == event, Delivery.created_at > since)
+    return [json.loads(body)["data"] for body in session.scalars(wanted)]
+
+
 class Webhooks:
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions

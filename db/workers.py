@@ -13,8 +13,10 @@ from db.engine import Sessions
 from db.errors import NotFound
 from db.models import Check, Target, Task, Trial, Worker
 from db.models import DeviceClass as DeviceClassRow
+from db.states import WebhookEvent
 from db.upsert import insert
 from db.views import CheckView, Offer, WorkerCount, WorkerView
+from db.webhooks import notify, told_since
 from tuner.types import Activity, DeviceClass, FailureKind, SandboxLevel
 
 CHECKS = 60
@@ -131,12 +133,43 @@ class Workers:
             return session.scalar(counted) or 0
 
     def quarantine(self, worker_id: str, reason: str | None) -> None:
-        """Hold a worker out for `reason`, from now on or from when it was; None lets it in again."""
+        """Hold a worker out for `reason`, from now on or from when it was; None lets it in again.
+
+        Webhooks are told when it begins.
+        """
         with self._sessions.write() as session:
-            worker = session.get(Worker, worker_id)
-            if worker is not None:
-                worker.quarantined_at = None if reason is None else worker.quarantined_at or self._sessions.now()
-                worker.quarantine_reason = reason
+            worker = session.get(Worker, worker_id, with_for_update=True)
+            if worker is None:
+                return
+            now = self._sessions.now()
+            if reason is not None and worker.quarantined_at is None:
+                notify(session, WebhookEvent.WORKER_QUARANTINED, _facts(worker) | {"reason": reason}, now)
+            worker.quarantined_at = None if reason is None else worker.quarantined_at or now
+            worker.quarantine_reason = reason
+
+    def missing(self, after: float, within: float) -> list[str]:
+        """Return the ids of workers that were last seen over `after` seconds ago, and at most `within`."""
+        now = self._sessions.now()
+        wanted = select(Worker.id).where(
+            Worker.last_seen_at < now - timedelta(seconds=after), Worker.last_seen_at >= now - timedelta(seconds=within)
+        )
+        with self._sessions.read() as session:
+            return list(session.scalars(wanted.order_by(Worker.id)))
+
+    def tell_missing(self, worker_id: str, after: float) -> None:
+        """Tell webhooks that a worker was not seen for over `after` seconds, once for each time that this happens.
+
+        Nothing happens if the worker was seen meanwhile, or if somebody has told of it.
+        """
+        with self._sessions.write() as session:
+            worker = session.get(Worker, worker_id, with_for_update=True)
+            now = self._sessions.now()
+            if worker is None or worker.last_seen_at >= now - timedelta(seconds=after):
+                return
+            told = told_since(session, WebhookEvent.WORKER_LOST, worker.last_seen_at)
+            if all(facts["worker"] != worker_id for facts in told):
+                facts = _facts(worker) | {"last_seen_at": worker.last_seen_at.isoformat()}
+                notify(session, WebhookEvent.WORKER_LOST, facts, now)
 
     def readmit(self, worker_id: str) -> None:
         """Clear a worker: what was held against it counts no more. Raises `NotFound`."""
@@ -167,6 +200,16 @@ class Workers:
                 Offer(device_class_value(device_class, target_json), count)
                 for device_class, target_json, count in session.execute(wanted)
             ]
+
+
+def _facts(worker: Worker) -> dict[str, str]:
+    """Return what webhooks are told of a worker."""
+    return {
+        "worker": worker.id,
+        "host": worker.host,
+        "device": worker.device,
+        "device_class": worker.device_class_id,
+    }
 
 
 def _checks(session: Session) -> dict[str, list[CheckView]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
@@ -22,6 +23,10 @@ CHECK_SECONDS = 60.0
 _OVERDUE = 5
 """After so many times that long it is timed between two batches of a slot that is never free."""
 _PING_SECONDS = 2.0
+LOST_SECONDS = 120.0
+"""A worker that was not seen for so long is lost. One that is restarted is back sooner. Not tuned."""
+_LOST_RECENTLY_SECONDS = 3600.0
+"""Of one that was lost longer ago, nothing is said any more."""
 
 log = logging.getLogger("loopwright.watch")
 
@@ -35,6 +40,8 @@ class Watch:
         self._measured: set[str] = set()
         self._timings: dict[str, tuple[Offer, Pending[DeviceSpeed | Failure]]] = {}
         """Reference kernels that are being timed, by offer id."""
+        self._began: float | None = None
+        self._missing: set[str] = set()
 
     def beat(self, offers: Sequence[Offer]) -> set[str]:
         """Register the offers as seen now, look after their health; returns the ids of those that may not measure."""
@@ -50,10 +57,23 @@ class Watch:
                 **({"activity": activity[offer.id]} if offer.id in activity else {}),
             )
         self._collect()
+        self._look_for_missing()
         views = {view.id: view for view in self._db.workers.all(live_within=CHECK_SECONDS)}
         for offer in offers:
             self._ask(offer, views[offer.id])
         return {offer.id for offer in offers if self._judge(views[offer.id])}
+
+    def _look_for_missing(self) -> None:
+        """Say which workers are not seen any more. While no controller was there, none could be seen."""
+        now = time.monotonic()
+        self._began = self._began or now
+        if now - self._began <= LOST_SECONDS:
+            return
+        missing = set(self._db.workers.missing(LOST_SECONDS, _LOST_RECENTLY_SECONDS))
+        for worker_id in sorted(missing - self._missing):
+            log.warning("%s was not seen for %.0f s", worker_id, LOST_SECONDS, extra={"worker": worker_id})
+            self._db.workers.tell_missing(worker_id, LOST_SECONDS)
+        self._missing = missing
 
     def _ask(self, offer: Offer, view: WorkerView) -> None:
         """Have the reference kernels timed, if it is time; the answer comes at a later heartbeat."""

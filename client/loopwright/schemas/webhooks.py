@@ -10,8 +10,8 @@ from pydantic import AfterValidator, Field
 
 from loopwright.schemas.base import Wire
 
-WebhookEvent = Literal["job.finished", "best.regressed"]
-DeliveryType = Literal["job.finished", "best.regressed", "test"]
+WebhookEvent = Literal["job.finished", "best.regressed", "worker.quarantined", "worker.lost"]
+DeliveryType = Literal["job.finished", "best.regressed", "worker.quarantined", "worker.lost", "test"]
 """A `WebhookEvent`, or what ``POST /webhooks/{id}/test`` has sent."""
 
 

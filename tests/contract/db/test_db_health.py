@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from db import NotFound
-from db.states import JobState
+from db.states import JobState, WebhookEvent
 from db.views import WorkerView
 from db.workers import CHECKS
 from tests.contract.db.conftest import World
@@ -66,6 +67,63 @@ def test_quarantine_lasts_from_its_beginning_until_it_is_lifted(world: World) ->
     assert worker(world).quarantine_reason == "slower"
     world.db.workers.quarantine("host/cpu", None)
     assert (worker(world).quarantined_at, worker(world).quarantine_reason) == (None, None)
+
+
+def told(world: World) -> list[tuple[str, dict[str, str]]]:
+    """The events that are due for webhooks, with their facts, each once."""
+    messages = [json.loads(due.body) for due in world.db.webhooks.claim_due(50, 60)]
+    for due in world.db.webhooks.all():
+        for delivery in world.db.webhooks.deliveries(due.id).items:
+            world.db.webhooks.delivered(delivery.id)
+    return [(message["type"], message["data"]) for message in messages]
+
+
+MACHINE = {"worker": "host/cpu", "host": "host", "device": "cpu"}
+
+
+def test_webhooks_are_told_once_when_a_quarantine_begins(world: World) -> None:
+    world.db.webhooks.create("http://receiver", "whsec_", events=list(WebhookEvent), user_name="owner")
+    register(world)
+    world.db.workers.quarantine("host/cpu", "slow")
+    facts = MACHINE | {"device_class": worker(world).device_class.id, "reason": "slow"}
+    assert told(world) == [("worker.quarantined", facts)]
+    world.db.workers.quarantine("host/cpu", "slower")
+    world.db.workers.quarantine("host/cpu", None)
+    world.db.workers.quarantine("nobody", "slow")
+    assert told(world) == []
+    world.db.workers.quarantine("host/cpu", "slow again")
+    assert [event for event, _ in told(world)] == ["worker.quarantined"]
+
+
+def test_webhooks_are_told_of_a_missing_worker_once_each_time(world: World) -> None:
+    for url in ("http://one", "http://two"):
+        world.db.webhooks.create(url, "whsec_", events=[WebhookEvent.WORKER_LOST], user_name="owner")
+    register(world)
+    register(world, "other/cpu")
+    last_seen = world.clock()
+    world.clock.forward(100)
+    register(world, "other/cpu")
+    assert world.db.workers.missing(120, 3600) == []
+    world.db.workers.tell_missing("host/cpu", 120)
+    world.db.workers.tell_missing("nobody", 120)
+    assert told(world) == []
+    world.clock.forward(30)
+    assert world.db.workers.missing(120, 3600) == ["host/cpu"]
+    world.db.workers.tell_missing("host/cpu", 120)
+    facts = MACHINE | {"device_class": worker_of(world).device_class.id, "last_seen_at": last_seen.isoformat()}
+    assert told(world) == [("worker.lost", facts)] * 2
+    world.db.workers.tell_missing("host/cpu", 120)  # as another controller would
+    assert told(world) == []
+    register(world)
+    world.clock.forward(130)
+    world.db.workers.tell_missing("host/cpu", 120)
+    assert [event for event, _ in told(world)] == ["worker.lost"] * 2
+    world.clock.forward(3600)
+    assert world.db.workers.missing(120, 3600) == []
+
+
+def worker_of(world: World, id: str = "host/cpu") -> WorkerView:
+    return next(view for view in world.db.workers.all(30) if view.id == id)
 
 
 def test_readmission_forgets_what_was_before(world: World) -> None:

@@ -22,7 +22,7 @@ def complaint(api: Api, body: Any) -> str:
 def test_a_webhooks_secret_is_shown_once(api: Api) -> None:
     made = api.post("/webhooks", {"url": URL}, status=201)
     webhook = made["webhook"]
-    assert webhook["events"] == ["job.finished", "best.regressed"]
+    assert webhook["events"] == ["job.finished", "best.regressed", "worker.quarantined", "worker.lost"]
     assert (webhook["url"], webhook["user"]) == (URL, "owner")
     assert made["secret"].startswith("whsec_")
     listed = api.get("/webhooks")

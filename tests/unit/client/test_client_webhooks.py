@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from loopwright import Client
 from loopwright.errors import NotFound
+from loopwright.schemas import WebhookEvent
 from tests.unit.client.conftest import Command
 from tests.unit.client.fake_service import Answer, FakeService, page
 
@@ -34,7 +35,7 @@ API = "/api/v1/webhooks"
 def test_a_webhooks_secret_is_printed_alone(service: FakeService, run: Command) -> None:
     service.on("POST", API, {"webhook": WEBHOOK, "secret": "whsec_c2VjcmV0"})
     assert run("webhook", "add", WEBHOOK["url"]).out == "whsec_c2VjcmV0\n"
-    assert service.requests[-1].json() == {"url": WEBHOOK["url"], "events": ["job.finished", "best.regressed"]}
+    assert service.requests[-1].json() == {"url": WEBHOOK["url"], "events": list(get_args(WebhookEvent))}
     done = run("webhook", "add", WEBHOOK["url"], "--event", "best.regressed", "--json")
     assert service.requests[-1].json()["events"] == ["best.regressed"]
     assert json.loads(done.out) == {"webhook": WEBHOOK, "secret": "whsec_c2VjcmV0"}

@@ -1476,7 +1476,7 @@ export interface components {
              * Type
              * @enum {string}
              */
-            type: "job.finished" | "best.regressed" | "test";
+            type: "job.finished" | "best.regressed" | "worker.quarantined" | "worker.lost" | "test";
             /**
              * Created At
              * Format: date-time
@@ -2062,10 +2062,12 @@ export interface components {
              * Events
              * @default [
              *       "job.finished",
-             *       "best.regressed"
+             *       "best.regressed",
+             *       "worker.quarantined",
+             *       "worker.lost"
              *     ]
              */
-            events: ("job.finished" | "best.regressed")[];
+            events: ("job.finished" | "best.regressed" | "worker.quarantined" | "worker.lost")[];
         };
         /** OpCount */
         OpCount: {
@@ -3023,7 +3025,7 @@ export interface components {
             /** Url */
             url: string;
             /** Events */
-            events: ("job.finished" | "best.regressed")[];
+            events: ("job.finished" | "best.regressed" | "worker.quarantined" | "worker.lost")[];
             /** User */
             user: string;
             /**
