@@ -13,7 +13,7 @@ from prometheus_client.registry import Collector
 from db import migrate
 from loopwright.codegen.versions import TVM_VERSION
 from service.context import LIVE_SECONDS, Context
-from service.metrics.fleet import fleet_metrics
+from service.metrics.fleet import fleet_metrics, schema_metric
 
 _REVISION = str(migrate.head())
 
@@ -44,12 +44,14 @@ class _Once(Collector):
 
 def _of_database(ctx: Context) -> Iterator[Metric]:
     up = GaugeMetricFamily("loopwright_database_up", "Whether the database answers: 1 or 0. Of this process.")
+    found: list[Metric] = []
     try:
-        found = list(fleet_metrics(ctx.database, LIVE_SECONDS))
+        # First, because tables of another revision may have no answer to the rest.
+        found.append(schema_metric(ctx.database))
+        found += list(fleet_metrics(ctx.database, LIVE_SECONDS))
     except Exception as error:
         # Whatever keeps the database from answering: what this process knows is worth more then.
         log.warning("the metrics lack what the database knows: %s: %s", type(error).__name__, error)
-        found = []
     up.add_metric([], bool(found))
     yield from (up, *found)
 

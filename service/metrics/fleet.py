@@ -33,7 +33,10 @@ def fleet_metrics(database: Database, live_seconds: float) -> Iterator[Metric]:
     deliveries.add_metric(["retrying"], outbox.retrying)
     deliveries.add_metric(["given_up"], outbox.given_up)
     yield deliveries
-    yield InfoMetricFamily(
+
+
+def schema_metric(database: Database) -> Metric:
+    return InfoMetricFamily(
         "loopwright_schema",
         "Revision of the database's tables. From the database.",
         value={"revision": database.gauges.revision()},

@@ -8,6 +8,7 @@ import pytest
 from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
+from db import migrate
 from service.request_metrics import OTHER
 from tests.integration.service.conftest import Api
 from tests.support import played_fleet
@@ -126,9 +127,20 @@ def test_without_the_database_the_process_still_tells_of_itself(
     def away(_: object) -> None:
         raise ConnectionError("the database is away")
 
-    monkeypatch.setattr("db.gauges.Gauges.queue", away)
+    monkeypatch.setattr("db.gauges.Gauges.revision", away)
     found = families(api)
     assert found["loopwright_database_up"].samples[0].value == 0
     assert "loopwright_jobs" not in found
     assert {"loopwright_build_info", "loopwright_sandbox_calls", "process_resident_memory_bytes"} <= found.keys()
     assert "the database is away" in caplog.text
+
+
+def test_of_tables_that_the_code_does_not_know_the_revision_is_told(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown_column(_: object) -> None:
+        raise LookupError("no such column")
+
+    monkeypatch.setattr("db.gauges.Gauges.queue", unknown_column)
+    found = families(api)
+    assert found["loopwright_database_up"].samples[0].value == 1
+    assert found["loopwright_schema_info"].samples[0].labels == {"revision": migrate.head()}
+    assert "loopwright_jobs" not in found
