@@ -53,6 +53,16 @@ def head() -> str | None:
     return ScriptDirectory.from_config(_config(None)).get_current_head()
 
 
+def is_behind(url: str) -> bool:
+    """Return whether the tables at `url` are older than this code needs.
+
+    Tables at a revision that this code does not know are newer: a later release has renewed them.
+    """
+    revision = current(url)
+    known = {script.revision for script in ScriptDirectory.from_config(_config(None)).walk_revisions()}
+    return revision is None or (revision != head() and revision in known)
+
+
 def differences(url: str) -> list[Any]:
     """What the models say and the database at `url` lacks, or the reverse, in Alembic's words."""
     options = {"compare_type": True}

@@ -65,10 +65,12 @@ def main() -> None:
             choose(settings.walls)
         except NoWalls as error:
             sys.exit(f"loopwright: {error}")
+        _require_tables(settings)
         api.main(settings)
     elif role == "controller":
         from service import controller
 
+        _require_tables(settings)
         controller.main(settings)
     elif role == "prune":
         from service import upkeep
@@ -80,6 +82,21 @@ def main() -> None:
         if to is None:
             sys.exit("loopwright: say where to with --to FILE")
         upkeep.back_up(settings, Path(to))
+
+
+def _require_tables(settings: Settings) -> None:
+    """End unless the tables are as new as the code: in a rolling upgrade the old processes go on until they are."""
+    from db import migrate
+
+    try:
+        is_behind = migrate.is_behind(settings.database)
+    except Exception:
+        return  # a database that is away, or cannot be used, is dealt with by whoever asks it next
+    if is_behind:
+        sys.exit(
+            "loopwright: the tables of the database are older than this version needs; run 'python -m service migrate' "
+            "on it first"
+        )
 
 
 def serve(settings: Settings) -> None:

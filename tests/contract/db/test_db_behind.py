@@ -1,0 +1,20 @@
+"""Whether tables are older than the code is told, so that no process runs on them."""
+
+from __future__ import annotations
+
+import pytest
+
+from db import migrate
+
+
+def test_tables_are_behind_until_they_are_migrated(empty_url: str) -> None:
+    assert migrate.is_behind(empty_url)
+    migrate.upgrade(empty_url, "0012")
+    assert migrate.is_behind(empty_url)
+    migrate.upgrade(empty_url)
+    assert not migrate.is_behind(empty_url)
+
+
+def test_tables_of_a_later_release_are_not_behind(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(migrate, "current", lambda _: "9999")
+    assert not migrate.is_behind(url)
