@@ -185,6 +185,7 @@ PROGRAMS: dict[str, Callable[[list[str], bool], None]] = {
     "docker": _anything,
     "kubectl": _anything,
     "pg_dump": _anything,
+    "promtool": _anything,
     "pg_restore": _anything,
     "sqlite3": _anything,
     "export": _anything,

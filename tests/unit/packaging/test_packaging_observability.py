@@ -117,6 +117,19 @@ def test_every_alert_says_what_is_wrong_for_how_long_and_how_bad_it_is() -> None
     assert len(set(names)) == len(names)
 
 
+def test_every_alert_has_a_case_in_which_it_fires() -> None:
+    """``promtool`` runs them."""
+    cases = yaml.safe_load((PROMETHEUS / "alerts_test.yml").read_text())
+    assert cases["rule_files"] == ["alerts.yml"]
+    fired = {
+        case["alertname"]: case["exp_alerts"][0]["exp_labels"]["severity"]
+        for test in cases["tests"]
+        for case in test["alert_rule_test"]
+        if case["exp_alerts"]
+    }
+    assert fired == {rule["alert"]: rule["labels"]["severity"] for rule in RULES}
+
+
 def test_the_documentation_says_what_to_do_about_each_alert() -> None:
     assert [row[0].strip("`") for row in documents.table(OPERATIONS, "alert")] == [rule["alert"] for rule in RULES]
 
