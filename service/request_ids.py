@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from service.identity.visitor import Visitor
 from service.logs.ids import about_request
 from service.problems import REQUEST_ID
-from service.request_metrics import route_of
+from service.request_metrics import PROBES, route_of
 
 _WELL_FORMED = re.compile(r"[A-Za-z0-9._:-]{1,64}")
 
@@ -23,7 +23,8 @@ log = logging.getLogger("loopwright.requests")
 class Identified:
     """ASGI middleware: takes the id that the caller gave, if it is well-formed, or makes one, and answers with it.
 
-    ``log_requests``: write a line for each request once it is answered. Event streams are answered when they end.
+    ``log_requests``: write a line for each request once it is answered, but for probes that are well. Event streams are
+    answered when they end.
     """
 
     def __init__(self, app: ASGIApp, log_requests: bool) -> None:
@@ -50,7 +51,7 @@ class Identified:
         try:
             await self._app(scope, receive, identified)
         finally:
-            if self._log_requests:
+            if self._log_requests and not (scope["path"] in PROBES and status < 400):
                 _write(scope, status, 1e3 * (time.perf_counter() - started))
 
 

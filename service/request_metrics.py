@@ -9,6 +9,8 @@ from prometheus_client import CollectorRegistry, Gauge, Histogram, disable_creat
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 API_PREFIX = "/api/v1"
+PROBES = frozenset({"/healthz", "/readyz", "/metrics"})
+"""What is asked every few seconds, of which neither logs nor traces say anything while it is well."""
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 OTHER = "other"
 """A path that is no route of the API, such as a page of the dashboard, and a method that nobody uses."""

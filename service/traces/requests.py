@@ -8,7 +8,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.logs.ids import known
-from service.request_metrics import route_of
+from service.request_metrics import PROBES, route_of
 
 
 class Traced:
@@ -19,11 +19,11 @@ class Traced:
         self._tracer = tracer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
+        if scope["type"] != "http" or scope["path"] in PROBES:
             await self._app(scope, receive, send)
             return
         from opentelemetry.propagate import extract
-        from opentelemetry.trace import SpanKind
+        from opentelemetry.trace import SpanKind, StatusCode
 
         caller = extract(Headers(scope=scope))
         with self._tracer.start_as_current_span(scope["method"], caller, kind=SpanKind.SERVER) as span:
@@ -31,6 +31,8 @@ class Traced:
             async def traced(message: Message) -> None:
                 if message["type"] == "http.response.start":
                     span.set_attribute("http.response.status_code", message["status"])
+                    if message["status"] >= 500:
+                        span.set_status(StatusCode.ERROR)
                 await send(message)
 
             try:

@@ -66,6 +66,7 @@ def test_a_request_is_a_line_of_the_log_if_asked_for(logging_api: TestClient, ca
     caplog.set_level(logging.INFO, "loopwright.requests")
     logging_api.get("/api/v1/jobs/a-secret", headers={"Authorization": f"Bearer {OWNER}"})
     logging_api.get("/api/v1/jobs")
+    logging_api.get("/healthz")
     found, refused = (record for record in caplog.records if record.name == "loopwright.requests")
     assert re.fullmatch(r"GET /api/v1/jobs/\{job_id\} 404 in \d+\.\d ms", found.getMessage())
     assert vars(found).items() >= {"status": 404, "user": "owner", "route": "/api/v1/jobs/{job_id}"}.items()

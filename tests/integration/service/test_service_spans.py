@@ -13,6 +13,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from db import Database, migrate
 from service.app import create_app
+from service.problems import ProblemError
 from service.settings import Settings
 from service.traces import tracer
 from service.traces.runs import run_span
@@ -82,6 +83,24 @@ def test_an_error_of_the_service_is_in_its_span(
     (span,) = spans.get_finished_spans()
     assert span.status.status_code.name == "ERROR"
     assert [event.name for event in span.events] == ["exception"]
+
+
+def test_probes_are_not_traced(http: TestClient, spans: InMemorySpanExporter) -> None:
+    for path in ("/healthz", "/readyz", "/metrics"):
+        http.get(path)
+    assert spans.get_finished_spans() == ()
+
+
+def test_an_answer_from_500_is_an_error(
+    http: TestClient, spans: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def busy(_: object) -> None:
+        raise ProblemError(503, "busy", "Try again.")
+
+    monkeypatch.setattr("db.jobs.Jobs.leases", busy)
+    assert http.get("/api/v1/leases").status_code == 503
+    (span,) = spans.get_finished_spans()
+    assert span.status.status_code.name == "ERROR"
 
 
 def test_a_run_of_a_job_is_a_span_with_one_for_each_task(
