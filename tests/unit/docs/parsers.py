@@ -187,7 +187,6 @@ PROGRAMS: dict[str, Callable[[list[str], bool], None]] = {
     "pg_dump": _anything,
     "promtool": _anything,
     "pg_restore": _anything,
-    "sqlite3": _anything,
     "export": _anything,
     "ray": _anything,
     "xz": _anything,
