@@ -67,7 +67,8 @@ def totals(session: Session, since: datetime) -> Totals:
     rows = session.execute(of_jobs).all()
     # Those of a job that has not ended are counted in its tasks.
     unfinished = select(func.sum(Task.trials)).join(Job, Task.job_id == Job.id).where(Job.state.not_in(FINISHED))
-    recent = select(func.count()).where(Trial.created_at > since, Trial.state != TrialState.PROPOSED)
+    ended = Trial.number > 0, Trial.state != TrialState.PROPOSED
+    recent = select(func.count()).where(Trial.created_at > since, *ended)
     return Totals(
         jobs={state: jobs for state, jobs, *_ in rows},
         workloads=session.scalar(select(func.count()).select_from(Workload)) or 0,
