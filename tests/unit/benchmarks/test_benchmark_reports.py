@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import benchmarks.database.report
 import benchmarks.gates.report
 import benchmarks.leaderboard.report
 import benchmarks.load.report
@@ -30,6 +31,7 @@ from benchmarks.search.run_record import Incumbent, Run, name_of
 @pytest.mark.parametrize(
     "report",
     [
+        benchmarks.database.report,
         benchmarks.gates.report,
         benchmarks.shapes.report,
         benchmarks.leaderboard.report,
