@@ -14,8 +14,9 @@ in the order of their ids. Claims skip locked rows (``SKIP LOCKED``).
 **Leases.** ``jobs.claim`` gives a job to one owner for some seconds, under a fresh token. The token, not the owner's
 name, is the right to write: ``renew``, ``release`` and ``finish`` answer False, and methods of tasks, trials and
 certificates raise `tuner.errors.LeaseLost`, once the job has another token. The owner must then stop. An expired
-lease is taken back only by a new claim: until then a late owner may still renew. Lease times come from the clock of
-the process that writes, so the clocks of one fleet have to agree within a fraction of a lease.
+lease is taken back only by a new claim: until then a late owner may still renew. Times, those of
+leases among them, come from the clock of a PostgreSQL server, whatever the machines of the fleet think; with an SQLite
+file, whose users are on one machine, from that machine's.
 
 **Who tunes.** At most one task per (workload, device class, space) is running; the database itself enforces it.
 ``tasks.try_start`` returns False if another live job has that right: the caller then joins that search. A job that

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from copy import copy
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 
 from sqlalchemy import text
 
 from db.audit import Audit
 from db.certificates import Certificates
-from db.columns import Clock, utc_now
+from db.columns import Clock
 from db.comparisons import Comparisons
 from db.cost_models import CostModels
 from db.counts import Counts, Totals, count, totals
@@ -22,6 +22,7 @@ from db.gauges import Gauges
 from db.insight import Insight
 from db.jobs import Jobs
 from db.leaderboard import Leaderboard
+from db.leases import lease_seconds
 from db.lookup import Lookup
 from db.rechecks import Rechecks
 from db.records import Records
@@ -40,10 +41,12 @@ from db.workloads import Workloads
 class Database:
     """The tuning database at `url` (``sqlite:///file`` or ``postgresql://…``), whose tables `db.migrate` makes.
 
-    Threads may share one; a process must not hand it to a child. `clock` tells the time, timezone-aware.
+    Threads may share one; a process must not hand it to a child. `clock` tells the time, timezone-aware; None: the
+    server's, or this machine's for a file. Any call raises `db.errors.Unavailable` while the database is away, and
+    `db.errors.DatabaseDamaged`.
     """
 
-    def __init__(self, url: str, clock: Clock = utc_now) -> None:
+    def __init__(self, url: str, clock: Clock | None = None) -> None:
         self._engine = create_engine(url)
         self._open(Sessions(self._engine, clock))
 
@@ -79,8 +82,17 @@ class Database:
         self.retention = Retention(self._sessions)
         self.gauges = Gauges(self._sessions)
 
+    @property
+    def lease_seconds(self) -> float:
+        """How long a lease on a job lasts from its last renewal."""
+        return lease_seconds(self._engine.dialect.name)
+
+    def now(self) -> datetime:
+        """Return the time by which the database is stamped."""
+        return self._sessions.now()
+
     def ping(self) -> None:
-        """Raises SQLAlchemy's error if the database does not answer."""
+        """Raises `db.errors.Unavailable` if the database does not answer."""
         with self._sessions.read() as session:
             session.execute(text("SELECT 1"))
 

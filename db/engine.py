@@ -14,12 +14,18 @@ import sqlalchemy
 from sqlalchemy import URL, Connection, Engine, event, make_url
 from sqlalchemy.orm import ORMExecuteState, Session
 
+from db.clock import ServerClock
 from db.columns import Clock, utc_now
+from db.outages import translated
 
 BUSY_TIMEOUT_MS = 60_000
 """How long a SQLite writer waits in line; a transaction here takes milliseconds."""
 
 _SQLITE_BEGIN = "sqlite_begin"
+_WATCHFUL = {"connect_timeout": 5, "keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3}
+"""libpq's settings, in seconds: a server that has vanished without a word is noticed within about ten. Not tuned."""
+_UNANSWERED_MS = 10_000
+"""After so long, what was sent and not confirmed by the server's machine ends a connection."""
 
 Limit = Callable[[ORMExecuteState], None]
 
@@ -44,6 +50,10 @@ def create_engine(url: str) -> Engine:
     # An API process has 40 threads that answer and 8 for event streams; each has a connection for milliseconds only.
     # Connections to a server may have ended meanwhile, those to a file do not.
     is_file = parsed.get_backend_name() == "sqlite"
+    if not is_file:
+        # What the URL says goes first.
+        watchful = {**_WATCHFUL, "tcp_user_timeout": _UNANSWERED_MS}
+        parsed = parsed.set(query={**{name: str(value) for name, value in watchful.items()}, **parsed.query})
     engine = sqlalchemy.create_engine(
         parsed, pool_size=10, max_overflow=40, pool_pre_ping=not is_file, json_serializer=_compact
     )
@@ -86,10 +96,16 @@ def _begin_sqlite(connection: Connection) -> None:
 
 
 class Sessions:
-    """Short transactions on one engine, and the clock that stamps them."""
+    """Short transactions on one engine, and the clock that stamps them.
 
-    def __init__(self, engine: Engine, clock: Clock = utc_now, limit: Limit | None = None) -> None:
-        """``limit`` is called with every ORM statement of a read before it runs, and may add conditions to it."""
+    Both raise `db.errors.Unavailable` or `db.errors.DatabaseDamaged` if the database itself is at fault.
+    """
+
+    def __init__(self, engine: Engine, clock: Clock | None = None, limit: Limit | None = None) -> None:
+        """``clock`` None: the server's, or this machine's for a file.
+
+        ``limit`` is called with every ORM statement of a read before it runs, and may add conditions to it.
+        """
         self._engine = engine
         self._limit = limit
         self._writer = engine
@@ -97,7 +113,7 @@ class Sessions:
             self._reader = engine.execution_options(**{_SQLITE_BEGIN: "DEFERRED"})
         else:
             self._reader = engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
-        self._clock = clock
+        self._clock = clock or (utc_now if engine.dialect.name == "sqlite" else ServerClock(engine))
 
     def limited(self, limit: Limit) -> Sessions:
         """Return the same with a limit on what reads see."""
@@ -109,7 +125,7 @@ class Sessions:
     @contextmanager
     def read(self) -> Iterator[Session]:
         """One snapshot; what is changed in it is not stored."""
-        with Session(self._reader, expire_on_commit=False) as session:
+        with translated(), Session(self._reader, expire_on_commit=False) as session:
             if self._limit is not None:
                 event.listen(session, "do_orm_execute", self._limit)
             yield session
@@ -120,6 +136,6 @@ class Sessions:
 
         On SQLite the block begins when the writer before it is done: what the block calls now is later than that.
         """
-        with Session(self._writer, expire_on_commit=False) as session, session.begin():
+        with translated(), Session(self._writer, expire_on_commit=False) as session, session.begin():
             session.connection()
             yield session

@@ -1,4 +1,4 @@
-"""Errors of the tuning database. None is worth a retry with the same arguments.
+"""Errors of the tuning database. Only an `Unavailable` is worth a retry with the same arguments.
 
 A lost lease is `tuner.errors.LeaseLost`, which the tuning loop catches whatever ledger it writes to.
 """
@@ -50,3 +50,37 @@ class InvalidPage(DatabaseError):
 
 class InvalidArchive(DatabaseError):
     """An archive of records that is not one, or lacks a part."""
+
+
+class Unavailable(DatabaseError):
+    """The database cannot work now, whatever it is asked, and may be able to later. `db.outages` raises it.
+
+    Whether a transaction was stored that was being committed is not known.
+    """
+
+
+class DatabaseAway(Unavailable):
+    """The database does not answer, or is locked for longer than a writer waits."""
+
+
+class DiskFull(Unavailable):
+    """The disk of the database is full. Nothing of the transaction was stored."""
+
+
+class AccessRefused(Unavailable):
+    """The database lets nobody in: a wrong password, a name that it does not have, a file that may not be written."""
+
+
+class DatabaseDamaged(DatabaseError):
+    """The file is no SQLite database, or a damaged one."""
+
+
+class SchemaTooNew(DatabaseError):
+    """A newer version of Loopwright has changed the tables."""
+
+    def __init__(self, revision: str) -> None:
+        super().__init__(f"the tables are at revision {revision!r}, which this version of Loopwright does not know")
+        self.revision = revision
+
+    def __reduce__(self) -> tuple[type[SchemaTooNew], tuple[str]]:
+        return SchemaTooNew, (self.revision,)

@@ -247,20 +247,41 @@ class Jobs:
             job.elapsed_s += add_elapsed
             return True
 
-    def release(self, job_id: str, lease_token: str) -> bool:
-        """Put a job and its running tasks back into the queue. Return False if the lease is lost."""
+    def release(self, job_id: str, lease_token: str, *, died: bool = False) -> bool:
+        """Put a job and its running tasks back into the queue. Return False if the lease is lost.
+
+        Its attempt counts only if its loop ``died``.
+        """
         with self._sessions.write() as session:
             job = own_job(session, job_id, lease_token)
             if job is None:
                 return False
-            now = self._sessions.now()
-            job.state = JobState.QUEUED
-            job.lease_owner = job.lease_token = job.lease_expires_at = None
-            for task in _unfinished_tasks(session, job_id):
-                task.state = TaskState.QUEUED
-                task_event(session, task, now)
-            job_event(session, job, now)
+            self._put_back(session, job)
+            job.attempts -= not died
             return True
+
+    def release_forgotten(self, owner: str, known: Collection[str]) -> int:
+        """Put back the jobs under leases of `owner` whose tokens are not `known`; return how many.
+
+        Such a claim was stored, and its owner was cut off before it heard of it. The attempt does not count.
+        """
+        held = select(Job).where(Job.state == JobState.RUNNING, Job.lease_owner == owner)
+        forgotten = held.where(Job.lease_token.not_in(known)).order_by(Job.id)
+        with self._sessions.write() as session:
+            jobs = session.scalars(forgotten.with_for_update(key_share=True)).all()
+            for job in jobs:
+                self._put_back(session, job)
+                job.attempts -= 1
+            return len(jobs)
+
+    def _put_back(self, session: Session, job: Job) -> None:
+        now = self._sessions.now()
+        job.state = JobState.QUEUED
+        job.lease_owner = job.lease_token = job.lease_expires_at = None
+        for task in _unfinished_tasks(session, job.id):
+            task.state = TaskState.QUEUED
+            task_event(session, task, now)
+        job_event(session, job, now)
 
     def add_note(self, job_id: str, lease_token: str, note: str) -> bool:
         """Add a line to the notes of a running job, unless it is among them. Return False if the lease is lost."""

@@ -10,6 +10,20 @@ from db.models import Job, Task, Trial
 from db.states import FINISHED, JobState, TaskState, TrialState
 from tuner.errors import LeaseLost
 
+RENEW_SECONDS = 2.0
+"""Between two renewals of a lease."""
+_SERVER_LEASE_SECONDS = 8.0
+"""When a machine dies, another one has its jobs after so long. Three renewals may fail meanwhile."""
+_FILE_LEASE_SECONDS = 120.0
+"""Twice as long as a writer waits for an SQLite file (`db.engine.BUSY_TIMEOUT_MS`): a lease that cannot be renewed for
+so long does not expire. All who use a file are on one machine, and its controller takes up its own jobs at its start.
+"""
+
+
+def lease_seconds(dialect: str) -> float:
+    """Return how long a lease lasts from its last renewal."""
+    return _FILE_LEASE_SECONDS if dialect == "sqlite" else _SERVER_LEASE_SECONDS
+
 
 def lock_job(session: Session, job_id: str) -> Job:
     """Return the job, locked to the end of the transaction. Raise `NotFound`."""

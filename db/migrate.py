@@ -15,7 +15,9 @@ from sqlalchemy import Connection, event, text
 
 from db import grants
 from db.engine import create_engine
+from db.errors import SchemaTooNew
 from db.models import Base
+from db.outages import translated
 
 Result = TypeVar("Result")
 
@@ -24,7 +26,10 @@ _LOCK = 0x100
 
 
 def upgrade(url: str, revision: str = "head") -> None:
-    """Make or renew the tables at `url`; does nothing if they are at `revision`. Safe to run in many processes."""
+    """Make or renew the tables at `url`; does nothing if they are at `revision`. Safe to run in many processes.
+
+    Raises `db.errors.SchemaTooNew` and what `db.outages` raises.
+    """
     _in_transaction(url, lambda connection: _migrate(connection, command.upgrade, revision))
 
 
@@ -71,9 +76,23 @@ def differences(url: str) -> list[Any]:
     )
 
 
+def check(url: str) -> None:
+    """Raises `db.errors.SchemaTooNew` if the tables at `url` are of a version after this one."""
+    _in_transaction(url, _check)
+
+
+def _check(connection: Connection) -> str | None:
+    """Return the revision. Raises SchemaTooNew."""
+    revision = _revision(connection)
+    known = {script.revision for script in ScriptDirectory.from_config(_config(None)).walk_revisions()}
+    if revision is not None and revision not in known:
+        raise SchemaTooNew(revision)
+    return revision
+
+
 def _migrate(connection: Connection, move: Callable[[Config, str], None], revision: str) -> None:
     """Move to a revision. On SQLite, where foreign keys are off meanwhile, check them if anything changed."""
-    before = _revision(connection)
+    before = _check(connection)
     move(_config(connection), revision)
     if connection.dialect.name != "sqlite" or _revision(connection) == before:
         return
@@ -93,7 +112,7 @@ def _in_transaction(url: str, work: Callable[[Connection], Result]) -> Result:
         # A table that is copied to change it is dropped once, which would violate the keys that refer to it.
         event.listen(engine, "connect", lambda connection, _: connection.execute("PRAGMA foreign_keys=OFF"))
     try:
-        with engine.begin() as connection:
+        with translated(), engine.begin() as connection:
             if not is_sqlite:
                 connection.execute(text(f"SELECT pg_advisory_xact_lock({_LOCK})"))
             return work(connection)

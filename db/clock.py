@@ -1,0 +1,47 @@
+"""The time of a database server: leases and liveness are judged by one clock, whatever those of the processes say."""
+
+from __future__ import annotations
+
+import threading
+import time
+from datetime import datetime, timedelta
+
+from sqlalchemy import Engine, text
+
+from db.outages import translated
+
+_MEASURE_SECONDS = 10.0
+"""Between two looks at the server's clock. Two clocks drift apart by less than a millisecond in that time."""
+
+
+class ServerClock:
+    """Tells a PostgreSQL server's time: asked every `_MEASURE_SECONDS`, and counted on by this machine between.
+
+    Raises `db.errors.Unavailable` if it has to ask and the server does not answer.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._lock = threading.Lock()
+        self._asked: tuple[float, datetime] | None = None
+        """When the server was asked, by this machine's clock, and what it said."""
+
+    def __call__(self) -> datetime:
+        now = _elapsed()
+        with self._lock:
+            if self._asked is None or now - self._asked[0] > _MEASURE_SECONDS:
+                self._asked = self._ask()
+            then, time_then = self._asked
+        return time_then + timedelta(seconds=max(0.0, _elapsed() - then))
+
+    def _ask(self) -> tuple[float, datetime]:
+        with translated(), self._engine.connect() as connection:
+            connection.execute(text("SELECT 1"))  # connecting takes longer than asking
+            before = _elapsed()
+            said: datetime = connection.execute(text("SELECT clock_timestamp()")).scalar_one()
+            return (before + _elapsed()) / 2, said
+
+
+def _elapsed() -> float:
+    """Return seconds since the start of the machine, sleep included: nobody can set this clock."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)

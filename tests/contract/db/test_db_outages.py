@@ -1,0 +1,194 @@
+"""What a database says that cannot work: it is told apart from a fault of a statement."""
+
+from __future__ import annotations
+
+import contextlib
+import pickle
+import sqlite3
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import psycopg
+import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import OperationalError
+
+from db import Database, migrate
+from db.engine import Sessions, create_engine
+from db.errors import AccessRefused, DatabaseAway, DatabaseDamaged, DatabaseError, DiskFull, SchemaTooNew
+from tests.contract.db.conftest import World
+from tests.support.postgres import postgres_server, stopped
+from tests.support.waiting import wait_for
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "a.db"
+    migrate.upgrade(f"sqlite:///{path}")
+    return path
+
+
+@contextlib.contextmanager
+def sessions_of(url: str) -> Iterator[Sessions]:
+    engine = create_engine(url)
+    yield Sessions(engine)
+    engine.dispose()
+
+
+def write(sessions: Sessions) -> None:
+    with sessions.write() as session:
+        session.execute(text("CREATE TABLE more (x TEXT)"))
+        for _ in range(100):
+            session.execute(text("INSERT INTO more VALUES (:x)"), {"x": "x" * 100_000})
+
+
+def test_a_file_that_is_locked_for_too_long_is_away(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("db.engine.BUSY_TIMEOUT_MS", 10)
+    with sqlite3.connect(file, isolation_level=None) as other, sessions_of(f"sqlite:///{file}") as sessions:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(DatabaseAway, match="locked"):
+            write(sessions)
+        other.execute("ROLLBACK")
+        write(sessions)
+
+
+def test_a_file_on_a_full_disk_stores_nothing_and_says_so(file: Path) -> None:
+    with sessions_of(f"sqlite:///{file}") as sessions:
+        with sessions.read() as session:
+            # Less than there is: the file cannot grow on this connection, which the pool keeps.
+            session.execute(text("PRAGMA max_page_count = 1"))
+        with pytest.raises(DiskFull, match="full"):
+            write(sessions)
+        with sessions.read() as session:
+            assert session.execute(text("SELECT 1 FROM sqlite_master WHERE name = 'more'")).all() == []
+
+
+def test_a_damaged_file_is_told_from_one_that_is_away(file: Path) -> None:
+    file.write_bytes(b"no database at all" * 1000)
+    for suffix in ("-wal", "-shm"):
+        file.with_name(file.name + suffix).unlink(missing_ok=True)
+    with pytest.raises(DatabaseDamaged, match="not a database"):
+        migrate.upgrade(f"sqlite:///{file}")
+
+
+def test_damage_is_found_by_whoever_meets_it(file: Path) -> None:
+    sqlite3.connect(file).execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    with file.open("r+b") as opened:
+        opened.seek(4096)
+        opened.write(b"\xff" * (file.stat().st_size - 4096))
+    database = Database(f"sqlite:///{file}")
+    with pytest.raises(DatabaseDamaged, match="malformed"):
+        database.jobs.page()
+    database.close()
+
+
+def test_a_file_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(AccessRefused, match="unable to open"):
+        migrate.upgrade(f"sqlite:///{tmp_path}/no/such/folder/a.db")
+
+
+def test_a_fault_of_a_statement_is_no_outage(url: str) -> None:
+    with sessions_of(url) as sessions:
+        for use in (sessions.read, sessions.write):
+            with pytest.raises(Exception, match="nothing_of_the_kind") as found, use() as session:
+                session.execute(text("SELECT * FROM nothing_of_the_kind"))
+            assert not isinstance(found.value, DatabaseError)
+
+
+def test_a_deadlock_is_no_outage(url: str) -> None:
+    if url.startswith("sqlite"):
+        pytest.skip("one writer cannot deadlock")
+    with sessions_of(url) as sessions, pytest.raises(OperationalError), sessions.write() as session:
+        session.execute(text("DO $$ BEGIN RAISE SQLSTATE '40P01'; END $$"))
+
+
+def test_tables_of_a_newer_version_are_named(url: str) -> None:
+    with sessions_of(url) as sessions, sessions.write() as session:
+        session.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    for look in (migrate.upgrade, migrate.check):
+        with pytest.raises(SchemaTooNew, match="9999"):
+            look(url)
+
+
+def test_a_server_is_away_while_it_is_stopped_and_works_after() -> None:
+    with postgres_server() as server:
+        uri = server.get_uri()
+        migrate.upgrade(uri)
+        database = Database(uri)
+        database.ping()
+        with stopped(server), pytest.raises(DatabaseAway):
+            database.ping()
+        with stopped(server), pytest.raises(DatabaseAway):
+            migrate.check(uri)
+        database.ping()
+        with pytest.raises(AccessRefused, match="does not exist"):
+            Database(uri.replace("/postgres?", "/nothing?")).ping()
+        with psycopg.connect(uri, autocommit=True) as administrator:
+            (Path(server.pgdata) / "pg_hba.conf").write_text("local all all scram-sha-256\n")
+            administrator.execute("SELECT pg_reload_conf()")
+
+        def refused() -> bool:
+            database.close()
+            try:
+                database.ping()
+            except AccessRefused as error:
+                return "password" in str(error)
+            return False
+
+        wait_for("the server to ask for a password", refused)
+        database.close()
+
+
+@pytest.mark.parametrize("error", [DatabaseAway("away"), SchemaTooNew("9999")])
+def test_errors_cross_processes(error: DatabaseError) -> None:
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again)) == (type(error), str(error))
+
+
+def test_only_a_crash_counts_as_an_attempt(world: World) -> None:
+    job = world.job()
+    for _ in range(3):
+        claimed = world.claim()
+        assert claimed.job.attempts == 1
+        assert world.db.jobs.release(job.id, claimed.lease_token)
+    assert world.db.jobs.get(job.id).attempts == 0
+    for attempts in (1, 2):
+        claimed = world.claim()
+        assert claimed.job.attempts == attempts
+        assert world.db.jobs.release(job.id, claimed.lease_token, died=True)
+    assert world.db.jobs.get(job.id).attempts == 2
+
+
+def test_a_claim_that_its_owner_never_heard_of_goes_back(world: World) -> None:
+    world.job("a")
+    world.job("b")
+    world.job("c")
+    known, forgotten = world.db.jobs.claim("me", 30), world.db.jobs.claim("me", 30)
+    other = world.db.jobs.claim("other", 30)
+    (task,) = world.db.tasks.of_job(forgotten.job.id)
+    assert world.db.tasks.try_start(task.id, forgotten.lease_token)
+    assert world.db.jobs.release_forgotten("me", [known.lease_token]) == 1
+    assert world.db.jobs.release_forgotten("me", [known.lease_token]) == 0
+    assert world.task(forgotten.job.id).state == "queued"
+    again = world.claim()
+    assert (again.job.id, again.job.attempts) == (forgotten.job.id, 1)
+    for held in (known, other):
+        assert world.db.jobs.renew(held.job.id, held.lease_token, 30)
+
+
+def test_leases_go_by_the_servers_clock(world: World, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A controller whose machine is ahead steals nothing, and sees workers alive that others have registered."""
+    if url.startswith("sqlite"):
+        pytest.skip("a file has no clock, and all who use it are on one machine")
+    world.job()
+    here = Database(url)
+    assert here.jobs.claim("here", 30) is not None
+    monkeypatch.setattr("db.engine.utc_now", lambda: datetime.now(UTC) + timedelta(seconds=40))
+    ahead = Database(url)
+    assert ahead.jobs.claim("ahead", 30) is None
+    with sessions_of(url) as sessions, sessions.read() as session:
+        before, now = session.execute(text("SELECT clock_timestamp()")).scalar_one(), ahead.now()
+    assert abs(now - before) < timedelta(seconds=20)
+    here.close()
+    ahead.close()
