@@ -7,6 +7,7 @@ when the same one starts again, and its jobs are claimed anew.
 from __future__ import annotations
 
 import logging
+import math
 import signal
 import sys
 import threading
@@ -17,11 +18,14 @@ from typing import Any
 import ray
 
 from db import Database
+from db.errors import DatabaseDamaged, Unavailable
+from db.leases import RENEW_SECONDS
 from db.states import AnsweredFrom, JobState, TaskState
 from db.views import ClaimedJob
 from service.claimed_tasks import ClaimedTasks
 from service.fleet.watch import Watch
-from service.job_runner import LEASE_SECONDS, JobRunner
+from service.job_runner import JobRunner
+from service.outage import Outage
 from service.rechecks import jobs as rechecks
 from service.settings import Settings
 from service.webhooks.deliver import Deliverer
@@ -40,7 +44,12 @@ _SLOTS_SECONDS = 10.0
 _JOBS_PER_RUNNER = 50
 """After so many a loop's process is replaced: whatever it has piled up goes with it."""
 MAX_ATTEMPTS = 10
-"""Claims of one job. A restart of the service costs one; a job that kills its loop must not be claimed for ever."""
+"""Claims of one job that ended in a crash: a job that kills its loop must not be claimed for ever. A claim that is
+given back in order does not count."""
+_LONG_TURN_SECONDS = 2 * RENEW_SECONDS
+_HOLD_SECONDS = 2 * RENEW_SECONDS + 1.0
+"""After an outage, or a turn that was held up, for so long: who has a lease may have been held up by the same, and
+renews it now. Nothing is claimed meanwhile."""
 
 log = logging.getLogger("loopwright.controller")
 
@@ -74,6 +83,13 @@ class Controller:
         self._next_heartbeat = 0.0
         self._next_sweep = 0.0
         self._next_recheck = 0.0
+        self._next_claim = 0.0
+        self._turned = math.inf
+        """When the last turn began."""
+        self._is_warm = False
+        """Whether a loop's process was started in advance."""
+        self._cut_off = False
+        """Whether an outage has ended the last turn in the middle."""
         self._had_slots = True
 
     def run(self, stop: threading.Event) -> None:
@@ -81,18 +97,56 @@ class Controller:
         # A daemon: if the controller fails, its process ends, and another one sends what this one has claimed.
         deliverer = threading.Thread(target=Deliverer(self._db).run, args=(stop,), name="webhooks", daemon=True)
         deliverer.start()
-        self._heartbeat()
-        self._spare = self._new_runner()
+        outage = Outage(self._db)
         while not stop.is_set():
-            self._heartbeat()
-            self._absorb()
-            if not self._claim():
-                stop.wait(_POLL_SECONDS)
+            try:
+                if self._cut_off:
+                    self._recover()
+                idle = self._turn()
+                outage.over()
+                if idle:
+                    stop.wait(_POLL_SECONDS)
+            except Unavailable as error:
+                self._cut_off = True
+                outage.sit_out(error, stop)
+        self._let_go()
+        deliverer.join()
+
+    def _turn(self) -> bool:
+        """Look after everything once. Return whether there was nothing to do."""
+        before, self._turned = self._turned, time.monotonic()
+        self._heartbeat()
+        if not self._is_warm:
+            self._spare, self._is_warm = self._new_runner(), True
+        self._absorb()
+        if time.monotonic() - before > _LONG_TURN_SECONDS:
+            self.hold_claims()
+        return not self._claim()
+
+    def _recover(self) -> None:
+        """After an outage: keep the leases of what runs, and put back what was claimed and not heard of."""
+        held = [*self._waiting, *(running.claimed for running in self._running.values())]
+        for claimed in held:
+            # One that is lost is the loop's to notice, or that of the next heartbeat.
+            self._db.jobs.renew(claimed.job.id, claimed.lease_token, self._db.lease_seconds)
+        self._db.jobs.release_forgotten(self._settings.owner, [claimed.lease_token for claimed in held])
+        self.hold_claims()
+        self._next_heartbeat = 0.0
+        self._cut_off = False
+
+    def hold_claims(self) -> None:
+        """Claim nothing for a while, in which those who have a lease can renew it."""
+        self._next_claim = time.monotonic() + _HOLD_SECONDS
+
+    def _let_go(self) -> None:
+        """End all loops and give their jobs back."""
         for runner in filter(None, [self._spare, *(running.runner for running in self._running.values())]):
             ray.kill(runner.actor)
-        for claimed in [*self._waiting, *(running.claimed for running in self._running.values())]:
-            self._db.jobs.release(claimed.job.id, claimed.lease_token)
-        deliverer.join()
+        try:
+            for claimed in [*self._waiting, *(running.claimed for running in self._running.values())]:
+                self._db.jobs.release(claimed.job.id, claimed.lease_token)
+        except Unavailable as error:
+            log.warning("%s. The leases of this controller's jobs end by themselves", error)
 
     def _heartbeat(self) -> None:
         """Keep actors on every node and the workers' rows fresh, and take jobs from workers in quarantine."""
@@ -108,7 +162,7 @@ class Controller:
                 self._db.jobs.release(running.claimed.job.id, running.claimed.lease_token)
         waiting, self._waiting = self._waiting, []
         for claimed in waiting:
-            if self._db.jobs.renew(claimed.job.id, claimed.lease_token, LEASE_SECONDS):
+            if self._db.jobs.renew(claimed.job.id, claimed.lease_token, self._db.lease_seconds):
                 self._try(claimed)
         if self._settings.recheck_days and time.monotonic() > self._next_recheck:
             rechecks.submit_due(self._db, self._offers, self._settings.recheck_days)
@@ -121,9 +175,9 @@ class Controller:
 
     def _claim(self) -> bool:
         """Take up one job, if the cluster has room for its loop. Return False if there is nothing to do."""
-        if len(self._running) >= self._slots():
+        if time.monotonic() < self._next_claim or len(self._running) >= self._slots():
             return False
-        claimed = self._db.jobs.claim(self._settings.owner, LEASE_SECONDS)
+        claimed = self._db.jobs.claim(self._settings.owner, self._db.lease_seconds)
         if claimed is None:
             return False
         self._try(claimed)
@@ -190,11 +244,13 @@ class Controller:
             running = self._running.pop(reference)
             try:
                 outcome = ray.get(reference)
+            except DatabaseDamaged:
+                raise  # Ray raises what the loop raised, as an error of its own that is of that type, too
             except ray.exceptions.RayError as error:
                 job_id = running.claimed.job.id
                 log.warning("the loop of job %s died: %s", job_id, error, extra={"job": job_id})
-                self._db.jobs.release(running.claimed.job.id, running.claimed.lease_token)
                 ray.kill(running.runner.actor)
+                self._db.jobs.release(running.claimed.job.id, running.claimed.lease_token, died=True)
                 continue
             log.info("job %s: %s", running.claimed.job.id, outcome, extra={"job": running.claimed.job.id})
             if self._spare is None and running.runner.jobs < _JOBS_PER_RUNNER:

@@ -1,6 +1,7 @@
 """What happens to a job, read from the database once for all streams that follow it.
 
-Everything here belongs to the event loop; only the database is asked in threads.
+Everything here belongs to the event loop; only the database is asked in threads. While it is away, streams stay open
+and nothing comes.
 """
 
 from __future__ import annotations
@@ -18,9 +19,11 @@ import anyio
 import anyio.to_thread
 
 from db import Database
+from db.errors import Unavailable
 from db.states import FINISHED
 from db.views import EventView
 from loopwright import schemas
+from service.outage import PATIENCE_SECONDS
 
 POLL_SECONDS = 0.25
 """Between two looks at which jobs have news. Not tuned."""
@@ -28,6 +31,8 @@ THREADS = 8
 """That ask the database for all feeds of a process, besides the 40 that answer requests. Not tuned."""
 BATCH = 500
 """Events that are read at once. Not tuned."""
+RETRY_SECONDS = 1.0
+"""Between two questions while the database is away. Not tuned."""
 KEPT = 200
 """Of a job's events, the latest that a feed keeps in memory, of some kB each. Not tuned."""
 
@@ -85,9 +90,7 @@ class Feeds:
         while True:
             await asyncio.sleep(POLL_SECONDS)
             try:
-                latest = await anyio.to_thread.run_sync(
-                    self._database.events.latest, list(self._feeds), limiter=self._limiter
-                )
+                latest = await _answer(self._limiter, self._database.events.latest, list(self._feeds))
             except Exception:
                 log.exception("all feeds end")
                 for feed in self._feeds.values():
@@ -203,4 +206,18 @@ class Feed:
         return [Line(event.id, event.type.value, self._on_wire(event).model_dump_json()) for event in events]
 
     async def _ask(self, question: Callable[[About], Answer], about: About) -> Answer:
-        return await anyio.to_thread.run_sync(question, about, limiter=self._limiter)
+        return await _answer(self._limiter, question, about)
+
+
+async def _answer(limiter: anyio.CapacityLimiter, question: Callable[[About], Answer], about: About) -> Answer:
+    """Ask the database in a thread, again and again while it is away. Raises `Unavailable` when patience is over."""
+    since: float | None = None
+    while True:
+        try:
+            return await anyio.to_thread.run_sync(question, about, limiter=limiter)
+        except Unavailable:
+            now = anyio.current_time()
+            since = since or now
+            if now - since > PATIENCE_SECONDS:
+                raise
+        await anyio.sleep(RETRY_SECONDS)

@@ -9,8 +9,11 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from dataclasses import replace
 
 from db import Database
+from db.errors import Unavailable
+from db.leases import RENEW_SECONDS
 from db.states import AnsweredFrom, JobState, TaskState
 from db.views import ClaimedJob, JobView, TaskView
 from loopwright.codegen.versions import TVM_VERSION
@@ -19,6 +22,7 @@ from service.claimed_tasks import ClaimedTasks
 from service.gates import race as gate_race
 from service.ledger import DatabaseLedger, budget_per_task
 from service.observed_run import observed
+from service.outage import Outage
 from service.rechecks import race as recheck_race
 from service.units import seconds
 from tuner.errors import LeaseLost, NoDevice, SearchFailed
@@ -29,8 +33,8 @@ from workers.walled_search import WalledSearch, search_child, train_base
 from workers.walls.levels import Policy, choose
 from workers.warm_child import ChildError
 
-LEASE_SECONDS = 30.0
-_RENEW_SECONDS = 5.0
+_RETRY_SECONDS = 0.5
+"""Between two attempts to renew a lease while the database is away: shorter than controllers wait with claims then."""
 _JOIN_POLL_SECONDS = 0.5
 
 log = logging.getLogger("loopwright.job_runner")
@@ -62,17 +66,36 @@ class JobRunner:
 
     @observed
     def run(self, claimed: ClaimedJob, builders: Sequence[str], measurers: dict[str, str]) -> RunEnd:
-        """Tune until every task has an answer, or until the job is cancelled or its lease lost."""
+        """Tune until every task has an answer, or until the job is cancelled or its lease lost.
+
+        A run that an outage of the database cuts off is begun again from what is stored, as one of which the process
+        died: a single write is not repeated, because nobody knows whether it was stored.
+        """
         stop = threading.Event()
         keeper = threading.Thread(target=self._keep_lease, args=(claimed, stop), daemon=True)
         keeper.start()
+        outage, cut_off = Outage(self._db), False
         try:
-            return self._run(claimed, builders, measurers)
+            while True:
+                try:
+                    if cut_off:
+                        claimed = self._renewed(claimed)
+                        outage.over()
+                    return self._run(claimed, builders, measurers)
+                except Unavailable as error:
+                    outage.sit_out(error)
+                    cut_off = True
         except LeaseLost:
             return RunEnd.LOST
         finally:
             stop.set()
             keeper.join()
+
+    def _renewed(self, claimed: ClaimedJob) -> ClaimedJob:
+        """Renew the lease after an outage, and return the job as it is now. Raises LeaseLost."""
+        if not self._db.jobs.renew(claimed.job.id, claimed.lease_token, self._db.lease_seconds):
+            raise LeaseLost(f"job {claimed.job.id} ended or was taken over while the database was away")
+        return replace(claimed, job=self._db.jobs.get(claimed.job.id))
 
     def _run(self, claimed: ClaimedJob, builders: Sequence[str], measurers: dict[str, str]) -> RunEnd:
         job = claimed.job
@@ -127,6 +150,9 @@ class JobRunner:
             message = f"the race could not be had: {error}"
             self._db.jobs.finish(job.id, claimed.lease_token, JobState.FAILED, message)
             return False
+        except Unavailable:
+            fleet.abandon()
+            raise
         return True
 
     def _unless_cancelled(self, job_id: str) -> Callable[[], None]:
@@ -219,10 +245,16 @@ class JobRunner:
         )
 
     def _keep_lease(self, claimed: ClaimedJob, stop: threading.Event) -> None:
-        """Renew the lease until `stop` is set. After a lost lease the next write ends the run."""
-        last = time.monotonic()
-        while not stop.wait(_RENEW_SECONDS):
+        """Renew the lease until `stop` is set. After a lost lease the next write ends the run.
+
+        While the database is away it tries on; the time of an outage does not count as the job's.
+        """
+        last, wait = time.monotonic(), RENEW_SECONDS
+        while not stop.wait(wait):
             now = time.monotonic()
-            if not self._db.jobs.renew(claimed.job.id, claimed.lease_token, LEASE_SECONDS, now - last):
-                return
-            last = now
+            try:
+                if not self._db.jobs.renew(claimed.job.id, claimed.lease_token, self._db.lease_seconds, now - last):
+                    return
+                last, wait = now, RENEW_SECONDS
+            except Unavailable:
+                last, wait = time.monotonic(), _RETRY_SECONDS

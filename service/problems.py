@@ -12,6 +12,8 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from db.errors import (
+    DatabaseDamaged,
+    DiskFull,
     IdempotencyConflict,
     InvalidArchive,
     InvalidPage,
@@ -19,6 +21,7 @@ from db.errors import (
     NameTaken,
     NotFound,
     QuotaExceeded,
+    Unavailable,
 )
 from loopwright.schemas import Problem
 from service.logs.ids import known
@@ -27,6 +30,8 @@ MEDIA_TYPE = "application/problem+json"
 REQUEST_ID = "X-Request-Id"
 """The header of a request's id, in the request and in its answer."""
 
+RETRY_SECONDS = 2
+"""After so long a request is worth another try while the database is away. Not tuned."""
 _COMPLAINTS = 10
 _LONGEST_COMPLAINT = 400
 """Characters."""
@@ -92,6 +97,13 @@ def answer(error: ProblemError) -> JSONResponse:
     return JSONResponse(content, error.status, dict(error.headers or {}), MEDIA_TYPE)
 
 
+def unavailable(error: Unavailable) -> ProblemError:
+    """Return what a request is answered with while the database cannot work."""
+    kind = "disk-full" if isinstance(error, DiskFull) else "database-away"
+    detail = f"{_shortened(str(error))}. Jobs wait for it, and nothing is lost; try again."
+    return ProblemError(503, kind, detail, headers={"Retry-After": str(RETRY_SECONDS)})
+
+
 def install(app: FastAPI) -> None:
     """Make the app answer with problems, whatever goes wrong, and say in its OpenAPI schema what a problem is."""
     generated = app.openapi
@@ -121,6 +133,8 @@ def install(app: FastAPI) -> None:
         IdempotencyConflict,
         lambda _, error: answer(ProblemError(409, "idempotency-conflict", f"{error}; choose a new Idempotency-Key")),
     )
+    app.add_exception_handler(Unavailable, lambda _, error: answer(unavailable(error)))
+    app.add_exception_handler(DatabaseDamaged, _damaged)  # type: ignore[arg-type]
     app.add_exception_handler(Exception, _unexpected)
 
 
@@ -157,7 +171,14 @@ def _over_quota(_: Request, error: QuotaExceeded) -> JSONResponse:
     return answer(ProblemError(429, "quota-exceeded", detail, headers=later))
 
 
+def _damaged(_: Request, error: DatabaseDamaged) -> JSONResponse:
+    detail = f"{_shortened(str(error))}. Stop the service and restore the database from a backup."
+    return answer(ProblemError(500, "database-damaged", detail))
+
+
 def _unexpected(_: Request, error: Exception) -> JSONResponse:
+    if isinstance(error, Unavailable):  # outside of what FastAPI catches: the audit log could not be written
+        return answer(unavailable(error))
     request_id = known().get("request", "")
     detail = (
         f"{type(error).__name__}; the service's log has the details under request {request_id}. "

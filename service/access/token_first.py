@@ -7,10 +7,11 @@ import anyio.to_thread
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from db.errors import Unavailable
 from service.context import Context
 from service.identity import credentials
 from service.identity.visitor import Visitor, identify
-from service.problems import ProblemError, answer
+from service.problems import ProblemError, answer, unavailable
 
 SESSION_PATH = "/api/v1/session"
 _THREADS = 4
@@ -39,6 +40,9 @@ class TokenFirst:
                     visitor = await anyio.to_thread.run_sync(_visitor, scope, shown, limiter=self._limiter)
             except ProblemError as error:
                 await answer(error)(scope, receive, send)
+                return
+            except Unavailable as error:
+                await answer(unavailable(error))(scope, receive, send)
                 return
             scope.setdefault("state", {})["visitor"] = visitor
         await self._app(scope, receive, send)

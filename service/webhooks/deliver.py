@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import httpx
 
 from db import Database
+from db.errors import Unavailable
 from db.webhooks import DueDelivery
 from service.webhooks import sign
 
@@ -35,13 +36,20 @@ class Deliverer:
 
     def run(self, stop: threading.Event) -> None:
         """Work until told to stop; deliveries that are being sent then are waited for."""
+        was_away = False
         while not stop.is_set():
+            # What was claimed and not sent is due again after `_HOLD_SECONDS`.
             try:
                 is_full = self._send_due() == _BATCH
+            except Unavailable as error:
+                if not was_away:
+                    log.warning("deliveries of webhooks wait: %s", error)
+                is_full, was_away = False, True
             except Exception:
-                # The database may be away for a while. What was claimed is due again after `_HOLD_SECONDS`.
                 log.exception("deliveries of webhooks wait")
                 is_full = False
+            else:
+                was_away = False
             if not is_full:
                 stop.wait(_POLL_SECONDS)
 

@@ -1,0 +1,56 @@
+"""Sitting out an outage of the database: whoever works on a job waits, and goes on when the database answers."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+
+from db import Database
+from db.errors import Unavailable
+
+PATIENCE_SECONDS = 600.0
+"""After so long without the database a process gives up. Not tuned."""
+_FIRST_STEP_SECONDS = 0.1
+_LONGEST_STEP_SECONDS = 1.0
+"""Between two questions whether the database answers."""
+
+log = logging.getLogger("loopwright.outage")
+
+
+class Outage:
+    """The outages that one thread meets, one after the other."""
+
+    def __init__(self, database: Database, patience: float = PATIENCE_SECONDS) -> None:
+        self._db = database
+        self._patience = patience
+        self._since: float | None = None
+        self._step = _FIRST_STEP_SECONDS
+
+    def sit_out(self, error: Unavailable, stop: threading.Event | None = None) -> None:
+        """Return when the database answers again, or when told to stop. Raises ``error`` when patience is over.
+
+        Call `over` once the work has gone on: a database may answer and still fail at what is asked of it, as one does
+        whose disk is full.
+        """
+        if self._since is None:
+            self._since = time.monotonic()
+            log.warning("%s. Work waits up to %.0f minutes for it and then goes on", error, self._patience / 60)
+        stop = stop or threading.Event()
+        while True:
+            if time.monotonic() - self._since > self._patience:
+                raise error
+            if stop.wait(self._step):
+                return
+            self._step = min(2 * self._step, _LONGEST_STEP_SECONDS)
+            try:
+                self._db.ping()
+                return
+            except Unavailable as again:
+                error = again
+
+    def over(self) -> None:
+        """Work went on: an outage, if there was one, is over."""
+        if self._since is not None:
+            log.warning("the database works again, after %.0f s", time.monotonic() - self._since)
+            self._since, self._step = None, _FIRST_STEP_SECONDS

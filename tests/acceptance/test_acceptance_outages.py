@@ -1,0 +1,46 @@
+"""The database goes away in the middle of a job: everybody waits for it, and nothing is lost or done twice."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import httpx
+import psutil
+
+from tests.support.ledger import check_ledger
+from tests.support.postgres import postgres_server, stopped
+from tests.support.programs import product
+from tests.support.service import Service
+from tests.support.waiting import wait_for
+
+OUTAGE_SECONDS = 10.0
+
+
+def parts(service: Service) -> set[psutil.Process]:
+    return {*service.find("-m service api"), *service.find("-m service controller"), *service.find("ray::JobRunner")}
+
+
+def test_a_job_goes_on_after_an_outage_of_postgresql(tmp_path: Path) -> None:
+    """A stop ends all connections, and longer than a lease lasts nobody can renew one."""
+    with postgres_server() as server, Service(tmp_path, server.get_uri()) as service:
+        job_id = service.submit(product(128, 96), trials=32)
+        before = service.in_the_middle(job_id)["progress"]["trials"]
+        there = parts(service)
+        assert len(there) >= 3
+        with stopped(server):
+            until = time.monotonic() + OUTAGE_SECONDS
+            answer = service.http.get("/api/v1/jobs")
+            assert (answer.status_code, answer.headers["Retry-After"]) == (503, "2"), answer.text
+            assert answer.json()["type"] == "urn:loopwright:database-away"
+            assert httpx.get(f"{service.url}/healthz").status_code == 200
+            assert service.http.get("/readyz").status_code == 503
+            time.sleep(max(0.0, until - time.monotonic()))
+        wait_for("more trials", lambda: service.job(job_id)["progress"]["trials"] > before)
+        job = service.finished(job_id)
+        assert job["state"] == "succeeded", job
+        check_ledger(service, job)
+        assert there <= parts(service)
+        states = [event["data"]["state"] for event in service.events(job_id) if event["type"] == "job"]
+        assert states == ["queued", "running", "succeeded"], "the job was claimed again"
+        assert service.stop() == 0
