@@ -45,12 +45,22 @@ def main() -> None:
         check_versions()
     except UnsupportedVersion as error:
         sys.exit(f"loopwright: {error}")
+    from service.exit_status import explained
+
+    with explained(settings):
+        run(role, settings, grant_to)
+
+
+def run(role: str, settings: Settings, grant_to: str | None) -> None:
+    """Do what a role does, to its end."""
     if role == "serve":
         serve(settings)
     elif role == "migrate":
         from db import migrate
         from db.grants import CannotGrant
+        from service.outage import await_database
 
+        await_database(settings.database)
         migrate.upgrade(settings.database)
         if grant_to is not None:
             try:
@@ -101,6 +111,7 @@ def _require_tables(settings: Settings) -> None:
 
 def serve(settings: Settings) -> None:
     """Run until a signal comes; the one line on stdout is the URL."""
+    from service.exit_status import leave
     from service.supervisor import ServeError, Supervisor
 
     supervisor = Supervisor(settings)
@@ -110,7 +121,7 @@ def serve(settings: Settings) -> None:
             print(f"Loopwright is ready: {supervisor.login_url()}", flush=True)
             supervisor.wait()
     except ServeError as error:
-        sys.exit(f"loopwright: {error}")
+        leave(error.status, str(error))
 
 
 if __name__ == "__main__":

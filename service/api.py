@@ -9,10 +9,12 @@ from typing import Any
 
 import uvicorn
 
+from db import Database
 from service.app import create_app
 from service.connections import PatientConnection
+from service.outage import await_database
 from service.patience import DEFAULT, Patience
-from service.settings import Settings
+from service.settings import Settings, ensure_token
 from service.shares import Shares
 
 _OTHER_FILES = 500
@@ -44,6 +46,11 @@ def server(settings: Settings, patience: Patience = DEFAULT) -> uvicorn.Server:
 def main(settings: Settings) -> None:
     """Serve until a signal comes."""
     _allow_files(2 * settings.max_connections + _OTHER_FILES)
+    await_database(settings.database)
+    database = Database(settings.database)
+    # The app does it, too. Here an error ends the process with its reason, and in uvicorn with a traceback.
+    database.tokens.put_owner(ensure_token(settings), settings.owner)
+    database.close()
     with contextlib.suppress(KeyboardInterrupt):
         server(settings).run()
 

@@ -6,12 +6,15 @@ when the same one starts again, and its jobs are claimed anew.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import math
+import os
 import signal
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,15 +26,17 @@ from db.leases import RENEW_SECONDS
 from db.states import AnsweredFrom, JobState, TaskState
 from db.views import ClaimedJob
 from service.claimed_tasks import ClaimedTasks
+from service.exit_status import ExitStatus
 from service.fleet.watch import Watch
 from service.job_runner import JobRunner
-from service.outage import Outage
+from service.outage import Outage, await_database
 from service.rechecks import jobs as rechecks
 from service.settings import Settings
 from service.webhooks.deliver import Deliverer
 from tuner.errors import LeaseLost
 from tuner.types import DeviceClass
 from workers.cluster import JOBS, Cluster, Offer, connect, job_slots
+from workers.liveness import watch_ray
 
 _POLL_SECONDS = 0.1
 _HEARTBEAT_SECONDS = 5.0
@@ -41,6 +46,8 @@ _DELIVERY_DAYS = 30
 _RECHECK_SECONDS = 600.0
 """Between two looks for bests that are to be raced anew."""
 _SLOTS_SECONDS = 10.0
+_CONNECT_SECONDS = 120.0
+"""For Ray to start, twice if need be: a busy machine takes half a minute for it."""
 _JOBS_PER_RUNNER = 50
 """After so many a loop's process is replaced: whatever it has piled up goes with it."""
 MAX_ATTEMPTS = 10
@@ -276,10 +283,13 @@ def _has_slots(stop: threading.Event) -> bool:
 
 def main(settings: Settings) -> None:
     """``python -m service controller``: until SIGTERM or SIGINT."""
+    waited = await_database(settings.database)
     database = Database(settings.database)
-    database.jobs.expire_leases(settings.owner)
-    connect(settings.ray_address, settings.data_dir)
+    _expire_own_leases(database, settings)
     stop = threading.Event()
+    with _limit_of(_CONNECT_SECONDS, "Ray did not start, or did not answer"):
+        connect(settings.ray_address, settings.data_dir)
+    watch_ray(lambda reason: _end_without_ray(reason, stop))
     # After connecting: ray.init sets handlers of its own.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
@@ -289,7 +299,44 @@ def main(settings: Settings) -> None:
                 f"loopwright: no node of the Ray cluster offers {JOBS}, so that no job can run. Start Ray on a node "
                 f"that may know the database, this one for example, with --resources='{{\"{JOBS}\": 2}}'"
             )
-        Controller(settings, database, Cluster(settings.walls)).run(stop)
+        controller = Controller(settings, database, Cluster(settings.walls))
+        if waited:
+            controller.hold_claims()
+        controller.run(stop)
     finally:
+        stop.set()
         ray.shutdown()
         database.close()
+
+
+def _expire_own_leases(database: Database, settings: Settings) -> None:
+    """Take up again at once what an earlier controller of this name had, and did not give back."""
+    outage = Outage(database)
+    while True:
+        try:
+            database.jobs.expire_leases(settings.owner)
+            return
+        except Unavailable as error:
+            outage.sit_out(error)
+
+
+@contextlib.contextmanager
+def _limit_of(seconds: float, reason: str) -> Iterator[None]:
+    """End the process if the block takes longer: Ray waits for ever for a part of it that died during its start."""
+    done = threading.Event()
+    timer = threading.Timer(seconds, _end_without_ray, (f"{reason} within {seconds:.0f} s", done))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        done.set()
+        timer.cancel()
+
+
+def _end_without_ray(reason: str, stop: threading.Event) -> None:
+    """End the process at once: what waits for Ray would wait for ever. Whoever started it starts it again."""
+    if stop.is_set():
+        return  # Ray is being shut down
+    print(f"loopwright: {reason}, so that this controller ends; it can be started again", file=sys.stderr, flush=True)
+    os._exit(ExitStatus.RAY_LOST)

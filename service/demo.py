@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from loopwright import Client, Job
+from service.exit_status import explained, leave
 from service.settings import ensure_token, read_settings
 from service.settings import parser as service_parser
 from service.supervisor import ServeError, Supervisor
@@ -50,21 +51,21 @@ def parser() -> argparse.ArgumentParser:
 
 def main() -> None:
     options = vars(parser().parse_args())
-    leave = options.pop("exit")
+    exit_after = options.pop("exit")
     settings = read_settings(options)
     console = Console()
     supervisor = Supervisor(settings)
     supervisor.handle_signals()
     console.print("Starting the service: database, API, controller and a local Ray …")
     try:
-        with supervisor.running():
+        with explained(settings), supervisor.running():
             certified = tune(Client(supervisor.url, ensure_token(settings)), console)
             console.print(f"Dashboard: {supervisor.login_url()}", soft_wrap=True, highlight=False)
-            if not leave:
+            if not exit_after:
                 console.print("Serving until Ctrl-C.")
                 supervisor.wait()
     except ServeError as error:
-        sys.exit(f"loopwright: {error}")
+        leave(error.status, str(error))
     sys.exit(0 if certified else 1)
 
 

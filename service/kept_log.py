@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import sys
 import threading
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 FILE_BYTES = 10 * 2**20
 OLD_FILES = 3
@@ -20,6 +21,24 @@ _LINE_BYTES = 64 * 2**10
 _FLUSH_SECONDS = 2.0
 
 
+class _File(RotatingFileHandler):
+    """Says on stderr what it cannot write, and once why."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._complained = False
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        path = Path(self.baseFilename)
+        if not self._complained:
+            self._complained = True
+            print(
+                f"loopwright: {path} cannot be written ({sys.exc_info()[1]}); what it would have had comes here",
+                file=sys.stderr,
+            )
+        print(f"{path.name}: {record.getMessage()}", file=sys.stderr, flush=True)
+
+
 class KeptLog:
     """Writes what arrives at ``pipe`` to ``path``, in a thread, until all who hold the other end have closed it."""
 
@@ -27,8 +46,9 @@ class KeptLog:
         self, pipe: IO[bytes], path: Path, *, file_bytes: int = FILE_BYTES, old_files: int = OLD_FILES
     ) -> None:
         self.path = path
-        # Its failures (a full disk) go to stderr, and the pipe is emptied nevertheless: the writer must not wait.
-        self._file = RotatingFileHandler(
+        # What cannot be written (a full disk) goes to stderr, and the pipe is emptied in any case: the writer must not
+        # wait.
+        self._file = _File(
             path, maxBytes=file_bytes, backupCount=old_files, encoding="utf-8", errors="backslashreplace"
         )
         self._thread = threading.Thread(target=self._write, args=(pipe,), name=f"log {path.name}", daemon=True)

@@ -6,11 +6,13 @@ import logging
 import threading
 import time
 
-from db import Database
-from db.errors import Unavailable
+from db import Database, migrate
+from db.errors import AccessRefused, Unavailable
 
 PATIENCE_SECONDS = 600.0
 """After so long without the database a process gives up. Not tuned."""
+START_SECONDS = 60.0
+"""For the database at the start of a process: it may be starting, too. Not tuned."""
 _FIRST_STEP_SECONDS = 0.1
 _LONGEST_STEP_SECONDS = 1.0
 """Between two questions whether the database answers."""
@@ -54,3 +56,25 @@ class Outage:
         if self._since is not None:
             log.warning("the database works again, after %.0f s", time.monotonic() - self._since)
             self._since, self._step = None, _FIRST_STEP_SECONDS
+
+
+def await_database(url: str, seconds: float = START_SECONDS) -> bool:
+    """Return once the database answers; whether it had to be waited for.
+
+    Raises `Unavailable` when the time is over, AccessRefused at once, and `db.errors.SchemaTooNew`.
+    """
+    until = time.monotonic() + seconds
+    step = 0.0
+    while True:
+        try:
+            migrate.check(url)
+            return step > 0
+        except AccessRefused:
+            raise
+        except Unavailable as error:
+            if time.monotonic() > until:
+                raise
+            if not step:
+                log.warning("%s. It is waited for, up to %.0f s", error, seconds)
+        step = min(2 * step or _FIRST_STEP_SECONDS, _LONGEST_STEP_SECONDS)
+        time.sleep(step)

@@ -1,7 +1,7 @@
-"""``scripts/serve``: database, API and controller as one service, which ends as a whole when one of them ends.
+"""``scripts/serve``: database, API and controller as one service. A part that ends by itself is started again.
 
-State is in the database, so that a crash costs nothing but the time until somebody (a person, systemd, a container
-engine) starts it again.
+State is in the database, so that a crash costs nothing but the time until the part is up. The service ends as a whole
+when a part ends too often, or in a way that only a person can mend.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from types import FrameType
 
@@ -27,7 +27,10 @@ import psutil
 from db import Database, migrate
 from loopwright import schemas
 from loopwright.config import service_file
+from service.exit_status import ExitStatus, status_of
 from service.kept_log import KeptLog
+from service.outage import await_database
+from service.restarts import MOST, WITHIN_SECONDS, Restarts
 from service.settings import Settings, ensure_token
 from workers.walls.levels import Level, NoWalls, Policy, choose
 
@@ -39,10 +42,15 @@ _LOCK_SECONDS = 30.0
 _PORT_SECONDS = 5.0
 _STOP_SECONDS = 20.0
 _POLL_SECONDS = 0.2
+_SAYS = "loopwright: "
 
 
 class ServeError(Exception):
     """The service cannot start or go on; the message tells the user what to do."""
+
+    def __init__(self, message: str, status: ExitStatus = ExitStatus.FAILED) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class Supervisor:
@@ -52,6 +60,9 @@ class Supervisor:
         self._settings = settings
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._logs: dict[str, KeptLog] = {}
+        self._restarts: dict[str, Restarts] = {}
+        self._due: dict[str, float] = {}
+        """Of parts that have ended, when they are started again."""
         self._stopping = False
 
     @property
@@ -66,10 +77,11 @@ class Supervisor:
         self._settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         with _sole_owner(self._settings.data_dir):
             _require_free_port(self._settings)
+            await_database(self._settings.database)
             migrate.upgrade(self._settings.database)
             self._settings = with_walls(self._settings)
             ensure_token(self._settings)
-            started_at = datetime.now(UTC)
+            started_at = _now(self._settings)
             try:
                 self._start("controller")
                 self._start("api")
@@ -86,9 +98,17 @@ class Supervisor:
         return f"{self.url}{schemas.LoginCode.model_validate_json(answer.content).path}"
 
     def wait(self) -> None:
-        """Until a signal asks for the end. Raises ServeError when a process ends by itself."""
+        """Until a signal asks for the end; parts that end by themselves are started again.
+
+        Raises ServeError if a part ends too often, or in a way that a start would not mend.
+        """
         while not self._stopping:
-            self._check()
+            for role, status in self._ended():
+                self._restart_later(role, status)
+            now = time.monotonic()
+            for role in [role for role, due in self._due.items() if due <= now]:
+                del self._due[role]
+                self._start(role)
             time.sleep(_POLL_SECONDS)
 
     def handle_signals(self) -> None:
@@ -139,14 +159,53 @@ class Supervisor:
         return httpx.Client(base_url=self.url, headers=headers, timeout=5, trust_env=False)
 
     def _check(self) -> None:
+        """Raises ServeError if a part has ended."""
+        for role, status in self._ended():
+            raise self._failure(role, status, "")
+
+    def _ended(self) -> Iterator[tuple[str, int]]:
+        """Yield the parts that have ended, with their statuses."""
         for role, process in self._processes.items():
-            if (status := process.poll()) is not None:
-                log = self._logs[role]
-                log.flush()
-                raise ServeError(
-                    f"the {role} process ended (status {status}), and so the service ends; nothing is lost, "
-                    f"start it again. The end of {log.path}:\n{_tail(log.path)}"
-                )
+            if role not in self._due and (status := process.poll()) is not None:
+                yield role, status
+
+    def _restart_later(self, role: str, status: int) -> None:
+        """Clear up after a part and plan its start. Raises ServeError."""
+        _kill_session(self._processes[role].pid)
+        self._logs[role].flush()
+        if status_of(status).is_final:
+            raise self._failure(role, status, "")
+        restarts = self._restarts.setdefault(role, Restarts())
+        pause = restarts.pause(time.monotonic())
+        if pause is None:
+            raise self._failure(
+                role, status, f" once more, after {MOST} starts within {WITHIN_SECONDS / 60:.0f} minutes"
+            )
+        reason = _reason(self._logs[role].path)
+        log.warning(
+            "loopwright: the %s process ended (status %d%s); it is started again in %g s "
+            "(start %d of at most %d within %.0f minutes)",
+            role,
+            status,
+            f": {reason}" if reason and status_of(status) is not ExitStatus.FAILED else "",
+            pause,
+            restarts.count,
+            MOST,
+            WITHIN_SECONDS / 60,
+        )
+        self._due[role] = time.monotonic() + pause
+
+    def _failure(self, role: str, status: int, how: str) -> ServeError:
+        written = self._logs[role]
+        written.flush()
+        known = status_of(status)
+        if known is not ExitStatus.FAILED and (reason := _reason(written.path)):
+            return ServeError(reason, known)
+        return ServeError(
+            f"the {role} process ended{how} (status {status}), and so the service ends; nothing is lost, "
+            f"start it again. The end of {written.path}:\n{_tail(written.path)}",
+            known,
+        )
 
     def _stop(self) -> None:
         """API first, so that nothing new comes in; then the controller, which puts its jobs back."""
@@ -247,6 +306,21 @@ def _several_users(settings: Settings) -> bool:
         return database.users.several()
     finally:
         database.close()
+
+
+def _now(settings: Settings) -> datetime:
+    """Return the time by which the database is stamped."""
+    database = Database(settings.database)
+    try:
+        return database.now()
+    finally:
+        database.close()
+
+
+def _reason(path: Path) -> str:
+    """Return the last line of a log in which a process has said why it ended; empty without one."""
+    said = [line for line in _tail(path).splitlines() if line.startswith(_SAYS)]
+    return said[-1].removeprefix(_SAYS) if said else ""
 
 
 def _tail(path: Path, lines: int = 20) -> str:

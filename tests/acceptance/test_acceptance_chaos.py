@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import signal
 import sqlite3
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
+import httpx
 import psutil
 import pytest
 
 from tests.support.ledger import check_ledger
 from tests.support.programs import product
-from tests.support.service import Service
+from tests.support.service import FINISHED, JOB_SECONDS, Service
 from tests.support.waiting import wait_for
 
-ROLES = {
+PARTS = {
     "api": ("-m service api",),
     "controller": ("-m service controller",),
-    "supervisor": ("-m service --data-dir",),
+    "raylet": ("raylet/raylet",),
+    "gcs": ("gcs/gcs_server",),
 }
+"""What the service starts again when it dies; Ray's with the controller."""
+SUPERVISOR = ("-m service --data-dir",)
 VICTIMS = {
     "builder": ("ray::Builder",),
     "measurer": ("ray::Measurer",),
@@ -56,23 +62,50 @@ def _kill(process: psutil.Process) -> datetime:
     return datetime.now(UTC)
 
 
-def test_a_service_that_was_killed_or_stopped_goes_on_after_a_start(mortal_service: Service) -> None:
-    """The service ends as a whole, leaves no process behind, and a new one goes on: three times with one job."""
+def _finished(service: Service, job_id: str) -> dict[str, Any]:
+    """The job, once it has ended, through the time without an API."""
+
+    def look() -> dict[str, Any] | None:
+        with contextlib.suppress(httpx.TransportError):
+            job = service.job(job_id)
+            return job if job["state"] in FINISHED else None
+        return None
+
+    return wait_for(f"the end of job {job_id}", look, JOB_SECONDS)
+
+
+@pytest.mark.parametrize("part", ["api", "controller", "raylet", pytest.param("gcs", marks=pytest.mark.long)])
+def test_a_part_that_is_killed_is_started_again(mortal_service: Service, part: str) -> None:
+    """Nobody but the service itself does anything: it says so in one line, and the job goes on."""
     service = mortal_service
-    job_id = service.submit(product(128, 96), trials=48, force=True)
-    done = 0
-    for role in ("api", "controller"):
-        done = service.in_the_middle(job_id, trials=done + 3)["progress"]["trials"]
-        (victim,) = service.find(*ROLES[role])
-        _kill(victim)
-        assert service.ended() != 0
-        assert f"the {role} process ended" in (service.folder / "stderr").read_text()
-        service.start()
-    service.in_the_middle(job_id, trials=done + 3)
+    before = (service.folder / "stderr").read_text()
+    job_id = service.submit(product(128, 96), trials=24, force=True)
+    service.in_the_middle(job_id)
+    (victim,) = service.find(*PARTS[part])
+    killed_at = _kill(victim)
+
+    def line() -> str:
+        return (service.folder / "stderr").read_text().removeprefix(before)
+
+    wait_for(f"{part} to be missed", line)
+    job = _finished(service, job_id)
+    wait_for("an API and a worker", lambda: service.find("-m service api") and service.find("ray::Measurer"))
+    _check(service, job, killed_at)
+    assert service.running()
+    assert line().count("is started again") == len(line().splitlines()) == 1
+
+
+def test_a_service_that_was_stopped_goes_on_after_a_start(mortal_service: Service) -> None:
+    """The service ends as a whole, leaves no process behind, and a new one goes on; no attempt is used."""
+    service = mortal_service
+    job_id = service.submit(product(128, 96), trials=24, force=True)
+    service.in_the_middle(job_id)
     stopped_at = datetime.now(UTC)
     assert service.stop() == 0
     service.start()
     _check(service, service.finished(job_id), stopped_at)
+    with sqlite3.connect(f"file:{service.data_dir / 'loopwright.db'}?mode=ro", uri=True) as database:
+        assert database.execute("SELECT attempts FROM jobs WHERE id = ?", [job_id]).fetchone() == (1,)
 
 
 @pytest.mark.long
@@ -81,7 +114,7 @@ def test_a_killed_supervisor_goes_on_after_a_start(mortal_service: Service) -> N
     service = mortal_service
     job_id = service.submit(product(128, 96), trials=24, force=True)
     service.in_the_middle(job_id)
-    (victim,) = service.find(*ROLES["supervisor"])
+    (victim,) = service.find(*SUPERVISOR)
     killed_at = _kill(victim)
     assert service.process is not None
     service.process.wait()
@@ -115,14 +148,18 @@ def test_killed_workers_cost_nothing(mortal_service: Service) -> None:
 def test_kills_on_and_on(mortal_service: Service) -> None:
     """One job through every kind of death, one after the other."""
     service = mortal_service
-    job_id = service.submit(product(128, 112), trials=120)
-    for number, words in enumerate([*VICTIMS.values(), ROLES["api"], ROLES["controller"]]):
-        service.in_the_middle(job_id, trials=3 + 10 * number)
-        _kill(service.find(*words)[0])
-        if words[0].startswith("-m service"):
-            service.ended()
-            service.start()
-    job = service.finished(job_id)
+    job_id = service.submit(product(128, 112), trials=300)
+    for number, words in enumerate([*VICTIMS.values(), *PARTS.values()]):
+        trials = 3 + 10 * number
+
+        def reached(trials: int = trials) -> bool:
+            with contextlib.suppress(httpx.TransportError):
+                return service.job(job_id)["progress"]["trials"] >= trials
+            return False
+
+        wait_for(f"{trials} trials", reached, JOB_SECONDS)
+        _kill(wait_for("a victim", functools.partial(service.find, *words))[0])
+    job = _finished(service, job_id)
     assert job["state"] == "succeeded", job
     check_ledger(service, job)
     assert service.stop() == 0
