@@ -13,14 +13,13 @@ from loopwright import schemas
 from service.cache import Cache
 from service.feeds import Feeds
 from service.identity.visitor import Identities, Visitor
+from service.liveness import LIVE_SECONDS as LIVE_SECONDS
 from service.request_metrics import RequestMetrics
 from service.sandbox import Sandbox
 from service.settings import Settings
 from service.shares import Shares
 from tuner.answers import Assembly, DecisionTable
 
-LIVE_SECONDS = 30.0
-"""A worker that was not seen for so long offers nothing."""
 _ASSEMBLY_CHARACTERS = 32 * 2**20
 _DECISION_CELLS = 2**20
 _FINISHED_TASKS = 20_000

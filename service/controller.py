@@ -35,7 +35,7 @@ from service.settings import Settings
 from service.webhooks.deliver import Deliverer
 from tuner.errors import LeaseLost
 from tuner.types import DeviceClass
-from workers.cluster import JOBS, Cluster, Offer, connect, job_slots
+from workers.cluster import JOBS, Cluster, Offer, connect, job_slots, present
 from workers.liveness import watch_ray
 
 _POLL_SECONDS = 0.1
@@ -53,7 +53,12 @@ _JOBS_PER_RUNNER = 50
 MAX_ATTEMPTS = 10
 """Claims of one job that ended in a crash: a job that kills its loop must not be claimed for ever. A claim that is
 given back in order does not count."""
-_LONG_TURN_SECONDS = 2 * RENEW_SECONDS
+_JOIN_SECONDS = 1.0
+"""That a heartbeat waits for nodes that are about to join, and that the next one comes after."""
+_LOOP_SECONDS = 120.0
+"""For a loop's process to start, during which the controller renews the job's lease. Not tuned."""
+_LONG_TURN_SECONDS = 3 * RENEW_SECONDS
+"""Less than what is left of a lease that is renewed in time."""
 _HOLD_SECONDS = 2 * RENEW_SECONDS + 1.0
 """After an outage, or a turn that was held up, for so long: who has a lease may have been held up by the same, and
 renews it now. Nothing is claimed meanwhile."""
@@ -75,6 +80,7 @@ class _Running:
     runner: _Runner
     workers: frozenset[str]
     """Ids of the offers that the job is measured on."""
+    since: float
 
 
 class Controller:
@@ -104,6 +110,8 @@ class Controller:
         # A daemon: if the controller fails, its process ends, and another one sends what this one has claimed.
         deliverer = threading.Thread(target=Deliverer(self._db).run, args=(stop,), name="webhooks", daemon=True)
         deliverer.start()
+        keeper = threading.Thread(target=self._keep_leases, args=(stop,), name="leases", daemon=True)
+        keeper.start()
         outage = Outage(self._db)
         while not stop.is_set():
             try:
@@ -116,6 +124,7 @@ class Controller:
             except Unavailable as error:
                 self._cut_off = True
                 outage.sit_out(error, stop)
+        keeper.join()
         self._let_go()
         deliverer.join()
 
@@ -159,9 +168,9 @@ class Controller:
         """Keep actors on every node and the workers' rows fresh, and take jobs from workers in quarantine."""
         if time.monotonic() < self._next_heartbeat:
             return
-        offers = self._cluster.reconcile()
+        offers = self._cluster.reconcile(_JOIN_SECONDS)
         held_out = self._watch.beat(offers)
-        self._offers = [offer for offer in offers if offer.id not in held_out]
+        self._offers = [offer for offer in offers if offer.id not in held_out and not self._watch.is_silent(offer)]
         for reference, running in list(self._running.items()):
             if held_out & running.workers:
                 del self._running[reference]
@@ -178,7 +187,20 @@ class Controller:
             self._db.audit.forget(self._settings.audit_days)
             self._db.webhooks.forget(_DELIVERY_DAYS)
             self._next_sweep = time.monotonic() + _SWEEP_SECONDS
-        self._next_heartbeat = time.monotonic() + _HEARTBEAT_SECONDS
+        soon = _JOIN_SECONDS if self._cluster.expects_nodes else _HEARTBEAT_SECONDS
+        self._next_heartbeat = time.monotonic() + soon
+
+    def _keep_leases(self, stop: threading.Event) -> None:
+        """Renew the leases of jobs that wait for a worker, and of those whose loops have just begun to start.
+
+        Once a loop runs, it renews the lease itself. A heartbeat may take longer than a lease lasts.
+        """
+        while not stop.wait(RENEW_SECONDS):
+            young = time.monotonic() - _LOOP_SECONDS
+            starting = [running.claimed for running in list(self._running.values()) if running.since > young]
+            for claimed in [*self._waiting, *starting]:
+                with contextlib.suppress(Unavailable):
+                    self._db.jobs.renew(claimed.job.id, claimed.lease_token, self._db.lease_seconds)
 
     def _claim(self) -> bool:
         """Take up one job, if the cluster has room for its loop. Return False if there is nothing to do."""
@@ -226,7 +248,7 @@ class Controller:
                 tasks.finish()
                 return
         wanted = self._db.devices.get(job.device_class_id)
-        offers = [offer for offer in self._offers if same_machine(offer.device_class, wanted)]
+        offers = present(offer for offer in self._offers if same_machine(offer.device_class, wanted))
         if not offers:
             # The workers left after the job was accepted, or are in quarantine. The job waits until one is back.
             self._waiting.append(claimed)
@@ -236,7 +258,9 @@ class Controller:
         builders = sorted({name for offer in offers for name in offer.builders})
         measurers = {offer.measurer: offer.id for offer in offers}
         workers = frozenset(measurers.values())
-        self._running[runner.actor.run.remote(claimed, builders, measurers)] = _Running(claimed, runner, workers)
+        self._running[runner.actor.run.remote(claimed, builders, measurers)] = _Running(
+            claimed, runner, workers, time.monotonic()
+        )
 
     def _new_runner(self) -> _Runner:
         runner = ray.remote(JobRunner).options(num_cpus=0, resources={JOBS: 1}, max_restarts=0)

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import ray
 from ray.exceptions import ActorDiedError, ActorUnschedulableError, RayError
 
 from tuner.errors import NoDevice
-from workers.cluster import NAMESPACE
+from workers.names import living
 
 
 class ActorPool:
     """Lends the actor with the fewest calls; actors that died for good leave the pool.
 
-    An actor here is a Ray handle. Whoever takes one for a call gives it back when the call has ended.
+    An actor here is a Ray handle. Whoever takes one for a call gives it back when the call has ended. Names that no
+    actor has any more, because its node has left, are passed over.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = names
-        self._calls: dict[Any, int] = {ray.get_actor(name, NAMESPACE): 0 for name in names}
+        self._calls: dict[Any, int] = dict.fromkeys(living(names).values(), 0)
 
     def __len__(self) -> int:
         return len(self._calls)

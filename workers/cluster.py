@@ -10,9 +10,10 @@ import contextlib
 import logging
 import os
 import secrets
+import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -27,16 +28,18 @@ from workers import actor_calls, child_calls
 from workers.actor_calls import Pending
 from workers.actors import CONTROL, Builder, Measurer
 from workers.messages import DetectedDevice, Json
+from workers.names import NAMESPACE, living
 from workers.old_sessions import remove_old_sessions
 from workers.walls.levels import Policy, choose
 
-NAMESPACE = "loopwright"
 JOBS = "loopwright_jobs"
 """Resource of the nodes that loops of jobs may run on, one unit each.
 
 A loop has the database's URL, so that such a node is trusted. Nodes without the resource build and measure."""
 _OBJECT_STORE_BYTES = 256 * 2**20
 """Of the embedded cluster; artifacts in flight take a few megabytes. Not tuned."""
+_JOIN_SECONDS = 120.0
+"""To detect and equip a node: its actors import TVM. Not tuned."""
 _RAY_LOG_BYTES = 10 * 2**20
 _RAY_OLD_LOGS = 3
 
@@ -139,26 +142,33 @@ class Cluster:
     def __init__(self, walls: Policy) -> None:
         self._walls = walls
         self._offers: dict[str, list[Offer]] = {}
+        self._joining: dict[str, _Joining] = {}
         self._used: dict[str, tuple[float, float]] = {}
         """Per offer, when its slot's use was last read, and the use in seconds."""
 
-    def reconcile(self) -> list[Offer]:
-        """Return the offers of all live nodes with CPUs; start the actors of new nodes first.
+    def reconcile(self, timeout: float = _JOIN_SECONDS) -> list[Offer]:
+        """Return the offers of all live nodes with CPUs. New ones are equipped beside, and waited for a while.
 
-        A node that is lost meanwhile is left out, and tried again the next time if it is back.
+        That is up to ``timeout``. A node that is lost meanwhile is left out, and tried again the next time if it is
+        back. One that does not answer is left to itself: its offers come with a later call.
         """
         alive = {node["NodeID"]: node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU")}
         for gone in set(self._offers) - set(alive):
             del self._offers[gone]
-        fresh = {node_id: node for node_id, node in alive.items() if node_id not in self._offers}
-        detecting = {node_id: _detect.options(**_on(node_id)).remote(self._walls) for node_id in fresh}
-        for node_id, node in fresh.items():
-            try:
-                devices = [DetectedDevice.from_json(fields) for fields in ray.get(detecting[node_id])]
-                self._offers[node_id] = _equip(node, devices, self._walls)
-            except ray.exceptions.RayError as error:
-                log.warning("node %s could not be equipped: %s", node["NodeManagerHostname"], error)
+        for node_id in alive.keys() - self._offers.keys() - self._joining.keys():
+            self._joining[node_id] = _Joining(alive[node_id], self._walls)
+        until = time.monotonic() + timeout
+        for node_id, joining in list(self._joining.items()):
+            if joining.ended(max(0.0, until - time.monotonic()) if joining.is_new else 0.0):
+                del self._joining[node_id]
+                if joining.offers is not None and node_id in alive:
+                    self._offers[node_id] = joining.offers
         return [offer for offers in self._offers.values() for offer in offers]
+
+    @property
+    def expects_nodes(self) -> bool:
+        """Return whether a node is about to join."""
+        return any(joining.is_new for joining in self._joining.values())
 
     def activity(self, timeout: float) -> dict[str, Activity]:
         """Return what each offer's actors do now, by offer id; without actors that do not answer within ``timeout``."""
@@ -195,13 +205,47 @@ class Cluster:
         return min(1.0, (used - before[1]) / (now - before[0]))
 
 
+class _Joining:
+    """A new node, which a thread detects and equips: it may hang, and nobody must wait for it."""
+
+    def __init__(self, node: dict[str, Any], walls: Policy) -> None:
+        self.offers: list[Offer] | None = None
+        """None while it joins, and if it could not be equipped."""
+        self._since = time.monotonic()
+        self._thread = threading.Thread(target=self._join, args=(node, walls), name="joining", daemon=True)
+        self._thread.start()
+
+    @property
+    def is_new(self) -> bool:
+        """Return whether it is worth waiting for."""
+        return time.monotonic() - self._since < _JOIN_SECONDS
+
+    def ended(self, timeout: float) -> bool:
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    def _join(self, node: dict[str, Any], walls: Policy) -> None:
+        try:
+            detected = ray.get(_detect.options(**_on(node["NodeID"])).remote(walls))
+            self.offers = _equip(node, [DetectedDevice.from_json(fields) for fields in detected], walls)
+        except ray.exceptions.RayError as error:
+            log.warning("node %s could not be equipped: %s", node["NodeManagerHostname"], error)
+
+
+def present(offers: Iterable[Offer]) -> list[Offer]:
+    """Return the offers whose measurer is there, with the builders that are there: a node may just have left."""
+    found = []
+    for offer in offers:
+        actors = living([offer.measurer, *offer.builders])
+        builders = tuple(name for name in offer.builders if name in actors)
+        if offer.measurer in actors and builders:
+            found.append(replace(offer, builders=builders))
+    return found
+
+
 def _call_all(names: Iterable[str], call: Callable[[Any], Pending[T]]) -> dict[str, Pending[T]]:
     """Call the actors of these names; an actor whose node has just left has no name any more."""
-    calls = {}
-    for name in names:
-        with contextlib.suppress(ValueError):
-            calls[name] = call(ray.get_actor(name, NAMESPACE))
-    return calls
+    return {name: call(actor) for name, actor in living(names).items()}
 
 
 def _answers(calls: dict[str, Pending[T]], ready: Sequence[Any]) -> dict[str, T]:

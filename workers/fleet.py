@@ -18,7 +18,6 @@ from workers import actor_calls
 from workers.actor_calls import Pending
 from workers.actor_pool import ActorPool
 from workers.closing_race import ATTEMPTS, ClosingRace
-from workers.cluster import NAMESPACE
 from workers.kept_artifacts import KeptArtifacts
 from workers.messages import (
     Artifact,
@@ -31,6 +30,7 @@ from workers.messages import (
     ModelTimes,
     Samples,
 )
+from workers.names import living
 from workers.patience import Patience
 
 _BUILDS_PER_BUILDER = 2
@@ -83,7 +83,7 @@ class RayFleet:
         self._target_json = target_json
         self._builders = ActorPool(builders)
         self._measurers = ActorPool(list(measurers))
-        self._workers = {ray.get_actor(name, NAMESPACE): worker for name, worker in measurers.items()}
+        self._workers = {actor: measurers[name] for name, actor in living(measurers).items()}
         self._to_build: deque[_Candidate] = deque()
         self._to_measure: deque[_Built] = deque()
         self._builds: dict[Any, _Build] = {}

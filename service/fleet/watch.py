@@ -12,11 +12,13 @@ import ray
 from db import Database
 from db.views import Peaks, WorkerView
 from service.fleet.health import LOST_WITHIN_SECONDS, complaint
+from service.liveness import LIVE_SECONDS
 from tuner.types import Failure
 from workers import actor_calls
 from workers.actor_calls import Pending
-from workers.cluster import NAMESPACE, Cluster, Offer
+from workers.cluster import Cluster, Offer
 from workers.messages import DeviceSpeed
+from workers.names import NAMESPACE
 
 CHECK_SECONDS = 60.0
 """Between two timings of a worker's reference kernel, where its slot is free."""
@@ -42,11 +44,21 @@ class Watch:
         """Reference kernels that are being timed, by offer id."""
         self._began: float | None = None
         self._missing: set[str] = set()
+        self._answered: dict[str, float] = {}
+        """When the actors of each offer last said what they do."""
 
     def beat(self, offers: Sequence[Offer]) -> set[str]:
-        """Register the offers as seen now, look after their health; returns the ids of those that may not measure."""
+        """Register the offers that answer as seen now, and look after the health of all.
+
+        Returns the ids of those that may not measure.
+        """
         activity = self._cluster.activity(_PING_SECONDS)
+        now = time.monotonic()
         for offer in offers:
+            if offer.id in activity or offer.id not in self._answered:  # that of a new one has answered just before
+                self._answered[offer.id] = now
+            elif offer.id not in activity:
+                continue
             self._db.workers.register(
                 offer.id,
                 host=offer.host,
@@ -60,8 +72,13 @@ class Watch:
         self._look_for_missing()
         views = {view.id: view for view in self._db.workers.all(live_within=CHECK_SECONDS)}
         for offer in offers:
-            self._ask(offer, views[offer.id])
-        return {offer.id for offer in offers if self._judge(views[offer.id])}
+            if offer.id in activity:
+                self._ask(offer, views[offer.id])
+        return {offer.id for offer in offers if offer.id in views and self._judge(views[offer.id])}
+
+    def is_silent(self, offer: Offer) -> bool:
+        """Return whether the offer's actors have not answered for so long that it is shown as not alive."""
+        return time.monotonic() - self._answered.get(offer.id, 0.0) > LIVE_SECONDS
 
     def _look_for_missing(self) -> None:
         """Say which workers are not seen any more. While no controller was there, none could be seen."""

@@ -74,6 +74,23 @@ def test_workers_are_measured_as_they_join_and_held_out_as_they_drift(
     assert worker(database, offer).quarantine_reason is None
 
 
+def test_a_worker_that_does_not_answer_is_not_seen(
+    cluster: Cluster, offer: Offer, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch = Watch(database, cluster)
+    watch.beat([offer])
+    seen = worker(database, offer).last_seen_at
+    monkeypatch.setattr(cluster, "activity", lambda _: {})
+    assert watch.beat([offer]) == set()
+    assert worker(database, offer).last_seen_at == seen
+    assert not watch.is_silent(offer)
+    monkeypatch.setattr("service.fleet.watch.LIVE_SECONDS", 0.0)
+    assert watch.is_silent(offer)
+    monkeypatch.undo()
+    watch.beat([offer])
+    assert worker(database, offer).last_seen_at > seen
+
+
 def test_a_job_waits_while_its_only_worker_is_held_out(
     cluster: Cluster, offer: Offer, database: Database, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,8 +8,10 @@ import os
 import signal
 import socket
 import statistics
+import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import psutil
@@ -22,6 +24,7 @@ from loopwright.codegen.target import target_from
 from tests.support import workloads as programs
 from tests.support.builders import MiscompilingBuilder, RecordingBuilder
 from tests.support.processes import is_warm_child
+from tests.support.waiting import wait_for
 from tuner.errors import NoDevice, RaceFailed
 from tuner.ports import MeasureRequest, Raced, RaceRequest, nothing_meanwhile
 from tuner.search.searcher import Searcher
@@ -32,9 +35,10 @@ from tuner.tune import TuneRequest, tune
 from tuner.types import Failure, FailureKind, Lane, Measured, Outcome, Stage, TaskSpec, Workload
 from workers import actor_calls
 from workers.actors import Builder, Measurer
-from workers.cluster import NAMESPACE, Cluster, Offer, actor_class
+from workers.cluster import Cluster, Offer, actor_class, present
 from workers.fleet import RayFleet
 from workers.messages import DeviceSpeed, MeasurerStatus
+from workers.names import NAMESPACE
 from workers.walls.levels import Policy, choose
 
 _numbers = itertools.count()
@@ -113,6 +117,35 @@ def test_an_offer_has_living_actors(cluster: Cluster, offer: Offer) -> None:
     assert all(pid_of(name) for name in (offer.measurer, *offer.builders))
     assert cluster.reconcile() == cluster.reconcile()
     assert offer in cluster.reconcile()
+
+
+def test_actors_that_have_left_are_passed_over(offer: Offer) -> None:
+    left = replace(offer, measurer="left")
+    assert present([left, replace(offer, builders=("left", *offer.builders)), offer]) == [offer, offer]
+    fleet = RayFleet(
+        offer.device_class.target_json, ["left", *offer.builders], {"left": "nobody", offer.measurer: offer.host}
+    )
+    fleet.submit(request("one", programs.product()))
+    assert isinstance(gather(fleet, 1)["one"], Measured)
+    nobody = RayFleet(offer.device_class.target_json, ["left"], {"left": "nobody"})
+    with pytest.raises(NoDevice, match="left"):
+        nobody.submit(request("one", programs.product()))
+
+
+def test_a_node_that_hangs_while_it_joins_holds_nobody_up(
+    cluster: Cluster, offer: Offer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert offer  # there is a node
+    go_on = threading.Event()
+    hung = Cluster(Policy.PREFER)
+    monkeypatch.setattr("workers.cluster._equip", lambda *_: go_on.wait() and [offer])
+    assert hung.reconcile(timeout=0.1) == []
+    assert hung.expects_nodes
+    monkeypatch.setattr("workers.cluster._JOIN_SECONDS", 0.0)
+    assert hung.reconcile() == []
+    assert not hung.expects_nodes
+    go_on.set()
+    wait_for("the node", lambda: hung.reconcile() == [offer])
 
 
 def test_an_outcome_tells_who_built_and_measured_it_and_when(fleet: RayFleet, offer: Offer) -> None:

@@ -251,7 +251,9 @@ def test_a_database_that_was_away_does_not_end_deliveries(
 class EmptyCluster:
     """A cluster without nodes."""
 
-    def reconcile(self) -> list[Any]:
+    expects_nodes = False
+
+    def reconcile(self, _seconds: float) -> list[Any]:
         return []
 
     def activity(self, _seconds: float) -> dict[str, Any]:
