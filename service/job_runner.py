@@ -29,6 +29,7 @@ from tuner.errors import LeaseLost, NoDevice, SearchFailed
 from tuner.tune import TuneRequest, tune
 from tuner.types import TaskSpec, Workload
 from workers.fleet import RayFleet
+from workers.lock_watch import LockWatch
 from workers.walled_search import WalledSearch, search_child, train_base
 from workers.walls.levels import Policy, choose
 from workers.warm_child import ChildError
@@ -63,6 +64,7 @@ class JobRunner:
         self._db = Database(database_url)
         self._searching = search_child(choose(walls))
         self._searching.start()
+        LockWatch().start()  # its node may have no measurer, which watches it elsewhere
 
     @observed
     def run(self, claimed: ClaimedJob, builders: Sequence[str], measurers: dict[str, str]) -> RunEnd:

@@ -18,6 +18,7 @@ import ray
 from loopwright.codegen.threads import OMP_NUM_THREADS, environment
 from tuner.types import Failure, FailureKind, Stage
 from workers import child_calls
+from workers.lock_watch import LockWatch
 from workers.messages import (
     BuildAnswer,
     BuilderStatus,
@@ -139,6 +140,7 @@ class Measurer:
         )
         self._turn = _Turn(self._child)
         self._child.start()
+        LockWatch().start()
 
     @ray.method(concurrency_group=CONTROL)
     def status(self) -> Json:

@@ -29,10 +29,16 @@ def directory() -> Path:
     return own_folder(path)
 
 
-def made_directory() -> Path:
-    """Return `directory` with the lock's files in it, which processes behind walls can open but not make."""
+def files() -> list[Path]:
+    """Return the lock's files; made if need be."""
     for name in (_TURNSTILE, _HOST):
         os.close(_open(name))
+    return [directory() / f"{name}.lock" for name in (_TURNSTILE, _HOST)]
+
+
+def made_directory() -> Path:
+    """Return `directory` with the lock's files in it, which processes behind walls can open but not make."""
+    files()
     return directory()
 
 

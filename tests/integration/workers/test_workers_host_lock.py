@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 
 from loopwright.codegen import host_lock
+from tests.support.waiting import wait_for
+from workers.lock_watch import LockWatch
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 PROGRAM = """
@@ -137,3 +139,54 @@ def test_a_timing_that_dies_waiting_frees_the_turnstile(holder: Holder) -> None:
     assert silent(waiting)
     waiting.kill()
     assert says(holder("busy")) == "in"
+
+
+@pytest.mark.parametrize("kind", ["busy", "quiet"])
+def test_who_is_stopped_with_the_lock_is_killed_if_it_is_ours(
+    holder: Holder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, kind: str
+) -> None:
+    monkeypatch.setattr(host_lock, "directory", lambda: tmp_path)
+    stopped = holder(kind)
+    assert says(stopped) == "in"
+    stopped.send_signal(signal.SIGSTOP)
+    theirs = LockWatch(seconds=0.2)
+    ours = LockWatch(seconds=0.2, may_kill=lambda process: process.pid == stopped.pid)
+    ours.look()
+    time.sleep(0.3)
+    ours.look()
+    assert stopped.poll() is None, "nobody waits for it"
+    waiting = holder("quiet")
+    assert silent(waiting)
+
+    def named() -> bool:
+        theirs.look()
+        return "stopped" in caplog.text
+
+    wait_for("who has the lock to be named", named)
+    assert f"process {stopped.pid} (" in caplog.text
+    assert stopped.poll() is None
+
+    def killed() -> bool:
+        ours.look()
+        return stopped.poll() == -signal.SIGKILL
+
+    wait_for("it to be killed", killed)
+    assert says(waiting) == "in"
+
+
+def test_who_works_with_the_lock_is_named_once_and_left_alone(
+    holder: Holder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(host_lock, "directory", lambda: tmp_path)
+    working = holder("busy")
+    assert says(working) == "in"
+    waiting = [holder("quiet"), holder("busy")]
+    assert all(silent(process, 0.2) for process in waiting)
+    watch = LockWatch(seconds=0.0, may_kill=lambda _: True)
+    for _ in range(3):
+        watch.look()
+        time.sleep(0.05)
+    assert caplog.text.count(f"process {working.pid} (") == 1
+    # The timing that waits has the turnstile, for which the build waits.
+    assert caplog.text.count(f"process {waiting[0].pid} (") == 1
+    assert all(process.poll() is None for process in (working, *waiting))
