@@ -275,8 +275,9 @@ class Controller:
             running = self._running.pop(reference)
             try:
                 outcome = ray.get(reference)
-            except DatabaseDamaged:
-                raise  # Ray raises what the loop raised, as an error of its own that is of that type, too
+            except DatabaseDamaged as error:
+                # Ray raises an error of its own that is of the loop's type, too, and whose text is a traceback.
+                raise getattr(error, "cause", error) from None
             except ray.exceptions.RayError as error:
                 job_id = running.claimed.job.id
                 log.warning("the loop of job %s died: %s", job_id, error, extra={"job": job_id})

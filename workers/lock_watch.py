@@ -20,7 +20,8 @@ import psutil
 from loopwright.codegen import host_lock
 
 LONG_SECONDS = 20.0
-"""That others wait before who has the lock is named, or killed if it is stopped. Most timings take under a second."""
+"""That others wait before who has the lock is named, and that a child is stopped with it before it is killed. Most
+timings take under a second."""
 _LOOK_SECONDS = 2.0
 
 log = logging.getLogger("loopwright.host_lock")
@@ -28,9 +29,9 @@ log = logging.getLogger("loopwright.host_lock")
 
 @dataclass(slots=True)
 class _Held:
-    """When a process was first seen to have the lock while others waited, and when to be stopped."""
+    """Since when a process was seen to have the lock while others waited, and since when to be stopped with it."""
 
-    since: float
+    waited_for: float | None = None
     stopped: float | None = None
     named: bool = False
 
@@ -64,9 +65,10 @@ class LockWatch:
     def look(self) -> None:
         """Look once."""
         now = time.monotonic()
-        holders = _holders_waited_for(Path("/proc/locks").read_text().splitlines(), host_lock.files())
-        self._held = {pid: self._held.get(pid) or _Held(now) for pid in holders}
+        holders = _holders(Path("/proc/locks").read_text().splitlines(), host_lock.files())
+        self._held = {pid: self._held.get(pid) or _Held() for pid in holders}
         for pid, held in self._held.items():
+            held.waited_for = (held.waited_for or now) if holders[pid] else None
             with contextlib.suppress(psutil.NoSuchProcess):
                 self._judge(psutil.Process(pid), held, now)
 
@@ -75,20 +77,20 @@ class LockWatch:
         held.stopped = (held.stopped or now) if is_stopped else None
         if held.stopped is not None and now - held.stopped > self._seconds and self._may_kill(process):
             log.warning(
-                "process %d (%s) is stopped and has the host's lock, for which others wait since %.0f s: it is killed",
+                "process %d (%s) is stopped since %.0f s and has the host's lock: it is killed",
                 process.pid,
                 _name(process),
-                now - held.since,
+                now - held.stopped,
             )
             process.send_signal(signal.SIGKILL)
-        elif now - held.since > self._seconds and not held.named:
+        elif held.waited_for is not None and now - held.waited_for > self._seconds and not held.named:
             held.named = True
             log.warning(
                 "process %d (%s%s) has the host's lock, for which others wait since %.0f s",
                 process.pid,
                 _name(process),
                 ", stopped" if is_stopped else "",
-                now - held.since,
+                now - held.waited_for,
             )
 
 
@@ -96,8 +98,8 @@ def _name(process: psutil.Process) -> str:
     return " ".join(process.cmdline())[:200] or process.name()
 
 
-def _holders_waited_for(lines: Iterable[str], files: Iterable[Path]) -> set[int]:
-    """Return the processes that have a lock on one of the files for which another process waits.
+def _holders(lines: Iterable[str], files: Iterable[Path]) -> dict[int, bool]:
+    """Return the processes that have a lock on one of the files, and whether another process waits for it.
 
     ``lines`` are those of /proc/locks: ``1: FLOCK ADVISORY READ 815 fe:00:4711 0 EOF``, with ``->`` after the first
     number for one that waits.
@@ -117,4 +119,8 @@ def _holders_waited_for(lines: Iterable[str], files: Iterable[Path]) -> set[int]
             waited_for.add(inode)
         else:
             holders.setdefault(inode, set()).add(int(pid))
-    return {pid for inode in waited_for for pid in holders.get(inode, ())}
+    found: dict[int, bool] = {}
+    for inode, pids in holders.items():
+        for holder in pids:
+            found[holder] = found.get(holder, False) or inode in waited_for
+    return found

@@ -1,13 +1,16 @@
-"""The database goes away in the middle of a job: everybody waits for it, and nothing is lost or done twice."""
+"""What becomes of jobs and of the service when the database cannot work."""
 
 from __future__ import annotations
 
+import contextlib
 import time
 from pathlib import Path
 
 import httpx
 import psutil
+import pytest
 
+from service.exit_status import ExitStatus
 from tests.support.ledger import check_ledger
 from tests.support.postgres import postgres_server, stopped
 from tests.support.programs import product
@@ -24,7 +27,7 @@ def parts(service: Service) -> set[psutil.Process]:
 def test_a_job_goes_on_after_an_outage_of_postgresql(tmp_path: Path) -> None:
     """A stop ends all connections, and longer than a lease lasts nobody can renew one."""
     with postgres_server() as server, Service(tmp_path, server.get_uri()) as service:
-        job_id = service.submit(product(128, 96), trials=32)
+        job_id = service.submit(product(128, 96), trials=24)
         before = service.in_the_middle(job_id)["progress"]["trials"]
         there = parts(service)
         assert len(there) >= 3
@@ -44,3 +47,23 @@ def test_a_job_goes_on_after_an_outage_of_postgresql(tmp_path: Path) -> None:
         states = [event["data"]["state"] for event in service.events(job_id) if event["type"] == "job"]
         assert states == ["queued", "running", "succeeded"], "the job was claimed again"
         assert service.stop() == 0
+
+
+@pytest.mark.long
+def test_damage_that_is_found_while_running_ends_the_service_with_its_reason(tmp_path: Path) -> None:
+    with Service(tmp_path) as service:
+        file = service.data_dir / "loopwright.db"
+        with file.open("r+b") as opened:
+            opened.seek(4096)
+            opened.write(b"\xff" * (file.stat().st_size - 4096))
+
+        def ended() -> bool:
+            with contextlib.suppress(httpx.TransportError):
+                answer = service.post_job(product(32, 32))
+                assert answer.status_code in (202, 500, 503), answer.text
+            return not service.running()
+
+        wait_for("the end of the service", ended)
+        assert service.ended() == ExitStatus.DATABASE_DAMAGED
+        (line,) = (tmp_path / "stderr").read_text().splitlines()
+        assert line.startswith("loopwright: the database is damaged: ")
