@@ -124,7 +124,7 @@ class Controller:
             except Unavailable as error:
                 self._cut_off = True
                 outage.sit_out(error, stop)
-        keeper.join()
+        keeper.join(_HEARTBEAT_SECONDS)
         self._let_go()
         deliverer.join()
 

@@ -104,7 +104,7 @@ class Watch:
             self._measured.add(offer.id)
             self._timings[offer.id] = offer, actor_calls.peaks(actor, offer.device_class.target_json)
             return
-        age = (datetime.now(UTC) - view.checks[-1].created_at).total_seconds() if view.checks else float("inf")
+        age = (self._db.now() - view.checks[-1].created_at).total_seconds() if view.checks else float("inf")
         if age > CHECK_SECONDS * (1 if view.activity.slot_since is None else _OVERDUE):
             self._timings[offer.id] = offer, actor_calls.check(actor, offer.device_class.target_json)
 

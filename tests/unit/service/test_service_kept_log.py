@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from service.kept_log import KeptLog
 
 FILE_BYTES = 10_000
@@ -56,8 +58,14 @@ def test_bytes_that_are_no_text_and_lines_without_end_are_logged(tmp_path: Path)
     assert (tmp_path / "other.log").read_text() == "a\\xffb\n"
 
 
-def test_a_process_whose_log_cannot_be_written_goes_on(tmp_path: Path) -> None:
+def test_a_process_whose_log_cannot_be_written_goes_on_and_is_heard(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "role.log"
     path.symlink_to("/dev/full")
     log_of("for i in range(5_000): print('x' * 100)", path)
     assert path.is_symlink()
+    complaint, *lines = capsys.readouterr().err.splitlines()
+    assert complaint.startswith(f"loopwright: {path} cannot be written")
+    assert "No space left" in complaint
+    assert lines == ["role.log: " + "x" * 100] * 5_000

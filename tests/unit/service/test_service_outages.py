@@ -1,0 +1,140 @@
+"""Controllers and loops of jobs whose calls of the database are cut off: they go on, and use no attempt."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from db import Database, migrate
+from db.errors import DatabaseAway
+from db.inputs import NewJob
+from db.states import JobState
+from db.views import ClaimedJob, JobChanged, JobView
+from service import controller
+from service.controller import Controller
+from service.job_runner import JobRunner, RunEnd
+from service.settings import Settings
+from tests.support.played_fleet import MACHINE
+from tests.support.waiting import wait_for
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    settings = Settings(data_dir=tmp_path)
+    migrate.upgrade(settings.database)
+    return settings
+
+
+@pytest.fixture
+def database(settings: Settings) -> Iterator[Database]:
+    database = Database(settings.database)
+    yield database
+    database.close()
+
+
+@pytest.fixture
+def job(database: Database) -> JobView:
+    return database.jobs.create(NewJob("job", "{}", MACHINE, max_trials=8), [], "0.27")
+
+
+class EmptyCluster:
+    """A cluster without nodes, so that jobs wait."""
+
+    expects_nodes = False
+
+    def reconcile(self, _seconds: float) -> list[Any]:
+        return []
+
+    def activity(self, _seconds: float) -> dict[str, Any]:
+        return {}
+
+
+def states(database: Database, job: JobView) -> list[JobState]:
+    changes = [event.change for event in database.events.after(job.id)]
+    return [change.state for change in changes if isinstance(change, JobChanged)]
+
+
+def cut_off_once(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a call whose first answer, with something in it, is lost on its way."""
+    was_cut_off = False
+
+    def called(*arguments: Any, **named: Any) -> Any:
+        nonlocal was_cut_off
+        answer = call(*arguments, **named)
+        if answer is not None and not was_cut_off:
+            was_cut_off = True
+            raise DatabaseAway("the connection ended before the answer was there")
+        return answer
+
+    return called
+
+
+@pytest.mark.parametrize("lost", ["claim", "inputs of the claim"])
+def test_a_job_that_a_cut_off_controller_claimed_is_claimed_again(
+    settings: Settings, database: Database, job: JobView, monkeypatch: pytest.MonkeyPatch, lost: str
+) -> None:
+    monkeypatch.setattr(controller, "job_slots", lambda: 1)
+    monkeypatch.setattr(controller, "_HOLD_SECONDS", 0.2)
+    monkeypatch.setattr(Controller, "_new_runner", lambda _: None)
+    if lost == "claim":
+        monkeypatch.setattr(database.jobs, "claim", cut_off_once(database.jobs.claim))
+    else:
+        monkeypatch.setattr(database.tasks, "of_job", cut_off_once(database.tasks.of_job))
+    # No task is open, but a machine is needed.
+    monkeypatch.setattr(database.gates, "of_job", lambda _: type("Gate", (), {"result": None}))
+    cluster: Any = EmptyCluster()
+    stop = threading.Event()
+    thread = threading.Thread(target=Controller(settings, database, cluster).run, args=(stop,))
+    thread.start()
+    try:
+        again = [JobState.QUEUED, JobState.RUNNING, JobState.QUEUED, JobState.RUNNING]
+        wait_for("the second claim", lambda: states(database, job) == again)
+        assert database.jobs.get(job.id).attempts == 1
+    finally:
+        stop.set()
+        thread.join()
+    assert database.jobs.get(job.id).state == "queued"
+    assert database.jobs.get(job.id).attempts == 0
+
+
+def runner_of(database: Database, run: Callable[[ClaimedJob], RunEnd]) -> JobRunner:
+    """A loop without a search, whose runs are ``run``."""
+    runner = JobRunner.__new__(JobRunner)
+    runner._db = database
+    runner._run = lambda claimed, *_: run(claimed)  # type: ignore[method-assign]
+    return runner
+
+
+def test_a_loop_that_is_cut_off_begins_again_from_what_is_stored(database: Database, job: JobView) -> None:
+    claimed = database.jobs.claim("me", 60)
+    assert claimed is not None
+    runs: list[float] = []
+
+    def run(claimed: ClaimedJob) -> RunEnd:
+        runs.append(claimed.job.elapsed_s)
+        if len(runs) == 1:
+            assert database.jobs.renew(job.id, claimed.lease_token, 60, add_elapsed=7.0)
+            raise DatabaseAway("gone")
+        return RunEnd.DONE
+
+    assert runner_of(database, run).run(claimed, [], {}) is RunEnd.DONE
+    assert runs == [0.0, 7.0]
+
+
+def test_a_loop_whose_job_was_taken_over_during_an_outage_ends(database: Database, job: JobView) -> None:
+    claimed = database.jobs.claim("me", 60)
+    assert claimed is not None
+    runs: list[ClaimedJob] = []
+
+    def run(claimed: ClaimedJob) -> RunEnd:
+        runs.append(claimed)
+        database.jobs.expire_leases("me")
+        assert database.jobs.claim("other", 60) is not None
+        raise DatabaseAway("gone")
+
+    assert runner_of(database, run).run(claimed, [], {}) is RunEnd.LOST
+    assert len(runs) == 1
