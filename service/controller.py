@@ -28,7 +28,7 @@ from db.views import ClaimedJob
 from service.claimed_tasks import ClaimedTasks
 from service.exit_status import ExitStatus
 from service.fleet.watch import Watch
-from service.job_runner import JobRunner
+from service.job_runner import JobRunner, RunEnd
 from service.outage import Outage, await_database
 from service.rechecks import jobs as rechecks
 from service.settings import Settings
@@ -290,6 +290,9 @@ class Controller:
                 self._spare = running.runner
             else:
                 ray.kill(running.runner.actor)
+            if outcome is RunEnd.LOST:
+                # It may have lost one of its tasks, and not the job, which then waits for nobody.
+                self._db.jobs.release(running.claimed.job.id, running.claimed.lease_token)
 
 
 def same_machine(offered: DeviceClass, wanted: DeviceClass) -> bool:

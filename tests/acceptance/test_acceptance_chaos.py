@@ -74,7 +74,14 @@ def _finished(service: Service, job_id: str) -> dict[str, Any]:
     return wait_for(f"the end of job {job_id}", look, JOB_SECONDS)
 
 
-@pytest.mark.parametrize("part", ["api", "controller", "raylet", pytest.param("gcs", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "part",
+    [
+        "api",
+        "raylet",
+        *(pytest.param(part, marks=pytest.mark.long) for part in ("controller", "gcs")),
+    ],
+)
 def test_a_part_that_is_killed_is_started_again(mortal_service: Service, part: str) -> None:
     """Nobody but the service itself does anything: it says so in one line, and the job goes on."""
     service = mortal_service
