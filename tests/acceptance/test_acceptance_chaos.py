@@ -95,8 +95,16 @@ def test_a_part_that_is_killed_is_started_again(mortal_service: Service, part: s
         return (service.folder / "stderr").read_text().removeprefix(before)
 
     wait_for(f"{part} to be missed", line)
+    missed_at = datetime.now(UTC)
     job = _finished(service, job_id)
-    wait_for("an API and a worker", lambda: service.find("-m service api") and service.find("ray::Measurer"))
+
+    def seen() -> bool:
+        with contextlib.suppress(httpx.TransportError):
+            workers = service.items("/workers")
+            return any(datetime.fromisoformat(worker["last_seen_at"]) > missed_at for worker in workers)
+        return False
+
+    wait_for("an API and a worker", seen)
     _check(service, job, killed_at)
     assert service.running()
     assert line().count("is started again") == len(line().splitlines()) == 1
