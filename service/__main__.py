@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import Any
 
 from loopwright.codegen.errors import UnsupportedVersion
 from loopwright.codegen.versions import check_versions
@@ -33,8 +34,8 @@ def parser() -> argparse.ArgumentParser:
 
 def main() -> None:
     options = vars(parser().parse_args())
-    role, grant_to = options.pop("role"), options.pop("grant_to")
-    days, dry_run, shrinks, to = (options.pop(name) for name in ("days", "dry_run", "shrink", "to"))
+    role = options.pop("role")
+    asked = {name: options.pop(name) for name in ("grant_to", "days", "dry_run", "shrink", "to")}
     if options.pop("die_with_parent"):
         die_with_parent()
     settings = read_settings(options)
@@ -48,11 +49,11 @@ def main() -> None:
     from service.exit_status import explained
 
     with explained(settings):
-        run(role, settings, grant_to)
+        run(role, settings, asked)
 
 
-def run(role: str, settings: Settings, grant_to: str | None) -> None:
-    """Do what a role does, to its end."""
+def run(role: str, settings: Settings, asked: dict[str, Any]) -> None:
+    """Do what a role does, to its end. ``asked`` are the options that only some roles have."""
     if role == "serve":
         serve(settings)
     elif role == "migrate":
@@ -62,9 +63,9 @@ def run(role: str, settings: Settings, grant_to: str | None) -> None:
 
         await_database(settings.database)
         migrate.upgrade(settings.database)
-        if grant_to is not None:
+        if asked["grant_to"] is not None:
             try:
-                migrate.grant(settings.database, grant_to)
+                migrate.grant(settings.database, asked["grant_to"])
             except CannotGrant as error:
                 sys.exit(f"loopwright: {error}")
     elif role == "api":
@@ -85,13 +86,13 @@ def run(role: str, settings: Settings, grant_to: str | None) -> None:
     elif role == "prune":
         from service import upkeep
 
-        upkeep.prune(settings, days=days, dry_run=dry_run, shrinks=shrinks)
+        upkeep.prune(settings, days=asked["days"], dry_run=asked["dry_run"], shrinks=asked["shrink"])
     elif role == "backup":
         from service import upkeep
 
-        if to is None:
+        if asked["to"] is None:
             sys.exit("loopwright: say where to with --to FILE")
-        upkeep.back_up(settings, Path(to))
+        upkeep.back_up(settings, Path(asked["to"]))
 
 
 def _require_tables(settings: Settings) -> None:

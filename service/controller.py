@@ -45,6 +45,8 @@ _SWEEP_SECONDS = 3600.0
 _DELIVERY_DAYS = 30
 _RECHECK_SECONDS = 600.0
 """Between two looks for bests that are to be raced anew."""
+_ANSWERS_SECONDS = 1.0
+"""While all places for loops are taken: between two looks for jobs that the database answers."""
 _SLOTS_SECONDS = 10.0
 _CONNECT_SECONDS = 120.0
 """For Ray to start, twice if need be: a busy machine takes half a minute for it."""
@@ -97,6 +99,7 @@ class Controller:
         self._next_sweep = 0.0
         self._next_recheck = 0.0
         self._next_claim = 0.0
+        self._next_answers = 0.0
         self._turned = math.inf
         """When the last turn began."""
         self._is_warm = False
@@ -203,11 +206,17 @@ class Controller:
                     self._db.jobs.renew(claimed.job.id, claimed.lease_token, self._db.lease_seconds)
 
     def _claim(self) -> bool:
-        """Take up one job, if the cluster has room for its loop. Return False if there is nothing to do."""
-        if time.monotonic() < self._next_claim or len(self._running) >= self._slots():
+        """Take up one job, if the cluster has room for its loop or the database its answers.
+
+        Return False if there is nothing to do.
+        """
+        now = time.monotonic()
+        full = len(self._running) >= self._slots()
+        if now < self._next_claim or (full and now < self._next_answers):
             return False
-        claimed = self._db.jobs.claim(self._settings.owner, self._db.lease_seconds)
+        claimed = self._db.jobs.claim(self._settings.owner, self._db.lease_seconds, answered=full)
         if claimed is None:
+            self._next_answers = now + _ANSWERS_SECONDS
             return False
         self._try(claimed)
         return True

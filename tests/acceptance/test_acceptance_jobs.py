@@ -168,3 +168,21 @@ def test_own_space(service: Service) -> None:
     assert "CacheWrite" not in kinds
     # Another space is another question: the built-in one is searched, not answered from this.
     assert service.tuned(module, trials=4)["tasks"][0]["answered_from"] == "search"
+
+
+def test_an_answer_of_the_database_waits_for_no_other_job(service: Service) -> None:
+    known = service.tuned(product(124), trials=4)
+    # More than there are places for loops.
+    busy = [service.submit(product(size), trials=5000) for size in (128, 132, 136)]
+    try:
+        for job_id in busy[:2]:
+            service.in_the_middle(job_id, trials=1)
+        again = service.tuned(product(124), trials=4)
+        assert again["tasks"][0]["answered_from"] == "database"
+        assert again["tasks"][0]["record_id"] == known["tasks"][0]["record_id"]
+        assert [service.job(job_id)["state"] for job_id in busy] == ["running", "running", "queued"]
+    finally:
+        for job_id in busy:
+            service.http.post(f"/api/v1/jobs/{job_id}/cancel")
+        for job_id in busy:
+            service.finished(job_id)
