@@ -28,6 +28,8 @@ from tuner.types import Failure, MeasureCandidate, Measured, Outcome, Span, Tria
 
 _PER_RELATIVE = 16
 """Traces of one workload. Not tuned."""
+_AT_ONCE = 200
+"""Workloads in memory at a time: with those of a large family, Python would look for garbage in all of its memory."""
 _REPEATED = 16
 """So many trials are looked at for each candidate: jobs that begin with what is known measure it again. Not tuned."""
 
@@ -57,11 +59,15 @@ def _nearest(session: Session, workload_hash: str, device_class_id: str, most: i
     if own is None or not own.family:
         return []
     taught = exists().where(TrialRow.workload_hash == Workload.hash, *_teaches(device_class_id))
-    others = select(Workload.hash, Workload.args).where(
-        Workload.family == own.family,
-        Workload.tvm_version == own.tvm_version,
-        Workload.hash != workload_hash,
-        taught,
+    others = (
+        select(Workload.hash, Workload.args)
+        .where(
+            Workload.family == own.family,
+            Workload.tvm_version == own.tvm_version,
+            Workload.hash != workload_hash,
+            taught,
+        )
+        .execution_options(yield_per=_AT_ONCE)
     )
     distances = {other: _distance(args, own.args) for other, args in session.execute(others)}
     return heapq.nsmallest(most, distances, key=lambda other: (distances[other], other))

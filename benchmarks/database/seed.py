@@ -7,11 +7,8 @@ from __future__ import annotations
 
 import argparse
 import functools
-import hashlib
-import json
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -19,6 +16,18 @@ import sqlalchemy as sa
 from sqlalchemy import Connection, insert
 
 from benchmarks.database.ledger import candidates
+from benchmarks.database.made_up import (
+    FAMILY,
+    TARGET,
+    TRIALS,
+    TVM_VERSION,
+    Size,
+    another_device_class,
+    device_class,
+    job_id,
+    name,
+    workload_hash,
+)
 from db import migrate, models
 from db.compression import compress_trace
 from db.devices import target_id
@@ -29,15 +38,6 @@ from tests.support import rule_programs
 from tests.support.programs import product_relu
 from tuner.types import DeviceClass, spread
 
-TRIALS, WORKLOADS, JOBS = 1_000_000, 10_000, 2_500
-OLD_JOBS = 97_500
-"""Jobs that the database answered, with one task and no trials."""
-FAMILY = 2_300
-"""Workloads of the largest family; the others have twenty."""
-HEAVY = 5_000
-"""Trials of the first workload; its job has 300 more."""
-TVM_VERSION = "seeded"
-TARGET = json.dumps({"kind": "llvm", "mcpu": "znver4", "num-cores": 32}, sort_keys=True)
 _WORKLOADS_A_CHUNK = 100
 _FAILED = 0.05
 _TRIALS = sa.Table(
@@ -50,38 +50,6 @@ _TRIALS = sa.Table(
     ),
 )
 _START = datetime(2020, 1, 1, tzinfo=UTC)
-
-
-def device_class() -> DeviceClass:
-    return DeviceClass(TARGET, "AuthenticAMD znver4 a07c", ("made up",), 32, 32, "seeded")
-
-
-def another_device_class() -> DeviceClass:
-    """Return the one that every tenth job was tuned on."""
-    return DeviceClass(TARGET, "AuthenticAMD znver5 b024", ("made up",), 32, 32, "seeded")
-
-
-@dataclass(frozen=True, slots=True)
-class Size:
-    trials: int = TRIALS
-    workloads: int = WORKLOADS
-    jobs: int = JOBS
-    old_jobs: int = OLD_JOBS
-
-    @property
-    def per_workload(self) -> int:
-        return self.trials // self.workloads
-
-    def trials_of(self, workload: int) -> int:
-        return HEAVY if workload == 0 and self.trials > 2 * HEAVY else self.per_workload
-
-
-def workload_hash(number: int) -> str:
-    return _id("workload", number) + _id("hash", number)
-
-
-def job_id(number: int) -> str:
-    return _id("job", number)
 
 
 def seed(database_url: str, size: Size) -> None:
@@ -140,7 +108,7 @@ def _workload(number: int) -> dict[str, Any]:
     family = 0 if number < FAMILY else 1 + (number - FAMILY) // 20
     return {
         "hash": workload_hash(number),
-        "family": _id("family", family),
+        "family": name("family", family),
         "name": f"fused_matmul_add_{number}",
         "module_json": _module(number % 64),
         "script": product_relu(64),
@@ -192,16 +160,16 @@ def _job(number: int, size: Size) -> dict[str, Any]:
 def _task(workload: int, size: Size) -> dict[str, Any]:
     job = _job_of(workload, size)
     return {
-        "id": _id("task", workload),
+        "id": name("task", workload),
         "job_id": job_id(job),
         "position": workload - job * size.workloads // size.jobs,
         "workload_hash": workload_hash(workload),
         "name": f"fused_matmul_add_{workload}",
         "weight": 1 + workload % 12,
-        "key": _id("key", workload),
+        "key": name("key", workload),
         "state": "succeeded",
         "answered_from": "search",
-        "certificate_id": _id("certificate", workload),
+        "certificate_id": name("certificate", workload),
         "started_at": _time(job),
         "finished_at": _time(job),
         "trials": size.trials_of(workload),
@@ -218,6 +186,7 @@ def _trials(workload: int, size: Size, pool: list[tuple[bytes, bytes]]) -> Itera
     for number in range(1, size.trials_of(workload) + 1):
         trace, features = draw.choice(pool)
         failed = number % round(1 / _FAILED) == 0
+        origin = draw.choice(("random", "mutation", "mutation", "seed"))
         median = 1e-5 * (1 + 30 * draw.random())
         samples = None if failed else [median * draw.gauss(1.0, 0.01) for _ in range(5)]
         ended = created_at.timestamp() + number * 0.2
@@ -227,13 +196,13 @@ def _trials(workload: int, size: Size, pool: list[tuple[bytes, bytes]]) -> Itera
             ["measure", "node-7/cpu", round(ended - 0.2, 4), round(ended, 4)],
         ]
         yield {
-            "id": _id(f"trial {workload}", number),
-            "task_id": _id("task", workload),
+            "id": name(f"trial {workload}", number),
+            "task_id": name("task", workload),
             "workload_hash": workload_hash(workload),
             "device_class_id": machine,
             "number": number,
-            "origin": draw.choice(("random", "mutation", "seed")),
-            "candidate_hash": _id("candidate", number) + _id("hash", number),
+            "origin": origin,
+            "candidate_hash": name("candidate", number) + name("hash", number),
             "trace": trace,
             "state": "failed" if failed else "measured",
             "lease_token": None,
@@ -243,7 +212,7 @@ def _trials(workload: int, size: Size, pool: list[tuple[bytes, bytes]]) -> Itera
             "failure_kind": "CRASH" if failed else None,
             "failure_message": "the program died by signal 11" if failed else None,
             "predicted": draw.random(),
-            "parent": _id("candidate", number - 1) + _id("hash", number - 1),
+            "parent": name("candidate", number - 1) + name("hash", number - 1) if origin == "mutation" else None,
             "worker": "node-7/cpu",
             "sandbox": "namespaces",
             "seed": 0,
@@ -273,9 +242,9 @@ def _evidence(workload: int, size: Size) -> tuple[dict[str, Any], dict[str, Any]
         "created_at": _time(job),
     }
     certificate = shared | {
-        "id": _id("certificate", workload),
+        "id": name("certificate", workload),
         "space_hash": space_hash(None),
-        "trial_id": _id(f"trial {workload}", 1),
+        "trial_id": name(f"trial {workload}", 1),
         "inputs": "made up",
         "rtol": 1e-3,
         "atol": 1e-3,
@@ -289,7 +258,7 @@ def _evidence(workload: int, size: Size) -> tuple[dict[str, Any], dict[str, Any]
         "search_secs": 12.0,
     }
     row = shared | {
-        "certificate_id": _id("certificate", workload),
+        "certificate_id": name("certificate", workload),
         "name": f"fused_matmul_add_{workload}",
         "op": "matmul",
         "text": f"fused_matmul_add_{workload} matmul",
@@ -298,10 +267,6 @@ def _evidence(workload: int, size: Size) -> tuple[dict[str, Any], dict[str, Any]
         "peak_share": None,
     }
     return certificate, row
-
-
-def _id(what: str, number: int) -> str:
-    return hashlib.sha256(f"{what} {number}".encode()).hexdigest()[:16]
 
 
 def _time(number: int) -> datetime:
