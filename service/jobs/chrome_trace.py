@@ -10,6 +10,12 @@ from db.views import JobView, TrialView
 from service.units import micros
 from tuner.types import Lane, Span
 
+TIMELINE: dict[str, Any] = {
+    "description": "The timeline.",
+    "content": {"application/json": {"schema": {"type": "object", "additionalProperties": True}}},
+}
+"""What the OpenAPI schema says of the answer."""
+
 _PROCESSES = {Lane.PROPOSE: 1, Lane.BUILD: 2, Lane.MEASURE: 3}
 
 

@@ -18,7 +18,7 @@ from service.context import Context, Ctx, Paging
 from service.identity.rights import needs
 from service.identity.visitor import Asking, Visitor
 from service.jobs import wire
-from service.jobs.chrome_trace import chrome_trace
+from service.jobs.chrome_trace import TIMELINE, chrome_trace
 from service.jobs.events import EVENTS, EventStream, stream
 from service.jobs.finished import on_wire
 from service.jobs.submission import preview, resubmit, submit
@@ -143,7 +143,7 @@ def follow_job(ctx: Ctx, job_id: str, last_event_id: Annotated[int, Header(ge=0,
     return EventStream(stream(ctx.feeds, job_id, last_event_id), ping=15)
 
 
-@router.get("/{job_id}/chrome-trace", response_class=StreamingResponse, responses=file_response("application/json"))
+@router.get("/{job_id}/chrome-trace", response_class=StreamingResponse, responses={200: TIMELINE})
 def get_chrome_trace(ctx: Ctx, job_id: str) -> StreamingResponse:
     """Who proposed, built and measured what, and when, in Trace Event JSON: for Perfetto and chrome://tracing."""
     parts = chrome_trace(ctx.database.jobs.get(job_id), ctx.database.trials.all_of_job(job_id))

@@ -131,17 +131,26 @@ def test_a_run_of_a_job_is_a_span_with_one_for_each_task(
 
 
 def test_a_trace_that_cannot_be_completed_does_not_fail_the_run(
-    settings: Settings, spans: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    http: TestClient,
+    settings: Settings,
+    spans: InMemorySpanExporter,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     def away(*_: object) -> None:
         raise ConnectionError("the database is away")
 
     database = Database(settings.database)
-    (job, *_) = database.jobs.page(1).items
-    monkeypatch.setattr("db.tasks.Tasks.of_job", away)
-    with run_span(database, job):
-        pass
-    database.close()
+    try:
+        played_fleet.join(database)
+        body = {"module": {"format": "tvmscript", "data": product(17)}, "budget": {"max_trials": 20}}
+        job = database.jobs.get(http.post("/api/v1/jobs", json=body).json()["id"])
+        spans.clear()
+        monkeypatch.setattr("db.tasks.Tasks.of_job", away)
+        with run_span(database, job):
+            pass
+    finally:
+        database.close()
     assert [span.name for span in spans.get_finished_spans()] == ["job"]
     assert "lacks its tasks" in caplog.text
 
