@@ -45,6 +45,8 @@ _SWEEP_SECONDS = 3600.0
 _DELIVERY_DAYS = 30
 _RECHECK_SECONDS = 600.0
 """Between two looks for bests that are to be raced anew."""
+_ROOM_SECONDS = 1.0
+"""Between two questions for how many loops the cluster has room."""
 _ANSWERS_SECONDS = 1.0
 """While all places for loops are taken: between two looks for jobs that the database answers."""
 _SLOTS_SECONDS = 10.0
@@ -106,7 +108,9 @@ class Controller:
         """Whether a loop's process was started in advance."""
         self._cut_off = False
         """Whether an outage has ended the last turn in the middle."""
-        self._had_slots = True
+        self._next_slots = 0.0
+        self._room = 1
+        """Places for loops in the cluster, when it was last asked."""
 
     def run(self, stop: threading.Event) -> None:
         """Work until told to stop; jobs in flight go back to the queue then."""
@@ -222,11 +226,14 @@ class Controller:
         return True
 
     def _slots(self) -> int:
-        slots = job_slots()
-        if self._had_slots and slots == 0:
-            log.warning("the nodes that offer %s have left the cluster; jobs wait until one is back", JOBS)
-        self._had_slots = slots > 0
-        return slots
+        """Return how many loops the cluster has room for, as it was a moment ago: to ask Ray costs milliseconds."""
+        now = time.monotonic()
+        if now >= self._next_slots:
+            slots = job_slots()
+            if self._room and not slots:
+                log.warning("the nodes that offer %s have left the cluster; jobs wait until one is back", JOBS)
+            self._room, self._next_slots = slots, now + _ROOM_SECONDS
+        return self._room
 
     def _try(self, claimed: ClaimedJob) -> None:
         try:
