@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 
-from sqlalchemy import ColumnElement, Select, and_, case, delete, exists, func, or_, select, update
+from sqlalchemy import ColumnElement, and_, case, delete, func, select, update
 from sqlalchemy.exc import IntegrityError
-from sqlalchemy.orm import Session, aliased, undefer
+from sqlalchemy.orm import Session, undefer
 
+from db.claimable import answered_jobs, claimable_jobs
 from db.columns import digest, new_id, new_token
 from db.devices import put_device_class
 from db.engine import Sessions
@@ -207,7 +208,7 @@ class Jobs:
 
         With ``answered``, only a queued one that needs no loop: the database has an answer to each of its tasks.
         """
-        claimable = _answered if answered else _claimable
+        claimable = answered_jobs if answered else claimable_jobs
         with self._sessions.read() as session:
             # Without the lock that a write takes, because it finds nothing most of the time.
             if not any(session.scalar(select(which.exists())) for which in claimable(self._sessions.now())):
@@ -360,31 +361,6 @@ class Jobs:
         job_event(session, job, now)
         facts = {"job_id": job.id, "name": job.name, "state": state, "error": error, "owner": job.user_name}
         notify(session, WebhookEvent.JOB_FINISHED, facts, now)
-
-
-def _claimable(now: datetime) -> tuple[Select[Job], Select[Job]]:
-    """Return the jobs that are queued, and those whose lease expired."""
-    expired = select(Job).where(Job.state == JobState.RUNNING, Job.lease_expires_at <= now)
-    return select(Job).where(Job.state == JobState.QUEUED), expired
-
-
-def _answered(_: datetime) -> tuple[Select[Job]]:
-    """Return the queued jobs of whose open tasks each has a certificate that is enough (see `Certificates.known`)."""
-    every = aliased(Task)
-    tasks = select(func.count(every.id)).where(every.job_id == Job.id).correlate(Job).scalar_subquery()
-    enough = (
-        Certificate.workload_hash == Task.workload_hash,
-        Certificate.device_class_id == Job.device_class_id,
-        Certificate.space_hash == Job.space_hash,
-        Certificate.regressed_at.is_(None),
-        # The budget of each task is that of the job over their number, rounded up.
-        or_(Certificate.budget_trials * tasks >= Job.max_trials, and_(Job.until_plateau, Certificate.at_plateau)),
-    )
-    known = exists().where(*enough).correlate(Task, Job)
-    unanswered = exists().where(Task.job_id == Job.id, Task.state.not_in(FINISHED), ~known).correlate(Job)
-    races = [exists().where(table.job_id == Job.id, table.result.is_(None)).correlate(Job) for table in (Gate, Recheck)]
-    queued = select(Job).where(Job.state == JobState.QUEUED, Job.force.is_(False))
-    return (queued.where(~unanswered, *(~race for race in races)),)
 
 
 def _saved(session: Session, job: Job) -> tuple[float, float]:

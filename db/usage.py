@@ -11,8 +11,8 @@ from db.access_views import DayView, Quota, UseView
 from db.engine import Sessions
 from db.errors import QuotaExceeded
 from db.inputs import NewJob
-from db.models import Job, Task, Trial, Usage, User
-from db.states import JobState, TrialState
+from db.models import Job, Task, Usage, User
+from db.states import JobState
 from db.upsert import insert
 from tuner.types import Outcome, device_seconds
 
@@ -79,13 +79,7 @@ def _active(session: Session, user_name: str) -> tuple[int, int]:
     jobs, allowed = session.execute(select(func.count(), func.coalesce(func.sum(Job.max_trials), 0)).where(*mine)).one()
     if not jobs:
         return 0, 0
-    made = (
-        select(func.count())
-        .select_from(Trial)
-        .join(Task, Trial.task_id == Task.id)
-        .join(Job, Task.job_id == Job.id)
-        .where(*mine, Trial.number > 0, Trial.state != TrialState.PROPOSED)
-    )
+    made = select(func.sum(Task.trials)).join(Job, Task.job_id == Job.id).where(*mine)
     return jobs, max(0, allowed - (session.scalar(made) or 0))
 
 

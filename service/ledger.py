@@ -93,7 +93,7 @@ class DatabaseLedger:
     def certify(self, task: int, certificate: Certificate, stopped: StopReason) -> None:
         """Store the result; a search that ended before its budget was used counts for the trials that it made."""
         view = self._tasks[task]
-        made = sum(trial.candidate.trace_json is not None for trial in self._db.trials.history(view.id))
+        made = next(task.trials for task in self._db.tasks.of_job(view.job_id) if task.id == view.id)
         budget = self._budget if stopped in _WHOLE_BUDGET else min(made, self._budget)
         at_plateau = stopped is StopReason.PLATEAU
         stored = self._db.certificates.store(view.id, self._token, certificate, budget, at_plateau=at_plateau)

@@ -25,7 +25,7 @@ LONGEST_DELAY = 10.0
 MOST_PATIENCE = 60.0
 """Seconds that are waited in all for a user's other requests to end. A limit of a day is not waited for."""
 DOWNLOAD_SECONDS = 900.0
-"""Until the first byte of a file: an export of 10,000 bests is made in under two minutes."""
+"""Until the first byte of a file, which comes when all is made: an export takes milliseconds for each best."""
 PASSING = frozenset({429, 502, 503, 504})
 """Statuses that may be gone on the next try."""
 

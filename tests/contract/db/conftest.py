@@ -168,6 +168,12 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
         yield from _postgres_database(request.getfixturevalue("postgres"), "template")
 
 
+@pytest.fixture
+def postgres_url(postgres: str) -> Iterator[str]:
+    """The same, for what only a server can show."""
+    yield from _postgres_database(postgres, "template")
+
+
 def _postgres_database(server: str, template: str) -> Iterator[str]:
     name = f"test_{uuid.uuid4().hex}"
     with psycopg.connect(server, autocommit=True) as connection:

@@ -17,7 +17,7 @@ from sqlalchemy.exc import OperationalError
 from db import Database, migrate
 from db.engine import Sessions, create_engine
 from db.errors import AccessRefused, DatabaseAway, DatabaseDamaged, DatabaseError, DiskFull, SchemaTooNew
-from tests.contract.db.conftest import World
+from tests.contract.db.conftest import Clock, World
 from tests.support.postgres import postgres_server, stopped
 from tests.support.waiting import wait_for
 
@@ -96,10 +96,8 @@ def test_a_fault_of_a_statement_is_no_outage(url: str) -> None:
             assert not isinstance(found.value, DatabaseError)
 
 
-def test_a_deadlock_is_no_outage(url: str) -> None:
-    if url.startswith("sqlite"):
-        pytest.skip("one writer cannot deadlock")
-    with sessions_of(url) as sessions, pytest.raises(OperationalError), sessions.write() as session:
+def test_a_deadlock_is_no_outage(postgres_url: str) -> None:
+    with sessions_of(postgres_url) as sessions, pytest.raises(OperationalError), sessions.write() as session:
         session.execute(text("DO $$ BEGIN RAISE SQLSTATE '40P01'; END $$"))
 
 
@@ -177,17 +175,15 @@ def test_a_claim_that_its_owner_never_heard_of_goes_back(world: World) -> None:
         assert world.db.jobs.renew(held.job.id, held.lease_token, 30)
 
 
-def test_leases_go_by_the_servers_clock(world: World, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_leases_go_by_the_servers_clock(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A controller whose machine is ahead steals nothing, and sees workers alive that others have registered."""
-    if url.startswith("sqlite"):
-        pytest.skip("a file has no clock, and all who use it are on one machine")
-    world.job()
-    here = Database(url)
+    here = Database(postgres_url)
+    World(here, Clock()).job()
     assert here.jobs.claim("here", 30) is not None
     monkeypatch.setattr("db.engine.utc_now", lambda: datetime.now(UTC) + timedelta(seconds=40))
-    ahead = Database(url)
+    ahead = Database(postgres_url)
     assert ahead.jobs.claim("ahead", 30) is None
-    with sessions_of(url) as sessions, sessions.read() as session:
+    with sessions_of(postgres_url) as sessions, sessions.read() as session:
         before, now = session.execute(text("SELECT clock_timestamp()")).scalar_one(), ahead.now()
     assert abs(now - before) < timedelta(seconds=20)
     here.close()
