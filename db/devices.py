@@ -47,7 +47,7 @@ def put_device_class(session: Session, device_class: DeviceClass) -> None:
     insert_new(session, Target, [target])
     if insert_new(session, DeviceClassRow, [row]):
         # A user's own target on machines whose peaks are known.
-        measured = select(DeviceClassRow).where(_same_machine(device_class), DeviceClassRow.peak_flops.is_not(None))
+        measured = select(DeviceClassRow).where(same_machine(device_class), DeviceClassRow.peak_flops.is_not(None))
         sibling = session.scalars(measured.limit(1)).one_or_none()
         if sibling is not None:
             _set_peaks(session, device_class, _peaks(sibling))
@@ -123,7 +123,7 @@ def of_machine(device_class: DeviceClass) -> ColumnElement[bool]:
     )
 
 
-def _same_machine(device_class: DeviceClass) -> ColumnElement[bool]:
+def same_machine(device_class: DeviceClass) -> ColumnElement[bool]:
     """Classes that differ in their target at most."""
     return and_(of_machine(device_class), DeviceClassRow.runtime == device_class.runtime)
 
@@ -133,7 +133,7 @@ def _set_peaks(session: Session, device_class: DeviceClass, peaks: Peaks | None)
         return
     rows = session.scalars(
         select(DeviceClassRow)
-        .where(_same_machine(device_class))
+        .where(same_machine(device_class))
         .order_by(DeviceClassRow.id)
         .with_for_update(key_share=True)
     )

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from datetime import timedelta
 
-from sqlalchemy import ColumnElement, and_, case, delete, func, select, update
+from sqlalchemy import ColumnElement, and_, case, delete, func, literal, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session, undefer
 
-from db.claimable import answered_jobs, claimable_jobs
+from db.claimable import answered_jobs, expired_jobs, queued_jobs
 from db.columns import digest, new_id, new_token
 from db.devices import put_device_class
 from db.engine import Sessions
@@ -24,7 +24,8 @@ from db.usage import admit
 from db.views import ClaimedJob, JobInputs, JobView, LeaseView
 from db.webhooks import notify
 from db.workloads import put_workloads
-from tuner.types import TaskSpec
+from tuner.errors import LeaseLost
+from tuner.types import DeviceClass, TaskSpec
 
 _NEWEST = Keyset("jobs", Job.created_at, Job.id, descending=True)
 
@@ -131,6 +132,7 @@ class Jobs:
             request_digest=new.request_digest,
             cancel_requested=False,
             created_at=now,
+            queued_at=now,
             attempts=0,
             elapsed_s=0.0,
         )
@@ -203,30 +205,44 @@ class Jobs:
                 for row in session.scalars(wanted)
             ]
 
-    def claim(self, owner: str, lease_seconds: float, *, answered: bool = False) -> ClaimedJob | None:
-        """Claim the next job that is queued or whose lease expired: highest priority first, then oldest.
+    def claim(
+        self,
+        owner: str,
+        lease_seconds: float,
+        *,
+        machines: Collection[DeviceClass] | None = None,
+        answered: bool = False,
+    ) -> ClaimedJob | None:
+        """Claim a queued job: of the highest priority, then of the user with the fewest that run, then the oldest.
 
-        With ``answered``, only a queued one that needs no loop: the database has an answer to each of its tasks.
+        Jobs whose lease expired are queued again before.
+
+        Args:
+            machines: only a job for one of these, whatever its target; None: for any.
+            answered: only one that needs no loop: the database has an answer to each of its tasks.
         """
-        claimable = answered_jobs if answered else claimable_jobs
         with self._sessions.read() as session:
             # Without the lock that a write takes, because it finds nothing most of the time.
-            if not any(session.scalar(select(which.exists())) for which in claimable(self._sessions.now())):
+            now = self._sessions.now()
+            wanted = answered_jobs() if answered else queued_jobs(machines)
+            if not any(session.scalar(select(which.exists())) for which in (wanted, expired_jobs(now))):
                 return None
         with self._sessions.write() as session:
-            # One statement each: with either condition in one, SQLite reads all jobs that there ever were.
-            candidates = [
-                session.scalar(
-                    which.order_by(Job.priority.desc(), Job.created_at, Job.id)
-                    .limit(1)
-                    .options(undefer(Job.module_json), undefer(Job.space_json))
-                    .with_for_update(skip_locked=True, key_share=True)
-                )
-                for which in claimable(self._sessions.now())
-            ]
-            job = min(filter(None, candidates), key=lambda job: (-job.priority, job.created_at, job.id), default=None)
-            if job is None:
+            for job in session.scalars(
+                expired_jobs(self._sessions.now()).with_for_update(skip_locked=True, key_share=True)
+            ).all():
+                self._put_back(session, job)
+            running = select(Job.user_name, func.count()).where(Job.state == JobState.RUNNING).group_by(Job.user_name)
+            active = {row[0]: row[1] for row in session.execute(running)}
+            users = case(active, value=Job.user_name, else_=0) if active else literal(0)
+            # The module is not read for those that are sorted.
+            first = wanted.with_only_columns(Job.id).order_by(Job.priority.desc(), users, Job.queued_at, Job.id)
+            job_id = session.scalar(first.limit(1).with_for_update(skip_locked=True, key_share=True))
+            if job_id is None:
                 return None
+            job = session.get_one(
+                Job, job_id, options=[undefer(Job.module_json), undefer(Job.space_json)], populate_existing=True
+            )
             token, now = new_token(), self._sessions.now()
             job.state = JobState.RUNNING
             job.lease_owner = owner
@@ -236,6 +252,13 @@ class Jobs:
             job.attempts += 1
             job_event(session, job, now)
             return ClaimedJob(_view(job), JobInputs(job.module_json, job.space_json, job.shapes), token)
+
+    def waiting(self, seconds: float, machines: Collection[DeviceClass]) -> int | None:
+        """Return the highest priority of the jobs for these machines that are queued for so long; None without one."""
+        since = self._sessions.now() - timedelta(seconds=seconds)
+        wanted = queued_jobs(machines).where(Job.queued_at <= since)
+        with self._sessions.read() as session:
+            return session.scalar(wanted.with_only_columns(func.max(Job.priority)))
 
     def renew(self, job_id: str, lease_token: str, lease_seconds: float, add_elapsed: float = 0.0) -> bool:
         """Extend a lease to `lease_seconds` from now and add `add_elapsed` seconds of running. False: it is lost."""
@@ -248,10 +271,10 @@ class Jobs:
             job.elapsed_s += add_elapsed
             return True
 
-    def release(self, job_id: str, lease_token: str, *, died: bool = False) -> bool:
+    def release(self, job_id: str, lease_token: str, *, died: bool = False, to_end: bool = False) -> bool:
         """Put a job and its running tasks back into the queue. Return False if the lease is lost.
 
-        Its attempt counts only if its loop ``died``.
+        Its attempt counts only if its loop ``died``. ``to_end``: it has had its turn, and waits behind the others.
         """
         with self._sessions.write() as session:
             job = own_job(session, job_id, lease_token)
@@ -259,6 +282,8 @@ class Jobs:
                 return False
             self._put_back(session, job)
             job.attempts -= not died
+            if to_end:
+                job.queued_at = self._sessions.now()
             return True
 
     def release_forgotten(self, owner: str, known: Collection[str]) -> int:
@@ -327,9 +352,14 @@ class Jobs:
             session.flush()
             return _view(job)
 
-    def cancel_requested(self, job_id: str) -> bool:
+    def cancel_requested(self, job_id: str, lease_token: str) -> bool:
+        """Return whether a job under this lease is to end. Raise LeaseLost if it is under it no longer."""
+        held = select(Job.cancel_requested).where(Job.id == job_id, Job.lease_token == lease_token)
         with self._sessions.read() as session:
-            return bool(session.scalar(select(Job.cancel_requested).where(Job.id == job_id)))
+            requested = session.scalar(held)
+        if requested is None:
+            raise LeaseLost(f"job {job_id} is no longer under this lease")
+        return requested
 
     def expire_leases(self, owner: str | None = None) -> int:
         """Expire the leases of `owner`, or of all owners, at a start after which no earlier owner can be running.

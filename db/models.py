@@ -268,6 +268,8 @@ class Job(Base):
     cancel_requested: Mapped[bool]
     error: Mapped[str | None]
     created_at: Mapped[datetime]
+    queued_at: Mapped[datetime]
+    """When it took its place in the queue: when it was created, or had its last turn, and others waited."""
     started_at: Mapped[datetime | None]
     finished_at: Mapped[datetime | None]
     lease_owner: Mapped[str | None]
@@ -289,7 +291,7 @@ class Job(Base):
         UniqueConstraint("user_name", "idempotency_key"),
         # What `db.counts` sums, so that it reads no row with its module.
         Index("ix_jobs_totals", "state", "private", "user_name", "trials", "saved_secs", "search_saved_secs"),
-        Index(None, "state", "priority", "created_at"),
+        Index(None, "state", "priority", "queued_at"),
         Index(None, "created_at", "id"),
         Index(None, "user_name", "created_at", "id"),
     )

@@ -1,4 +1,4 @@
-"""The controller: claims jobs under leases, answers them from the database or places their loops on the cluster.
+"""The controller: claims jobs under leases, answers them from the database or runs their loops.
 
 Any number of controllers may share a database and a cluster. One that dies loses its leases after a while, or at once
 when the same one starts again, and its jobs are claimed anew.
@@ -14,9 +14,9 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Any
+from collections import Counter
+from collections.abc import Collection, Iterator
+from dataclasses import replace
 
 import ray
 
@@ -28,15 +28,19 @@ from db.views import ClaimedJob
 from service.claimed_tasks import ClaimedTasks
 from service.exit_status import ExitStatus
 from service.fleet.watch import Watch
-from service.job_runner import JobRunner, RunEnd
+from service.job_runner import RunEnd
+from service.loops import Loop, Loops
 from service.outage import Outage, await_database
 from service.rechecks import jobs as rechecks
 from service.settings import Settings
 from service.webhooks.deliver import Deliverer
 from tuner.errors import LeaseLost
 from tuner.types import DeviceClass
-from workers.cluster import JOBS, Cluster, Offer, connect, job_slots, present
+from workers.cluster import Cluster, Offer, connect, present
 from workers.liveness import watch_ray
+from workers.lock_watch import LockWatch
+from workers.search_children import SearchChildren
+from workers.walls.levels import choose
 
 _POLL_SECONDS = 0.1
 _HEARTBEAT_SECONDS = 5.0
@@ -45,22 +49,23 @@ _SWEEP_SECONDS = 3600.0
 _DELIVERY_DAYS = 30
 _RECHECK_SECONDS = 600.0
 """Between two looks for bests that are to be raced anew."""
-_ROOM_SECONDS = 1.0
-"""Between two questions for how many loops the cluster has room."""
 _ANSWERS_SECONDS = 1.0
-"""While all places for loops are taken: between two looks for jobs that the database answers."""
-_SLOTS_SECONDS = 10.0
+"""Between two looks for jobs that the database answers, whatever place there is."""
+_ROOM_SECONDS = 1.0
+"""While all places are taken: between two looks for jobs that wait."""
+_WAIT_SECONDS = 5.0
+"""After so long in the queue a job may take the place of another. Not tuned."""
+_TURN_SECONDS = 60.0
+"""A job has its place for so long before one of its priority may take it. Not tuned: to begin again costs seconds."""
+_LEAVE_SECONDS = 2.0
+"""For loops to notice that their jobs were put back, and to stop what their workers do."""
 _CONNECT_SECONDS = 120.0
 """For Ray to start, twice if need be: a busy machine takes half a minute for it."""
-_JOBS_PER_RUNNER = 50
-"""After so many a loop's process is replaced: whatever it has piled up goes with it."""
 MAX_ATTEMPTS = 10
 """Claims of one job that ended in a crash: a job that kills its loop must not be claimed for ever. A claim that is
 given back in order does not count."""
 _JOIN_SECONDS = 1.0
 """That a heartbeat waits for nodes that are about to join, and that the next one comes after."""
-_LOOP_SECONDS = 120.0
-"""For a loop's process to start, during which the controller renews the job's lease. Not tuned."""
 _LONG_TURN_SECONDS = 3 * RENEW_SECONDS
 """Less than what is left of a lease that is renewed in time."""
 _HOLD_SECONDS = 2 * RENEW_SECONDS + 1.0
@@ -70,55 +75,30 @@ renews it now. Nothing is claimed meanwhile."""
 log = logging.getLogger("loopwright.controller")
 
 
-@dataclass(slots=True)
-class _Runner:
-    """The actor of a tuning loop, and the number of jobs that it was given."""
-
-    actor: Any
-    jobs: int = 0
-
-
-@dataclass(slots=True)
-class _Running:
-    claimed: ClaimedJob
-    runner: _Runner
-    workers: frozenset[str]
-    """Ids of the offers that the job is measured on."""
-    since: float
-
-
 class Controller:
-    def __init__(self, settings: Settings, database: Database, cluster: Cluster) -> None:
+    def __init__(self, settings: Settings, database: Database, cluster: Cluster, loops: Loops) -> None:
         self._settings = settings
         self._db = database
         self._cluster = cluster
+        self._loops = loops
         self._offers: list[Offer] = []
-        self._running: dict[Any, _Running] = {}
-        self._spare: _Runner | None = None
-        self._waiting: list[ClaimedJob] = []
         self._watch = Watch(database, cluster)
         self._next_heartbeat = 0.0
         self._next_sweep = 0.0
         self._next_recheck = 0.0
         self._next_claim = 0.0
         self._next_answers = 0.0
+        self._next_room = 0.0
         self._turned = math.inf
         """When the last turn began."""
-        self._is_warm = False
-        """Whether a loop's process was started in advance."""
         self._cut_off = False
         """Whether an outage has ended the last turn in the middle."""
-        self._next_slots = 0.0
-        self._room = 1
-        """Places for loops in the cluster, when it was last asked."""
 
     def run(self, stop: threading.Event) -> None:
         """Work until told to stop; jobs in flight go back to the queue then."""
         # A daemon: if the controller fails, its process ends, and another one sends what this one has claimed.
         deliverer = threading.Thread(target=Deliverer(self._db).run, args=(stop,), name="webhooks", daemon=True)
         deliverer.start()
-        keeper = threading.Thread(target=self._keep_leases, args=(stop,), name="leases", daemon=True)
-        keeper.start()
         outage = Outage(self._db)
         while not stop.is_set():
             try:
@@ -131,7 +111,6 @@ class Controller:
             except Unavailable as error:
                 self._cut_off = True
                 outage.sit_out(error, stop)
-        keeper.join(_HEARTBEAT_SECONDS)
         self._let_go()
         deliverer.join()
 
@@ -139,20 +118,15 @@ class Controller:
         """Look after everything once. Return whether there was nothing to do."""
         before, self._turned = self._turned, time.monotonic()
         self._heartbeat()
-        if not self._is_warm:
-            self._spare, self._is_warm = self._new_runner(), True
         self._absorb()
         if time.monotonic() - before > _LONG_TURN_SECONDS:
             self.hold_claims()
         return not self._claim()
 
     def _recover(self) -> None:
-        """After an outage: keep the leases of what runs, and put back what was claimed and not heard of."""
-        held = [*self._waiting, *(running.claimed for running in self._running.values())]
-        for claimed in held:
-            # One that is lost is the loop's to notice, or that of the next heartbeat.
-            self._db.jobs.renew(claimed.job.id, claimed.lease_token, self._db.lease_seconds)
-        self._db.jobs.release_forgotten(self._settings.owner, [claimed.lease_token for claimed in held])
+        """After an outage: put back what was claimed and not heard of. Loops renew their leases themselves."""
+        held = [loop.claimed.lease_token for loop in self._loops.running]
+        self._db.jobs.release_forgotten(self._settings.owner, held)
         self.hold_claims()
         self._next_heartbeat = 0.0
         self._cut_off = False
@@ -162,14 +136,19 @@ class Controller:
         self._next_claim = time.monotonic() + _HOLD_SECONDS
 
     def _let_go(self) -> None:
-        """End all loops and give their jobs back."""
-        for runner in filter(None, [self._spare, *(running.runner for running in self._running.values())]):
-            ray.kill(runner.actor)
+        """Give all jobs back; their loops notice and stop what their workers do."""
         try:
-            for claimed in [*self._waiting, *(running.claimed for running in self._running.values())]:
-                self._db.jobs.release(claimed.job.id, claimed.lease_token)
+            for loop in self._loops.running:
+                self._put_back(loop)
         except Unavailable as error:
             log.warning("%s. The leases of this controller's jobs end by themselves", error)
+            return
+        self._loops.join(_LEAVE_SECONDS)
+
+    def _put_back(self, loop: Loop, *, to_end: bool = False) -> None:
+        """End a loop before its job does. It notices when it looks at its lease, twice a second."""
+        loop.leaving = True
+        self._db.jobs.release(loop.claimed.job.id, loop.claimed.lease_token, to_end=to_end)
 
     def _heartbeat(self) -> None:
         """Keep actors on every node and the workers' rows fresh, and take jobs from workers in quarantine."""
@@ -178,17 +157,12 @@ class Controller:
         offers = self._cluster.reconcile(_JOIN_SECONDS)
         held_out = self._watch.beat(offers)
         self._offers = [offer for offer in offers if offer.id not in held_out and not self._watch.is_silent(offer)]
-        for reference, running in list(self._running.items()):
-            if held_out & running.workers:
-                del self._running[reference]
-                ray.kill(running.runner.actor)
-                self._db.jobs.release(running.claimed.job.id, running.claimed.lease_token)
-        waiting, self._waiting = self._waiting, []
-        for claimed in waiting:
-            if self._db.jobs.renew(claimed.job.id, claimed.lease_token, self._db.lease_seconds):
-                self._try(claimed)
+        for loop in self._loops.running:
+            if held_out & loop.workers and not loop.leaving:
+                self._put_back(loop)
         if self._settings.recheck_days and time.monotonic() > self._next_recheck:
-            rechecks.submit_due(self._db, self._offers, self._settings.recheck_days)
+            machines = [(offer.device_class, offer.system) for offer in self._offers]
+            rechecks.submit_due(self._db, machines, self._settings.recheck_days)
             self._next_recheck = time.monotonic() + _RECHECK_SECONDS
         if time.monotonic() > self._next_sweep:
             self._db.audit.forget(self._settings.audit_days)
@@ -197,49 +171,56 @@ class Controller:
         soon = _JOIN_SECONDS if self._cluster.expects_nodes else _HEARTBEAT_SECONDS
         self._next_heartbeat = time.monotonic() + soon
 
-    def _keep_leases(self, stop: threading.Event) -> None:
-        """Renew the leases of jobs that wait for a worker, and of those whose loops have just begun to start.
-
-        Once a loop runs, it renews the lease itself. A heartbeat may take longer than a lease lasts.
-        """
-        while not stop.wait(RENEW_SECONDS):
-            young = time.monotonic() - _LOOP_SECONDS
-            starting = [running.claimed for running in list(self._running.values()) if running.since > young]
-            for claimed in [*self._waiting, *starting]:
-                with contextlib.suppress(Unavailable):
-                    self._db.jobs.renew(claimed.job.id, claimed.lease_token, self._db.lease_seconds)
-
     def _claim(self) -> bool:
-        """Take up one job, if the cluster has room for its loop or the database its answers.
+        """Take up one job, if there is a place for its loop or the database has its answers.
 
         Return False if there is nothing to do.
         """
         now = time.monotonic()
-        full = len(self._running) >= self._slots()
-        if now < self._next_claim or (full and now < self._next_answers):
+        if now < self._next_claim:
             return False
-        claimed = self._db.jobs.claim(self._settings.owner, self._db.lease_seconds, answered=full)
+        machines = {offer.device_class for offer in self._offers}
+        claimed = None
+        if not self._loops.are_full:
+            claimed = self._db.jobs.claim(self._settings.owner, self._db.lease_seconds, machines=machines)
+        elif now >= self._next_room:
+            self._next_room = now + _ROOM_SECONDS
+            self._make_room(machines)
+        if claimed is None and now >= self._next_answers:
+            claimed = self._db.jobs.claim(self._settings.owner, self._db.lease_seconds, answered=True)
+            self._next_answers = now + (0.0 if claimed else _ANSWERS_SECONDS)
         if claimed is None:
-            self._next_answers = now + _ANSWERS_SECONDS
             return False
-        self._try(claimed)
-        return True
-
-    def _slots(self) -> int:
-        """Return how many loops the cluster has room for, as it was a moment ago: to ask Ray costs milliseconds."""
-        now = time.monotonic()
-        if now >= self._next_slots:
-            slots = job_slots()
-            if self._room and not slots:
-                log.warning("the nodes that offer %s have left the cluster; jobs wait until one is back", JOBS)
-            self._room, self._next_slots = slots, now + _ROOM_SECONDS
-        return self._room
-
-    def _try(self, claimed: ClaimedJob) -> None:
         try:
             self._take_up(claimed)
         except LeaseLost:
             log.warning("job %s was taken over", claimed.job.id, extra={"job": claimed.job.id})
+        return True
+
+    def _make_room(self, machines: Collection[DeviceClass]) -> None:
+        """Have one job end its turn for one that waits: of a lower priority, or of the same and long at work."""
+        priority = self._db.jobs.waiting(_WAIT_SECONDS, machines)
+        loops = self._loops.running
+        if priority is None or any(loop.leaving for loop in loops):
+            return
+        long_ago = time.monotonic() - _TURN_SECONDS
+        users = Counter(loop.claimed.job.user_name for loop in loops)
+
+        def rank(loop: Loop) -> tuple[int, int, float]:
+            """The lowest priority first, then the user with the most jobs, then the longest turn."""
+            job = loop.claimed.job
+            return job.priority, -users[job.user_name], loop.since
+
+        ready = [
+            loop
+            for loop in loops
+            if loop.claimed.job.priority < priority or (loop.claimed.job.priority == priority and loop.since < long_ago)
+        ]
+        if ready:
+            loop = min(ready, key=rank)
+            job_id = loop.claimed.job.id
+            log.info("job %s goes on when it is its turn again", job_id, extra={"job": job_id})
+            self._put_back(loop, to_end=True)
 
     def _take_up(self, claimed: ClaimedJob) -> None:
         job = claimed.job
@@ -248,7 +229,7 @@ class Controller:
                 job.id, claimed.lease_token, JobState.FAILED, f"given up after {MAX_ATTEMPTS} attempts"
             )
             return
-        if self._db.jobs.cancel_requested(job.id):
+        if self._db.jobs.cancel_requested(job.id, claimed.lease_token):
             self._db.jobs.finish(job.id, claimed.lease_token, JobState.CANCELLED)
             return
         tasks = ClaimedTasks.read(self._db, claimed)
@@ -264,65 +245,35 @@ class Controller:
                 tasks.finish()
                 return
         wanted = self._db.devices.get(job.device_class_id)
-        offers = present(offer for offer in self._offers if same_machine(offer.device_class, wanted))
-        if not offers:
-            # The workers left after the job was accepted, or are in quarantine. The job waits until one is back.
-            self._waiting.append(claimed)
+        serving = [offer for offer in self._offers if same_machine(offer.device_class, wanted)]
+        offers = present(serving)
+        if self._loops.are_full or not offers:
+            # Its answer has just gone, or its workers, which are looked for at the next heartbeat. It keeps its place.
+            self._db.jobs.release(job.id, claimed.lease_token)
+            if not offers:
+                self._offers = [offer for offer in self._offers if offer not in serving]
             return
-        runner, self._spare = self._spare or self._new_runner(), None
-        runner.jobs += 1
         builders = sorted({name for offer in offers for name in offer.builders})
-        measurers = {offer.measurer: offer.id for offer in offers}
-        workers = frozenset(measurers.values())
-        self._running[runner.actor.run.remote(claimed, builders, measurers)] = _Running(
-            claimed, runner, workers, time.monotonic()
-        )
-
-    def _new_runner(self) -> _Runner:
-        runner = ray.remote(JobRunner).options(num_cpus=0, resources={JOBS: 1}, max_restarts=0)
-        return _Runner(runner.remote(self._settings.database, self._settings.walls))
+        self._loops.start(claimed, builders, {offer.measurer: offer.id for offer in offers})
 
     def _absorb(self) -> None:
-        """Collect loops that ended; the job of one that died goes back into the queue."""
-        if not self._running:
-            return
-        ready, _ = ray.wait(list(self._running), num_returns=len(self._running), timeout=0)
-        for reference in ready:
-            running = self._running.pop(reference)
-            try:
-                outcome = ray.get(reference)
-            except DatabaseDamaged as error:
-                # Ray raises an error of its own that is of the loop's type, too, and whose text is a traceback.
-                raise getattr(error, "cause", error) from None
-            except ray.exceptions.RayError as error:
-                job_id = running.claimed.job.id
-                log.warning("the loop of job %s died: %s", job_id, error, extra={"job": job_id})
-                ray.kill(running.runner.actor)
-                self._db.jobs.release(running.claimed.job.id, running.claimed.lease_token, died=True)
+        """Collect loops that ended; the job of one that failed goes back into the queue."""
+        for loop in self._loops.ended():
+            job_id, token = loop.claimed.job.id, loop.claimed.lease_token
+            if isinstance(loop.outcome, DatabaseDamaged):
+                raise loop.outcome
+            if isinstance(loop.outcome, Exception):
+                self._db.jobs.release(job_id, token, died=True)
                 continue
-            log.info("job %s: %s", running.claimed.job.id, outcome, extra={"job": running.claimed.job.id})
-            if self._spare is None and running.runner.jobs < _JOBS_PER_RUNNER:
-                # A new one's child would spend seconds on loading TVM and XGBoost.
-                self._spare = running.runner
-            else:
-                ray.kill(running.runner.actor)
-            if outcome is RunEnd.LOST:
+            log.info("job %s: %s", job_id, loop.outcome, extra={"job": job_id})
+            if loop.outcome is RunEnd.LOST:
                 # It may have lost one of its tasks, and not the job, which then waits for nobody.
-                self._db.jobs.release(running.claimed.job.id, running.claimed.lease_token)
+                self._db.jobs.release(job_id, token)
 
 
 def same_machine(offered: DeviceClass, wanted: DeviceClass) -> bool:
     """Return whether two device classes differ at most in the target: a user's own target runs on the same machines."""
     return replace(offered, target_json=wanted.target_json) == wanted
-
-
-def _has_slots(stop: threading.Event) -> bool:
-    """Return whether a node offers a place to loops of jobs. One that is about to join has `_SLOTS_SECONDS` for it."""
-    until = time.monotonic() + _SLOTS_SECONDS
-    while job_slots() == 0:
-        if time.monotonic() > until or stop.wait(_POLL_SECONDS):
-            return False
-    return True
 
 
 def main(settings: Settings) -> None:
@@ -338,12 +289,9 @@ def main(settings: Settings) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     try:
-        if not _has_slots(stop) and not stop.is_set():
-            sys.exit(
-                f"loopwright: no node of the Ray cluster offers {JOBS}, so that no job can run. Start Ray on a node "
-                f"that may know the database, this one for example, with --resources='{{\"{JOBS}\": 2}}'"
-            )
-        controller = Controller(settings, database, Cluster(settings.walls))
+        LockWatch().start()  # this machine may have no measurer, which watches the lock elsewhere
+        loops = Loops(database, SearchChildren(choose(settings.walls)), settings.places)
+        controller = Controller(settings, database, Cluster(settings.walls), loops)
         if waited:
             controller.hold_claims()
         controller.run(stop)

@@ -1,4 +1,4 @@
-"""The loop of one job: a Ray actor placed by a controller, which may die and be replaced at any moment."""
+"""The loop of one job, from its claim to its end. It may be cut off at any moment; the next one goes on from there."""
 
 from __future__ import annotations
 
@@ -29,9 +29,8 @@ from tuner.errors import LeaseLost, NoDevice, SearchFailed
 from tuner.tune import TuneRequest, tune
 from tuner.types import TaskSpec, Workload
 from workers.fleet import RayFleet
-from workers.lock_watch import LockWatch
-from workers.walled_search import WalledSearch, search_child, train_base
-from workers.walls.levels import Policy, choose
+from workers.search_children import SearchChildren
+from workers.walled_search import WalledSearch, train_base
 from workers.warm_child import ChildError
 
 _RETRY_SECONDS = 0.5
@@ -55,16 +54,11 @@ class _Cancelled(Exception):
 
 
 class JobRunner:
-    """Runs claimed jobs to their end, one at a time. A Ray actor that uses the database and the fleet only.
+    """Runs one claimed job. What users sent stays text here: a child behind walls, one of ``searches``, reads it."""
 
-    What users sent stays text here: a child behind ``walls`` searches.
-    """
-
-    def __init__(self, database_url: str, walls: Policy) -> None:
-        self._db = Database(database_url)
-        self._searching = search_child(choose(walls))
-        self._searching.start()
-        LockWatch().start()  # its node may have no measurer, which watches it elsewhere
+    def __init__(self, database: Database, searches: SearchChildren) -> None:
+        self._db = database
+        self._searches = searches
 
     @observed
     def run(self, claimed: ClaimedJob, builders: Sequence[str], measurers: dict[str, str]) -> RunEnd:
@@ -83,7 +77,8 @@ class JobRunner:
                     if cut_off:
                         claimed = self._renewed(claimed)
                         outage.over()
-                    return self._run(claimed, builders, measurers)
+                    with self._searches.one() as self._searching:
+                        return self._run(claimed, builders, measurers)
                 except Unavailable as error:
                     outage.sit_out(error)
                     cut_off = True
@@ -101,10 +96,9 @@ class JobRunner:
 
     def _run(self, claimed: ClaimedJob, builders: Sequence[str], measurers: dict[str, str]) -> RunEnd:
         job = claimed.job
-        self._searching.start()  # anew, if the last job ended it: that is not of this job's time
         started = time.monotonic()
         while True:
-            if self._db.jobs.cancel_requested(job.id):
+            if self._db.jobs.cancel_requested(job.id, claimed.lease_token):
                 # Tasks that were cut short keep the certified best of what they measured.
                 self._db.jobs.finish(job.id, claimed.lease_token, JobState.CANCELLED)
                 return RunEnd.CANCELLED
@@ -138,7 +132,7 @@ class JobRunner:
         job = claimed.job
         stored = self._db.gates.of_job(job.id)
         fleet = RayFleet(job.target_json, builders, measurers)
-        meanwhile = self._unless_cancelled(job.id)
+        meanwhile = self._unless_cancelled(claimed)
         try:
             if stored is not None and stored.result is None and tasks.succeeded:
                 gate_race.run(self._db, claimed, stored, self._searching, fleet, meanwhile)
@@ -152,20 +146,20 @@ class JobRunner:
             message = f"the race could not be had: {error}"
             self._db.jobs.finish(job.id, claimed.lease_token, JobState.FAILED, message)
             return False
-        except Unavailable:
+        except (Unavailable, LeaseLost):
             fleet.abandon()
             raise
         return True
 
-    def _unless_cancelled(self, job_id: str) -> Callable[[], None]:
-        """Return what raises _Cancelled once the job is to stop; it looks twice a second."""
+    def _unless_cancelled(self, claimed: ClaimedJob) -> Callable[[], None]:
+        """Return what raises _Cancelled or LeaseLost once the job is to stop; it looks twice a second."""
         next_look = 0.0
 
         def look() -> None:
             nonlocal next_look
             if (now := time.monotonic()) >= next_look:
                 next_look = now + _JOIN_POLL_SECONDS
-                if self._db.jobs.cancel_requested(job_id):
+                if self._db.jobs.cancel_requested(claimed.job.id, claimed.lease_token):
                     raise _Cancelled
 
         return look

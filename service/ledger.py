@@ -103,4 +103,4 @@ class DatabaseLedger:
         self._db.tasks.fail(self._tasks[task].id, self._token, message)
 
     def cancelled(self) -> bool:
-        return self._db.jobs.cancel_requested(self._job.id)
+        return self._db.jobs.cancel_requested(self._job.id, self._token)

@@ -7,10 +7,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 from db.views import ClaimedJob
-from service.logs import lines as logs
 from service.logs.ids import about
-from service.settings import TraceSettings, read_settings
-from service.traces import tracer
 from service.traces.runs import run_span
 
 Run = TypeVar("Run", bound=Callable[..., Any])
@@ -21,15 +18,7 @@ def observed(run: Run) -> Run:
 
     @functools.wraps(run)
     def observed_run(runner: Any, claimed: ClaimedJob, *args: Any, **kwargs: Any) -> Any:
-        _set_up_process()
         with about(job=claimed.job.id), run_span(runner._db, claimed.job):
             return run(runner, claimed, *args, **kwargs)
 
     return cast(Run, observed_run)
-
-
-@functools.cache
-def _set_up_process() -> None:
-    """Set up the process of a runner once. Its settings are those of the Ray node that started it."""
-    logs.set_up(read_settings({}).log_format)
-    tracer.set_up("runner", TraceSettings())

@@ -16,6 +16,7 @@ from service.logs.lines import LogFormat
 from workers.walls.levels import Policy
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
+_LEAST_PLACES = 12
 DEFAULT_DATA_DIR = Path.home() / ".local" / "share" / "loopwright"
 
 
@@ -28,6 +29,7 @@ class Settings(BaseSettings):
     ``guests``: whether users may hand out links that read and change nothing.
     ``audit_days``: how long the audit log keeps its entries.
     ``recheck_days``: after how many days a best is raced anew, in idle time; 0: never, whatever changes.
+    ``max_jobs``: that a controller works on at a time; None: see `places`.
     ``max_connections``: of each API process; half of them may be of one address.
     ``max_streams``, ``max_streams_per_user``: of events, at a time, in each API process.
     ``log_requests``: whether the API writes a line into its log for each request.
@@ -46,6 +48,7 @@ class Settings(BaseSettings):
     audit_days: int = Field(default=365, gt=0)
     recheck_days: float = Field(default=30, ge=0)
     unproven: bool = False
+    max_jobs: int | None = Field(default=None, ge=1)
     allowed_hosts: str | None = None
     max_body_bytes: int = Field(default=32 * 2**20, gt=0)
     max_connections: int = Field(default=2000, gt=1)
@@ -70,6 +73,11 @@ class Settings(BaseSettings):
         if self.allowed_hosts is not None:
             return frozenset(host.strip().strip("[]").lower() for host in self.allowed_hosts.split(","))
         return frozenset(_LOOPBACK) if self.host in _LOOPBACK else None
+
+    @property
+    def places(self) -> int:
+        """``max_jobs``, or else: two for each core, and twelve at least. Most of a job's time it waits for others."""
+        return self.max_jobs or max(_LEAST_PLACES, 2 * len(os.sched_getaffinity(0)))
 
     @property
     def database(self) -> str:

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
-from scipy.stats import t, trim_mean
-from scipy.stats.mstats import winsorize
+from scipy.special import stdtrit
 
 _TRIMMED = 0.2
 """Share of the rounds at either end. With fewer than five, none are left out."""
@@ -59,9 +58,9 @@ def decide(ratios: Sequence[float], bound: float, config: SequentialConfig) -> V
         return Verdict.UNCLEAR
     mean, error, degrees = _trimmed(ratios)
     share = len(config.looks)
-    if mean - float(t.ppf(1 - config.above_error / share, degrees)) * error > math.log(bound):
+    if mean - float(stdtrit(degrees, 1 - config.above_error / share)) * error > math.log(bound):
         return Verdict.ABOVE
-    if mean + float(t.ppf(1 - config.below_error / share, degrees)) * error <= math.log(bound):
+    if mean + float(stdtrit(degrees, 1 - config.below_error / share)) * error <= math.log(bound):
         return Verdict.BELOW
     return Verdict.UNCLEAR
 
@@ -73,15 +72,17 @@ def estimate(ratios: Sequence[float]) -> Estimate:
     if len(ratios) == 1:
         return Estimate(ratios[0], 0.0, math.inf)
     mean, error, degrees = _trimmed(ratios)
-    width = float(t.ppf(0.975, degrees)) * error
+    width = float(stdtrit(degrees, 0.975)) * error
     return Estimate(math.exp(mean), math.exp(mean - width), math.exp(mean + width))
 
 
 def _trimmed(ratios: Sequence[float]) -> tuple[float, float, int]:
     """Return the trimmed mean of the logarithms, its standard error, and the degrees of freedom."""
-    logarithms = np.log(ratios)
+    logarithms = np.sort(np.log(ratios))
     count = len(ratios)
-    kept = count - 2 * int(_TRIMMED * count)
-    deviation = float(np.std(winsorize(logarithms, limits=(_TRIMMED, _TRIMMED)), ddof=1))
-    error = deviation * math.sqrt((count - 1) / (kept * (kept - 1)))
-    return float(trim_mean(logarithms, _TRIMMED)), error, kept - 1
+    cut = int(_TRIMMED * count)
+    kept = logarithms[cut : count - cut]
+    # Winsorised: each that is left out counts as the nearest that is kept.
+    deviation = float(np.std(np.clip(logarithms, kept[0], kept[-1]), ddof=1))
+    error = deviation * math.sqrt((count - 1) / (len(kept) * (len(kept) - 1)))
+    return float(np.mean(kept)), error, len(kept) - 1

@@ -32,10 +32,6 @@ from workers.names import NAMESPACE, living
 from workers.old_sessions import remove_old_sessions
 from workers.walls.levels import Policy, choose
 
-JOBS = "loopwright_jobs"
-"""Resource of the nodes that loops of jobs may run on, one unit each.
-
-A loop has the database's URL, so that such a node is trusted. Nodes without the resource build and measure."""
 _OBJECT_STORE_BYTES = 256 * 2**20
 """Of the embedded cluster; artifacts in flight take a few megabytes. Not tuned."""
 _JOIN_SECONDS = 120.0
@@ -116,7 +112,6 @@ def _start_local() -> None:
         include_dashboard=False,
         log_to_driver=False,
         object_store_memory=_OBJECT_STORE_BYTES,
-        resources={JOBS: len(os.sched_getaffinity(0))},
         _temp_dir=str(folder),
         configure_logging=False,
     )
@@ -129,11 +124,6 @@ def _private_token(data_dir: Path) -> None:
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
             file.write(secrets.token_hex(32))
     os.environ["RAY_AUTH_TOKEN_PATH"] = str(path)
-
-
-def job_slots() -> int:
-    """Return how many loops of jobs the cluster has room for, of all controllers together."""
-    return int(ray.cluster_resources().get(JOBS, 0))
 
 
 class Cluster:

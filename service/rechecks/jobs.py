@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -15,7 +15,6 @@ from db.models import OWNER
 from db.views import DueRecheck, JobView
 from loopwright.codegen.versions import TVM_VERSION
 from tuner.types import DeviceClass
-from workers.cluster import Offer
 
 _AT_A_TIME = 20
 """Bests of one job: some seconds each."""
@@ -24,13 +23,16 @@ _LAST = -100
 log = logging.getLogger("loopwright.rechecks")
 
 
-def submit_due(database: Database, offers: Sequence[Offer], days: float) -> JobView | None:
-    """Store a job for bests that are due on the machines that are there, unless there is one; return it."""
+def submit_due(database: Database, machines: Iterable[tuple[DeviceClass, str]], days: float) -> JobView | None:
+    """Store a job for bests that are due on the machines that are there, unless there is one; return it.
+
+    ``machines`` has the device class of each, and its system as certificates name it.
+    """
     if database.rechecks.ongoing():
         return None
     systems: dict[DeviceClass, set[str]] = {}
-    for offer in offers:
-        systems.setdefault(offer.device_class, set()).add(offer.system)
+    for device_class, system in machines:
+        systems.setdefault(device_class, set()).add(system)
     for machine, kinds in systems.items():
         due = database.rechecks.due(machine, kinds, TVM_VERSION, days, _AT_A_TIME)
         if due:

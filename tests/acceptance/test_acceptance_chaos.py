@@ -31,7 +31,7 @@ VICTIMS = {
     "builder": ("ray::Builder",),
     "measurer": ("ray::Measurer",),
     "measuring child": ("workers.child", "workers.timing"),
-    "loop": ("ray::JobRunner",),
+    "search": ("workers.child", "workers.search"),
 }
 
 

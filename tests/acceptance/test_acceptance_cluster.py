@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shutil
 import subprocess
@@ -18,7 +17,6 @@ import pytest
 from tests.support.programs import product_relu
 from tests.support.service import START_SECONDS, Service, free_port
 from tests.support.waiting import wait_for
-from workers.cluster import JOBS
 
 PROGRAM = product_relu(28)
 
@@ -74,25 +72,17 @@ def below(node: subprocess.Popen[bytes]) -> list[psutil.Process]:
     return psutil.Process(node.pid).children(recursive=True)
 
 
-def test_loops_run_where_they_are_offered_a_place_and_nowhere_else(nodes: RayNodes, tmp_path: Path) -> None:
+def test_nodes_that_build_and_measure_know_no_database(nodes: RayNodes, tmp_path: Path) -> None:
     worker = join(nodes, "--num-cpus=1")
+    beside = join(nodes, "--num-cpus=0")
     service = Service(tmp_path)
     service.environment |= nodes.environment | {"LOOPWRIGHT_RAY_ADDRESS": nodes.address}
-    service.data_dir.mkdir()
-    assert service.launch("migrate").wait(60) == 0
-    refused = service.launch("controller")
-    assert refused.wait(120) == 1
-    assert f"no node of the Ray cluster offers {JOBS}" in (tmp_path / "stderr").read_text()
-
-    trusted = join(nodes, "--num-cpus=0", f"--resources={json.dumps({JOBS: 1})}")
     with service:
         service.tuned(PROGRAM, trials=4)
         on_worker = {process.name() for process in below(worker)}
-        on_trusted = {process.name() for process in below(trusted)}
+        beside_controller = {process.name() for process in below(beside)}
         known = [process.environ() for process in below(worker)]
     assert {"ray::Measurer", "ray::Builder"} <= {name.split(".")[0] for name in on_worker}
-    assert "ray::JobRunner" in {name.split(".")[0] for name in on_trusted}
-    assert not any(name.startswith("ray::JobRunner") for name in on_worker)
-    assert not any(name.startswith(("ray::Measurer", "ray::Builder")) for name in on_trusted)
+    assert not any(name.startswith(("ray::Measurer", "ray::Builder")) for name in beside_controller)
     assert len(known) > 3
     assert not any("LOOPWRIGHT_DATABASE_URL" in environment for environment in known)

@@ -1,15 +1,18 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import cast
 
 import pytest
 from sqlalchemy.exc import IntegrityError
 
 from db import IdempotencyConflict, InvalidPage, NotFound
+from db.access_views import Quota
 from db.inputs import NewJob
-from db.states import FinalState, JobState
+from db.states import FinalState, JobState, Scope
 from tests.contract.db.conftest import World
+from tuner.errors import LeaseLost
 from tuner.types import Measured, TaskSpec
 
 
@@ -60,7 +63,8 @@ def test_unknown_ids_are_not_found(world: World) -> None:
     for look in (world.db.jobs.get, world.db.jobs.inputs, world.db.jobs.request_cancel):
         with pytest.raises(NotFound):
             look("nothing\x00\ud800")
-    assert not world.db.jobs.cancel_requested("nothing")
+    with pytest.raises(LeaseLost):
+        world.db.jobs.cancel_requested("nothing", "token")
 
 
 def test_claims_go_by_priority_then_age(world: World) -> None:
@@ -70,6 +74,71 @@ def test_claims_go_by_priority_then_age(world: World) -> None:
         world.clock.forward(1)
     assert [world.claim().job.id for _ in ids] == [ids[1], ids[3], ids[0], ids[2]]
     assert world.db.jobs.claim("controller", 30) is None
+
+
+def test_users_take_turns_whoever_submitted_first(world: World) -> None:
+    for name in ("ada", "bob"):
+        world.db.users.create(name, Scope.SUBMIT, Quota())
+    ids = {}
+    for number, user in enumerate(("ada", "ada", "ada", "bob", "bob")):
+        ids[user, number] = world.job(user_name=user).id
+        world.clock.forward(1)
+    expected = [("ada", 0), ("bob", 3), ("ada", 1), ("bob", 4), ("ada", 2)]
+    assert [world.claim(seconds=300).job.id for _ in ids] == [ids[each] for each in expected]
+
+
+def test_a_job_that_had_its_turn_waits_behind_the_others(world: World) -> None:
+    first, second = world.job(), None
+    world.clock.forward(1)
+    second = world.job()
+    claimed = world.claim()
+    world.clock.forward(1)
+    assert world.db.jobs.release(claimed.job.id, claimed.lease_token, to_end=True)
+    assert world.db.jobs.get(first.id).attempts == 0
+    again = world.claim()
+    assert again.job.id == second.id
+    assert world.db.jobs.release(again.job.id, again.lease_token)
+    assert world.claim().job.id == second.id, "who is put back for another reason keeps its place"
+    assert world.claim().job.id == first.id
+
+
+def test_only_jobs_for_machines_that_are_there_are_claimed(world: World) -> None:
+    here, elsewhere = world.device_class, replace(world.device_class, model="cpu-2")
+    own_target = replace(here, target_json='{"kind":"llvm","mcpu":"x86-64-v3"}')
+    waits = world.job(device_class=elsewhere)
+    jobs = {world.job(device_class=each).id for each in (here, own_target)}
+    claims = [world.db.jobs.claim("controller", 30, machines=[here]) for _ in range(3)]
+    assert {claimed.job.id for claimed in claims[:2] if claimed} == jobs
+    assert claims[2] is None
+    assert world.db.jobs.claim("controller", 30, machines=[]) is None
+    assert world.db.jobs.get(waits.id).state == "queued"
+    claimed = world.db.jobs.claim("controller", 30, machines=[here, elsewhere])
+    assert claimed is not None
+    assert claimed.job.id == waits.id
+
+
+def test_expired_jobs_are_queued_again_though_their_machines_have_gone(world: World) -> None:
+    job = world.job()
+    world.claim(seconds=30)
+    world.clock.forward(31)
+    assert world.db.jobs.claim("other", 30, machines=[]) is None
+    view = world.db.jobs.get(job.id)
+    assert (view.state, view.attempts) == ("queued", 1)
+
+
+def test_waiting_tells_the_highest_priority_of_those_that_wait_for_long(world: World) -> None:
+    machines = [world.device_class]
+    world.job(priority=3)
+    world.clock.forward(10)
+    world.job(priority=7)
+    assert world.db.jobs.waiting(5, machines) == 3
+    assert world.db.jobs.waiting(5, []) is None
+    world.clock.forward(5)
+    assert world.db.jobs.waiting(5, machines) == 7
+    world.claim()
+    assert world.db.jobs.waiting(5, machines) == 3
+    world.claim()
+    assert world.db.jobs.waiting(5, machines) is None
 
 
 def test_many_claim_at_once_and_each_job_is_given_once(world: World) -> None:
@@ -187,10 +256,14 @@ def test_cancelling_a_waiting_job_ends_it(world: World) -> None:
 
 def test_cancelling_a_running_job_tells_its_owner(world: World) -> None:
     claimed, _ = world.started()
-    assert not world.db.jobs.cancel_requested(claimed.job.id)
+    assert not world.db.jobs.cancel_requested(claimed.job.id, claimed.lease_token)
     assert world.db.jobs.request_cancel(claimed.job.id).state == "running"
-    assert world.db.jobs.cancel_requested(claimed.job.id)
+    assert world.db.jobs.cancel_requested(claimed.job.id, claimed.lease_token)
+    with pytest.raises(LeaseLost):
+        world.db.jobs.cancel_requested(claimed.job.id, "another's")
     assert world.db.jobs.finish(claimed.job.id, claimed.lease_token, JobState.CANCELLED)
+    with pytest.raises(LeaseLost):
+        world.db.jobs.cancel_requested(claimed.job.id, claimed.lease_token)
     assert world.task(claimed.job.id).state == "cancelled"
 
 

@@ -11,11 +11,10 @@ from db.states import JobState
 from service.rechecks import jobs
 from tests.integration.service.conftest import Api
 from tests.integration.service.users import sign_up
-from tests.support.played_fleet import MACHINE, SANDBOX, play
+from tests.support.played_fleet import MACHINE, play
 from tests.support.programs import product
-from workers.cluster import Offer
 
-OFFER = Offer("host/cpu", "host", "cpu", MACHINE, SANDBOX, "Linux 6.8", "measurer", ("builder",))
+THERE = (MACHINE, "Linux 6.8")
 
 
 @pytest.fixture
@@ -104,14 +103,14 @@ def test_a_job_that_names_private_workloads_is_private(api: Api) -> None:
 
 def test_one_job_at_a_time_races_what_is_due(api: Api, workload: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert jobs.submit_due(api.database, [], 1e-9) is None
-    made = jobs.submit_due(api.database, [OFFER], 1e-9)
+    made = jobs.submit_due(api.database, [THERE], 1e-9)
     assert made is not None
     assert made.priority == -100
     assert workload in [view.workload_hash for view in api.database.rechecks.of_job(made.id)]
-    assert jobs.submit_due(api.database, [OFFER], 1e-9) is None
+    assert jobs.submit_due(api.database, [THERE], 1e-9) is None
     # Two controllers may look at the same time.
     monkeypatch.setattr(api.database.rechecks, "ongoing", lambda: False)
-    again = jobs.submit_due(api.database, [OFFER], 1e-9)
+    again = jobs.submit_due(api.database, [THERE], 1e-9)
     assert again is not None
     assert again.id == made.id
     api.post(f"/jobs/{made.id}/cancel")

@@ -16,7 +16,6 @@ from sqlalchemy import make_url
 
 from db import migrate
 from tests.support.postgres import postgres_server
-from workers.cluster import JOBS
 
 ROOT = Path(__file__).parents[3]
 TEXT = (ROOT / "docker-compose.yml").read_text()
@@ -119,11 +118,6 @@ def test_each_part_has_the_secrets_that_it_needs() -> None:
         "controller": {role, ray},
         "api": {role},
     }
-
-
-def test_loops_of_jobs_run_beside_the_controller_only() -> None:
-    offering = {name for name, service in SERVICES.items() if JOBS in yaml.dump(service.get("command"), width=10_000)}
-    assert offering == {"controller"}
 
 
 def test_role_of_the_service_is_made_and_granted(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from service import controller
 from service.controller import Controller
 from service.job_runner import JobRunner, RunEnd
 from service.settings import Settings
+from tests.support.idle_loops import IdleLoops, NoSearches, OneNode
 from tests.support.played_fleet import MACHINE
 from tests.support.waiting import wait_for
 
@@ -39,18 +40,6 @@ def database(settings: Settings) -> Iterator[Database]:
 @pytest.fixture
 def job(database: Database) -> JobView:
     return database.jobs.create(NewJob("job", "{}", MACHINE, max_trials=8), [], "0.27")
-
-
-class EmptyCluster:
-    """A cluster without nodes, so that jobs wait."""
-
-    expects_nodes = False
-
-    def reconcile(self, _seconds: float) -> list[Any]:
-        return []
-
-    def activity(self, _seconds: float) -> dict[str, Any]:
-        return {}
 
 
 def states(database: Database, job: JobView) -> list[JobState]:
@@ -77,22 +66,21 @@ def cut_off_once(call: Callable[..., Any]) -> Callable[..., Any]:
 def test_a_job_that_a_cut_off_controller_claimed_is_claimed_again(
     settings: Settings, database: Database, job: JobView, monkeypatch: pytest.MonkeyPatch, lost: str
 ) -> None:
-    monkeypatch.setattr(controller, "job_slots", lambda: 1)
     monkeypatch.setattr(controller, "_HOLD_SECONDS", 0.2)
-    monkeypatch.setattr(Controller, "_new_runner", lambda _: None)
+    monkeypatch.setattr(controller, "present", lambda offers: offers)
     if lost == "claim":
         monkeypatch.setattr(database.jobs, "claim", cut_off_once(database.jobs.claim))
     else:
         monkeypatch.setattr(database.tasks, "of_job", cut_off_once(database.tasks.of_job))
     # No task is open, but a machine is needed.
     monkeypatch.setattr(database.gates, "of_job", lambda _: type("Gate", (), {"result": None}))
-    cluster: Any = EmptyCluster()
+    loops = IdleLoops()
     stop = threading.Event()
-    thread = threading.Thread(target=Controller(settings, database, cluster).run, args=(stop,))
+    thread = threading.Thread(target=Controller(settings, database, OneNode(), loops).run, args=(stop,))
     thread.start()
     try:
-        again = [JobState.QUEUED, JobState.RUNNING, JobState.QUEUED, JobState.RUNNING]
-        wait_for("the second claim", lambda: states(database, job) == again)
+        wait_for("the job to be taken up", lambda: loops.running)
+        assert states(database, job) == [JobState.QUEUED, JobState.RUNNING, JobState.QUEUED, JobState.RUNNING]
         assert database.jobs.get(job.id).attempts == 1
     finally:
         stop.set()
@@ -103,8 +91,7 @@ def test_a_job_that_a_cut_off_controller_claimed_is_claimed_again(
 
 def runner_of(database: Database, run: Callable[[ClaimedJob], RunEnd]) -> JobRunner:
     """A loop without a search, whose runs are ``run``."""
-    runner = JobRunner.__new__(JobRunner)
-    runner._db = database
+    runner = JobRunner(database, NoSearches())
     runner._run = lambda claimed, *_: run(claimed)  # type: ignore[method-assign]
     return runner
 

@@ -22,12 +22,12 @@ from db import Database, migrate
 from db.errors import DatabaseAway
 from db.states import WebhookEvent
 from db.webhooks import DeliveryView
-from service import controller
 from service.controller import Controller
 from service.settings import Settings
 from service.webhooks import deliver
 from service.webhooks.deliver import Deliverer
 from service.webhooks.sign import new_secret
+from tests.support.idle_loops import IdleLoops, OneNode
 from tests.support.service import free_port
 from tests.support.waiting import wait_for
 
@@ -248,28 +248,11 @@ def test_a_database_that_was_away_does_not_end_deliveries(
     assert caplog.text.count("the server closed the connection") == 1
 
 
-class EmptyCluster:
-    """A cluster without nodes."""
-
-    expects_nodes = False
-
-    def reconcile(self, _seconds: float) -> list[Any]:
-        return []
-
-    def activity(self, _seconds: float) -> dict[str, Any]:
-        return {}
-
-
-def test_a_controller_sends_and_ends_when_it_is_told_to(
-    database: Database, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(controller, "job_slots", lambda: 0)
-    # It would start Ray.
-    monkeypatch.setattr(Controller, "_new_runner", lambda _: None)
+def test_a_controller_sends_and_ends_when_it_is_told_to(database: Database, receiver: Receiver, tmp_path: Path) -> None:
     webhook_id = queued(database, receiver.url)
-    cluster: Any = EmptyCluster()
     stop = threading.Event()
-    thread = threading.Thread(target=Controller(Settings(data_dir=tmp_path), database, cluster).run, args=(stop,))
+    controller = Controller(Settings(data_dir=tmp_path), database, OneNode(), IdleLoops())
+    thread = threading.Thread(target=controller.run, args=(stop,))
     thread.start()
     try:
         assert arrived(database, webhook_id).attempts == 1

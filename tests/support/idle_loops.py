@@ -1,0 +1,63 @@
+"""A cluster of one machine and loops that do nothing, for tests of what a controller claims and puts back."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from db.views import ClaimedJob
+from service.loops import Loop, Loops
+from tests.support.played_fleet import MACHINE
+from tuner.types import DeviceClass
+from workers.cluster import Cluster, Offer
+from workers.search_children import SearchChildren
+from workers.walls.levels import Level, Policy
+
+
+class OneNode(Cluster):
+    """``machines`` are there from the start, and answer no question."""
+
+    def __init__(self, *machines: DeviceClass) -> None:
+        super().__init__(Policy.OFF)
+        self.machines = machines or (MACHINE,)
+
+    def reconcile(self, timeout: float = 0.0) -> list[Offer]:
+        return [
+            Offer(f"host/{number}", "host", "cpu", machine, Level.NONE, "system", f"measurer {number}", ("builder",))
+            for number, machine in enumerate(self.machines)
+        ]
+
+    def activity(self, timeout: float) -> dict[str, Any]:
+        return {}
+
+
+class NoSearches(SearchChildren):
+    """No child."""
+
+    def __init__(self) -> None:
+        pass
+
+    @contextlib.contextmanager
+    def one(self) -> Iterator[Any]:
+        yield None
+
+
+class IdleLoops(Loops):
+    """Loops that last until their jobs are put back. ``started`` are the jobs' names, in order."""
+
+    def __init__(self, places: int = 12) -> None:
+        self._places = places
+        self._loops: list[Loop] = []
+        self.started: list[str] = []
+
+    def start(self, claimed: ClaimedJob, builders: Sequence[str], measurers: dict[str, str]) -> None:
+        self.started.append(claimed.job.name)
+        self._loops.append(Loop(claimed, frozenset(measurers.values())))
+
+    def ended(self) -> list[Loop]:
+        self._loops = [loop for loop in self._loops if not loop.leaving]
+        return []
+
+    def join(self, seconds: float) -> None:
+        pass
