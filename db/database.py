@@ -20,6 +20,7 @@ from db.events import Events
 from db.gates import Gates
 from db.gauges import Gauges
 from db.insight import Insight
+from db.job_news import JobNews
 from db.jobs import Jobs
 from db.leaderboard import Leaderboard
 from db.leases import lease_seconds
@@ -95,6 +96,10 @@ class Database:
         """Raises `db.errors.Unavailable` if the database does not answer."""
         with self._sessions.read() as session:
             session.execute(text("SELECT 1"))
+
+    def job_news(self) -> JobNews:
+        """Return what tells that jobs were queued."""
+        return JobNews(self._engine)
 
     def counts(self) -> Counts:
         """Jobs and trials by state."""

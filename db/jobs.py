@@ -16,6 +16,7 @@ from db.engine import Sessions
 from db.errors import IdempotencyConflict, NotFound
 from db.events import job_event, task_event
 from db.inputs import NewJob, space_hash
+from db.job_news import tell_queued
 from db.leases import lock_job, own_job
 from db.models import Certificate, Gate, Job, Recheck, Task, Trial
 from db.paging import Keyset, Page
@@ -155,6 +156,7 @@ class Jobs:
         for certificate_id, reason in new.rechecks:
             session.add(Recheck(job_id=job.id, certificate_id=certificate_id, reason=reason, result=None))
         job_event(session, job, now)
+        tell_queued(session)
         session.flush()
         return _view(job)
 
@@ -308,6 +310,7 @@ class Jobs:
             task.state = TaskState.QUEUED
             task_event(session, task, now)
         job_event(session, job, now)
+        tell_queued(session)
 
     def add_note(self, job_id: str, lease_token: str, note: str) -> bool:
         """Add a line to the notes of a running job, unless it is among them. Return False if the lease is lost."""

@@ -43,6 +43,9 @@ from workers.search_children import SearchChildren
 from workers.walls.levels import choose
 
 _POLL_SECONDS = 0.1
+"""Between two looks for loops that have ended, and for news of jobs that were queued."""
+_CLAIM_SECONDS = 1.0
+"""Between two looks for jobs without news: leases end unannounced."""
 _HEARTBEAT_SECONDS = 5.0
 _SWEEP_SECONDS = 3600.0
 """Between two looks for entries of the audit log and deliveries of webhooks that are too old."""
@@ -87,6 +90,9 @@ class Controller:
         self._next_sweep = 0.0
         self._next_recheck = 0.0
         self._next_claim = 0.0
+        """Until then nothing is claimed, news or not."""
+        self._news = database.job_news()
+        self._next_look = 0.0
         self._next_answers = 0.0
         self._next_room = 0.0
         self._turned = math.inf
@@ -112,6 +118,7 @@ class Controller:
                 self._cut_off = True
                 outage.sit_out(error, stop)
         self._let_go()
+        self._news.close()
         deliverer.join()
 
     def _turn(self) -> bool:
@@ -133,7 +140,7 @@ class Controller:
 
     def hold_claims(self) -> None:
         """Claim nothing for a while, in which those who have a lease can renew it."""
-        self._next_claim = time.monotonic() + _HOLD_SECONDS
+        self._next_claim = self._next_look = time.monotonic() + _HOLD_SECONDS
 
     def _let_go(self) -> None:
         """Give all jobs back; their loops notice and stop what their workers do."""
@@ -157,6 +164,7 @@ class Controller:
         offers = self._cluster.reconcile(_JOIN_SECONDS)
         held_out = self._watch.beat(offers)
         self._offers = [offer for offer in offers if offer.id not in held_out and not self._watch.is_silent(offer)]
+        self._next_look = 0.0
         for loop in self._loops.running:
             if held_out & loop.workers and not loop.leaving:
                 self._put_back(loop)
@@ -177,7 +185,8 @@ class Controller:
         Return False if there is nothing to do.
         """
         now = time.monotonic()
-        if now < self._next_claim:
+        news = self._news.there_is()
+        if now < self._next_claim or not (news or now >= self._next_look):
             return False
         machines = {offer.device_class for offer in self._offers}
         claimed = None
@@ -190,7 +199,9 @@ class Controller:
             claimed = self._db.jobs.claim(self._settings.owner, self._db.lease_seconds, answered=True)
             self._next_answers = now + (0.0 if claimed else _ANSWERS_SECONDS)
         if claimed is None:
+            self._next_look = now + _CLAIM_SECONDS
             return False
+        self._next_look = now
         try:
             self._take_up(claimed)
         except LeaseLost:
@@ -250,6 +261,7 @@ class Controller:
         if self._loops.are_full or not offers:
             # Its answer has just gone, or its workers, which are looked for at the next heartbeat. It keeps its place.
             self._db.jobs.release(job.id, claimed.lease_token)
+            self._next_answers = time.monotonic() + _ANSWERS_SECONDS
             if not offers:
                 self._offers = [offer for offer in self._offers if offer not in serving]
             return
@@ -259,6 +271,7 @@ class Controller:
     def _absorb(self) -> None:
         """Collect loops that ended; the job of one that failed goes back into the queue."""
         for loop in self._loops.ended():
+            self._next_look = 0.0  # there is a place
             job_id, token = loop.claimed.job.id, loop.claimed.lease_token
             if isinstance(loop.outcome, DatabaseDamaged):
                 raise loop.outcome

@@ -7,19 +7,20 @@ in a cluster. Ray restarts actors that die.
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import os
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
 import ray
-from ray._private import ray_constants
+from ray._private import parameter, ray_constants
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from loopwright.codegen.own_folder import own_folder
@@ -34,6 +35,8 @@ from workers.walls.levels import Policy, choose
 
 _OBJECT_STORE_BYTES = 256 * 2**20
 """Of the embedded cluster; artifacts in flight take a few megabytes. Not tuned."""
+_NO_SPARES = {"num_workers_soft_limit": 0}
+"""Ray keeps a process a processor for tasks to come; here is one, when a node joins."""
 _JOIN_SECONDS = 120.0
 """To detect and equip a node: its actors import TVM. Not tuned."""
 _RAY_LOG_BYTES = 10 * 2**20
@@ -106,15 +109,28 @@ def _start_local() -> None:
     folder = own_folder(Path(f"/tmp/loopwright-ray-{os.getuid()}")) / "ray"
     remove_old_sessions(folder)
     _keep_to_loopback()
-    ray.init(
-        address="local",
-        namespace=NAMESPACE,
-        include_dashboard=False,
-        log_to_driver=False,
-        object_store_memory=_OBJECT_STORE_BYTES,
-        _temp_dir=str(folder),
-        configure_logging=False,
-    )
+    with _without_monitors():
+        ray.init(
+            address="local",
+            namespace=NAMESPACE,
+            include_dashboard=False,
+            log_to_driver=False,
+            object_store_memory=_OBJECT_STORE_BYTES,
+            _system_config=_NO_SPARES,
+            _temp_dir=str(folder),
+            configure_logging=False,
+        )
+
+
+@contextlib.contextmanager
+def _without_monitors() -> Iterator[None]:
+    """Have `ray.init` start no autoscaler and no forwarding of logs, for which it has no option: 140 MB for nothing."""
+    made = parameter.RayParams
+    parameter.RayParams = functools.partial(made, no_monitor=True, include_log_monitor=False)
+    try:
+        yield
+    finally:
+        parameter.RayParams = made
 
 
 def _private_token(data_dir: Path) -> None:

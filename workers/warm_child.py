@@ -17,6 +17,7 @@ import psutil
 
 from workers.clock import WAIT_SECONDS, Clock
 from workers.frames import Closed, FrameReader, readable, write_frame
+from workers.rest import RESTS
 from workers.walls.enclosure import enclose
 from workers.walls.levels import Level
 from workers.walls.paths import CHECKOUT
@@ -97,6 +98,8 @@ class Session:
 class WarmChild:
     """A child process that is kept warm and runs functions in forks. Thread-safe: one request at a time.
 
+    If nobody needs it for long it ends (`workers.rest`), and starts again with the next request.
+
     Args:
         preload: modules that the child imports before it takes requests.
         env: environment variables set on top of a minimal environment (thread counts, say).
@@ -132,6 +135,9 @@ class WarmChild:
         """Of the latest request."""
         self._ended = True
         self._process: subprocess.Popen[bytes] | None = None
+        self._used = time.monotonic()
+        """When it was last needed."""
+        RESTS.look_after(self)
 
     def start(self) -> None:
         """Start the child now, so that the first request does not wait for the imports."""
@@ -211,6 +217,7 @@ class WarmChild:
             except (Closed, BrokenPipeError) as error:
                 raise ChildLost("the warm child itself was killed") from error
             finally:
+                self._used = time.monotonic()
                 if not self._ended:
                     self._kill()
 
@@ -266,6 +273,15 @@ class WarmChild:
         with self._lock:
             self._kill()
 
+    def rest(self, seconds: float) -> None:
+        """End the child, if nobody has needed it for so long."""
+        if time.monotonic() - self._used < seconds or not self._lock.acquire(blocking=False):
+            return
+        try:
+            self._kill()
+        finally:
+            self._lock.release()
+
     def _scratch(self) -> contextlib.AbstractContextManager[str]:
         """Return the folder for one request."""
         inside = self._enclosure.scratch
@@ -275,6 +291,7 @@ class WarmChild:
         return tempfile.TemporaryDirectory(prefix="loopwright-", ignore_cleanup_errors=True)
 
     def _ensure_started(self) -> None:
+        self._used = time.monotonic()
         if self._process is not None and self._process.poll() is None:
             return
         self._kill()

@@ -1,0 +1,66 @@
+"""Tells who waits for jobs that some were queued: to look for them ten times a second would cost much of an idle core.
+
+PostgreSQL notifies (LISTEN, NOTIFY). SQLite counts the changes of its file, which is read in microseconds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import psycopg
+from sqlalchemy import Engine, func, select
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.orm import Session
+
+_CHANNEL = "loopwright_jobs_queued"
+
+
+def tell_queued(session: Session) -> None:
+    """Have listeners told at the end of the transaction, in which jobs were queued."""
+    if session.get_bind().dialect.name == "postgresql":
+        session.execute(select(func.pg_notify(_CHANNEL, "")))
+
+
+class JobNews:
+    """Listens on a connection of its own. For one thread."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._connection: Any = None
+        self._version: int | None = None
+        """Of the file, when it was last read."""
+
+    def there_is(self) -> bool:
+        """Return whether jobs may have been queued since the last call; True also where the database cannot say."""
+        try:
+            if self._connection is None:
+                self._connection = self._listen()
+                self._news()
+                return True
+            return self._news()
+        except (self._engine.dialect.loaded_dbapi.Error, DBAPIError):
+            self.close()
+            return True
+
+    def close(self) -> None:
+        if self._connection is not None:
+            with contextlib.suppress(self._engine.dialect.loaded_dbapi.Error):
+                self._connection.close()
+            self._connection = None
+
+    def _news(self) -> bool:
+        if isinstance(self._connection, psycopg.Connection):
+            return bool(list(self._connection.notifies(timeout=0)))
+        (version,) = self._connection.execute("PRAGMA data_version").fetchone()
+        before, self._version = self._version, version
+        return bool(version != before)
+
+    def _listen(self) -> Any:
+        pooled = self._engine.raw_connection()
+        connection: Any = pooled.driver_connection
+        pooled.detach()
+        if isinstance(connection, psycopg.Connection):
+            connection.autocommit = True
+            connection.execute(f"LISTEN {_CHANNEL}")
+        return connection

@@ -1,0 +1,32 @@
+"""Children that nobody needs are asked to rest."""
+
+from __future__ import annotations
+
+import gc
+
+from workers.rest import Rests
+
+
+class Child:
+    """``asked`` are the seconds, one for each time that it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[float] = []
+
+    def rest(self, seconds: float) -> None:
+        self.asked.append(seconds)
+
+
+def test_children_are_asked_as_long_as_they_are_there() -> None:
+    rests = Rests(seconds=7.0)
+    first, second = Child(), Child()
+    rests.look_after(first)
+    rests.look_after(second)
+    rests.look()
+    assert first.asked == second.asked == [7.0]
+    told = first.asked
+    del first
+    gc.collect()
+    rests.look()
+    assert told == [7.0]
+    assert second.asked == [7.0, 7.0]
