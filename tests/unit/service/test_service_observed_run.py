@@ -5,9 +5,6 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
-
-from service import observed_run
 from service.logs.ids import known
 from service.observed_run import observed
 
@@ -20,8 +17,7 @@ class _Runner:
         return known()["job"], place
 
 
-def test_lines_of_a_run_name_its_job(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(observed_run, "_set_up_process", lambda: None)
+def test_lines_of_a_run_name_its_job() -> None:
     claimed: Any = SimpleNamespace(job=SimpleNamespace(id="j1"))
     assert _Runner().run(claimed, "here") == ("j1", "here")
     assert known() == {}

@@ -28,7 +28,7 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     settings = Settings(data_dir=tmp_path)
     migrate.upgrade(settings.database)
     monkeypatch.setattr(controller, "present", lambda offers: offers)
-    for pause in ("_WAIT_SECONDS", "_ROOM_SECONDS", "_ANSWERS_SECONDS"):
+    for pause in ("_WAIT_SECONDS", "_ROOM_SECONDS", "_ANSWERS_SECONDS", "_CLAIM_SECONDS"):
         monkeypatch.setattr(controller, pause, 0.0)
     return settings
 
