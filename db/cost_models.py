@@ -13,7 +13,7 @@ from db.models import CostModel, Trial, TrialCount
 from db.states import TrialState
 from db.upsert import insert
 from db.views import FeatureSample
-from tuner.types import FailureKind
+from tuner.types import LOSSES
 
 FIRST = 64
 """Trials before the first base model of a device class."""
@@ -93,7 +93,7 @@ def newest_samples(session: Session, device_class_id: str, tvm_version: str) -> 
             Trial.tvm_version == tvm_version,
             Trial.features.is_not(None),
             Trial.state != TrialState.PROPOSED,
-            (Trial.failure_kind.is_(None)) | (Trial.failure_kind != FailureKind.DEVICE_LOST),
+            (Trial.failure_kind.is_(None)) | (Trial.failure_kind.not_in(LOSSES)),
         )
         .order_by(Trial.created_at.desc(), Trial.id.desc())
         .limit(_READ)

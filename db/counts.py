@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from db.models import Best, Job, Task, Trial, TrialCount, Workload
 from db.states import FINISHED, TrialState
 from db.upsert import insert
-from tuner.types import Failure, FailureKind, Measured, Outcome
+from tuner.types import LOSSES, Failure, Measured, Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def count_trial(session: Session, task: Task, trial: Trial, outcome: Outcome) ->
             if trial.number == 0:
                 task.baseline_secs = outcome.median
         case Failure():
-            name, learns = outcome.kind.value, learns and outcome.kind is not FailureKind.DEVICE_LOST
+            name, learns = outcome.kind.value, learns and outcome.kind not in LOSSES
             if trial.number > 0:
                 task.failures = task.failures | {name: task.failures.get(name, 0) + 1}
     task.trials += trial.number > 0

@@ -6,13 +6,14 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import TypeVar
 
-from sqlalchemy import delete, exists, select
+from sqlalchemy import delete, exists, or_, select
 from sqlalchemy.orm import Session
 
 from db.cost_models import newest_samples
 from db.engine import Sessions
 from db.models import Certificate, Event, Job, Task, Trial, TrialCount
 from db.states import FINISHED, EventType
+from tuner.types import FailureKind
 
 FASTEST = 32
 """Trials that are kept of each workload and device class: searches begin with the fastest ones."""
@@ -48,7 +49,8 @@ class Retention:
         """Delete the trials of a finished job that nothing needs, with their events; return how many.
 
         Of each task, the baseline stays, what certificates are about or name as rejected, the `FASTEST` of the workload
-        on the device class, and those in ``samples``. The job gets a note. ``dry_run`` changes nothing.
+        on the device class, what must not be tried again, and those in ``samples``. The job gets a note. ``dry_run``
+        changes nothing.
         """
         with self._sessions.write() as session:
             job = session.get_one(Job, job_id)
@@ -76,7 +78,8 @@ def _needless(session: Session, task: Task, job: Job, samples: set[str]) -> list
         kept.add(trial_id)
         # In older rows, a failure is its message only.
         kept.update(failure["trial_id"] for failure in rejected.values() if isinstance(failure, dict))
-    own = select(Trial.id).where(Trial.task_id == task.id, Trial.number > 0).order_by(Trial.number)
+    again = or_(Trial.failure_kind.is_(None), Trial.failure_kind != FailureKind.KILLED)
+    own = select(Trial.id).where(Trial.task_id == task.id, Trial.number > 0, again).order_by(Trial.number)
     return [id for id in session.scalars(own) if id not in kept and id not in samples]
 
 

@@ -15,11 +15,13 @@ from tuner.types import Failure, Lane, MeasureCandidate, Measured, Outcome, Span
 def trial_value(row: TrialRow) -> Trial:
     """Return a trial as a search resumes from it."""
     candidate = MeasureCandidate(row.trace_json, row.origin, row.predicted, row.parent)
-    return Trial(row.id, candidate, _outcome(row))
+    attempts = tuple(span for span in spans_of(row) if span.lane is not Lane.PROPOSE)
+    # Of an unfinished trial, only attempts that were killed are stored.
+    killed = attempts if row.state is TrialState.PROPOSED else ()
+    return Trial(row.id, candidate, _outcome(row, attempts), killed)
 
 
-def _outcome(row: TrialRow) -> Outcome | None:
-    spans = tuple(span for span in spans_of(row) if span.lane is not Lane.PROPOSE)
+def _outcome(row: TrialRow, spans: tuple[Span, ...]) -> Outcome | None:
     match row.state:
         case TrialState.PROPOSED:
             return None

@@ -21,10 +21,10 @@ from db.models import Trial as TrialRow
 from db.paging import MAX_PAGE_SIZE, Keyset, Page
 from db.states import TrialState
 from db.trial_rows import LINE, spans_of, stored_span, trial_value, trial_view
-from db.usage import add_to_usage
+from db.usage import add_device_time, add_to_usage
 from db.views import TrialView
 from loopwright.codegen.versions import CODEGEN_VERSION
-from tuner.types import Failure, MeasureCandidate, Measured, Outcome, Span, Trial, device_seconds
+from tuner.types import Failure, FailureKind, MeasureCandidate, Measured, Outcome, Span, Trial, device_seconds
 
 _PER_RELATIVE = 16
 """Traces of one workload. Not tuned."""
@@ -177,6 +177,20 @@ class Trials:
             count_trial(session, task, row, outcome)
             return True
 
+    def note_kill(self, trial_id: str, lease_token: str, attempt: Span) -> Trial | None:
+        """Add an attempt that was killed to a trial, which stays unfinished; return the trial with all of them.
+
+        Return None if the trial is finished or `lease_token` does not own it.
+        """
+        with self._sessions.write() as session:
+            owned = own_trial(session, trial_id, lease_token)
+            if owned is None:
+                return None
+            job, _, row = owned
+            row.spans = [*(row.spans or ()), stored_span(attempt)]
+            add_device_time(session, job.user_name, attempt, self._sessions.now())
+            return trial_value(row)
+
     def adopt(self, task_id: str, lease_token: str) -> int:
         """Move the unfinished trials of a running task to a new lease; return how many there are.
 
@@ -231,6 +245,25 @@ class Trials:
             theirs = session.execute(fastest.where(imported)).all()
         # Jobs measure the same candidates again: each once, with its fastest time.
         return list({**_first(ours, most), **_first(theirs, most)}.values())
+
+    def barred(self, workload_hash: str, device_class_id: str) -> list[str]:
+        """Return the traces of the workload that no job tries again on the device class (`FailureKind.KILLED`)."""
+        killers = (
+            select(TrialRow.candidate_hash, TrialRow.trace_json)
+            .join(Workload, TrialRow.workload_hash == Workload.hash)
+            .where(
+                TrialRow.workload_hash == workload_hash,
+                TrialRow.device_class_id == device_class_id,
+                TrialRow.tvm_version == Workload.tvm_version,
+                TrialRow.codegen_version <= CODEGEN_VERSION,
+                TrialRow.median.is_(None),  # so that the index of medians leads to them
+                TrialRow.failure_kind == FailureKind.KILLED,
+                TrialRow.trace_json.is_not(None),
+            )
+            .order_by(TrialRow.candidate_hash)
+        )
+        with self._sessions.read() as session:
+            return [trace for _, trace in session.execute(killers).unique() if trace is not None]
 
     def relatives(self, workload_hash: str, device_class_id: str, most: int = 32) -> list[str]:
         """Return traces of the fastest trials of other workloads of the family on the device class.

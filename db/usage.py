@@ -14,7 +14,7 @@ from db.inputs import NewJob
 from db.models import Job, Task, Usage, User
 from db.states import JobState
 from db.upsert import insert
-from tuner.types import Outcome, device_seconds
+from tuner.types import Outcome, Span, device_seconds
 
 _ACTIVE = (JobState.QUEUED, JobState.RUNNING)
 
@@ -65,6 +65,11 @@ def admit(session: Session, new: NewJob, now: datetime) -> None:
 def add_to_usage(session: Session, user_name: str, outcome: Outcome, now: datetime) -> None:
     """Add a finished trial to its user's use."""
     _add(session, user_name, now, trials=1, device_seconds=device_seconds(outcome.spans))
+
+
+def add_device_time(session: Session, user_name: str, attempt: Span, now: datetime) -> None:
+    """Add an attempt at a trial that goes on to its user's use."""
+    _add(session, user_name, now, device_seconds=device_seconds([attempt]))
 
 
 def _check(limit: float | None, used: int, asked: int, what: str, retry_after_s: int | None) -> None:

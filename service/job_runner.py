@@ -221,7 +221,8 @@ class JobRunner:
         if claimed.inputs.space_json is None:
             known = self._db.trials.known(task.workload_hash, claimed.job.device_class_id)
             relatives = self._db.trials.relatives(task.workload_hash, claimed.job.device_class_id)
-        return TaskSpec(workload, task.weight, tuple(relatives), tuple(known))
+        barred = self._db.trials.barred(task.workload_hash, claimed.job.device_class_id)
+        return TaskSpec(workload, task.weight, tuple(relatives), tuple(known), tuple(barred))
 
     def _train_base(self, device_class_id: str) -> None:
         """Train the device class's base model, from which the next jobs start, if it is due."""

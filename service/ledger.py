@@ -68,6 +68,14 @@ class DatabaseLedger:
             facts = {"trial": trial.id, "worker": outcome.worker}
             log.info("trial %s failed: %s in %s", trial.id, outcome.kind, outcome.stage, extra=facts)
 
+    def note_kill(self, trial: Trial, attempt: Span) -> Trial:
+        noted = self._db.trials.note_kill(trial.id, self._token, attempt)
+        if noted is None:
+            raise LeaseLost(f"trial {trial.id} is no longer this run's")
+        facts = {"trial": trial.id, "worker": attempt.worker}
+        log.warning("the process of trial %s was killed; it is tried again alone", trial.id, extra=facts)
+        return noted
+
     def elsewhere(self) -> float | None:
         seconds = 0.0
         for task in self._others:

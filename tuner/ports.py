@@ -26,7 +26,7 @@ class MeasureRequest:
     """One candidate to build and measure.
 
     ``key`` comes back with the outcome; ``trace_json`` None is the baseline; a candidate slower than ``cutoff``
-    (seconds) need not be sampled to the end.
+    (seconds) need not be sampled to the end; with ``alone``, no other candidate is measured in its process.
     """
 
     key: str
@@ -34,6 +34,7 @@ class MeasureRequest:
     args: tuple[TensorInfo, ...]
     trace_json: str | None
     cutoff: float | None
+    alone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +134,8 @@ class Fleet(Protocol):
     """Builds and measures on one device class. Not thread-safe.
 
     Every submitted request comes back from `collect` exactly once, as `Measured` or `Failure`; a lost process is
-    retried inside, and only what cannot be had at all comes back as DEVICE_LOST.
+    retried inside, and only what cannot be had at all comes back as DEVICE_LOST. A candidate whose own process was
+    killed comes back as KILLED at once; its last span is this attempt, and it may be submitted again.
     """
 
     @property
@@ -180,6 +182,13 @@ class Ledger(Protocol):
 
     def finish(self, trial: Trial, outcome: Outcome) -> None:
         """Write an outcome. Raises LeaseLost where this run no longer owns the trial: the run must end."""
+        ...
+
+    def note_kill(self, trial: Trial, attempt: Span) -> Trial:
+        """Write down an attempt whose process was killed, and return the trial with it; it stays unfinished.
+
+        Raises LeaseLost where this run no longer owns the trial: the run must end.
+        """
         ...
 
     def elsewhere(self) -> float | None:

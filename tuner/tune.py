@@ -20,6 +20,7 @@ from tuner.search.config import SearchConfig
 from tuner.types import (
     BASELINE,
     Failure,
+    FailureKind,
     Lane,
     MeasureCandidate,
     Measured,
@@ -35,6 +36,9 @@ SEARCH = "search"
 """Name of the loop itself in the timeline of its trials."""
 _POLL_SECONDS = 0.5
 """Between two looks whether the job was cancelled."""
+_KILLS = 2
+"""After so many kills of its process a trial has failed. One may have been meant for another process of the batch, or
+come from an operator; the second attempt has a process of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +157,7 @@ class _Loop:
             if trial.candidate.trace_json is not None:
                 run.progress.proposed += 1
             if trial.outcome is None:
+                self._device_seconds += device_seconds(trial.killed)
                 self._submit(run, trial)
             else:
                 self._learn(run, trial, trial.outcome)
@@ -290,6 +295,7 @@ class _Loop:
                 args=run.spec.workload.args,
                 trace_json=trial.candidate.trace_json,
                 cutoff=self._cutoff(run, trial.candidate),
+                alone=bool(trial.killed),
             )
         )
 
@@ -303,8 +309,16 @@ class _Loop:
         self._go_on()
         for key, outcome in self._fleet.collect(_POLL_SECONDS):
             run, trial = self._in_flight.pop(key)
+            if _killed(outcome) and len(trial.killed) + 1 < _KILLS:
+                self._submit_again(run, trial, outcome.spans[-1])
+                continue
             self._ledger.finish(trial, outcome)
             self._learn(run, trial, outcome)
+
+    def _submit_again(self, run: _TaskRun, trial: Trial, attempt: Span) -> None:
+        """Submit a trial whose process was killed, after the ledger has the attempt: it counts in a later run, too."""
+        self._device_seconds += device_seconds([attempt])
+        self._submit(run, self._ledger.note_kill(trial, attempt))
 
     def _learn(self, run: _TaskRun, trial: Trial, outcome: Outcome) -> None:
         run.trials[trial.candidate.hash] = Trial(trial.id, trial.candidate, outcome)
@@ -345,3 +359,7 @@ class _Loop:
             self._ledger.fail(run.number, f"nothing could be proven: {error}")
             return
         self._ledger.certify(run.number, certificate, run.ended or reason)
+
+
+def _killed(outcome: Outcome) -> bool:
+    return isinstance(outcome, Failure) and outcome.kind is FailureKind.KILLED

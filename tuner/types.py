@@ -22,13 +22,21 @@ answer from an earlier space must not keep anybody from a search."""
 
 
 class FailureKind(enum.StrEnum):
-    """Why a trial has no latency. Only DEVICE_LOST is retried, and it teaches the cost model nothing."""
+    """Why a trial has no latency. Only `LOSSES` are retried."""
 
     COMPILE = "COMPILE"
     TIMEOUT = "TIMEOUT"
     CRASH = "CRASH"
     WRONG_RESULT = "WRONG_RESULT"
     DEVICE_LOST = "DEVICE_LOST"
+    """A process that works for many candidates, or its machine, was lost."""
+    KILLED = "KILLED"
+    """The candidate's own process was killed from outside while it built or ran this candidate. As the outcome of a
+    trial: twice, and no job of the device class tries the candidate again."""
+
+
+LOSSES = (FailureKind.DEVICE_LOST, FailureKind.KILLED)
+"""What ended a process from outside. It says nothing about a latency, so that no cost model learns from it."""
 
 
 class Stage(enum.StrEnum):
@@ -154,13 +162,15 @@ class TaskSpec:
     """A workload within a module, with the number of times the module calls it.
 
     ``known`` are traces (JSON) that were measured for it before, here or elsewhere, the fastest first; ``relatives``
-    are some that were fast for other workloads of its family, the most promising first.
+    are some that were fast for other workloads of its family, the most promising first; ``barred`` are those that must
+    not be proposed, because their processes were killed (`FailureKind.KILLED`).
     """
 
     workload: Workload
     weight: int
     relatives: tuple[str, ...] = ()
     known: tuple[str, ...] = ()
+    barred: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,11 +317,15 @@ Outcome = Measured | Failure
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A line of the ledger as the search sees it: a candidate and what became of it (None: not finished)."""
+    """A line of the ledger as the search sees it: a candidate and what became of it (None: not finished).
+
+    ``killed`` are the attempts at an unfinished trial whose process was killed.
+    """
 
     id: str
     candidate: MeasureCandidate
     outcome: Outcome | None
+    killed: tuple[Span, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

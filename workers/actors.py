@@ -11,6 +11,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import psutil
 import ray
@@ -170,7 +171,7 @@ class Measurer:
         """Measure the candidates without an answer in one fork; a crash ends the fork, but adds an answer first."""
         rest = [position for position in range(len(batch.candidates)) if position not in answers]
         remaining = MeasureBatch(batch.args, tuple(batch.candidates[position] for position in rest))
-        current = rest[0]
+        current: int | None = None
         since = time.time()
         try:
             for progress in child_calls.measure(
@@ -186,11 +187,14 @@ class Measurer:
             if current in answers:
                 return
             failure = child_calls.failure_of(error, Stage.RUN)
+            if current is None and failure.kind is FailureKind.KILLED:
+                # While the arguments were made, which no candidate has to answer for.
+                failure = replace(failure, kind=FailureKind.DEVICE_LOST)
         else:
             if answers.keys() & set(rest):
                 return
             failure = Failure(Stage.RUN, FailureKind.CRASH, "the child ended without an answer")
-        answers[current] = MeasureAnswer(failure, self._level, since, time.time())
+        answers[rest[0] if current is None else current] = MeasureAnswer(failure, self._level, since, time.time())
 
     def race(self, race: Json, caller: str) -> Json:
         """Return the `SandboxedRace` of a `BuiltRace`, or the failure that ended the racing process."""

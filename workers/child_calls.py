@@ -46,6 +46,7 @@ WHOLE_MODEL = "workers.whole_model"
 
 DETECT_SECONDS = 60.0
 """Not tuned: CUDA's initialisation takes some seconds on a host with several GPUs."""
+KILLED = "its process was killed from outside (signal 9); perhaps the machine was short of memory"
 T = TypeVar("T")
 
 log = logging.getLogger("loopwright.children")
@@ -121,8 +122,8 @@ def _call(
 def failure_of(error: ChildError, stage: Stage) -> Failure:
     """Return the failure of the program that a child worked on.
 
-    Programs crash by SIGSEGV, SIGFPE and the like. SIGKILL comes from outside (an operator, the kernel short of
-    memory) and says nothing about the program.
+    Programs crash by SIGSEGV, SIGFPE and the like. SIGKILL comes from outside: from an operator, or from the kernel
+    short of memory, which chooses the process that has most of it.
     """
     if isinstance(error, ChildTimeout):
         return Failure(stage, FailureKind.TIMEOUT, str(error))
@@ -130,7 +131,9 @@ def failure_of(error: ChildError, stage: Stage) -> Failure:
         log.warning("%s: %s", error.kind, error)
         kind = FailureKind.COMPILE if stage is Stage.BUILD else FailureKind.CRASH
         return Failure(stage, kind, f"{error.kind}: {for_users(str(error))}")
-    if isinstance(error, ChildCrashed) and error.signal != signal.SIGKILL:
+    if isinstance(error, ChildCrashed) and error.signal == signal.SIGKILL:
+        return Failure(stage, FailureKind.KILLED, KILLED)
+    if isinstance(error, ChildCrashed):
         log.warning("%s: %s", error, error.stderr)
         return Failure(stage, FailureKind.CRASH, f"{error} {first_line(error.stderr)}".strip())
     return Failure(stage, FailureKind.DEVICE_LOST, str(error))

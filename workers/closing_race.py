@@ -12,7 +12,7 @@ from ray.exceptions import RayError
 
 from tuner.errors import NoDevice, RaceFailed
 from tuner.ports import Meanwhile, Raced, RaceRequest, RaceResult
-from tuner.types import Failure, FailureKind
+from tuner.types import LOSSES, Failure
 from workers import actor_calls
 from workers.actor_calls import Pending
 from workers.actor_pool import ActorPool
@@ -146,7 +146,7 @@ class ClosingRace:
                         pool.give_back(other)
                     raise
                 pool.give_back(actor)
-                if not (isinstance(result, Failure) and result.kind is FailureKind.DEVICE_LOST):
+                if not (isinstance(result, Failure) and result.kind in LOSSES):
                     answers[number] = result
             if len(answers) == len(calls):
                 return [answers[number] for number in range(len(calls))]

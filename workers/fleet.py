@@ -45,7 +45,7 @@ _POLL_SECONDS = 0.02
 
 @dataclass(slots=True)
 class _Candidate:
-    """A submitted request on its way; ``losses`` counts the processes that were lost with it."""
+    """A submitted request on its way; ``losses`` counts the processes of others that were lost with it."""
 
     request: MeasureRequest
     losses: int = 0
@@ -177,8 +177,11 @@ class RayFleet:
     def _next_batch(self) -> list[_Built]:
         """Take the next few candidates with the same arguments: one process measures them with the same buffers."""
         batch = [self._to_measure.popleft()]
-        args = batch[0].candidate.request.args
-        while self._to_measure and len(batch) < _MEASURE_BATCH and self._to_measure[0].candidate.request.args == args:
+        first = batch[0].candidate.request
+        while not first.alone and self._to_measure and len(batch) < _MEASURE_BATCH:
+            following = self._to_measure[0].candidate.request
+            if following.alone or following.args != first.args:
+                break
             batch.append(self._to_measure.popleft())
         return batch
 

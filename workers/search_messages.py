@@ -65,12 +65,14 @@ def spec_to_json(spec: TaskSpec) -> Json:
         "weight": spec.weight,
         "relatives": list(spec.relatives),
         "known": list(spec.known),
+        "barred": list(spec.barred),
     }
 
 
 def spec_from_json(fields: Json) -> TaskSpec:
     workload = Workload.from_json(fields["workload"])
-    return TaskSpec(workload, fields["weight"], tuple(fields["relatives"]), tuple(fields["known"]))
+    traces = {name: tuple(fields[name]) for name in ("relatives", "known", "barred")}
+    return TaskSpec(workload, fields["weight"], **traces)
 
 
 def trial_to_json(trial: Trial) -> Json:

@@ -1,10 +1,11 @@
-"""Builders that tests put in place of `workers.actors.Builder`."""
+"""Builders and measurers that tests put in place of those of `workers.actors`."""
 
 from __future__ import annotations
 
 import math
+import zlib
 
-from workers.actors import Builder
+from workers.actors import Builder, Measurer
 from workers.messages import Json
 from workers.walls.levels import Policy
 
@@ -38,3 +39,38 @@ class MiscompilingBuilder(Builder):
         if request["trace_json"] == self._trace_json:
             request = request | {"module_json": self._other_module_json, "trace_json": None}
         return super().build(request, caller, seconds)
+
+
+def is_killer(trace_json: str | None) -> bool:
+    """Return whether a `KillingBuilder` replaces the candidate: a third of all, by their traces."""
+    return trace_json is not None and zlib.crc32(trace_json.encode()) % 3 == 0
+
+
+class KillingBuilder(RecordingBuilder):
+    """Builds the program of another module, which kills its process, in place of every candidate that `is_killer`."""
+
+    def __init__(self, killing_module_json: str) -> None:
+        super().__init__()
+        self._killing_module_json = killing_module_json
+
+    def build(self, request: Json, caller: str, seconds: float = math.inf) -> Json:
+        if not is_killer(request["trace_json"]):
+            return super().build(request, caller, seconds)
+        self._traces.append(request["trace_json"])
+        killing = request | {"module_json": self._killing_module_json, "trace_json": None}
+        return Builder.build(self, killing, caller, seconds)
+
+
+class BatchRecorder(Measurer):
+    """Remembers the keys of each batch that it measured, in order."""
+
+    def __init__(self) -> None:
+        super().__init__("cpu", 1, Policy.PREFER)
+        self._sent: list[list[str]] = []
+
+    def measure(self, batch: Json, caller: str) -> list[Json]:
+        self._sent.append([candidate["key"] for candidate in batch["candidates"]])
+        return super().measure(batch, caller)
+
+    def sent(self) -> list[list[str]]:
+        return self._sent

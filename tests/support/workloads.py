@@ -71,5 +71,10 @@ def crash() -> Workload:
     return elementwise("C[vi * 1000000, vj] = A[vi, vj] + B[vi, vj]", rows=32)
 
 
+def killed() -> Workload:
+    """A program whose process dies by SIGKILL whenever it runs, as the kernel's choice when memory is short."""
+    return elementwise('C[vi, vj] = T.Cast("float32", T.call_extern("int32", "raise", 9))')
+
+
 def expected_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.maximum(a @ b, 0)

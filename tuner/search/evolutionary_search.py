@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 
 import numpy as np
@@ -18,12 +19,12 @@ from tuner.search.proposers.random import Random
 from tuner.search.proposers.seeds import Seeds
 from tuner.search.proposers.transfer import Transfer
 from tuner.search.surrogate import Surrogate
-from tuner.space.design_space import DesignSpace
-from tuner.types import Failure, FailureKind, MeasureCandidate, Measured, Outcome
+from tuner.space.design_space import REFUSALS, DesignSpace
+from tuner.types import LOSSES, Failure, MeasureCandidate, Measured, Origin, Outcome
 
 
 class EvolutionarySearch:
-    """Deterministic for a given ``rng``. ``relatives`` and ``known`` are traces as in `tuner.types.TaskSpec`."""
+    """Deterministic for a given ``rng``. ``relatives``, ``known`` and ``barred`` as in `tuner.types.TaskSpec`."""
 
     def __init__(
         self,
@@ -33,6 +34,7 @@ class EvolutionarySearch:
         rng: np.random.Generator,
         relatives: Sequence[str] = (),
         known: Sequence[str] = (),
+        barred: Sequence[str] = (),
         config: SearchConfig = SearchConfig(),
     ) -> None:
         self._space = space
@@ -43,6 +45,8 @@ class EvolutionarySearch:
         self._transfer = Transfer(space, rng, relatives)
         self._random = Random(space, rng, config, self._surrogate)
         self._evolution: Proposer = Evolution(space, rng, config, self._surrogate, self._transfer)
+        for trace in barred:
+            self._bar(trace)
 
     def propose(self, count: int) -> list[MeasureCandidate]:
         """Return up to ``count`` programs that were not proposed before; fewer only if the space is exhausted."""
@@ -62,12 +66,12 @@ class EvolutionarySearch:
         return [self._submit(individual) for individual in batch]
 
     def observe(self, candidate: MeasureCandidate, outcome: Outcome) -> None:
-        """Learn from a finished trial. DEVICE_LOST says nothing about the program."""
+        """Learn from a finished trial. `LOSSES` say nothing about the program's latency."""
         if candidate.trace_json is None:
             return
         latency = outcome.least if isinstance(outcome, Measured) else None
         individual = self._population.observe(candidate.hash, latency)
-        if not (isinstance(outcome, Failure) and outcome.kind is FailureKind.DEVICE_LOST):
+        if not (isinstance(outcome, Failure) and outcome.kind in LOSSES):
             self._surrogate.observe(individual, latency)
 
     def resume(self, candidate: MeasureCandidate) -> None:
@@ -76,6 +80,12 @@ class EvolutionarySearch:
             schedule = apply_trace_json(self._space.mod, candidate.trace_json)
             individual = Individual.of(self._space, schedule, candidate.origin, candidate.parent)
             self._population.submit(individual, candidate.hash)
+
+    def _bar(self, trace_json: str) -> None:
+        """Keep a program from being proposed. A trace that cannot be applied any more proposes none."""
+        with contextlib.suppress(*REFUSALS):
+            schedule = apply_trace_json(self._space.mod, trace_json)
+            self._population.select(Individual.of(self._space, schedule, Origin.TRANSFER))
 
     def _submit(self, individual: Individual) -> MeasureCandidate:
         candidate = individual.candidate()

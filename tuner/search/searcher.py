@@ -66,5 +66,5 @@ class Searcher:
         else:
             space = stock_space(mod, self._target, seed)
         return EvolutionarySearch(
-            spec.workload.hash, space, self._model, rng, spec.relatives, spec.known, request.config
+            spec.workload.hash, space, self._model, rng, spec.relatives, spec.known, spec.barred, request.config
         )

@@ -116,6 +116,19 @@ class LedgerContract:
             assert trial.outcome is not None
             assert trial.outcome.spans == SPANS
 
+    def test_an_attempt_that_was_killed_is_known_to_a_later_run(self, ledger: Ledger, reopen: Reopen) -> None:
+        proposing = Span(Lane.PROPOSE, "search", 99.0, 100.0)
+        killed, other = ledger.propose(0, candidates(2), proposing)
+        assert ledger.note_kill(killed, SPANS[1]).killed == SPANS[1:]
+        later = reopen(ledger)
+        noted, untouched = later.history(0)
+        assert (noted.id, noted.outcome, noted.killed) == (killed.id, None, SPANS[1:])
+        assert untouched == other
+        twice = later.note_kill(noted, SPANS[0])
+        assert twice.killed == (SPANS[1], SPANS[0])
+        later.finish(twice, MEASURED)
+        assert [trial.outcome for trial in later.history(0)] == [MEASURED, None]
+
     def test_the_first_outcome_stands(self, ledger: Ledger) -> None:
         (trial,) = ledger.propose(0, candidates(1))
         ledger.finish(trial, MEASURED)

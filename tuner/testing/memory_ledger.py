@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tuner.types import Certificate, MeasureCandidate, Outcome, Span, StopReason, Trial
 
@@ -37,6 +38,11 @@ class MemoryLedger:
         lines = self.trials[int(trial.id.split("/")[0])]
         if lines[trial.candidate.hash].outcome is None:
             lines[trial.candidate.hash] = Trial(trial.id, trial.candidate, outcome)
+
+    def note_kill(self, trial: Trial, attempt: Span) -> Trial:
+        lines = self.trials[int(trial.id.split("/")[0])]
+        lines[trial.candidate.hash] = noted = replace(trial, killed=(*trial.killed, attempt))
+        return noted
 
     def elsewhere(self) -> float | None:
         return self.others

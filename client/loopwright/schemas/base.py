@@ -15,7 +15,7 @@ FailureStage = Literal["build", "run", "certify"]
 """Where on its way a candidate failed."""
 Lane = Literal["propose", "build", "measure"]
 """What was done for a candidate in a slice of a timeline."""
-FailureKind = Literal["COMPILE", "TIMEOUT", "CRASH", "WRONG_RESULT", "DEVICE_LOST"]
+FailureKind = Literal["COMPILE", "TIMEOUT", "CRASH", "WRONG_RESULT", "DEVICE_LOST", "KILLED"]
 AnsweredFrom = Literal["search", "database", "joined"]
 SandboxLevel = Literal["namespaces", "landlock", "none"]
 """The walls around a process that runs what users sent, from strong to weak."""

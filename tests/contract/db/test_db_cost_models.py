@@ -9,13 +9,13 @@ from db.cost_models import FIRST, GROWTH, PER_WORKLOAD
 from db.states import JobState
 from db.views import FeatureSample
 from tests.contract.db.conftest import World
-from tuner.types import Failure, FailureKind, MeasureCandidate, Measured, Origin, Stage
+from tuner.types import LOSSES, Failure, FailureKind, MeasureCandidate, Measured, Origin, Stage
 
 VERSION = "0.27"
 
 
 def trials(world: World, hash: str, count: int, first: int = 0) -> None:
-    """Finished trials with features: every fourth failed to build, every other fourth was lost with its machine."""
+    """Finished trials with features: every fourth failed to build, every other fourth lost its process."""
     claimed, task = world.started(hash)
     token = claimed.lease_token
     wanted = [MeasureCandidate(f"[{first + n}]", Origin.RANDOM, None, None, b"%d" % (first + n)) for n in range(count)]
@@ -25,7 +25,7 @@ def trials(world: World, hash: str, count: int, first: int = 0) -> None:
     for n, trial in enumerate(proposed):
         outcome = {
             1: Failure(Stage.BUILD, FailureKind.COMPILE, "no", "w"),
-            3: Failure(Stage.RUN, FailureKind.DEVICE_LOST, "gone", "w"),
+            3: Failure(Stage.RUN, LOSSES[n // 4 % 2], "gone", "w"),
         }.get(n % 4, Measured((float(n + 1),), "w"))
         assert world.db.trials.finish(trial.id, token, outcome)
     world.db.tasks.fail(task.id, token, "enough")

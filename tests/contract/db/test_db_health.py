@@ -157,6 +157,7 @@ def test_lost_trials_are_counted_by_worker_and_time(world: World) -> None:
     lose(world, 2)
     lose(world, 4, worker="host/cuda:0")
     lose(world, 4, kind=FailureKind.CRASH)
+    lose(world, 4, kind=FailureKind.KILLED)  # that is the candidates' doing
     assert world.db.workers.lost("host/cpu", 600) == 2
     world.clock.forward(300)
     lose(world, 1)

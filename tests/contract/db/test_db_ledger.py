@@ -11,7 +11,7 @@ from service.claimed_tasks import ClaimedTasks
 from service.ledger import DatabaseLedger
 from tests.contract.db.conftest import World
 from tuner.errors import LeaseLost
-from tuner.testing.ledger_contract import MEASURED, LedgerContract, candidates, certificate
+from tuner.testing.ledger_contract import MEASURED, SPANS, LedgerContract, candidates, certificate
 from tuner.types import BASELINE, StopReason, Trial
 
 
@@ -38,11 +38,12 @@ class TestDatabaseLedger(LedgerContract):
         lambda ledger, trial: ledger.history(0),
         lambda ledger, trial: ledger.propose(0, candidates(1, first=9)),
         lambda ledger, trial: ledger.finish(trial, MEASURED),
+        lambda ledger, trial: ledger.note_kill(trial, SPANS[1]),
         lambda ledger, trial: ledger.certify(0, certificate(BASELINE.hash), StopReason.BUDGET),
         lambda ledger, trial: ledger.fail(0, "no result"),
         lambda ledger, trial: ledger.end(StopReason.PLATEAU),
     ],
-    ids=["history", "propose", "finish", "certify", "fail", "end"],
+    ids=["history", "propose", "finish", "note_kill", "certify", "fail", "end"],
 )
 def test_a_run_whose_lease_was_taken_loses_it_at_every_call(
     world: World, call: Callable[[DatabaseLedger, Trial], object]

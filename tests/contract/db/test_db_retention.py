@@ -67,6 +67,18 @@ def test_a_rejected_contender_stays(world: World, small: None) -> None:
     assert stored.rejected_trials[slow.candidate.hash] == slow.id
 
 
+def test_what_must_not_be_tried_again_stays(world: World, small: None) -> None:
+    claimed, task = world.started()
+    token = claimed.lease_token
+    killed, crashed = world.propose(claimed, task, "[1]", "[2]")
+    world.db.trials.finish(killed.id, token, Failure(Stage.RUN, FailureKind.KILLED, "killed", "w"))
+    world.db.trials.finish(crashed.id, token, Failure(Stage.RUN, FailureKind.CRASH, "crashed", "w"))
+    world.db.jobs.finish(claimed.job.id, token, JobState.FAILED, "for the test")
+    later(world)
+    assert prune(world.db) == 1
+    assert world.db.trials.barred("w0", world.device_class.id) == ["[1]"]
+
+
 def test_young_jobs_and_those_at_work_stay(world: World, small: None) -> None:
     world.measured(0.5, 0.4, 0.3, 0.2, hash="old")
     later(world)

@@ -41,6 +41,40 @@ def test_the_time_in_measuring_slots_is_that_of_the_tasks_trials(world: World) -
     assert world.db.trials.device_seconds([other.id]) == 0.0
 
 
+def test_an_attempt_that_was_killed_counts_to_the_time_and_to_the_use(world: World) -> None:
+    claimed, task = world.started()
+    trial, other = world.propose(claimed, task, "[1]", "[2]")
+    attempt = Span(Lane.MEASURE, "worker", 9.0, 9.5)
+    assert world.db.trials.note_kill(trial.id, claimed.lease_token, attempt) is not None
+    assert world.db.trials.note_kill(trial.id, "another's", attempt) is None
+    failure = Failure(Stage.RUN, FailureKind.KILLED, "killed", "worker", (attempt,))
+    assert world.db.trials.finish(trial.id, claimed.lease_token, failure)
+    assert world.db.trials.note_kill(trial.id, claimed.lease_token, attempt) is None
+    assert world.db.trials.device_seconds([task.id]) == 1.0
+    use = world.db.uses.of("owner").today
+    assert (use.trials, use.device_seconds) == (1, 1.0)
+    assert [line.spans for line in world.db.trials.page(claimed.job.id).items] == [(attempt, attempt), ()]
+    assert other.killed == ()
+
+
+def test_barred_are_the_candidates_that_were_killed_on_the_device_class(world: World) -> None:
+    def fail(trace: str | None, kind: FailureKind, hash: str = "w0") -> None:
+        claimed, task = world.started(hash)
+        (trial,) = world.db.trials.propose(task.id, claimed.lease_token, [MeasureCandidate(trace, Origin.RANDOM)])
+        world.db.trials.finish(trial.id, claimed.lease_token, Failure(Stage.RUN, kind, "gone", "worker"))
+        world.db.jobs.finish(claimed.job.id, claimed.lease_token, JobState.FAILED, "for the test")
+
+    for trace, kind in (("[1]", FailureKind.KILLED), ("[2]", FailureKind.DEVICE_LOST), ("[3]", FailureKind.CRASH)):
+        fail(trace, kind)
+    fail("[4]", FailureKind.KILLED, "other")
+    fail("[1]", FailureKind.KILLED)
+    fail(None, FailureKind.KILLED)  # a baseline is always tried
+    assert world.db.trials.barred("w0", world.device_class.id) == ["[1]"]
+    assert world.db.trials.barred("other", world.device_class.id) == ["[4]"]
+    assert world.db.trials.barred("w0", "another class") == []
+    assert world.db.trials.known("w0", world.device_class.id) == []
+
+
 def test_the_baseline_is_number_zero_and_the_rest_count_from_one(world: World) -> None:
     claimed, task = world.started()
     candidates = [MeasureCandidate("[1]", Origin.RANDOM, 0.25), MeasureCandidate(None, Origin.BASELINE)]

@@ -24,7 +24,7 @@ from tuner.space.builtin import builtin_space, stock_space
 from tuner.space.design_space import DesignSpace
 from tuner.space.user import user_space
 from tuner.testing.simulated_fleet import SimulatedFleet
-from tuner.types import Failure, FailureKind, MeasureCandidate, Measured, Origin, Outcome, Stage, Workload
+from tuner.types import LOSSES, Failure, FailureKind, MeasureCandidate, Measured, Origin, Outcome, Stage, Workload
 
 FLEET = SimulatedFleet(LLVM)
 CONFIG = SearchConfig()
@@ -165,13 +165,24 @@ def test_what_failed_is_not_proposed_again_and_the_search_goes_on() -> None:
     assert len(seen) == 32
 
 
-def test_a_lost_device_teaches_nothing() -> None:
+@pytest.mark.parametrize("kind", LOSSES)
+def test_a_lost_process_teaches_nothing(kind: FailureKind) -> None:
     model = CostModel(1)
     search = EvolutionarySearch("w", _tiled(), model, np.random.default_rng(1))
     for candidate in search.propose(RANKING_WARM_UP):
-        search.observe(candidate, Failure(Stage.RUN, FailureKind.DEVICE_LOST, "gone"))
+        search.observe(candidate, Failure(Stage.RUN, kind, "gone"))
     model.fit()
     assert not model.ready
+
+
+def test_what_is_barred_is_not_proposed_even_if_it_is_known() -> None:
+    free = [candidate.trace_json for candidate in _search(_tiny()).propose(8)]
+    barred = [trace for trace in free[:3] if trace is not None]
+    search = EvolutionarySearch(
+        "w", _tiny(), CostModel(1), np.random.default_rng(1), known=barred, barred=[*barred, "[]", "no trace"]
+    )
+    proposed = [candidate.trace_json for candidate in search.propose(8)]
+    assert set(proposed) == set(free) - set(barred)
 
 
 def test_a_resumed_search_does_not_repeat() -> None:

@@ -477,7 +477,8 @@ def _failing(kind: FailureKind, share: int) -> Callable[[MeasureRequest], Failur
 
     def fault(request: MeasureRequest) -> Failure | None:
         unlucky = request.trace_json is not None and sum(request.trace_json.encode()) % share == 0
-        return Failure(Stage.BUILD, kind, "no luck") if unlucky else None
+        attempt = Span(Lane.BUILD, "builder", 1.0, 2.0)
+        return Failure(Stage.BUILD, kind, "no luck", spans=(attempt,)) if unlucky else None
 
     return fault
 
@@ -489,6 +490,56 @@ def test_failing_candidates_count_and_the_job_goes_on(kind: FailureKind) -> None
     assert {failure.kind for failure in failures} == {kind}
     assert len(_candidates(ledger)) == REQUEST.max_trials
     assert ledger.certificates[0].speedup > 1
+
+
+def test_a_candidate_whose_process_is_killed_is_tried_once_more_alone() -> None:
+    ledger, fleet = _tune(fleet=SimulatedFleet(LLVM, fault=_failing(FailureKind.KILLED, 3)))
+    killed = [trial.id for trial in _lines(ledger) if isinstance(trial.outcome, Failure)]
+    attempts = [(request.key, request.alone) for request in fleet.submitted]
+    assert killed
+    assert sorted(attempt for attempt in attempts if attempt[0] in killed) == sorted(
+        (key, alone) for key in killed for alone in (False, True)
+    )
+    assert len(attempts) == REQUEST.max_trials + 1 + len(killed)
+
+
+def test_a_candidate_whose_process_is_killed_once_is_measured() -> None:
+    once = _failing(FailureKind.KILLED, 3)
+    ledger, _ = _tune(fleet=SimulatedFleet(LLVM, fault=lambda request: None if request.alone else once(request)))
+    assert all(isinstance(trial.outcome, Measured) for trial in _lines(ledger))
+
+
+def test_a_kill_counts_in_the_run_that_takes_the_job_over() -> None:
+    """The first run dies after it noted the first kill: the next run tries once more, not twice."""
+
+    class Ledger(MemoryLedger):
+        def note_kill(self, trial: Trial, attempt: Span) -> Trial:
+            super().note_kill(trial, attempt)
+            raise Interrupted
+
+    ledger = Ledger(1)
+    with pytest.raises(Interrupted):
+        tune(REQUEST, Searcher(REQUEST), SimulatedFleet(LLVM, fault=_failing(FailureKind.KILLED, 1)), ledger)
+    [(noted, trial)] = [(n, trial) for n, trial in enumerate(_lines(ledger)) if trial.killed]
+    fleet = SimulatedFleet(
+        LLVM, fault=lambda request: _failing(FailureKind.KILLED, 1)(request) if request.alone else None
+    )
+    tune(REQUEST, Searcher(REQUEST), fleet, ledger)
+    assert [request.alone for request in fleet.submitted if request.key == trial.id] == [True]
+    outcome = _lines(ledger)[noted].outcome
+    assert isinstance(outcome, Failure)
+    assert outcome.kind is FailureKind.KILLED
+
+
+def test_attempts_that_were_killed_count_to_the_time_on_devices() -> None:
+    def fault(request: MeasureRequest) -> Failure | None:
+        attempt = Span(Lane.MEASURE, "simulated", 0.0, 60.0)
+        return None if request.trace_json is None else Failure(Stage.RUN, FailureKind.KILLED, "", spans=(attempt,))
+
+    request = replace(REQUEST, max_device_seconds=200.0)
+    ledger, fleet = _tune(request, SimulatedFleet(LLVM, fault=fault, slots=1, per_collect=1))
+    assert len(_candidates(ledger)) < REQUEST.max_trials
+    assert sum(each.trace_json is not None for each in fleet.submitted) >= 4
 
 
 def test_where_every_candidate_fails_the_baseline_is_certified() -> None:

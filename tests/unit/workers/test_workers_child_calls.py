@@ -19,12 +19,12 @@ from workers.warm_child import ChildCrashed, ChildError, ChildLost, ChildRaised,
         (ChildRaised("ValueError", "no block"), Stage.CERTIFY, FailureKind.CRASH, "ValueError: no block"),
         (ChildCrashed(signal.SIGSEGV, "bad access"), Stage.RUN, FailureKind.CRASH, "died by signal 11 bad access"),
         (ChildCrashed(None, ""), Stage.RUN, FailureKind.CRASH, "exited without an answer"),
-        (ChildCrashed(signal.SIGKILL, "Killed"), Stage.RUN, FailureKind.DEVICE_LOST, "died by signal 9"),
+        (ChildCrashed(signal.SIGKILL, "Killed"), Stage.RUN, FailureKind.KILLED, "its process was killed"),
         (ChildLost("the warm child itself was killed"), Stage.RUN, FailureKind.DEVICE_LOST, "the warm child itself"),
     ],
     ids=lambda value: str(value),
 )
-def test_only_what_was_killed_from_outside_says_nothing_about_the_program(
+def test_a_childs_error_says_what_became_of_the_program(
     error: ChildError, stage: Stage, kind: FailureKind, message: str
 ) -> None:
     failure = failure_of(error, stage)

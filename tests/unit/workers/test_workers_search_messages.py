@@ -1,4 +1,4 @@
-"""What a search is told of trials comes back equal from JSON."""
+"""What a search is told of tasks and trials comes back equal from JSON."""
 
 from __future__ import annotations
 
@@ -6,8 +6,21 @@ import json
 
 import pytest
 
-from tuner.types import Failure, FailureKind, MeasureCandidate, Measured, Origin, Outcome, SandboxLevel, Stage, Trial
-from workers.search_messages import trial_from_json, trial_to_json
+from tuner.types import (
+    Failure,
+    FailureKind,
+    MeasureCandidate,
+    Measured,
+    Origin,
+    Outcome,
+    SandboxLevel,
+    Stage,
+    TaskSpec,
+    TensorInfo,
+    Trial,
+    Workload,
+)
+from workers.search_messages import spec_from_json, spec_to_json, trial_from_json, trial_to_json
 
 
 @pytest.mark.parametrize(
@@ -22,3 +35,9 @@ from workers.search_messages import trial_from_json, trial_to_json
 def test_a_trial_comes_back_equal_through_json(outcome: Outcome | None) -> None:
     trial = Trial("id", MeasureCandidate("[[],[]]", Origin.MUTATION, 0.5, "parent"), outcome)
     assert trial_from_json(json.loads(json.dumps(trial_to_json(trial)))) == trial
+
+
+def test_a_task_comes_back_equal_through_json() -> None:
+    workload = Workload("hash", "family", "name", "{}", "# script", (TensorInfo((2, 3), "float32"),))
+    spec = TaskSpec(workload, 3, ("[1]",), ("[2]", "[3]"), ("[4]",))
+    assert spec_from_json(json.loads(json.dumps(spec_to_json(spec)))) == spec

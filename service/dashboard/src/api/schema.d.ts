@@ -2570,7 +2570,7 @@ export interface components {
              * Kind
              * @enum {string}
              */
-            kind: "COMPILE" | "TIMEOUT" | "CRASH" | "WRONG_RESULT" | "DEVICE_LOST";
+            kind: "COMPILE" | "TIMEOUT" | "CRASH" | "WRONG_RESULT" | "DEVICE_LOST" | "KILLED";
             /** Message */
             message: string;
         };
@@ -2907,7 +2907,7 @@ export interface components {
             /** Median Us */
             median_us: number | null;
             /** Failure Kind */
-            failure_kind: ("COMPILE" | "TIMEOUT" | "CRASH" | "WRONG_RESULT" | "DEVICE_LOST") | null;
+            failure_kind: ("COMPILE" | "TIMEOUT" | "CRASH" | "WRONG_RESULT" | "DEVICE_LOST" | "KILLED") | null;
             /** Failure Stage */
             failure_stage: ("build" | "run" | "certify") | null;
             /** Failure Message */
@@ -2947,7 +2947,7 @@ export interface components {
             /** Median Us */
             median_us: number | null;
             /** Failure Kind */
-            failure_kind: ("COMPILE" | "TIMEOUT" | "CRASH" | "WRONG_RESULT" | "DEVICE_LOST") | null;
+            failure_kind: ("COMPILE" | "TIMEOUT" | "CRASH" | "WRONG_RESULT" | "DEVICE_LOST" | "KILLED") | null;
             /** Failure Stage */
             failure_stage: ("build" | "run" | "certify") | null;
             /** Failure Message */

@@ -4,6 +4,7 @@ const WORDS: Record<string, string> = {
   CRASH: "crashed",
   WRONG_RESULT: "wrong result",
   DEVICE_LOST: "device lost",
+  KILLED: "killed",
 };
 
 /** A kind of failure in words; an unknown kind as it is. */

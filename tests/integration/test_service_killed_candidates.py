@@ -1,0 +1,79 @@
+"""Jobs with candidates whose processes are killed whenever they run, on a real cluster."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import ray
+
+from db import Database, migrate
+from db.inputs import NewJob
+from db.states import JobState
+from db.views import TrialView
+from service.fleet.health import LOST_TOO_OFTEN, LOST_WITHIN_SECONDS
+from service.job_runner import JobRunner, RunEnd
+from service.settings import Settings
+from tests.support import workloads as programs
+from tests.support.builders import KillingBuilder, is_killer
+from tuner.types import FailureKind, Lane, TaskSpec
+from workers.cluster import Offer, actor_class
+from workers.names import NAMESPACE
+from workers.walls.levels import Policy
+
+TRIALS = 24
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    url = Settings(data_dir=tmp_path).database
+    migrate.upgrade(url)
+    return url
+
+
+def test_a_candidate_that_was_killed_twice_is_not_tried_again(offer: Offer, url: str) -> None:
+    builder = actor_class(KillingBuilder).options(name="killing builder", namespace=NAMESPACE, num_cpus=0)
+    killing = builder.remote(programs.killed().module_json)
+    runner = ray.remote(JobRunner).options(num_cpus=0).remote(url, Policy.PREFER)
+    database = Database(url)
+    database.workers.register(
+        offer.id,
+        host=offer.host,
+        device=offer.device,
+        device_class=offer.device_class,
+        builders=1,
+        sandbox=offer.sandbox,
+    )
+    try:
+        jobs = [run(database, runner, offer) for _ in range(2)]
+        tried = Counter(trace for trace in ray.get(killing.take_traces.remote()) if is_killer(trace))
+        killed = [trial for trials in jobs for trial in trials if trial.failure_kind is FailureKind.KILLED]
+        barred = database.trials.barred(killed[0].workload_hash, offer.device_class.id)
+    finally:
+        database.close()
+        ray.kill(runner)
+        ray.kill(killing)
+    # Each was tried twice, by one job, and both attempts are in its timeline.
+    assert set(tried.values()) == {2}
+    assert sorted(tried) == sorted(barred)
+    assert len(killed) == len(barred) >= LOST_TOO_OFTEN
+    for trial in killed:
+        assert [span.lane for span in trial.spans if span.lane is not Lane.PROPOSE].count(Lane.MEASURE) == 2
+    # The others are none the worse for it.
+    for trials in jobs:
+        assert len(trials) == TRIALS + 1
+        assert {trial.failure_kind for trial in trials} == {None, FailureKind.KILLED}
+
+
+def run(database: Database, runner: ray.actor.ActorHandle, offer: Offer) -> list[TrialView]:
+    """Run a job that searches whatever is known, with the same seed each time, and return its trials."""
+    new = NewJob("killed", "{}", offer.device_class, TRIALS, seed=1, force=True)
+    database.jobs.create(new, [TaskSpec(programs.product(), 1)], "0.27")
+    claimed = database.jobs.claim("test", 600)
+    assert claimed is not None
+    assert ray.get(runner.run.remote(claimed, ["killing builder"], {offer.measurer: offer.id})) is RunEnd.DONE
+    assert database.jobs.get(claimed.job.id).state is JobState.SUCCEEDED
+    # The worker is not to be held out for what the candidates do.
+    assert database.workers.lost(offer.id, LOST_WITHIN_SECONDS) == 0
+    return list(database.trials.all_of_job(claimed.job.id))
