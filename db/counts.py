@@ -8,8 +8,8 @@ from datetime import datetime
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from db.models import Best, Job, Task, Trial, TrialCount, Workload
-from db.states import FINISHED, TrialState
+from db.models import Best, Job, LeaseLossCount, Task, Trial, TrialCount, Workload
+from db.states import FINISHED, LeaseLoss, TrialState
 from db.upsert import insert
 from tuner.types import LOSSES, Failure, Measured, Outcome
 
@@ -19,11 +19,13 @@ class Counts:
     """Jobs by state; a state without jobs is missing.
 
     ``trials`` has those that ever ended, by "measured" or the kind of their failure; ``proposed`` have not ended yet.
+    ``lease_losses`` has all that there ever were.
     """
 
     jobs: dict[str, int]
     trials: dict[str, int]
     proposed: int
+    lease_losses: dict[LeaseLoss, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +50,12 @@ def count(session: Session) -> Counts:
     jobs = session.execute(select(Job.state, func.count()).group_by(Job.state))
     outcomes = session.execute(select(TrialCount.outcome, func.sum(TrialCount.trials)).group_by(TrialCount.outcome))
     proposed = select(func.count()).select_from(Trial).where(Trial.state == TrialState.PROPOSED)
+    lost = session.execute(select(LeaseLossCount.cause, LeaseLossCount.losses))
     return Counts(
         jobs=dict(jobs.all()),
         trials={outcome: int(trials) for outcome, trials in outcomes},
         proposed=session.scalar(proposed) or 0,
+        lease_losses=dict(lost.all()),
     )
 
 
@@ -78,6 +82,13 @@ def totals(session: Session, since: datetime) -> Totals:
         saved_secs=sum(saved for *_, saved, _ in rows),
         search_saved_secs=sum(search_saved for *_, search_saved in rows),
     )
+
+
+def count_lease_loss(session: Session, cause: LeaseLoss) -> None:
+    """Count a lease that was lost. Last in a transaction: all jobs share these rows."""
+    statement = insert(session, LeaseLossCount).values(cause=cause, losses=1)
+    more = {"losses": LeaseLossCount.losses + 1}
+    session.execute(statement.on_conflict_do_update(index_elements=["cause"], set_=more))
 
 
 def count_trial(session: Session, task: Task, trial: Trial, outcome: Outcome) -> None:

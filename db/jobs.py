@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session, undefer
 
 from db.claimable import answered_jobs, expired_jobs, queued_jobs
 from db.columns import digest, new_id, new_token
+from db.counts import count_lease_loss
 from db.devices import put_device_class
 from db.engine import Sessions
 from db.errors import IdempotencyConflict, NotFound
@@ -20,7 +21,7 @@ from db.job_news import tell_queued
 from db.leases import lock_job, own_job
 from db.models import Certificate, Gate, Job, Recheck, Task, Trial
 from db.paging import Keyset, Page
-from db.states import FINISHED, AnsweredFrom, FinalState, JobState, TaskState, TrialState, WebhookEvent
+from db.states import FINISHED, AnsweredFrom, FinalState, JobState, LeaseLoss, TaskState, TrialState, WebhookEvent
 from db.usage import admit
 from db.views import ClaimedJob, JobInputs, JobView, LeaseView
 from db.webhooks import notify
@@ -223,17 +224,17 @@ class Jobs:
             machines: only a job for one of these, whatever its target; None: for any.
             answered: only one that needs no loop: the database has an answer to each of its tasks.
         """
+        wanted = answered_jobs() if answered else queued_jobs(machines)
         with self._sessions.read() as session:
             # Without the lock that a write takes, because it finds nothing most of the time.
-            now = self._sessions.now()
-            wanted = answered_jobs() if answered else queued_jobs(machines)
-            if not any(session.scalar(select(which.exists())) for which in (wanted, expired_jobs(now))):
-                return None
+            found, expired = (
+                session.scalar(select(which.exists())) for which in (wanted, expired_jobs(self._sessions.now()))
+            )
+        if expired:
+            self._requeue_expired()
+        elif not found:
+            return None
         with self._sessions.write() as session:
-            for job in session.scalars(
-                expired_jobs(self._sessions.now()).with_for_update(skip_locked=True, key_share=True)
-            ).all():
-                self._put_back(session, job)
             running = select(Job.user_name, func.count()).where(Job.state == JobState.RUNNING).group_by(Job.user_name)
             active = {row[0]: row[1] for row in session.execute(running)}
             users = case(active, value=Job.user_name, else_=0) if active else literal(0)
@@ -254,6 +255,15 @@ class Jobs:
             job.attempts += 1
             job_event(session, job, now)
             return ClaimedJob(_view(job), JobInputs(job.module_json, job.space_json, job.shapes), token)
+
+    def _requeue_expired(self) -> None:
+        with self._sessions.write() as session:
+            expired = expired_jobs(self._sessions.now()).order_by(Job.id)
+            jobs = session.scalars(expired.with_for_update(skip_locked=True, key_share=True)).all()
+            for job in jobs:
+                self._put_back(session, job)
+            for _ in jobs:
+                count_lease_loss(session, LeaseLoss.EXPIRED)
 
     def waiting(self, seconds: float, machines: Collection[DeviceClass]) -> int | None:
         """Return the highest priority of the jobs for these machines that are queued for so long; None without one."""
@@ -286,6 +296,8 @@ class Jobs:
             job.attempts -= not died
             if to_end:
                 job.queued_at = self._sessions.now()
+            if died:
+                count_lease_loss(session, LeaseLoss.DIED)
             return True
 
     def release_forgotten(self, owner: str, known: Collection[str]) -> int:

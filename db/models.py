@@ -23,7 +23,7 @@ from sqlalchemy import (
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from db.columns import CompressedText, CompressedTrace, EnumText, SafeText, UtcDateTime
-from db.states import AnsweredFrom, EventType, JobState, Scope, TaskState, TokenKind, TrialState
+from db.states import AnsweredFrom, EventType, JobState, LeaseLoss, Scope, TaskState, TokenKind, TrialState
 from tuner.types import FailureKind, Origin, SandboxLevel, Stage
 
 _ENUMS = (
@@ -31,6 +31,7 @@ _ENUMS = (
     EventType,
     FailureKind,
     JobState,
+    LeaseLoss,
     Origin,
     SandboxLevel,
     Scope,
@@ -453,6 +454,15 @@ class Trial(Base):
             postgresql_where=text("failure_kind = 'DEVICE_LOST'"),
         ),
     )
+
+
+class LeaseLossCount(Base):
+    """How many leases of jobs were ever lost, by how."""
+
+    __tablename__ = "lease_losses"
+
+    cause: Mapped[LeaseLoss] = mapped_column(primary_key=True)
+    losses: Mapped[int] = mapped_column(BigInteger)
 
 
 class TrialCount(Base):

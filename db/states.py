@@ -45,6 +45,15 @@ class EventType(enum.StrEnum):
     RECHECK = "recheck"
 
 
+class LeaseLoss(enum.StrEnum):
+    """How the lease of a running job was lost."""
+
+    EXPIRED = "expired"
+    """It was not renewed in time: who had it has died, or was held up."""
+    DIED = "died"
+    """The loop of the job died, and its controller gave the lease back."""
+
+
 class Scope(enum.StrEnum):
     """What a user or a token may do; each scope includes those before it."""
 

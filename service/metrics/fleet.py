@@ -11,7 +11,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoM
 from db import Database
 from db.counts import Counts
 from db.gauges import WorkerGauge
-from db.states import JobState
+from db.states import JobState, LeaseLoss
 from tuner.types import FailureKind
 
 MEASURED = "measured"
@@ -62,6 +62,14 @@ def _queue(database: Database, counts: Counts) -> Iterator[Metric]:
     leases.add_metric(["held"], queue.leases)
     leases.add_metric(["expired"], queue.expired)
     yield leases
+    lost = CounterMetricFamily(
+        "loopwright_leases_lost",
+        "Leases of jobs that were lost: not renewed in time (expired), or its loop died (died). From the database.",
+        labels=["cause"],
+    )
+    for cause in LeaseLoss:
+        lost.add_metric([cause.value], counts.lease_losses.get(cause, 0))
+    yield lost
     yield GaugeMetricFamily(
         "loopwright_job_reclaims",
         "Claims beyond the first of all jobs that have not ended: how often leases were lost. From the database.",

@@ -8,7 +8,7 @@ import pytest
 
 from db import migrate
 from db.gauges import Outbox, Queue, Use
-from db.states import WebhookEvent
+from db.states import JobState, LeaseLoss, WebhookEvent
 from tests.contract.db.conftest import World
 from tuner.types import Activity, SandboxLevel
 
@@ -39,6 +39,28 @@ def test_leases_are_held_until_they_expire_and_claims_are_counted_until_the_job_
     world.db.jobs.request_cancel(again.job.id)
     assert world.db.jobs.finish(again.job.id, again.lease_token, "cancelled")  # type: ignore[arg-type]
     assert world.db.gauges.queue() == Queue(oldest_secs=0, leases=0, expired=0, reclaims=0, most_claims=0)
+
+
+def test_leases_that_expire_and_those_of_loops_that_die_are_counted_and_others_are_not(world: World) -> None:
+    assert world.db.counts().lease_losses == {}
+    world.job("a")
+    world.claim(seconds=30)
+    assert world.db.counts().lease_losses == {}
+    world.clock.forward(31)
+    taken_over = world.claim(seconds=30)
+    assert world.db.counts().lease_losses == {LeaseLoss.EXPIRED: 1}
+    assert world.db.jobs.release(taken_over.job.id, taken_over.lease_token)
+    again = world.claim(seconds=30)
+    assert world.db.counts().lease_losses == {LeaseLoss.EXPIRED: 1}
+    assert world.db.jobs.release(again.job.id, again.lease_token, died=True)
+    # An earlier holder has nothing more to lose.
+    assert not world.db.jobs.release(again.job.id, taken_over.lease_token, died=True)
+    assert world.db.counts().lease_losses == {LeaseLoss.EXPIRED: 1, LeaseLoss.DIED: 1}
+    last = world.claim(seconds=30)
+    world.clock.forward(31)
+    # One that expires and is taken up by nobody else is not lost.
+    assert world.db.jobs.finish(last.job.id, last.lease_token, JobState.CANCELLED)
+    assert world.db.counts().lease_losses == {LeaseLoss.EXPIRED: 1, LeaseLoss.DIED: 1}
 
 
 def register(world: World, worker_id: str, **activity: Any) -> None:

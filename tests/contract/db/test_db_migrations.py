@@ -13,7 +13,7 @@ from alembic.config import Config
 from db import Database, migrate
 from db.engine import create_engine
 from db.leaderboard import LeaderboardQuery
-from db.states import JobState, TaskState, TrialState
+from db.states import JobState, LeaseLoss, TaskState, TrialState
 from db.views import JobChanged, TaskChanged, TrialFinished
 from tuner.types import DeviceClass, Failure, FailureKind, Stage
 
@@ -310,6 +310,24 @@ def test_a_ledger_of_an_earlier_release_is_compressed_and_summed(empty_url: str)
     engine.dispose()
     migrate.upgrade(empty_url)
     assert migrate.differences(empty_url) == []
+
+
+def test_leases_are_counted_anew_after_going_back(empty_url: str) -> None:
+    migrate.upgrade(empty_url)
+    lost = "INSERT INTO lease_losses (cause, losses) VALUES ('expired', 3)"
+    engine = create_engine(empty_url)
+    with engine.begin() as connection:
+        connection.execute(sqlalchemy.text(lost))
+    engine.dispose()
+    db = Database(empty_url)
+    assert db.counts().lease_losses == {LeaseLoss.EXPIRED: 3}
+    db.close()
+    migrate.downgrade(empty_url, "0014")
+    assert "lease_losses" not in tables(empty_url)
+    migrate.upgrade(empty_url)
+    db = Database(empty_url)
+    assert db.counts().lease_losses == {}
+    db.close()
 
 
 def test_a_migration_that_breaks_a_foreign_key_is_undone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

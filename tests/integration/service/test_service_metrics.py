@@ -9,6 +9,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from db import migrate
+from db.states import JobState
 from service.request_metrics import OTHER
 from tests.integration.service.conftest import Api
 from tests.support import played_fleet
@@ -77,6 +78,17 @@ def test_the_fleets_figures_follow_what_happens(api: Api) -> None:
     assert value(api, "loopwright_oldest_queued_job_age_seconds") > 0
     api.post(f"/jobs/{made['id']}/cancel")
     assert value(api, "loopwright_oldest_queued_job_age_seconds") == 0
+
+
+def test_a_lease_that_was_lost_is_counted(api: Api) -> None:
+    lost = value(api, "loopwright_leases_lost_total", cause="expired")
+    made = api.submit(product(168))
+    for _ in range(2):
+        claimed = api.database.jobs.claim("test", lease_seconds=0)
+        assert claimed is not None
+        assert claimed.job.id == made["id"]
+    assert value(api, "loopwright_leases_lost_total", cause="expired") == lost + 1
+    assert api.database.jobs.finish(made["id"], claimed.lease_token, JobState.CANCELLED)
 
 
 def requests(api: Api, route: str, method: str, status: str) -> float:

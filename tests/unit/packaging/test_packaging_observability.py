@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from db.states import JobState
+from db.states import JobState, LeaseLoss
 from service.metrics.fleet import MEASURED
 from tests.support.promql import selectors
 from tests.unit.docs import documents
@@ -46,6 +46,7 @@ VALUES = {
     ("loopwright_jobs", "state"): {state.value for state in JobState},
     ("loopwright_leases", "state"): {"held", "expired"},
     ("loopwright_trials_finished_total", "outcome"): {MEASURED, *(kind.value for kind in FailureKind)},
+    ("loopwright_leases_lost_total", "cause"): {cause.value for cause in LeaseLoss},
     ("loopwright_workers", "state"): {"measuring", "quarantined", "lost"},
     ("loopwright_webhook_deliveries", "state"): {"pending", "retrying", "given_up"},
     ("loopwright_sandbox_calls", "state"): {"running", "waiting"},
