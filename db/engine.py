@@ -6,20 +6,23 @@ import json
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import sqlalchemy
 from sqlalchemy import URL, Connection, Engine, event, make_url
 from sqlalchemy.orm import ORMExecuteState, Session
 
+from db import writer_queue
 from db.clock import ServerClock
 from db.columns import Clock, utc_now
 from db.outages import translated
 
 BUSY_TIMEOUT_MS = 60_000
-"""How long a SQLite writer waits in line; a transaction here takes milliseconds."""
+"""How long SQLite lets a writer wait once it has its turn, or none was to be had (`db.writer_queue`); a transaction
+here takes milliseconds."""
 
 _SQLITE_BEGIN = "sqlite_begin"
 _WATCHFUL = {"connect_timeout": 5, "keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3}
@@ -109,8 +112,10 @@ class Sessions:
         self._engine = engine
         self._limit = limit
         self._writer = engine
+        self._turn: Callable[[], AbstractContextManager[None]] = nullcontext
         if engine.dialect.name == "sqlite":
             self._reader = engine.execution_options(**{_SQLITE_BEGIN: "DEFERRED"})
+            self._turn = partial(writer_queue.turn, engine.url.database or "")
         else:
             self._reader = engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
         self._clock = clock or (utc_now if engine.dialect.name == "sqlite" else ServerClock(engine))
@@ -136,6 +141,6 @@ class Sessions:
 
         On SQLite the block begins when the writer before it is done: what the block calls now is later than that.
         """
-        with translated(), Session(self._writer, expire_on_commit=False) as session, session.begin():
+        with translated(), self._turn(), Session(self._writer, expire_on_commit=False) as session, session.begin():
             session.connection()
             yield session
