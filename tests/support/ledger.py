@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.support.service import Service
+from tuner.types import LOSSES
 
 
 def check_ledger(service: Service, job: dict[str, Any]) -> list[dict[str, Any]]:
@@ -19,7 +20,7 @@ def check_ledger(service: Service, job: dict[str, Any]) -> list[dict[str, Any]]:
     assert {trial["origin"] for trial in trials if trial["number"] == 0} == {"baseline"}
     assert all(trial["state"] in ("measured", "failed") and trial["finished_at"] for trial in trials)
     # What was lost with a process is tried again, not written off.
-    assert not [trial for trial in trials if trial["failure_kind"] == "DEVICE_LOST"]
+    assert not [trial for trial in trials if trial["failure_kind"] in LOSSES]
     told = [event["data"]["id"] for event in service.events(job["id"]) if event["type"] == "trial"]
     assert sorted(told) == sorted(trial["id"] for trial in trials)
     return trials

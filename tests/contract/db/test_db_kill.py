@@ -53,7 +53,7 @@ def test_kill_in_the_middle_of_writing(world: World, url: str, lines: int) -> No
     claimed = db.jobs.claim("next", 3600)
     assert claimed.job.id == job.id
     task = world.task(job.id)
-    assert task.state == "running"
+    assert task.state == "queued"
     assert db.tasks.try_start(task.id, claimed.lease_token)
 
     history = db.trials.history(task.id)
