@@ -57,8 +57,8 @@ def _check(service: Service, job: dict[str, Any], killed_at: datetime) -> None:
     assert counted == (trials + 1, trials + 1)
 
 
-def _kill(process: psutil.Process) -> datetime:
-    process.send_signal(signal.SIGKILL)
+def _kill(process: psutil.Process, blow: signal.Signals = signal.SIGKILL) -> datetime:
+    process.send_signal(blow)
     return datetime.now(UTC)
 
 
@@ -75,21 +75,24 @@ def _finished(service: Service, job_id: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "part",
+    ("part", "blow"),
     [
-        "api",
-        "raylet",
-        *(pytest.param(part, marks=pytest.mark.long) for part in ("controller", "gcs")),
+        ("api", signal.SIGKILL),
+        ("raylet", signal.SIGKILL),
+        *(pytest.param(part, signal.SIGKILL, marks=pytest.mark.long) for part in ("controller", "gcs")),
+        *(pytest.param(part, signal.SIGSTOP, marks=pytest.mark.long) for part in ("raylet", "gcs")),
     ],
 )
-def test_a_part_that_is_killed_is_started_again(mortal_service: Service, part: str) -> None:
+def test_a_part_that_is_killed_or_stopped_is_started_again(
+    mortal_service: Service, part: str, blow: signal.Signals
+) -> None:
     """Nobody but the service itself does anything: it says so in one line, and the job goes on."""
     service = mortal_service
     before = (service.folder / "stderr").read_text()
     job_id = service.submit(product(128, 96), trials=24, force=True)
     service.in_the_middle(job_id)
     (victim,) = service.find(*PARTS[part])
-    killed_at = _kill(victim)
+    killed_at = _kill(victim, blow)
 
     def line() -> str:
         return (service.folder / "stderr").read_text().removeprefix(before)
