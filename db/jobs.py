@@ -10,16 +10,17 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session, undefer
 
 from db.claimable import answered_jobs, expired_jobs, queued_jobs
-from db.columns import digest, new_id, new_token
+from db.columns import new_id, new_token
 from db.counts import count_lease_loss
 from db.devices import put_device_class
 from db.engine import Sessions
 from db.errors import IdempotencyConflict, NotFound
 from db.events import job_event, task_event
-from db.inputs import NewJob, space_hash
+from db.inputs import NewJob
 from db.job_news import tell_queued
+from db.job_rows import insert_job, job_view
 from db.leases import lock_job, own_job
-from db.models import Certificate, Gate, Job, Recheck, Task, Trial
+from db.models import Certificate, Job, Task, Trial
 from db.paging import Keyset, Page
 from db.states import FINISHED, AnsweredFrom, FinalState, JobState, LeaseLoss, TaskState, TrialState, WebhookEvent
 from db.usage import admit
@@ -30,37 +31,7 @@ from tuner.errors import LeaseLost
 from tuner.types import DeviceClass, TaskSpec
 
 _NEWEST = Keyset("jobs", Job.created_at, Job.id, descending=True)
-
-
-def _view(row: Job) -> JobView:
-    return JobView(
-        id=row.id,
-        name=row.name,
-        state=row.state,
-        target_json=row.target_json,
-        device_class_id=row.device_class_id,
-        space_hash=row.space_hash,
-        max_trials=row.max_trials,
-        max_seconds=row.max_seconds,
-        max_device_seconds=row.max_device_seconds,
-        target_latency_us=row.target_latency_us,
-        until_plateau=row.until_plateau,
-        suggested_trials=row.suggested_trials,
-        seed=row.seed,
-        priority=row.priority,
-        force=row.force,
-        notes=tuple(row.notes),
-        cancel_requested=row.cancel_requested,
-        error=row.error,
-        created_at=row.created_at,
-        started_at=row.started_at,
-        finished_at=row.finished_at,
-        attempts=row.attempts,
-        elapsed_s=row.elapsed_s,
-        user_name=row.user_name,
-        private=row.private,
-        model_secs=row.model_secs,
-    )
+_OF_GROUP = Keyset("jobs of a group", Job.group_position)
 
 
 class Jobs:
@@ -73,93 +44,63 @@ class Jobs:
         If its user created a job under the same idempotency key before, return that one; raise `IdempotencyConflict` if
         its request was another. Raise `QuotaExceeded` for a job that is over a limit of its user.
         """
-        earlier = self.earlier(new.user_name, new.idempotency_key, new.request_digest)
-        if earlier is not None:
+        [view] = self._create([(new, tasks)], tvm_version, group_id=None)
+        return view
+
+    def create_group(self, jobs: Sequence[tuple[NewJob, Sequence[TaskSpec]]], tvm_version: str) -> list[JobView]:
+        """Store the jobs of one submission, with their tasks, as a group: all or none of them.
+
+        There is at least one, and all have the same user, visibility and idempotency key. Quotas count each of them.
+        Return them in their order; an idempotency key that was used before is as for `create`.
+        """
+        return self._create(jobs, tvm_version, group_id=new_id())
+
+    def _create(
+        self, jobs: Sequence[tuple[NewJob, Sequence[TaskSpec]]], tvm_version: str, *, group_id: str | None
+    ) -> list[JobView]:
+        first, _ = jobs[0]
+        known = first.user_name, first.idempotency_key, first.request_digest
+        if earlier := self.earlier(*known):
             return earlier
         try:
             with self._sessions.write() as session:
                 now = self._sessions.now()
-                admit(session, new, now)
-                put_device_class(session, new.device_class)
-                holder = new.user_name if new.private else None
-                put_workloads(session, [spec.workload for spec in tasks], tvm_version, now, private_to=holder)
-                return self._insert(session, new, tasks)
+                admit(session, [new for new, _ in jobs], now)
+                # Sorted, so that two transactions take the locks in the same order.
+                for device_class in sorted((new.device_class for new, _ in jobs), key=lambda each: each.id):
+                    put_device_class(session, device_class)
+                holder = first.user_name if first.private else None
+                workloads = [spec.workload for _, tasks in jobs for spec in tasks]
+                put_workloads(session, workloads, tvm_version, now, private_to=holder)
+                views = [
+                    job_view(insert_job(session, new, tasks, now, group_id=group_id, group_position=position))
+                    for position, (new, tasks) in enumerate(jobs)
+                ]
+                tell_queued(session)
+                return views
         except IntegrityError:
             # Two equal requests at once: the other one was first.
-            earlier = self.earlier(new.user_name, new.idempotency_key, new.request_digest)
-            if earlier is None:
-                raise
-            return earlier
+            if earlier := self.earlier(*known):
+                return earlier
+            raise
 
-    def earlier(self, user_name: str, idempotency_key: str | None, request_digest: str | None) -> JobView | None:
-        """Return the job that the user created under this key, if any.
+    def earlier(self, user_name: str, idempotency_key: str | None, request_digest: str | None) -> list[JobView]:
+        """Return the job that the user created under this key, or the jobs of the group; none if there are none.
 
-        Raise `IdempotencyConflict` if its request was another.
+        Raise `IdempotencyConflict` if the request was another.
         """
         if idempotency_key is None:
-            return None
+            return []
         with self._sessions.read() as session:
             row = session.scalar(select(Job).where(Job.user_name == user_name, Job.idempotency_key == idempotency_key))
-        if row is None:
-            return None
-        if row.request_digest != request_digest:
-            raise IdempotencyConflict(idempotency_key)
-        return _view(row)
-
-    def _insert(self, session: Session, new: NewJob, tasks: Sequence[TaskSpec]) -> JobView:
-        space, now = space_hash(new.space_json), self._sessions.now()
-        job = Job(
-            id=new_id(),
-            name=new.name,
-            state=JobState.QUEUED,
-            module_json=new.module_json,
-            space_json=new.space_json,
-            space_hash=space,
-            shapes=None if new.shapes is None else list(new.shapes),
-            device_class_id=new.device_class.id,
-            target_json=new.device_class.target_json,
-            max_trials=new.max_trials,
-            max_seconds=new.max_seconds,
-            max_device_seconds=new.max_device_seconds,
-            target_latency_us=new.target_latency_us,
-            until_plateau=new.until_plateau,
-            suggested_trials=new.suggested_trials,
-            seed=new.seed,
-            priority=new.priority,
-            force=new.force,
-            notes=list(new.notes),
-            user_name=new.user_name,
-            private=new.private,
-            idempotency_key=new.idempotency_key,
-            request_digest=new.request_digest,
-            cancel_requested=False,
-            created_at=now,
-            queued_at=now,
-            attempts=0,
-            elapsed_s=0.0,
-        )
-        session.add(job)
-        session.flush()
-        for position, spec in enumerate(tasks):
-            task = Task(
-                id=new_id(),
-                job_id=job.id,
-                position=position,
-                workload_hash=spec.workload.hash,
-                name=spec.workload.name,
-                weight=spec.weight,
-                key=digest(spec.workload.hash, job.device_class_id, space),
-                state=TaskState.QUEUED,
-            )
-            session.add(task)
-        if new.gate is not None:
-            session.add(Gate(job_id=job.id, request=new.gate, result=None))
-        for certificate_id, reason in new.rechecks:
-            session.add(Recheck(job_id=job.id, certificate_id=certificate_id, reason=reason, result=None))
-        job_event(session, job, now)
-        tell_queued(session)
-        session.flush()
-        return _view(job)
+            if row is None:
+                return []
+            if row.request_digest != request_digest:
+                raise IdempotencyConflict(idempotency_key)
+            if row.group_id is None:
+                return [job_view(row)]
+            group = select(Job).where(Job.group_id == row.group_id).order_by(Job.group_position)
+            return [job_view(each) for each in session.scalars(group)]
 
     def get(self, job_id: str) -> JobView:
         """Raises `NotFound`."""
@@ -167,14 +108,14 @@ class Jobs:
             row = session.get(Job, job_id)
         if row is None:
             raise NotFound("job", job_id)
-        return _view(row)
+        return job_view(row)
 
     def newest_named(self, name: str, state: JobState) -> JobView | None:
         """Return the newest job of that name in that state, if any."""
         wanted = select(Job).where(Job.name == name, Job.state == state).order_by(Job.created_at.desc(), Job.id.desc())
         with self._sessions.read() as session:
             row = session.scalar(wanted.limit(1))
-        return None if row is None else _view(row)
+        return None if row is None else job_view(row)
 
     def inputs(self, job_id: str) -> JobInputs:
         """Raises `NotFound`."""
@@ -191,13 +132,20 @@ class Jobs:
         page_token: str | None = None,
         states: Collection[JobState] = (),
         user_name: str | None = None,
+        group_id: str | None = None,
     ) -> Page[JobView]:
-        """Return jobs, the newest first: those in one of `states`, and of one user, if given. Raise `InvalidPage`."""
+        """Return jobs, the newest first: those in one of `states`, and of one user, if given. Raise `InvalidPage`.
+
+        Those of one group come in the order of its targets.
+        """
         wanted = select(Job).where(Job.state.in_(states)) if states else select(Job)
         if user_name is not None:
             wanted = wanted.where(Job.user_name == user_name)
+        if group_id is not None:
+            wanted = wanted.where(Job.group_id == group_id)
+        order = _NEWEST if group_id is None else _OF_GROUP
         with self._sessions.read() as session:
-            return _NEWEST.page(session, wanted, _view, page_size, page_token)
+            return order.page(session, wanted, job_view, page_size, page_token)
 
     def leases(self) -> list[LeaseView]:
         """Return the leases of the running jobs, the oldest first."""
@@ -254,7 +202,7 @@ class Jobs:
             job.started_at = job.started_at or now
             job.attempts += 1
             job_event(session, job, now)
-            return ClaimedJob(_view(job), JobInputs(job.module_json, job.space_json, job.shapes), token)
+            return ClaimedJob(job_view(job), JobInputs(job.module_json, job.space_json, job.shapes), token)
 
     def _requeue_expired(self) -> None:
         with self._sessions.write() as session:
@@ -365,7 +313,7 @@ class Jobs:
             if job.state == JobState.QUEUED:
                 self._end(session, job, JobState.CANCELLED, None)
             session.flush()
-            return _view(job)
+            return job_view(job)
 
     def cancel_requested(self, job_id: str, lease_token: str) -> bool:
         """Return whether a job under this lease is to end. Raise LeaseLost if it is under it no longer."""

@@ -265,7 +265,12 @@ class Job(Base):
     private: Mapped[bool] = mapped_column(server_default=false())
     """Whether only its user and admins see it."""
     idempotency_key: Mapped[str | None]
+    """Of a group, the first job has it."""
     request_digest: Mapped[str | None]
+    group_id: Mapped[str | None]
+    """What the jobs of one submission for several targets have in common; none for a job of its own."""
+    group_position: Mapped[int | None]
+    """Of its target in the submission, from 0."""
     cancel_requested: Mapped[bool]
     error: Mapped[str | None]
     created_at: Mapped[datetime]
@@ -290,6 +295,14 @@ class Job(Base):
     __table_args__ = (
         _state_of(JobState),
         UniqueConstraint("user_name", "idempotency_key"),
+        Index(
+            "uq_jobs_group",
+            "group_id",
+            "group_position",
+            unique=True,
+            sqlite_where=text("group_id IS NOT NULL"),
+            postgresql_where=text("group_id IS NOT NULL"),
+        ),
         # What `db.counts` sums, so that it reads no row with its module.
         Index("ix_jobs_totals", "state", "private", "user_name", "trials", "saved_secs", "search_saved_secs"),
         Index(None, "state", "priority", "queued_at"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, time, timedelta
 
 from sqlalchemy import func, select
@@ -42,24 +43,26 @@ def day_of(now: datetime) -> str:
     return now.date().isoformat()
 
 
-def admit(session: Session, new: NewJob, now: datetime) -> None:
-    """Count a new job to its user's use. Raise `QuotaExceeded` if that is over a limit.
+def admit(session: Session, jobs: Sequence[NewJob], now: datetime) -> None:
+    """Count new jobs of one user, at least one, to the user's use. Raise `QuotaExceeded` if that is over a limit.
 
     The user's row is locked: of two jobs that would fit one at a time, the second is refused.
     """
-    user = session.scalars(select(User).where(User.name == new.user_name).with_for_update(key_share=True)).one()
+    [user_name] = {new.user_name for new in jobs}
+    user = session.scalars(select(User).where(User.name == user_name).with_for_update(key_share=True)).one()
     used = session.get(Usage, (user.name, day_of(now)))
     active_jobs, pending_trials = _active(session, user.name)
     trials = pending_trials + (used.trials if used else 0)
     midnight = datetime.combine(now.date() + timedelta(days=1), time(), now.tzinfo)
     tomorrow = int((midnight - now).total_seconds()) + 1
-    _check(user.active_jobs, active_jobs, 1, "jobs that are queued or running", None)
-    _check(user.daily_trials, trials, new.max_trials, "trials a day (UTC)", tomorrow)
+    _check(user.active_jobs, active_jobs, len(jobs), "jobs that are queued or running", None)
+    _check(user.daily_trials, trials, sum(new.max_trials for new in jobs), "trials a day (UTC)", tomorrow)
     # A job's time on devices is not known before: it may begin while any is left.
     seconds = int(used.device_seconds if used else 0)
     _check(user.daily_device_seconds, seconds, 1, "device seconds a day (UTC)", tomorrow)
-    _check(user.daily_bytes, used.bytes if used else 0, new.bytes, "bytes of modules a day (UTC)", tomorrow)
-    _add(session, user.name, now, jobs=1, bytes=new.bytes)
+    size = sum(new.bytes for new in jobs)
+    _check(user.daily_bytes, used.bytes if used else 0, size, "bytes of modules a day (UTC)", tomorrow)
+    _add(session, user.name, now, jobs=len(jobs), bytes=size)
 
 
 def add_to_usage(session: Session, user_name: str, outcome: Outcome, now: datetime) -> None:

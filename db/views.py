@@ -27,7 +27,8 @@ class JobView:
     """A job without its module.
 
     ``elapsed_s`` is the time it ran under all its leases together, ``target_latency_us`` the latency of one run of the
-    model that is fast enough, ``model_secs`` what one took as one program, where that was timed.
+    model that is fast enough, ``model_secs`` what one took as one program, where that was timed. Jobs of one submission
+    for several targets have a ``group_id``.
     """
 
     id: str
@@ -56,6 +57,7 @@ class JobView:
     user_name: str
     private: bool
     model_secs: float | None
+    group_id: str | None
 
 
 @dataclass(frozen=True, slots=True)

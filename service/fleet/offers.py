@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -27,6 +28,15 @@ def resolve(ctx: Context, target: str | dict[str, Any]) -> DeviceClass:
 
     Raise ProblemError for an unknown target, a target that no live worker runs, or if no worker is live.
     """
+    [device_class] = resolve_all(ctx, [target])
+    return device_class
+
+
+def resolve_all(ctx: Context, targets: Sequence[str | dict[str, Any]]) -> list[DeviceClass]:
+    """Return the device class that measures for each target.
+
+    Raise ProblemError as `resolve` does, for all targets that no live worker runs at once; and if two are the same.
+    """
     offers = live_offers(ctx)
     if not offers:
         raise ProblemError(
@@ -36,15 +46,33 @@ def resolve(ctx: Context, target: str | dict[str, Any]) -> DeviceClass:
             "Wait until GET /readyz answers 200, or start a worker, and try again.",
             headers={"Retry-After": "5"},
         )
+    found = [_resolved(ctx, target, offers) for target in targets]
+    if refused := [each for each in found if isinstance(each, str)]:
+        listed = "; ".join(offer.device_class.target_json for offer in offers)
+        raise ProblemError(
+            422,
+            "target-not-offered",
+            f"No live worker can run code for {' nor for '.join(refused)}. Use 'auto' or one of: {listed}",
+        )
+    machines = [each for each in found if not isinstance(each, str)]
+    for position, machine in enumerate(machines):
+        if machine in machines[:position]:
+            earlier = machines.index(machine) + 1
+            raise ProblemError(
+                422,
+                "same-target",
+                f"Targets {earlier} and {position + 1} of this submission are the same, {machine.target_json}. "
+                "Leave one of them out.",
+            )
+    return machines
+
+
+def _resolved(ctx: Context, target: str | dict[str, Any], offers: Sequence[Offer]) -> DeviceClass | str:
+    """Return the device class, or the target's canonical JSON if none of the offers runs code for it."""
     if isinstance(target, str) and target.strip() == "auto":
         return offers[0].device_class
     given = json.dumps(target) if isinstance(target, dict) else target
     match = ctx.sandbox.match(given, [offer.device_class.target_json for offer in offers])
     if match.offer is None:
-        listed = "; ".join(offer.device_class.target_json for offer in offers)
-        raise ProblemError(
-            422,
-            "target-not-offered",
-            f"No live worker can run code for {match.target_json}. Use 'auto' or one of: {listed}",
-        )
+        return match.target_json
     return replace(offers[match.offer].device_class, target_json=match.target_json)

@@ -60,11 +60,18 @@ def submit_job(
     request: Request,
     response: Response,
     idempotency_key: Annotated[str | None, Header(max_length=200)] = None,
-) -> schemas.Job:
-    """Check and store a job; a controller takes it up. The same Idempotency-Key and body give the same job."""
-    view = submit(ctx, visitor, body, idempotency_key, TVM_VERSION)
-    response.headers["Location"] = request.url_for("get_job", job_id=view.id).path
-    return _job(ctx, view.id)
+) -> schemas.Job | schemas.JobGroup:
+    """Check and store a job; a controller takes it up. The same Idempotency-Key and body give the same job.
+
+    With ``targets``, that is a job for each of them, all or none, and the answer is their group.
+    """
+    views = submit(ctx, visitor, body, idempotency_key, TVM_VERSION)
+    jobs, group = on_wire(ctx, views), views[0].group_id
+    if group is None:
+        response.headers["Location"] = request.url_for("get_job", job_id=jobs[0].id).path
+        return jobs[0]
+    response.headers["Location"] = f"{request.url_for('list_jobs').path}?group={group}"
+    return schemas.JobGroup(id=group, jobs=jobs)
 
 
 @router.post("/preview", responses=BODY)
@@ -80,9 +87,10 @@ def list_jobs(
     paging: Paging,
     state: Annotated[list[schemas.JobState] | None, Query(description="Only jobs in this state; repeat")] = None,
     owner: Annotated[str | None, Query(description="Only jobs of this user")] = None,
+    group: Annotated[str | None, Query(description="Only jobs of this group, in the order of its targets")] = None,
 ) -> schemas.Page[schemas.Job]:
     """Jobs, the newest first."""
-    page = ctx.database.jobs.page(paging.size, paging.token, [JobState(each) for each in state or ()], owner)
+    page = ctx.database.jobs.page(paging.size, paging.token, [JobState(each) for each in state or ()], owner, group)
     return schemas.Page(items=on_wire(ctx, page.items), next_page_token=page.next_page_token)
 
 

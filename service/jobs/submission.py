@@ -1,4 +1,4 @@
-"""Turns a request into a stored job; everything is checked before anything is written."""
+"""Turns a request into stored jobs, one a target; everything is checked before anything is written."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from db.views import JobView
 from loopwright import schemas
 from loopwright.codegen import labels
 from service.context import Context
-from service.fleet.offers import resolve
+from service.fleet.offers import resolve, resolve_all
 from service.gates import reference
 from service.identity.visitor import Visitor
 from service.jobs.suggestion import TRIALS_PER_FUNCTION, hint, suggested_trials
@@ -26,18 +26,34 @@ from tuner.types import DeviceClass, TaskSpec
 
 def submit(
     ctx: Context, visitor: Visitor, request: schemas.SubmitJob, idempotency_key: str | None, tvm_version: str
-) -> JobView:
-    """Store the job as queued, or return the visitor's job of an earlier request with the same key.
+) -> list[JobView]:
+    """Store a queued job for each target, all or none, or return those of an earlier request with the same key.
 
     Raise ProblemError and QuotaExceeded.
     """
     if request.priority > 0 and "administer" not in visitor.rights:
         raise ProblemError(403, "not-allowed", "Only admins submit with a priority over 0: it would pass all others.")
     digest = hashlib.sha256(request.model_dump_json().encode()).hexdigest()
-    earlier = ctx.database.jobs.earlier(visitor.user, idempotency_key, digest)
-    if earlier is not None:
+    if earlier := ctx.database.jobs.earlier(visitor.user, idempotency_key, digest):
         return earlier
-    device_class, parsed = _parse(ctx, request)
+    machines = resolve_all(ctx, [request.target] if request.targets is None else request.targets)
+    jobs = [_job(ctx, visitor, request, machine, idempotency_key, digest) for machine in machines]
+    if request.targets is not None:
+        return ctx.database.jobs.create_group(jobs, tvm_version)
+    [(job, tasks)] = jobs
+    return [ctx.database.jobs.create(job, tasks, tvm_version)]
+
+
+def _job(
+    ctx: Context,
+    visitor: Visitor,
+    request: schemas.SubmitJob,
+    device_class: DeviceClass,
+    idempotency_key: str | None,
+    digest: str,
+) -> tuple[NewJob, Sequence[TaskSpec]]:
+    """Return the job for one target, with its tasks. Raise ProblemError."""
+    parsed = _parse(ctx, request, device_class)
     gate = None if request.gate is None else reference.resolve(ctx, request.gate, device_class)
     suggested = _suggested(ctx, request, device_class, parsed)
     job = NewJob(
@@ -66,7 +82,7 @@ def submit(
         idempotency_key=idempotency_key,
         request_digest=digest,
     )
-    return ctx.database.jobs.create(job, parsed.tasks, tvm_version)
+    return job, parsed.tasks
 
 
 def resubmit(
@@ -95,12 +111,16 @@ def resubmit(
         shapes=inputs.shapes,
         force=job.force if changes.force is None else changes.force,
     )
-    return submit(ctx, visitor, request, idempotency_key, tvm_version)
+    [view] = submit(ctx, visitor, request, idempotency_key, tvm_version)
+    return view
 
 
 def preview(ctx: Context, request: schemas.SubmitJob) -> schemas.Preview:
-    """Return what `submit` would store. Raise ProblemError as `submit` does."""
-    device_class, parsed = _parse(ctx, request)
+    """Return what `submit` would store for one target. Raise ProblemError as `submit` does."""
+    if request.targets is not None:
+        raise ProblemError(422, "invalid-request", "A preview is of one target. Ask for one of each, with target.")
+    device_class = resolve(ctx, request.target)
+    parsed = _parse(ctx, request, device_class)
     hashes = [task.workload.hash for task in parsed.tasks]
     bests = ctx.database.lookup.bests(hashes, device_class.target_json, device_class_id=device_class.id)
     answered = _answered(ctx, request, device_class, parsed)
@@ -154,9 +174,8 @@ def _answered(
     return [is_known(task) for task in parsed.tasks]
 
 
-def _parse(ctx: Context, request: schemas.SubmitJob) -> tuple[DeviceClass, Submission]:
-    device_class = resolve(ctx, request.target)
-    parsed = ctx.sandbox.parse(
+def _parse(ctx: Context, request: schemas.SubmitJob, device_class: DeviceClass) -> Submission:
+    return ctx.sandbox.parse(
         format=request.module.format,
         data=request.module.data,
         target_json=device_class.target_json,
@@ -165,7 +184,6 @@ def _parse(ctx: Context, request: schemas.SubmitJob) -> tuple[DeviceClass, Submi
         exact_math=request.exact_math,
         unproven=ctx.settings.unproven,
     )
-    return device_class, parsed
 
 
 def _name(tasks: Sequence[TaskSpec]) -> str:

@@ -36,6 +36,7 @@ def job(view: JobView, tasks: Sequence[TaskView]) -> schemas.Job:
         priority=view.priority,
         owner=view.user_name,
         visibility="private" if view.private else "team",
+        group=view.group_id,
         created_at=view.created_at,
         started_at=view.started_at,
         finished_at=view.finished_at,

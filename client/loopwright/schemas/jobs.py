@@ -51,11 +51,18 @@ Visibility = Literal["team", "private"]
 """``private``: only its owner and admins see a job, and its workloads unless others submitted them, too."""
 
 
+MOST_TARGETS = 8
+"""Of one submission. The service reads the module once for each of them, which takes about 3 s for the largest models
+in examples/, and the SDK waits 30 s for an answer."""
+
+
 class SubmitJob(Wire):
     """Body of ``POST /jobs``."""
 
     module: ModulePayload
     target: str | dict[str, Any] = "auto"
+    targets: Annotated[list[str | dict[str, Any]], Field(min_length=1, max_length=MOST_TARGETS)] | None = None
+    """In place of ``target``: a job is made for each of them, all with the same budget; the answer is a `JobGroup`."""
     name: Label | None = None
     seed: int = Field(default=0, ge=0, le=2**31 - 1)
     priority: int = Field(default=0, ge=-100, le=100)
@@ -76,9 +83,16 @@ class SubmitJob(Wire):
     def _is_unicode(self) -> Self:
         """Refuse what JSON can hold and neither UTF-8 nor a database can: halves of characters."""
         try:
-            self.model_dump_json(include={"target", "space", "gate"})  # the other texts were checked as fields
+            # The other texts were checked as fields.
+            self.model_dump_json(include={"target", "targets", "space", "gate"})
         except PydanticSerializationError as error:
             raise ValueError("a text holds half of a character (a lone surrogate), which is no Unicode") from error
+        return self
+
+    @model_validator(mode="after")
+    def _has_one_or_several_targets(self) -> Self:
+        if self.targets is not None and self.target != "auto":
+            raise ValueError("give target or targets, not both")
         return self
 
 
@@ -142,6 +156,8 @@ class Job(Wire):
     priority: int
     owner: str
     visibility: Visibility
+    group: str | None = None
+    """What it has in common with the jobs for the other targets of its submission; None if it had one ``target``."""
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
@@ -153,6 +169,14 @@ class Job(Wire):
     model: ModelLatency | None
     """None until each task has both latencies."""
     tasks: list[Task]
+
+
+class JobGroup(Wire):
+    """The jobs of one submission for several targets, in the order of the targets."""
+
+    id: str
+    """`Job.group` of each."""
+    jobs: list[Job]
 
 
 class Span(Wire):

@@ -330,6 +330,34 @@ def test_leases_are_counted_anew_after_going_back(empty_url: str) -> None:
     db.close()
 
 
+def test_jobs_of_a_group_are_jobs_for_an_earlier_release(empty_url: str) -> None:
+    migrate.upgrade(empty_url, "0014")
+    engine = create_engine(empty_url)
+    with engine.begin() as connection:
+        for table in ("targets", "device_classes"):
+            insert(connection, table, ROWS[table])
+        job = {name: value for name, value in ROWS["jobs"].items() if name != "module_json"} | {"module": b""}
+        for name in ("j", "k"):
+            insert(connection, "jobs", job | {"id": name})
+    migrate.upgrade(empty_url)
+    db = Database(empty_url)
+    assert [job.group_id for job in db.jobs.page().items] == [None, None]
+    with engine.begin() as connection:
+        grouped = "UPDATE jobs SET group_id = 'g', group_position = {} WHERE id = '{}'"
+        for position, name in enumerate(("k", "j")):
+            connection.execute(sqlalchemy.text(grouped.format(position, name)))
+    assert [job.id for job in db.jobs.page(group_id="g").items] == ["k", "j"]
+    with engine.begin() as connection, pytest.raises(sqlalchemy.exc.IntegrityError):
+        connection.execute(sqlalchemy.text(grouped.format(0, "j")))
+    db.close()
+    migrate.downgrade(empty_url, "0014")
+    with engine.begin() as connection:
+        assert connection.execute(sqlalchemy.text("SELECT id FROM jobs ORDER BY id")).scalars().all() == ["j", "k"]
+    engine.dispose()
+    migrate.upgrade(empty_url)
+    assert migrate.differences(empty_url) == []
+
+
 def test_a_migration_that_breaks_a_foreign_key_is_undone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     url = f"sqlite:///{tmp_path}/loopwright.db"
     migrate.upgrade(url, "0003")

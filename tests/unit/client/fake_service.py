@@ -105,6 +105,7 @@ def job_json(state: str = "queued", **changes: Any) -> dict[str, Any]:
         "priority": 0,
         "owner": "owner",
         "visibility": "team",
+        "group": None,
         "created_at": "2026-01-01T00:00:00Z",
         "started_at": None,
         "finished_at": None,

@@ -56,6 +56,7 @@ def test_submit_is_tried_again_under_one_idempotency_key(service: FakeService, c
     assert second.json() == {
         "module": {"format": "tvmscript", "data": SCRIPT},
         "target": {"kind": "llvm"},
+        "targets": None,
         "name": "mm",
         "seed": 3,
         "priority": 0,

@@ -100,6 +100,7 @@ JOB = JobView(
     user_name="owner",
     private=False,
     model_secs=None,
+    group_id=None,
 )
 TASK = TaskView(
     id="t",

@@ -177,6 +177,8 @@ export interface paths {
         /**
          * Submit Job
          * @description Check and store a job; a controller takes it up. The same Idempotency-Key and body give the same job.
+         *
+         *     With ``targets``, that is a job for each of them, all or none, and the answer is their group.
          */
         post: operations["submit_job_api_v1_jobs_post"];
         delete?: never;
@@ -1725,6 +1727,8 @@ export interface components {
              * @enum {string}
              */
             visibility: "team" | "private";
+            /** Group */
+            group?: string | null;
             /**
              * Created At
              * Format: date-time
@@ -1765,6 +1769,16 @@ export interface components {
              * Format: date-time
              */
             at: string;
+        };
+        /**
+         * JobGroup
+         * @description The jobs of one submission for several targets, in the order of the targets.
+         */
+        JobGroup: {
+            /** Id */
+            id: string;
+            /** Jobs */
+            jobs: components["schemas"]["Job"][];
         };
         /**
          * Leaderboard
@@ -2704,6 +2718,10 @@ export interface components {
             target: string | {
                 [key: string]: unknown;
             };
+            /** Targets */
+            targets?: (string | {
+                [key: string]: unknown;
+            })[] | null;
             /** Name */
             name?: string | null;
             /**
@@ -3657,6 +3675,8 @@ export interface operations {
                 state?: ("queued" | "running" | "succeeded" | "failed" | "cancelled")[] | null;
                 /** @description Only jobs of this user */
                 owner?: string | null;
+                /** @description Only jobs of this group, in the order of its targets */
+                group?: string | null;
                 /** @description Items on a page */
                 page_size?: number;
                 /** @description next_page_token of the page before */
@@ -3763,7 +3783,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Job"];
+                    "application/json": components["schemas"]["Job"] | components["schemas"]["JobGroup"];
                 };
             };
             /** @description No token, or a wrong one. */

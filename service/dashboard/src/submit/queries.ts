@@ -1,6 +1,6 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { api, unwrap } from "../api/client";
-import type { SubmitJob } from "../api/types";
+import type { Job, SubmitJob } from "../api/types";
 
 /** What a submission would become. Nothing is stored. */
 export function usePreview() {
@@ -18,8 +18,11 @@ interface Submission {
 export function useSubmit() {
   const queries = useQueryClient();
   return useMutation({
-    mutationFn: ({ body, key }: Submission) =>
-      unwrap(api.POST("/api/v1/jobs", { body, params: { header: { "idempotency-key": key } } })),
+    mutationFn: async ({ body, key }: Submission) => {
+      const params = { header: { "idempotency-key": key } };
+      // The form has one target, so that the answer is no group.
+      return (await unwrap(api.POST("/api/v1/jobs", { body, params }))) as Job;
+    },
     onSuccess: () => queries.invalidateQueries({ queryKey: ["jobs"] }),
   });
 }

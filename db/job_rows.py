@@ -1,0 +1,117 @@
+"""The row of a job: made of what was submitted, and read as a value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from sqlalchemy.orm import Session
+
+from db.columns import digest, new_id
+from db.events import job_event
+from db.inputs import NewJob, space_hash
+from db.models import Gate, Job, Recheck, Task
+from db.states import JobState, TaskState
+from db.views import JobView
+from tuner.types import TaskSpec
+
+
+def job_view(row: Job) -> JobView:
+    return JobView(
+        id=row.id,
+        name=row.name,
+        state=row.state,
+        target_json=row.target_json,
+        device_class_id=row.device_class_id,
+        space_hash=row.space_hash,
+        max_trials=row.max_trials,
+        max_seconds=row.max_seconds,
+        max_device_seconds=row.max_device_seconds,
+        target_latency_us=row.target_latency_us,
+        until_plateau=row.until_plateau,
+        suggested_trials=row.suggested_trials,
+        seed=row.seed,
+        priority=row.priority,
+        force=row.force,
+        notes=tuple(row.notes),
+        cancel_requested=row.cancel_requested,
+        error=row.error,
+        created_at=row.created_at,
+        started_at=row.started_at,
+        finished_at=row.finished_at,
+        attempts=row.attempts,
+        elapsed_s=row.elapsed_s,
+        user_name=row.user_name,
+        private=row.private,
+        model_secs=row.model_secs,
+        group_id=row.group_id,
+    )
+
+
+def insert_job(
+    session: Session,
+    new: NewJob,
+    tasks: Sequence[TaskSpec],
+    now: datetime,
+    *,
+    group_id: str | None = None,
+    group_position: int = 0,
+) -> Job:
+    """Insert a queued job with its tasks, whose device class and workloads are stored already.
+
+    The first job of a group has the idempotency key of all of them.
+    """
+    space = space_hash(new.space_json)
+    job = Job(
+        id=new_id(),
+        name=new.name,
+        state=JobState.QUEUED,
+        module_json=new.module_json,
+        space_json=new.space_json,
+        space_hash=space,
+        shapes=None if new.shapes is None else list(new.shapes),
+        device_class_id=new.device_class.id,
+        target_json=new.device_class.target_json,
+        max_trials=new.max_trials,
+        max_seconds=new.max_seconds,
+        max_device_seconds=new.max_device_seconds,
+        target_latency_us=new.target_latency_us,
+        until_plateau=new.until_plateau,
+        suggested_trials=new.suggested_trials,
+        seed=new.seed,
+        priority=new.priority,
+        force=new.force,
+        notes=list(new.notes),
+        user_name=new.user_name,
+        private=new.private,
+        idempotency_key=new.idempotency_key if group_position == 0 else None,
+        request_digest=new.request_digest if group_position == 0 else None,
+        group_id=group_id,
+        group_position=None if group_id is None else group_position,
+        cancel_requested=False,
+        created_at=now,
+        queued_at=now,
+        attempts=0,
+        elapsed_s=0.0,
+    )
+    session.add(job)
+    session.flush()
+    for position, spec in enumerate(tasks):
+        task = Task(
+            id=new_id(),
+            job_id=job.id,
+            position=position,
+            workload_hash=spec.workload.hash,
+            name=spec.workload.name,
+            weight=spec.weight,
+            key=digest(spec.workload.hash, job.device_class_id, space),
+            state=TaskState.QUEUED,
+        )
+        session.add(task)
+    if new.gate is not None:
+        session.add(Gate(job_id=job.id, request=new.gate, result=None))
+    for certificate_id, reason in new.rechecks:
+        session.add(Recheck(job_id=job.id, certificate_id=certificate_id, reason=reason, result=None))
+    job_event(session, job, now)
+    session.flush()
+    return job
