@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         WaitTimedOut,
     )
     from loopwright.job import Job, JobEvent
+    from loopwright.job_group import JobGroup
     from loopwright.packaging.load import load
     from loopwright.packaging.verify import verify
     from loopwright.report import ApplyReport
@@ -49,6 +50,7 @@ _HOME = {
     "Comparison": "comparison",
     "Job": "job",
     "JobEvent": "job",
+    "JobGroup": "job_group",
     "Portfolio": "shape_plan",
     "SpaceDescription": "space_description",
     "explain": "space_description",
@@ -70,6 +72,7 @@ __all__ = [
     "InvalidRequest",
     "Job",
     "JobEvent",
+    "JobGroup",
     "LoopwrightError",
     "NotFound",
     "Portfolio",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import operator
 import os
 import re
@@ -11,7 +10,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack, overload
 from urllib.parse import quote
 
 from loopwright import archive, config, frontends, schemas
@@ -22,11 +21,14 @@ from loopwright.errors import NotFound
 from loopwright.extras import require_tvm
 from loopwright.frontends import Options, stochastic
 from loopwright.job import Job
+from loopwright.job_group import JobGroup
 from loopwright.program import Program
 from loopwright.progress import telling
 from loopwright.report import ApplyReport
 from loopwright.shape_plan import BUCKET_PRICE, MAX_BUCKETS, Extents, Portfolio, is_portfolio
+from loopwright.submit_options import SubmitOptions
 from loopwright.tables import BESTS, RECORDS, Listing
+from loopwright.targets import as_text, on_wire
 from loopwright.transport import Transport, body, parse
 from loopwright.tuning_logs import NOT_IMPORTED, logged_tasks
 from loopwright.webhooks import Webhooks
@@ -76,11 +78,20 @@ class Client:
     ) -> None:
         self.close()
 
+    @overload
+    def submit(
+        self, model: Any, target: Any = "auto", *, targets: None = None, **options: Unpack[SubmitOptions]
+    ) -> Job: ...
+
+    @overload
+    def submit(self, model: Any, *, targets: Sequence[Any], **options: Unpack[SubmitOptions]) -> JobGroup: ...
+
     def submit(
         self,
         model: Any,
         target: Any = "auto",
         *,
+        targets: Sequence[Any] | None = None,
         max_trials: int = 64,
         max_seconds: float | None = None,
         max_device_seconds: float | None = None,
@@ -98,13 +109,15 @@ class Client:
         idempotency_key: str | None = None,
         example_inputs: Any = None,
         spec: Any = None,
-    ) -> Job:
-        """Submit a model for tuning; returns at once with the queued job.
+    ) -> Job | JobGroup:
+        """Submit a model for tuning; returns at once with the queued job, or with a group of jobs for ``targets``.
 
         Args:
             model: IRModule, PrimFunc, TVMScript text or .py path, TVM JSON text or path; a PyTorch module, exported
                 program, FX graph or .pt2 path; an ONNX model or path; a Relax ``nn.Module``; a list of TE tensors.
                 Its weights stay on this machine, but text is sent as it is, with the constants in it.
+            targets: in place of ``target``, up to 8 of them. Each becomes a job, with the whole budget; all jobs are
+                stored, or none.
             max_trials: candidates to measure at most, all tasks together.
             max_seconds: seconds to search at most.
             max_device_seconds: seconds to use measuring slots at most; closing races are not counted.
@@ -130,12 +143,15 @@ class Client:
             spec: what a Relax ``nn.Module`` is exported with: method, then input, then ``nn.spec.Tensor``.
 
         Raises:
-            TypeError: the model or the space is of a kind that is not accepted, or ``example_inputs`` or ``spec`` is
-                missing or not for it.
+            TypeError: the model or the space is of a kind that is not accepted, ``example_inputs`` or ``spec`` is
+                missing or not for it, or ``targets`` is a string.
             UnsupportedModel: the model cannot be turned into a module; the message says what of it.
-            ValueError: a budget, priority or name is out of bounds.
-            InvalidRequest: the service cannot tune this; the detail says what to change.
+            ValueError: a budget, priority or name is out of bounds, or both ``target`` and ``targets`` are given.
+            InvalidRequest: the service cannot tune this, no worker runs code for a target, or two targets are the
+                same; the detail says what to change.
         """
+        if isinstance(targets, str):
+            raise TypeError(f"targets={targets!r} should be a list; give a single one as target")
         if is_portfolio(shapes):
             shapes = self.plan_shapes(
                 model, shapes, exact_math=exact_math, example_inputs=example_inputs, spec=spec
@@ -146,7 +162,8 @@ class Client:
         request = body(
             schemas.SubmitJob,
             module=module,
-            target=_target_on_wire(target),
+            target=on_wire(target),
+            targets=None if targets is None else [on_wire(each) for each in targets],
             name=name,
             seed=seed,
             priority=priority,
@@ -171,6 +188,8 @@ class Client:
             headers={"Idempotency-Key": idempotency_key or uuid.uuid4().hex},
             repeatable=True,
         )
+        if targets is not None:
+            return JobGroup(self._transport, parse(schemas.JobGroup, response), targets)
         return Job(self._transport, parse(schemas.Job, response))
 
     def check(
@@ -193,14 +212,15 @@ class Client:
             against: a `Job` or its id; the name of one, of which the newest that succeeded counts; or the path of a
                 file that `CheckResult.record` wrote.
             max_slowdown: a share, 0.03 for three percent.
-            submission: further arguments of `submit`, such as ``max_trials``, ``shapes`` and ``example_inputs``.
+            submission: further arguments of `submit`, such as ``max_trials``, ``shapes`` and ``example_inputs``; not
+                ``targets``.
 
         Raises:
             CheckFailed: the job did not succeed; its message says why.
             InvalidRequest: there is no such reference, or it is of another device class.
         """
         gate = body(schemas.Gate, against=_reference(against), max_slowdown=max_slowdown)
-        job = self.submit(model, target, gate=schemas.Gate.model_validate(gate), **submission)
+        job = self.submit(model, target, targets=None, gate=schemas.Gate.model_validate(gate), **submission)
         job.wait(progress=progress)
         return CheckResult.of(job)
 
@@ -208,10 +228,21 @@ class Client:
         """A job by its id."""
         return Job(self._transport, self._transport.get(schemas.Job, f"{API}/jobs/{quote(job_id, safe='')}"))
 
-    def jobs(self, owner: str | None = None) -> Iterator[Job]:
-        """All jobs, or those of one user, the newest first."""
-        for info in self._transport.pages(schemas.Job, f"{API}/jobs", owner=owner, page_size=PAGE_SIZE):
+    def jobs(self, owner: str | None = None, group: str | None = None) -> Iterator[Job]:
+        """All jobs, or those of one user, the newest first; those of one group in the order of its targets."""
+        for info in self._transport.pages(schemas.Job, f"{API}/jobs", owner=owner, group=group, page_size=PAGE_SIZE):
             yield Job(self._transport, info)
+
+    def job_group(self, group_id: str) -> JobGroup:
+        """The jobs of a submission for several targets, by the id of their group (`JobGroup.id`).
+
+        Raises:
+            NotFound: there is no such group.
+        """
+        jobs = [job.info for job in self.jobs(group=group_id)]
+        if not jobs:
+            raise NotFound(schemas.Problem(title="Not found", status=404, detail=f"There is no group {group_id!r}."))
+        return JobGroup(self._transport, schemas.JobGroup(id=group_id, jobs=jobs))
 
     def best(
         self,
@@ -231,7 +262,7 @@ class Client:
         model = model_or_workload_hash
         if isinstance(model, str) and _WORKLOAD_HASH.fullmatch(model):
             try:
-                return self._transport.get(Best, f"{API}/workloads/{model}/best", target=_target_in_query(target))
+                return self._transport.get(Best, f"{API}/workloads/{model}/best", target=as_text(target))
             except NotFound:
                 return None
         looked_up = self.look_up(
@@ -246,7 +277,7 @@ class Client:
 
     def bests(self, target: Any = "auto") -> Listing[Best]:
         """Every certified best for a target."""
-        query = {"target": _target_in_query(target), "page_size": PAGE_SIZE}
+        query = {"target": as_text(target), "page_size": PAGE_SIZE}
         return Listing(self._transport.pages(Best, f"{API}/bests", **query), BESTS)
 
     def look_up(
@@ -400,7 +431,7 @@ class Client:
         with tempfile.TemporaryDirectory(prefix="loopwright-compare-") as scratch, telling(progress) as say:
             say("the model is written to files")
             compiled_with: dict[str, Any] = {
-                "target": _target_on_wire(target),
+                "target": on_wire(target),
                 "shapes": _whole(shapes),
                 "exact_math": exact_math,
             }
@@ -456,7 +487,7 @@ class Client:
 
         with tempfile.TemporaryDirectory(prefix="loopwright-package-") as scratch:
             options: dict[str, Any] = {
-                "target": _target_on_wire(target),
+                "target": on_wire(target),
                 "shapes": _whole(shapes),
                 "exact_math": exact_math,
             }
@@ -480,7 +511,7 @@ class Client:
         Raises:
             InvalidRequest: none of them has a best on such machines.
         """
-        wanted = body(schemas.NewRecheck, workloads=list(workloads), target=_target_on_wire(target))
+        wanted = body(schemas.NewRecheck, workloads=list(workloads), target=on_wire(target))
         return Job(self._transport, parse(schemas.Job, self._transport.request("POST", f"{API}/rechecks", json=wanted)))
 
     def relax_pipeline(self, target: Any = "auto") -> Any:
@@ -510,7 +541,7 @@ class Client:
         """Measured trials, the fastest first, of a workload or a target if given."""
         query = {"workload_hash": workload_hash, "sort": sort, "page_size": PAGE_SIZE}
         if target is not None:
-            query["target"] = _target_in_query(target)
+            query["target"] = as_text(target)
         return Listing(self._transport.pages(schemas.Record, f"{API}/records", **query), RECORDS)
 
     def record(self, record_id: str) -> schemas.RecordDetail:
@@ -586,9 +617,7 @@ class Client:
 
         def ask(hashes: list[str]) -> schemas.LookupAnswer:
             functions = list(hashes)
-            wanted = body(
-                schemas.Lookup, functions=functions, target=_target_on_wire(target), device_class=device_class
-            )
+            wanted = body(schemas.Lookup, functions=functions, target=on_wire(target), device_class=device_class)
             response = self._transport.request("POST", f"{API}/workloads/lookup", json=wanted, repeatable=True)
             return parse(schemas.LookupAnswer, response)
 
@@ -620,17 +649,6 @@ def _whole(shapes: Any) -> dict[str, int] | None:
         return None if shapes is None else {name: operator.index(extent) for name, extent in shapes.items()}
     except TypeError:
         raise TypeError(f"shapes={shapes!r} should give a whole number for each name") from None
-
-
-def _target_on_wire(target: Any) -> str | dict[str, Any]:
-    # A tvm Target prints itself as JSON; recognised without importing TVM.
-    wire: str | dict[str, Any] = target if isinstance(target, str | dict) else json.loads(str(target))
-    return wire
-
-
-def _target_in_query(target: Any) -> str:
-    wire = _target_on_wire(target)
-    return wire if isinstance(wire, str) else json.dumps(wire, sort_keys=True)
 
 
 def _tvm_target(target: Any) -> Any:

@@ -1,10 +1,10 @@
-"""A job's progress: a bar for its trials, and a line for each task with what was gained."""
+"""The progress of jobs: a bar for the trials of each, and for a job alone a line for each task with what was gained."""
 
 from __future__ import annotations
 
 import contextlib
 import importlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from loopwright import schemas
-from loopwright.tables import TASKS
+from loopwright.tables import TARGETS, TASKS
 from loopwright.units import latency, plural, ratio
 
 
@@ -33,9 +33,10 @@ def telling(enabled: bool) -> Iterator[Callable[[str], None]]:
 
 
 class ProgressView:
-    """Draws while it is entered; `show` takes the job as it is now. Draws nothing when not ``enabled``."""
+    """Draws while it is entered; `show` takes the jobs as they are now. Draws nothing when not ``enabled``."""
 
-    def __init__(self, enabled: bool, console: Console | None = None) -> None:
+    def __init__(self, enabled: bool, console: Console | None = None, titles: Sequence[str] | None = None) -> None:
+        """``titles``: of the bars, one for each job that is shown; None for one job, whose name is the title."""
         self._bar = Progress(
             SpinnerColumn(finished_text=" "),
             TextColumn("{task.description}", markup=False),
@@ -44,7 +45,8 @@ class ProgressView:
             TimeElapsedColumn(),
             TextColumn("{task.fields[note]}", markup=False),
         )
-        self._job = self._bar.add_task("", count="", note="")
+        self._titles = titles
+        self._jobs = [self._bar.add_task("", count="", note="") for _ in (titles or [""])]
         self._tasks: list[schemas.Task] = []
         console = console or Console(stderr=True)
         self._live: Live | None = None
@@ -66,25 +68,25 @@ class ProgressView:
         if self._live:
             self._live.stop()
 
-    def show(self, job: schemas.Job) -> None:
-        failed = f", {job.progress.failed} failed" if job.progress.failed else ""
-        self._tasks = job.tasks
-        finished = job.state in schemas.FINISHED
-        done, total = job.progress.trials, job.progress.total
-        self._bar.update(
-            self._job,
-            description=job.name,
-            # A finished job fills its bar, also where the database's answer or "good enough" made trials needless.
-            completed=1 if finished else done,
-            total=1 if finished else total,
-            count=plural(done, "trial") if finished else f"{done}/{total}",
-            note=f"{job.state}{failed}",
-        )
-        if finished:
-            self._bar.stop_task(self._job)
+    def show(self, *jobs: schemas.Job) -> None:
+        titles = [job.name for job in jobs] if self._titles is None else self._titles
+        self._tasks = jobs[0].tasks if len(jobs) == 1 else []
+        for bar, title, job in zip(self._jobs, titles, jobs, strict=True):
+            finished = job.state in schemas.FINISHED
+            done, total = job.progress.trials, job.progress.total
+            self._bar.update(
+                bar,
+                description=title,
+                # A finished job fills its bar, also where the database's answer or "good enough" made trials needless.
+                completed=1 if finished else done,
+                total=1 if finished else total,
+                count=plural(done, "trial") if finished else f"{done}/{total}",
+                note=_note(job) if len(jobs) == 1 else f"{_note(job)}{_model_gain(job)}",
+            )
+            if finished:
+                self._bar.stop_task(bar)
         if self._cell is not None:
-            text = TASKS.html(job.tasks, f"{job.name}: {job.state}, {done} of {plural(total, 'trial')}{failed}")
-            self._cell.update({"text/html": text}, raw=True)
+            self._cell.update({"text/html": _html(titles, jobs)}, raw=True)
 
     def _render(self) -> RenderableType:
         table = Table.grid(padding=(0, 2, 0, 2))
@@ -94,6 +96,26 @@ class ProgressView:
         for task in self._tasks:
             table.add_row(Text(task.name), plural(task.trials, "trial"), _gain(task))
         return Group(self._bar, table)
+
+
+def _html(titles: Sequence[str], jobs: Sequence[schemas.Job]) -> str:
+    if len(jobs) > 1:
+        return TARGETS.html(list(zip(titles, jobs, strict=True)), jobs[0].name)
+    [job] = jobs
+    done = f"{job.progress.trials} of {plural(job.progress.total, 'trial')}{_failed(job)}"
+    return TASKS.html(job.tasks, f"{job.name}: {job.state}, {done}")
+
+
+def _note(job: schemas.Job) -> str:
+    return f"{job.state}{_failed(job)}"
+
+
+def _failed(job: schemas.Job) -> str:
+    return f", {job.progress.failed} failed" if job.progress.failed else ""
+
+
+def _model_gain(job: schemas.Job) -> str:
+    return "" if job.model is None else f", {latency(job.model.best_us)} ({ratio(job.model.speedup)})"
 
 
 def _gain(task: schemas.Task) -> str:

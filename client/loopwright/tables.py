@@ -1,4 +1,4 @@
-"""Tasks, bests, records and comparisons as tables: the columns once, for terminals, notebooks and pandas alike."""
+"""Tasks, targets, bests, records and comparisons as tables: columns for terminals, notebooks and pandas alike."""
 
 from __future__ import annotations
 
@@ -140,6 +140,20 @@ def _task(task: schemas.Task) -> Row:
     )
 
 
+def _target(named: tuple[str, schemas.Job]) -> Row:
+    name, job = named
+    is_certified = job.state == "succeeded" and job.tasks and all(task.certified for task in job.tasks)
+    return (
+        name,
+        job.id,
+        "certified" if is_certified else job.state,
+        str(job.progress.trials),
+        latency(None if job.model is None else job.model.baseline_us),
+        latency(None if job.model is None else job.model.best_us),
+        ratio(None if job.model is None else job.model.speedup),
+    )
+
+
 def _best(best: schemas.Best) -> Row:
     return (
         best.name,
@@ -248,6 +262,19 @@ TASKS = Layout(
     ),
     _task,
 )
+TARGETS = Layout(
+    (
+        Column("target", folds=True),
+        Column("job"),
+        Column("result"),
+        Column("trials", is_number=True),
+        Column("baseline", is_number=True),
+        Column("best", is_number=True),
+        Column("speedup", is_number=True),
+    ),
+    _target,
+)
+"""The jobs of a group, each with the name of its target, in 80 columns; latencies are of one run of the model."""
 BESTS = Layout(
     (
         Column("workload", folds=True),

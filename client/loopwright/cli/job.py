@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -18,16 +19,19 @@ from loopwright.cli.options import (
     MaxDeviceSeconds,
     Model,
     Shapes,
-    Target,
     TargetLatency,
+    Targets,
     Until,
     connect,
     in_microseconds,
     shapes,
 )
 from loopwright.cli.output import print_json, print_line
-from loopwright.cli.views import show_event, show_job, show_jobs, show_plan
+from loopwright.cli.views import show_event, show_group, show_job, show_jobs, show_plan
+from loopwright.client import Client
 from loopwright.job import Job
+from loopwright.job_group import JobGroup
+from loopwright.submit_options import SubmitOptions
 from loopwright.units import plural
 
 app = typer.Typer(help="Submit programs for tuning and follow them.", no_args_is_help=True)
@@ -37,8 +41,8 @@ app = typer.Typer(help="Submit programs for tuning and follow them.", no_args_is
 def submit(
     context: typer.Context,
     model: Model,
-    target: Target = "auto",
-    max_trials: Annotated[int, typer.Option(min=1, help="Candidates to measure at most.")] = 64,
+    target: Targets = None,
+    max_trials: Annotated[int, typer.Option(min=1, help="Candidates to measure at most, for each target.")] = 64,
     max_seconds: Annotated[float | None, typer.Option(min=0, help="Seconds to search at most.")] = None,
     max_device_seconds: MaxDeviceSeconds = None,
     target_latency: TargetLatency = None,
@@ -55,32 +59,31 @@ def submit(
     wait: Annotated[bool, typer.Option("--wait", help="Stay until it is finished.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Submit a program; prints the job's id."""
+    """Submit a program; prints the job's id, or with several targets a table with the job of each."""
+    options = SubmitOptions(
+        max_trials=max_trials,
+        max_seconds=max_seconds,
+        max_device_seconds=max_device_seconds,
+        target_latency_us=in_microseconds(target_latency),
+        until=until,
+        space=json.loads(space.read_text(encoding="utf-8")) if space else None,
+        shapes=shapes(shape),
+        seed=seed,
+        name=name or Path(model).stem,
+        priority=priority,
+        force=force,
+        exact_math=exact_math,
+        visibility="private" if private else "team",
+        idempotency_key=idempotency_key,
+    )
     with connect(context) as client:
-        job = client.submit(
-            Path(model),
-            target,
-            max_trials=max_trials,
-            max_seconds=max_seconds,
-            max_device_seconds=max_device_seconds,
-            target_latency_us=in_microseconds(target_latency),
-            until=until,
-            space=json.loads(space.read_text(encoding="utf-8")) if space else None,
-            shapes=shapes(shape),
-            seed=seed,
-            name=name or Path(model).stem,
-            priority=priority,
-            force=force,
-            exact_math=exact_math,
-            visibility="private" if private else "team",
-            idempotency_key=idempotency_key,
-        )
-        if client.last_plan is not None:
-            show_plan(client.last_plan)
-        suggested = job.info.suggested_trials
-        if max_trials < suggested:
-            allowed, functions = plural(max_trials, "trial"), plural(len(job.tasks), "function")
-            print_line(f"{allowed} for {functions}: this model deserves --max-trials {suggested}", error=True)
+        if target and len(target) > 1:
+            group = client.submit(Path(model), targets=target, **options)
+            _tell_submitted(client, group.jobs, max_trials)
+            _follow_group(group, wait, as_json)
+            return
+        job = client.submit(Path(model), target[0] if target else "auto", **options)
+        _tell_submitted(client, [job], max_trials)
         if wait:
             _follow(job, None, as_json)
         elif as_json:
@@ -93,12 +96,13 @@ def submit(
 def list_(
     context: typer.Context,
     owner: Annotated[str | None, typer.Option(help="Only jobs of this user.")] = None,
+    group: Annotated[str | None, typer.Option(help="Only the jobs of this group, one for each of its targets.")] = None,
     limit: Limit = 20,
     as_json: Json = False,
 ) -> None:
     """List jobs, the newest first."""
     with connect(context) as client:
-        infos = [job.info for job in itertools.islice(client.jobs(owner), limit)]
+        infos = [job.info for job in itertools.islice(client.jobs(owner, group), limit)]
     if as_json:
         print_json(infos)
     else:
@@ -187,6 +191,29 @@ def events(
                 print(json.dumps(asdict(event), ensure_ascii=False), flush=True)
             else:
                 show_event(event, names)
+
+
+def _tell_submitted(client: Client, jobs: Sequence[Job], max_trials: int) -> None:
+    """The buckets that are tuned, and that the trials are few, on standard error."""
+    if client.last_plan is not None:
+        show_plan(client.last_plan)
+    # Targets differ in what is known for them already.
+    job = max(jobs, key=lambda job: job.info.suggested_trials)
+    suggested = job.info.suggested_trials
+    if max_trials < suggested:
+        allowed, functions = plural(max_trials, "trial"), plural(len(job.tasks), "function")
+        print_line(f"{allowed} for {functions}: this model deserves --max-trials {suggested}", error=True)
+
+
+def _follow_group(group: JobGroup, wait: bool, as_json: bool) -> None:
+    if wait:
+        group.wait(progress=not as_json)
+    if as_json:
+        print_json(group.info)
+    else:
+        show_group(group)
+    if wait and not group.succeeded:
+        raise typer.Exit(1)
 
 
 def _follow(job: Job, timeout: float | None, as_json: bool) -> None:

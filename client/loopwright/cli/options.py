@@ -21,6 +21,12 @@ ExactMath = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Target = Annotated[str, typer.Option(help='"auto", a TVM target, tag, or JSON.')]
+Targets = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--target", help='"auto" (the default), a TVM target, tag, or JSON; repeat to get a job for each of several.'
+    ),
+]
 Model = Annotated[
     str,
     typer.Argument(

@@ -13,8 +13,10 @@ from loopwright import schemas
 from loopwright.cli.output import print_facts, print_line, print_table
 from loopwright.comparison import Comparison
 from loopwright.job import JobEvent
+from loopwright.job_group import JobGroup
 from loopwright.shape_plan import Portfolio
-from loopwright.tables import ENGINES, RECORDS, TASKS, Column, by_share, in_one_line, of_model
+from loopwright.tables import ENGINES, RECORDS, TARGETS, TASKS, Column, by_share, in_one_line, of_model
+from loopwright.targets import short_names
 from loopwright.tuning_logs import LoggedTask
 from loopwright.units import latency, ratio
 
@@ -29,15 +31,30 @@ _LIMITS = {
 def show_jobs(jobs: Sequence[schemas.Job]) -> None:
     columns = (Column("job"), Column("name", folds=True), Column("state"), Column("trials", is_number=True))
     rows = [
-        (job.id, job.name, job.state, f"{job.progress.trials}/{job.progress.total}", f"{job.created_at:%Y-%m-%d %H:%M}")
+        (
+            job.id,
+            # The jobs of a group have one name.
+            job.name if job.group is None else f"{job.name} for {' '.join(short_names([job.target]))}",
+            job.state,
+            f"{job.progress.trials}/{job.progress.total}",
+            f"{job.created_at:%Y-%m-%d %H:%M}",
+        )
         for job in jobs
     ]
     print_table((*columns, Column("created (UTC)")), rows)
 
 
+def show_group(group: JobGroup) -> None:
+    """A line for each target, and how to see them again."""
+    print_table(TARGETS.columns, [TARGETS.row(row) for row in group.rows()])
+    print_line(f"loopwright job list --group {group.id} lists these jobs")
+
+
 def show_job(job: schemas.Job, all_tasks: bool = False) -> None:
     """Its facts, and its tasks by their share of the model's time; those that hardly count in one line."""
     print_line(f"{job.id}  {job.name}  {job.state}  {job.progress.trials} of {job.progress.total} trials")
+    if job.group is not None:
+        print_line(f"for {json.dumps(job.target, sort_keys=True)}; loopwright job list --group {job.group} lists all")
     for note in job.notes:
         print_line(f"note: {note}")
     if job.error:

@@ -94,6 +94,21 @@ def test_submit_and_wait_in_a_terminal(cli: Cli) -> None:
     assert max(len(line) for line in told.splitlines()) <= 80
 
 
+def test_several_targets_in_a_terminal(cli: Cli) -> None:
+    (cli.folder / "small.py").write_text(product_relu(144))
+    targets = ("--target", "auto", "--target", json.dumps({"kind": "llvm", "mcpu": "x86-64-v2"}))
+    status, told = cli.in_terminal(80, "job", "submit", "small.py", *targets, "--max-trials", "4", "--wait")
+    assert status == 0, told
+    rows = [line.split() for line in told.splitlines() if line.startswith("llvm") and "certified" in line]
+    assert len(rows) == 2, told
+    assert rows[1][:2] == ["llvm", "x86-64-v2"]
+    assert all(row[3:5] == ["certified", "4"] for row in rows)
+    assert max(len(line) for line in told.splitlines()) <= 80
+    [group_id] = re.findall(r"job list --group (\w+) lists", told)
+    listed = cli("job", "list", "--group", group_id, "--json").json
+    assert [job["id"] for job in listed] == [row[2] for row in rows]
+
+
 def test_submit_then_wait(cli: Cli, product: Job) -> None:
     submitted = cli("job", "submit", "product.py", "--max-trials", "16", "--name", "again", "--seed", "3")
     assert submitted.status == 0, submitted.err
