@@ -223,3 +223,30 @@ def test_a_stopped_service_is_missed_and_found_again(fresh_page: Page, watched: 
         cancel(page)
         expect(page.get_by_text("cancelled").first).to_be_visible()
         database.close()
+
+
+def test_targets_of_a_submission_stand_side_by_side(page: Page, service: Service) -> None:
+    plain = {"kind": "llvm", "mcpu": "x86-64-v2"}
+    answer = service.post_job(product_relu(172), targets=["auto", plain], name="two targets", trials=4)
+    own_id, plain_id = [job["id"] for job in answer.json()["jobs"]]
+    page.goto(f"{service.url}/jobs/{own_id}")
+    own, other = row(page, "Targets", "(this job)"), row(page, "Targets", "x86-64-v2")
+    for line in (own, other):
+        expect(line).to_contain_text("succeeded")
+        expect(line).to_contain_text("4 of 4")
+        expect(line).to_contain_text("certified")
+        expect(line).to_contain_text(re.compile(rf"µs.*\d{TIMES}"))
+    other.get_by_role("link").click()
+    expect(page).to_have_url(f"{service.url}/jobs/{plain_id}")
+    expect(row(page, "Targets", "x86-64-v2 (this job)")).to_have_count(1)
+    expect(row(page, "Targets", "(this job)")).to_have_count(1)
+    page.get_by_role("navigation").get_by_role("link", name="Jobs", exact=True).click()
+    listed = row(page, "Jobs", "two targets")
+    expect(listed).to_have_count(2)
+    expect(listed.filter(has_text="x86-64-v2")).to_have_count(1)
+
+
+def test_a_job_of_its_own_has_no_list_of_targets(page: Page, service: Service, job: dict[str, Any]) -> None:
+    page.goto(f"{service.url}/jobs/{job['id']}")
+    expect(page.get_by_role("region", name="Tasks")).to_be_visible()
+    expect(page.get_by_role("region", name="Targets")).to_have_count(0)

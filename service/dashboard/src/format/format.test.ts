@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { summariseSamples } from "./samples";
-import { formatTarget } from "./target";
+import { formatTarget, formatTargets } from "./target";
 import { formatTensors } from "./tensor";
 
 it("a target is its kind and what tells it apart", () => {
@@ -8,6 +8,18 @@ it("a target is its kind and what tells it apart", () => {
   expect(formatTarget({ kind: "cuda", arch: "sm_90" })).toBe("cuda · sm_90");
   expect(formatTarget({ kind: "llvm" })).toBe("llvm");
   expect(formatTarget({})).toBe("unknown");
+});
+
+it("targets that would read the same are shown in full", () => {
+  const own = { kind: "llvm", mcpu: "znver4" };
+  expect(formatTargets([own, { kind: "llvm", mcpu: "x86-64-v3" }])).toEqual([
+    "llvm · znver4",
+    "llvm · x86-64-v3",
+  ]);
+  expect(formatTargets([own, { ...own, mattr: ["-avx512f"] }])).toEqual([
+    '{"kind":"llvm","mcpu":"znver4"}',
+    '{"kind":"llvm","mcpu":"znver4","mattr":["-avx512f"]}',
+  ]);
 });
 
 it("samples in seconds are summarised in microseconds", () => {

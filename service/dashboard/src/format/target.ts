@@ -8,3 +8,9 @@ export function formatTarget(target: Target): string {
   );
   return model === undefined ? kind : `${kind} · ${model}`;
 }
+
+/** Names that tell targets apart: a few words for each, or the JSON of all where two would read the same. */
+export function formatTargets(targets: Target[]): string[] {
+  const names = targets.map(formatTarget);
+  return new Set(names).size === names.length ? names : targets.map((each) => JSON.stringify(each));
+}

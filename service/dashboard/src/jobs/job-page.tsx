@@ -25,6 +25,7 @@ import { ModelPanel } from "./model-panel";
 import { jobQuery, trialsQuery } from "./queries";
 import { RecheckPanel } from "./recheck-panel";
 import { budgetInWords } from "./summary";
+import { TargetPanel } from "./target-panel";
 import { TaskTable } from "./task-table";
 import { useJobEvents } from "./use-job-events";
 
@@ -72,6 +73,7 @@ function JobView({ id }: { id: string }) {
               </Notice>
             )}
             <Summary job={job} />
+            <TargetPanel job={job} />
             <ModelPanel job={job} />
             <GatePanel id={job.id} />
             {listed.error && <ErrorNotice error={listed.error} onRetry={() => listed.refetch()} />}

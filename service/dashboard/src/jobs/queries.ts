@@ -33,6 +33,16 @@ export function jobQuery(id: string, refreshMs: number) {
   });
 }
 
+/** The jobs for the targets of one submission, in their order. */
+export function groupQuery(group: string) {
+  return queryOptions({
+    queryKey: ["jobs", "group", group],
+    queryFn: ({ signal }) => unwrap(api.GET("/api/v1/jobs", { params: { query: { group } }, signal })),
+    refetchInterval: ({ state }) =>
+      state.data?.items.every((job) => isFinished(job.state)) ? false : REFRESH_MS,
+  });
+}
+
 /** The latest comparison of the job's model with other engines; null while nobody stored one. */
 export function comparisonQuery(id: string) {
   return queryOptions({
