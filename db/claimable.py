@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection
 from datetime import datetime
 
-from sqlalchemy import Select, and_, exists, false, func, or_, select
-from sqlalchemy.orm import aliased
+from sqlalchemy import ColumnElement, Select, and_, exists, false, func, or_, select
+from sqlalchemy.orm import Session, aliased
 
 from db.devices import same_machine
-from db.models import Certificate, Gate, Job, Recheck, Task
+from db.inputs import Machine
+from db.models import NO_LABELS, Certificate, Gate, Job, Recheck, Task
 from db.models import DeviceClass as DeviceClassRow
 from db.states import FINISHED, JobState
-from tuner.types import DeviceClass
 
 
 def expired_jobs(now: datetime) -> Select[Job]:
@@ -20,13 +21,33 @@ def expired_jobs(now: datetime) -> Select[Job]:
     return select(Job).where(Job.state == JobState.RUNNING, Job.lease_expires_at <= now)
 
 
-def queued_jobs(machines: Collection[DeviceClass] | None) -> Select[Job]:
-    """Return the queued jobs for these machines, or for any."""
+def asked_labels(session: Session) -> list[str]:
+    """Return the labels that queued jobs ask for, as they are stored, each once."""
+    return list(session.scalars(select(Job.labels_json).where(_ASK_FOR_LABELS).distinct()))
+
+
+_ASK_FOR_LABELS = and_(Job.state == JobState.QUEUED, Job.labels_json != NO_LABELS)
+
+
+def queued_jobs(machines: Collection[Machine] | None, asked: Collection[str]) -> Select[Job]:
+    """Return the queued jobs for these machines, or for any.
+
+    ``asked`` are the labels that such jobs ask for; see `asked_labels`.
+    """
     queued = select(Job).where(Job.state == JobState.QUEUED)
     if machines is None:
         return queued
-    classes = select(DeviceClassRow.id).where(or_(false(), *map(same_machine, machines)))
-    return queued.where(Job.device_class_id.in_(classes))
+    fitting = [and_(Job.labels_json == NO_LABELS, _is_for(machines))]
+    for labels_json in asked:
+        wanted = json.loads(labels_json).items()
+        having = [machine for machine in machines if wanted <= machine.labels]
+        fitting.append(and_(Job.labels_json == labels_json, _is_for(having)))
+    return queued.where(or_(*fitting))
+
+
+def _is_for(machines: Collection[Machine]) -> ColumnElement[bool]:
+    classes = {machine.device_class for machine in machines}
+    return Job.device_class_id.in_(select(DeviceClassRow.id).where(or_(false(), *map(same_machine, classes))))
 
 
 def answered_jobs() -> Select[Job]:

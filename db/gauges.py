@@ -39,6 +39,7 @@ class WorkerGauge:
     device_class_id: str
     alive: bool
     quarantined: bool
+    drained: bool
     last_seen_at: datetime
     builders: int
     builders_busy: int
@@ -103,6 +104,8 @@ class Gauges:
             Worker.device_class_id,
             Worker.last_seen_at,
             Worker.quarantined_at,
+            Worker.drained_at,
+            Worker.leaving,
             Worker.builders,
             Worker.builders_busy,
             Worker.slot_use,
@@ -115,6 +118,7 @@ class Gauges:
                 device_class_id=row.device_class_id,
                 alive=(alive := row.last_seen_at >= live_since),
                 quarantined=row.quarantined_at is not None,
+                drained=row.drained_at is not None or row.leaving,
                 last_seen_at=row.last_seen_at,
                 builders=row.builders,
                 builders_busy=row.builders_busy if alive else 0,

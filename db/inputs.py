@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from db.columns import digest
@@ -24,7 +24,8 @@ class NewJob:
     bindings of symbolic extents if the module is tuned for several. ``gate`` is what it is compared with once its tasks
     are done; ``rechecks`` are certificates to race anew, by id, with the reason. ``request_digest`` names the request
     that came under ``idempotency_key``, which is the user's own.
-    ``private``: only its user and admins see the job, and its workloads unless others have them, too.
+    ``private``: only its user and admins see the job, and its workloads unless others have them, too. ``labels`` are
+    those of the workers that may measure it; none: any worker of the device class.
     """
 
     name: str
@@ -44,6 +45,7 @@ class NewJob:
     notes: tuple[str, ...] = ()
     user_name: str = OWNER
     private: bool = False
+    labels: dict[str, str] = field(default_factory=dict)
     gate: dict[str, Any] | None = None
     rechecks: tuple[tuple[str, str], ...] = ()
     idempotency_key: str | None = None
@@ -53,6 +55,14 @@ class NewJob:
     def bytes(self) -> int:
         """What its texts take."""
         return len(self.module_json.encode()) + len((self.space_json or "").encode())
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """A worker that jobs can be measured on; ``labels`` are its labels, each as key and value."""
+
+    device_class: DeviceClass
+    labels: frozenset[tuple[str, str]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

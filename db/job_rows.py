@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -45,6 +46,7 @@ def job_view(row: Job) -> JobView:
         private=row.private,
         model_secs=row.model_secs,
         group_id=row.group_id,
+        labels=json.loads(row.labels_json),
     )
 
 
@@ -84,6 +86,7 @@ def insert_job(
         notes=list(new.notes),
         user_name=new.user_name,
         private=new.private,
+        labels_json=json.dumps(new.labels, sort_keys=True),
         idempotency_key=new.idempotency_key if group_position == 0 else None,
         request_digest=new.request_digest if group_position == 0 else None,
         group_id=group_id,

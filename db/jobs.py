@@ -9,14 +9,14 @@ from sqlalchemy import ColumnElement, and_, case, delete, func, literal, select,
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session, undefer
 
-from db.claimable import answered_jobs, expired_jobs, queued_jobs
+from db.claimable import answered_jobs, asked_labels, expired_jobs, queued_jobs
 from db.columns import new_id, new_token
 from db.counts import count_lease_loss
 from db.devices import put_device_class
 from db.engine import Sessions
 from db.errors import IdempotencyConflict, NotFound
 from db.events import job_event, task_event
-from db.inputs import NewJob
+from db.inputs import Machine, NewJob
 from db.job_news import tell_queued
 from db.job_rows import insert_job, job_view
 from db.leases import lock_job, own_job
@@ -28,7 +28,7 @@ from db.views import ClaimedJob, JobInputs, JobView, LeaseView
 from db.webhooks import notify
 from db.workloads import put_workloads
 from tuner.errors import LeaseLost
-from tuner.types import DeviceClass, TaskSpec
+from tuner.types import TaskSpec
 
 _NEWEST = Keyset("jobs", Job.created_at, Job.id, descending=True)
 _OF_GROUP = Keyset("jobs of a group", Job.group_position)
@@ -161,7 +161,7 @@ class Jobs:
         owner: str,
         lease_seconds: float,
         *,
-        machines: Collection[DeviceClass] | None = None,
+        machines: Collection[Machine] | None = None,
         answered: bool = False,
     ) -> ClaimedJob | None:
         """Claim a queued job: of the highest priority, then of the user with the fewest that run, then the oldest.
@@ -169,12 +169,12 @@ class Jobs:
         Jobs whose lease expired are queued again before.
 
         Args:
-            machines: only a job for one of these, whatever its target; None: for any.
+            machines: only a job for one of these, whatever its target, with the labels it asks for; None: for any.
             answered: only one that needs no loop: the database has an answer to each of its tasks.
         """
-        wanted = answered_jobs() if answered else queued_jobs(machines)
         with self._sessions.read() as session:
             # Without the lock that a write takes, because it finds nothing most of the time.
+            wanted = answered_jobs() if answered else queued_jobs(machines, asked_labels(session))
             found, expired = (
                 session.scalar(select(which.exists())) for which in (wanted, expired_jobs(self._sessions.now()))
             )
@@ -213,11 +213,11 @@ class Jobs:
             for _ in jobs:
                 count_lease_loss(session, LeaseLoss.EXPIRED)
 
-    def waiting(self, seconds: float, machines: Collection[DeviceClass]) -> int | None:
+    def waiting(self, seconds: float, machines: Collection[Machine]) -> int | None:
         """Return the highest priority of the jobs for these machines that are queued for so long; None without one."""
         since = self._sessions.now() - timedelta(seconds=seconds)
-        wanted = queued_jobs(machines).where(Job.queued_at <= since)
         with self._sessions.read() as session:
+            wanted = queued_jobs(machines, asked_labels(session)).where(Job.queued_at <= since)
             return session.scalar(wanted.with_only_columns(func.max(Job.priority)))
 
     def renew(self, job_id: str, lease_token: str, lease_seconds: float, add_elapsed: float = 0.0) -> bool:

@@ -45,6 +45,10 @@ OWNER = "owner"
 """Name of the user whose token is in the data directory; the first migration with users makes it."""
 
 
+NO_LABELS = "{}"
+_ASKED = text(f"state = 'queued' AND labels_json <> '{NO_LABELS}'")
+
+
 def _state_of(states: type[StrEnum]) -> CheckConstraint:
     return CheckConstraint(f"state IN ({', '.join(repr(state.value) for state in states)})", name="state")
 
@@ -221,6 +225,11 @@ class Worker(Base):
     quarantine_reason: Mapped[str | None]
     readmitted_at: Mapped[datetime | None]
     """When the owner last cleared it: what was held against it before counts no more."""
+    drained_at: Mapped[datetime | None]
+    """Since when it gets no work, because an admin said so."""
+    leaving: Mapped[bool] = mapped_column(server_default=false())
+    """Whether its host said, when it was last seen, that it shuts down."""
+    labels: Mapped[dict[str, Any]] = mapped_column(JSON, server_default="{}")
 
 
 class Check(Base):
@@ -264,6 +273,8 @@ class Job(Base):
     user_name: Mapped[str] = mapped_column(ForeignKey("users.name"), server_default=OWNER)
     private: Mapped[bool] = mapped_column(server_default=false())
     """Whether only its user and admins see it."""
+    labels_json: Mapped[str] = mapped_column(server_default=NO_LABELS)
+    """Of workers, with sorted keys: those that measure the job have all of them."""
     idempotency_key: Mapped[str | None]
     """Of a group, the first job has it."""
     request_digest: Mapped[str | None]
@@ -303,6 +314,8 @@ class Job(Base):
             sqlite_where=text("group_id IS NOT NULL"),
             postgresql_where=text("group_id IS NOT NULL"),
         ),
+        # Read at each claim.
+        Index("ix_jobs_asked_labels", "labels_json", sqlite_where=_ASKED, postgresql_where=_ASKED),
         # What `db.counts` sums, so that it reads no row with its module.
         Index("ix_jobs_totals", "state", "private", "user_name", "trials", "saved_secs", "search_saved_secs"),
         Index(None, "state", "priority", "queued_at"),

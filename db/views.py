@@ -27,8 +27,8 @@ class JobView:
     """A job without its module.
 
     ``elapsed_s`` is the time it ran under all its leases together, ``target_latency_us`` the latency of one run of the
-    model that is fast enough, ``model_secs`` what one took as one program, where that was timed. Jobs of one submission
-    for several targets have a ``group_id``.
+    model that is fast enough, ``model_secs`` what one took as one program, where that was timed. ``labels`` are those
+    of the workers that may measure it. Jobs of one submission for several targets have a ``group_id``.
     """
 
     id: str
@@ -58,6 +58,7 @@ class JobView:
     private: bool
     model_secs: float | None
     group_id: str | None
+    labels: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,7 +327,7 @@ class WorkerView:
     """A machine's offer, and how it fares.
 
     ``sandbox`` is None if an earlier version registered it. ``checks`` are the fastest since the owner last cleared it
-    and the newest, oldest first.
+    and the newest, oldest first. ``drained_at`` is since when an admin has it get no work.
     """
 
     id: str
@@ -341,6 +342,8 @@ class WorkerView:
     slot_job_id: str | None
     quarantined_at: datetime | None
     quarantine_reason: str | None
+    drained_at: datetime | None
+    labels: dict[str, str]
     checks: tuple[CheckView, ...]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import timedelta
 
@@ -17,6 +19,7 @@ from db.states import WebhookEvent
 from db.upsert import insert
 from db.views import CheckView, Offer, WorkerCount, WorkerView
 from db.webhooks import notify, told_since
+from loopwright.codegen import worker_labels
 from tuner.types import Activity, DeviceClass, FailureKind, SandboxLevel
 
 CHECKS = 60
@@ -40,6 +43,7 @@ class Workers:
         device_class: DeviceClass,
         builders: int,
         sandbox: SandboxLevel,
+        labels: Mapping[str, str] | None = None,
         activity: Activity = _IDLE,
     ) -> None:
         """Store a worker as seen now, in place of what it said before."""
@@ -51,6 +55,7 @@ class Workers:
                 "device_class_id": device_class.id,
                 "builders": builders,
                 "sandbox": sandbox,
+                "labels": dict(labels or {}),
                 "last_seen_at": self._sessions.now(),
                 **asdict(activity),
             }
@@ -80,10 +85,14 @@ class Workers:
                 sandbox=worker.sandbox,
                 last_seen_at=worker.last_seen_at,
                 alive=worker.last_seen_at >= live_since,
-                activity=Activity(worker.builders_busy, worker.slot_since, worker.slot_trial_id, worker.slot_use),
+                activity=Activity(
+                    worker.builders_busy, worker.slot_since, worker.slot_trial_id, worker.slot_use, worker.leaving
+                ),
                 slot_job_id=job_id,
                 quarantined_at=worker.quarantined_at,
                 quarantine_reason=worker.quarantine_reason,
+                drained_at=worker.drained_at,
+                labels=worker.labels,
                 checks=tuple(checks.get(worker.id, ())),
             )
             for worker, device_class, target_json, job_id in rows
@@ -180,26 +189,47 @@ class Workers:
             worker.quarantined_at = worker.quarantine_reason = None
             worker.readmitted_at = self._sessions.now()
 
-    def offers(self, live_within: float) -> list[Offer]:
-        """The device classes that live workers have now, the most frequent first."""
-        live_since = self._sessions.now() - timedelta(seconds=live_within)
-        live = (
-            select(Worker.device_class_id, func.count().label("workers"))
-            .where(Worker.last_seen_at >= live_since)
-            .group_by(Worker.device_class_id)
-            .subquery()
-        )
-        wanted = (
-            select(DeviceClassRow, Target.json, live.c.workers)
-            .join(Target)
-            .join(live, live.c.device_class_id == DeviceClassRow.id)
-            .order_by(live.c.workers.desc(), DeviceClassRow.id)
-        )
+    def drain(self, worker_id: str, *, drained: bool) -> None:
+        """Have a worker get no work from now on, or from when it was drained, or have it get work again.
+
+        Raises `NotFound`.
+        """
+        with self._sessions.write() as session:
+            worker = session.get(Worker, worker_id, with_for_update=True)
+            if worker is None:
+                raise NotFound("worker", worker_id)
+            worker.drained_at = (worker.drained_at or self._sessions.now()) if drained else None
+
+    def drained(self) -> frozenset[str]:
+        """Return the ids of workers that get no work, because an admin said so or because their hosts leave."""
         with self._sessions.read() as session:
-            return [
-                Offer(device_class_value(device_class, target_json), count)
-                for device_class, target_json, count in session.execute(wanted)
+            return frozenset(
+                session.scalars(select(Worker.id).where(or_(Worker.drained_at.is_not(None), Worker.leaving)))
+            )
+
+    def offers(self, live_within: float, labels: Mapping[str, str] | None = None) -> list[Offer]:
+        """The device classes that live workers with these labels have now, the most frequent first."""
+        live_since = self._sessions.now() - timedelta(seconds=live_within)
+        live = select(Worker.device_class_id, Worker.labels).where(Worker.last_seen_at >= live_since)
+        with self._sessions.read() as session:
+            counts = Counter(
+                device_class_id
+                for device_class_id, own in session.execute(live)
+                if worker_labels.matches(own, labels or {})
+            )
+            wanted = select(DeviceClassRow, Target.json).join(Target).where(DeviceClassRow.id.in_(counts))
+            found = [
+                Offer(device_class_value(device_class, target_json), counts[device_class.id])
+                for device_class, target_json in session.execute(wanted)
             ]
+        return sorted(found, key=lambda offer: (-offer.workers, offer.device_class.id))
+
+    def labels(self, live_within: float) -> dict[str, dict[str, str]]:
+        """Return the labels of live workers, by id."""
+        live_since = self._sessions.now() - timedelta(seconds=live_within)
+        wanted = select(Worker.id, Worker.labels).where(Worker.last_seen_at >= live_since).order_by(Worker.id)
+        with self._sessions.read() as session:
+            return {row.id: row.labels for row in session.execute(wanted)}
 
 
 def _facts(worker: Worker) -> dict[str, str]:

@@ -22,9 +22,11 @@ import ray
 
 from db import Database
 from db.errors import DatabaseDamaged, Unavailable
+from db.inputs import Machine
 from db.leases import RENEW_SECONDS
 from db.states import AnsweredFrom, JobState, TaskState
 from db.views import ClaimedJob
+from loopwright.codegen import worker_labels
 from service.claimed_tasks import ClaimedTasks
 from service.exit_status import ExitStatus
 from service.fleet.watch import Watch
@@ -163,7 +165,8 @@ class Controller:
             return
         offers = self._cluster.reconcile(_JOIN_SECONDS)
         held_out = self._watch.beat(offers)
-        self._offers = [offer for offer in offers if offer.id not in held_out and not self._watch.is_silent(offer)]
+        unused = held_out | self._watch.drained
+        self._offers = [offer for offer in offers if offer.id not in unused and not self._watch.is_silent(offer)]
         self._next_look = 0.0
         for loop in self._loops.running:
             if held_out & loop.workers and not loop.leaving:
@@ -188,7 +191,7 @@ class Controller:
         news = self._news.there_is()
         if now < self._next_claim or not (news or now >= self._next_look):
             return False
-        machines = {offer.device_class for offer in self._offers}
+        machines = {Machine(offer.device_class, frozenset(offer.labels.items())) for offer in self._offers}
         claimed = None
         if not self._loops.are_full:
             claimed = self._db.jobs.claim(self._settings.owner, self._db.lease_seconds, machines=machines)
@@ -208,7 +211,7 @@ class Controller:
             log.warning("job %s was taken over", claimed.job.id, extra={"job": claimed.job.id})
         return True
 
-    def _make_room(self, machines: Collection[DeviceClass]) -> None:
+    def _make_room(self, machines: Collection[Machine]) -> None:
         """Have one job end its turn for one that waits: of a lower priority, or of the same and long at work."""
         priority = self._db.jobs.waiting(_WAIT_SECONDS, machines)
         loops = self._loops.running
@@ -256,7 +259,11 @@ class Controller:
                 tasks.finish()
                 return
         wanted = self._db.devices.get(job.device_class_id)
-        serving = [offer for offer in self._offers if same_machine(offer.device_class, wanted)]
+        serving = [
+            offer
+            for offer in self._offers
+            if same_machine(offer.device_class, wanted) and worker_labels.matches(offer.labels, job.labels)
+        ]
         offers = present(serving)
         if self._loops.are_full or not offers:
             # Its answer has just gone, or its workers, which are looked for at the next heartbeat. It keeps its place.
@@ -279,7 +286,9 @@ class Controller:
                 self._db.jobs.release(job_id, token, died=True)
                 continue
             log.info("job %s: %s", job_id, loop.outcome, extra={"job": job_id})
-            if loop.outcome is RunEnd.LOST:
+            if loop.outcome is RunEnd.DRAINED:
+                self._next_heartbeat = 0.0  # which tells of the workers that are drained
+            if loop.outcome in (RunEnd.LOST, RunEnd.DRAINED):
                 # It may have lost one of its tasks, and not the job, which then waits for nobody.
                 self._db.jobs.release(job_id, token)
 

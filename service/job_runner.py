@@ -25,7 +25,7 @@ from service.observed_run import observed
 from service.outage import Outage
 from service.rechecks import race as recheck_race
 from service.units import seconds
-from tuner.errors import LeaseLost, NoDevice, SearchFailed
+from tuner.errors import FleetDrained, LeaseLost, NoDevice, SearchFailed
 from tuner.tune import TuneRequest, tune
 from tuner.types import TaskSpec, Workload
 from workers.fleet import RayFleet
@@ -47,6 +47,8 @@ class RunEnd(enum.StrEnum):
     CANCELLED = "cancelled"
     LOST = "lost"
     """Another owner has the job and goes on with it."""
+    DRAINED = "drained"
+    """All workers of the run are to get no more work; the job waits for others."""
 
 
 class _Cancelled(Exception):
@@ -84,6 +86,8 @@ class JobRunner:
                     cut_off = True
         except LeaseLost:
             return RunEnd.LOST
+        except FleetDrained:
+            return RunEnd.DRAINED
         finally:
             stop.set()
             keeper.join()
@@ -131,7 +135,7 @@ class JobRunner:
         """
         job = claimed.job
         stored = self._db.gates.of_job(job.id)
-        fleet = RayFleet(job.target_json, builders, measurers)
+        fleet = RayFleet(job.target_json, builders, measurers, drained=self._db.workers.drained)
         meanwhile = self._unless_cancelled(claimed)
         try:
             if stored is not None and stored.result is None and tasks.succeeded:
@@ -202,7 +206,7 @@ class JobRunner:
             seed=job.seed,
             base_model=self._db.cost_models.get(job.device_class_id, TVM_VERSION),
         )
-        fleet = RayFleet(job.target_json, builders, measurers)
+        fleet = RayFleet(job.target_json, builders, measurers, drained=self._db.workers.drained)
         with closing(WalledSearch(self._searching, request)) as search:
             tune(request, search, fleet, DatabaseLedger(self._db, claimed, tasks, share, others))
 

@@ -16,6 +16,10 @@ class NoDevice(TunerError):
     """No live worker builds and measures for the target. Retried when one joins."""
 
 
+class FleetDrained(TunerError):
+    """All workers of the run are to get no more work. What they had has ended; the run gives its job back."""
+
+
 class LeaseLost(TunerError):
     """Somebody else owns the job or tunes the task now. This run ends without writing; nothing is retried."""
 

@@ -255,13 +255,15 @@ class Activity:
     """What a worker does at a heartbeat.
 
     ``slot_since`` is None where the measuring slot is idle; ``slot_trial_id`` is the trial in it, if it is at one;
-    ``slot_use`` is the share of the time since the heartbeat before that the slot was in use.
+    ``slot_use`` is the share of the time since the heartbeat before that the slot was in use. ``leaving``: its host
+    shuts down as soon as what is in flight has ended.
     """
 
     builders_busy: int = 0
     slot_since: datetime | None = None
     slot_trial_id: str | None = None
     slot_use: float | None = None
+    leaving: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,6 +92,11 @@ def stop(actor: Any, caller: str) -> None:
     actor.stop.remote(caller)
 
 
+def leave(measurer: Any) -> None:
+    """Have the measurer's status say that its host leaves. Does not wait."""
+    measurer.leave.remote()
+
+
 def check(measurer: Any, target_json: str) -> Pending[DeviceSpeed | Failure]:
     """Time the reference kernel's multiply-adds."""
     return Pending(measurer.check.remote(target_json), _speed)

@@ -7,7 +7,7 @@ from typing import Any
 
 from ray.exceptions import ActorDiedError, ActorUnschedulableError, RayError
 
-from tuner.errors import NoDevice
+from tuner.errors import FleetDrained, NoDevice
 from workers.names import living
 
 
@@ -20,7 +20,9 @@ class ActorPool:
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = names
-        self._calls: dict[Any, int] = dict.fromkeys(living(names).values(), 0)
+        self._drained = False
+        self._name_of = {actor: name for name, actor in living(names).items()}
+        self._calls: dict[Any, int] = dict.fromkeys(self._name_of, 0)
 
     def __len__(self) -> int:
         return len(self._calls)
@@ -28,14 +30,30 @@ class ActorPool:
     def __iter__(self) -> Iterator[Any]:
         return iter(self._calls)
 
+    def name_of(self, actor: Any) -> str:
+        """Return the name of an actor that is, or was, in the pool."""
+        return self._name_of[actor]
+
+    @property
+    def is_drained(self) -> bool:
+        """Return whether no actor is left, and at least one was told to get no more calls."""
+        return self._drained and not self._calls
+
+    def drain(self, actor: Any) -> None:
+        """Lend an actor no more; what it works on goes on."""
+        self._drained |= self._calls.pop(actor, None) is not None
+
     def take(self) -> Any:
-        """Return the actor with the fewest calls, and count one more. Raises NoDevice if no actor is left."""
+        """Return the actor with the fewest calls, and count one more.
+
+        Raises NoDevice if no actor is left, or FleetDrained if that is what was asked for.
+        """
         actor = self._least_busy()
         self._calls[actor] += 1
         return actor
 
     def take_if_below(self, limit: int) -> Any | None:
-        """Take an actor with fewer than ``limit`` calls, if there is one. Raises NoDevice if no actor is left."""
+        """Take an actor with fewer than ``limit`` calls, if there is one. Raises what `take` raises."""
         return self.take() if self._calls[self._least_busy()] < limit else None
 
     def give_back(self, actor: Any, error: RayError | None = None) -> None:
@@ -46,6 +64,8 @@ class ActorPool:
                 del self._calls[actor]
 
     def _least_busy(self) -> Any:
+        if self.is_drained:
+            raise FleetDrained(f"{', '.join(self._names)} get no more work; the job goes on when a machine does")
         if not self._calls:
             raise NoDevice(f"all of {', '.join(self._names)} died; the job goes on when a machine joins")
         return min(self._calls, key=self._calls.__getitem__)

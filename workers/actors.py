@@ -128,6 +128,7 @@ class Measurer:
         self._backend = backend
         self._seconds = seconds
         self._slot = _Slot()
+        self._leaving = False
         self._reference_kernels: dict[str, ReferenceKernels] = {}
         """By target: to compile them for each timing would cost a GPU's host seconds."""
         self._level = choose(walls)
@@ -145,7 +146,12 @@ class Measurer:
 
     @ray.method(concurrency_group=CONTROL)
     def status(self) -> Json:
-        return self._slot.status(self._level, system(self._device.kind)).to_json()
+        return replace(self._slot.status(self._level, system(self._device.kind)), leaving=self._leaving).to_json()
+
+    @ray.method(concurrency_group=CONTROL)
+    def leave(self) -> None:
+        """Say in each status from now on that the host leaves."""
+        self._leaving = True
 
     @ray.method(concurrency_group=CONTROL)
     def stop(self, caller: str) -> None:

@@ -13,8 +13,8 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -29,8 +29,9 @@ from workers import actor_calls, child_calls
 from workers.actor_calls import Pending
 from workers.actors import CONTROL, Builder, Measurer
 from workers.messages import DetectedDevice, Json
-from workers.names import NAMESPACE, living
+from workers.names import NAMESPACE, builder_name, host_name, living, measurer_name, own_labels
 from workers.old_sessions import remove_old_sessions
+from workers.ray_environment import LOOPBACK_ONLY, QUIET, ROTATION, is_loopback
 from workers.walls.levels import Policy, choose
 
 _OBJECT_STORE_BYTES = 256 * 2**20
@@ -39,9 +40,6 @@ _NO_SPARES = {"num_workers_soft_limit": 0}
 """Ray keeps a process a processor for tasks to come; here is one, when a node joins."""
 _JOIN_SECONDS = 120.0
 """To detect and equip a node: its actors import TVM. Not tuned."""
-_RAY_LOG_BYTES = 10 * 2**20
-_RAY_OLD_LOGS = 3
-
 
 T = TypeVar("T")
 
@@ -53,7 +51,7 @@ class Offer:
     """One device of one node, with the actors that serve it.
 
     ``sandbox`` is the level of the walls around the process that runs programs on the device, ``system`` is that of
-    `workers.system`.
+    `workers.system`, ``labels`` are what the node's operator gave it.
     """
 
     id: str
@@ -64,6 +62,7 @@ class Offer:
     system: str
     measurer: str
     builders: tuple[str, ...]
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 def connect(address: str | None, data_dir: Path) -> None:
@@ -71,20 +70,16 @@ def connect(address: str | None, data_dir: Path) -> None:
 
     Raises ConnectionError if no cluster answers.
     """
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    # Metrics and log forwarding would cost cores that are timed.
-    os.environ.setdefault("RAY_enable_metrics_collection", "0")
-    # Ray runs its workers at a low priority; a timing must not give way to whatever else runs.
-    os.environ.setdefault("RAY_worker_niceness", "0")
-    if address is not None:
-        if address.startswith("127.0.0.1:"):
-            _keep_to_loopback()
-        ray.init(address=address, namespace=NAMESPACE, log_to_driver=False, configure_logging=False)
-        return
+    if address is None:
+        _start(data_dir)
+    else:
+        join(address)
+
+
+def _start(data_dir: Path) -> None:
+    _set_defaults(QUIET)
     _private_token(data_dir)
-    # Of each of Ray's processes; Ray's own limit is 3 GiB each.
-    os.environ.setdefault("RAY_ROTATION_MAX_BYTES", str(_RAY_LOG_BYTES))
-    os.environ.setdefault("RAY_ROTATION_BACKUP_COUNT", str(_RAY_OLD_LOGS))
+    _set_defaults(ROTATION)
     try:
         _start_local()
     except Exception as error:  # Ray raises Exception itself, too
@@ -94,13 +89,23 @@ def connect(address: str | None, data_dir: Path) -> None:
         _start_local()
 
 
-def _keep_to_loopback() -> None:
-    """Have Ray bind its servers to loopback, and reach those of a cluster that did.
+def join(address: str) -> None:
+    """Join the cluster at ``address``, through the node that this machine has of it. Raises ConnectionError."""
+    _set_defaults(QUIET)
+    if is_loopback(address):
+        _keep_to_loopback()
+    # Forwarding of logs would cost cores that are timed.
+    ray.init(address=address, namespace=NAMESPACE, log_to_driver=False, configure_logging=False)
 
-    Ray does so if it is told to be no cluster, and in no other way: else it replaces an address of loopback by one that
-    others can reach. Its processes read the variable; this one has imported Ray before.
-    """
-    os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
+
+def _set_defaults(variables: dict[str, str]) -> None:
+    for name, value in variables.items():
+        os.environ.setdefault(name, value)
+
+
+def _keep_to_loopback() -> None:
+    """See `LOOPBACK_ONLY`: Ray's processes read the variable; this one has imported Ray before."""
+    os.environ.update(LOOPBACK_ONLY)
     ray_constants.ENABLE_RAY_CLUSTER = False
 
 
@@ -194,6 +199,7 @@ class Cluster:
                 slot_since=None if slot.since is None else datetime.fromtimestamp(slot.since, UTC),
                 slot_trial_id=slot.trial,
                 slot_use=self._use(offer.id, now, slot.used),
+                leaving=slot.leaving,
             )
             for offer in offers
             if (slot := slots.get(offer.measurer)) is not None
@@ -235,7 +241,7 @@ class _Joining:
             detected = ray.get(_detect.options(**_on(node["NodeID"])).remote(walls))
             self.offers = _equip(node, [DetectedDevice.from_json(fields) for fields in detected], walls)
         except ray.exceptions.RayError as error:
-            log.warning("node %s could not be equipped: %s", node["NodeManagerHostname"], error)
+            log.warning("node %s could not be equipped: %s", host_name(node), error)
 
 
 def present(offers: Iterable[Offer]) -> list[Offer]:
@@ -276,13 +282,13 @@ def _detect(walls: Policy) -> list[Json]:
 
 
 def _equip(node: dict[str, Any], devices: list[DetectedDevice], walls: Policy) -> list[Offer]:
-    node_id, host = node["NodeID"], node["NodeManagerHostname"]
+    node_id, host = node["NodeID"], host_name(node)
     cores = next(device.device_class.cores for device in devices if device.name == "cpu")
-    builders = tuple(f"builder-{node_id[:12]}-{i}" for i in range(cores))
+    builders = tuple(builder_name(node_id, number) for number in range(cores))
     cuda = any(device.name != "cpu" for device in devices)
     for number, name in enumerate(builders):
         _actor(node_id, name, Builder).remote(cuda, walls, label=f"{host}/builder {number}")
-    measurers = {f"measurer-{node_id[:12]}-{device.name}": device for device in devices}
+    measurers = {measurer_name(node_id, device.name): device for device in devices}
     for name, device in measurers.items():
         _actor(node_id, name, Measurer).remote(device.name, device.device_class.threads, walls)
     # Wait until the actors are up, so that no job waits for their imports.
@@ -303,6 +309,7 @@ def _equip(node: dict[str, Any], devices: list[DetectedDevice], walls: Policy) -
                 system=status.system,
                 measurer=name,
                 builders=builders,
+                labels=own_labels(node),
             )
         )
     return offers

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,7 +30,7 @@ from workers.messages import (
     ModelTimes,
     Samples,
 )
-from workers.names import living
+from workers.names import node_of
 from workers.patience import Patience
 
 _BUILDS_PER_BUILDER = 2
@@ -39,6 +39,8 @@ _MEASURE_BATCH = 4
 """Candidates that one process measures: its start costs tens of milliseconds. Not tuned."""
 _LEAST_SLOTS = 8
 """Not tuned."""
+_DRAIN_SECONDS = 2.0
+"""Between two looks at which workers are drained."""
 _POLL_SECONDS = 0.02
 """Between two looks for answers while the loop computes; a look takes a millisecond."""
 
@@ -77,13 +79,25 @@ class _Measurement:
 
 
 class RayFleet:
-    """See `tuner.ports.Fleet`. ``measurers`` maps the names of actors to the workers' names in the ledger."""
+    """See `tuner.ports.Fleet`. ``measurers`` maps the names of actors to the workers' names in the ledger.
 
-    def __init__(self, target_json: str, builders: Sequence[str], measurers: dict[str, str]) -> None:
+    ``drained`` returns the workers, of any fleet, that get no more work. What they have ends; once none is left and
+    nothing is being measured, methods raise FleetDrained.
+    """
+
+    def __init__(
+        self,
+        target_json: str,
+        builders: Sequence[str],
+        measurers: dict[str, str],
+        *,
+        drained: Callable[[], Collection[str]] = frozenset,
+    ) -> None:
         self._target_json = target_json
+        self._drained = drained
         self._builders = ActorPool(builders)
         self._measurers = ActorPool(list(measurers))
-        self._workers = {actor: measurers[name] for name, actor in living(measurers).items()}
+        self._workers = {actor: measurers[self._measurers.name_of(actor)] for actor in self._measurers}
         self._to_build: deque[_Candidate] = deque()
         self._to_measure: deque[_Built] = deque()
         self._builds: dict[Any, _Build] = {}
@@ -94,6 +108,7 @@ class RayFleet:
         self._caller = secrets.token_hex(8)
         self._closing_race = ClosingRace(target_json, self._caller, self._builders, self._measurers, self._kept)
         self._next_look = 0.0
+        self._next_drain = 0.0
 
     @property
     def slots(self) -> int:
@@ -106,12 +121,16 @@ class RayFleet:
     def collect(self, timeout: float) -> list[tuple[str, Outcome]]:
         until = time.monotonic() + timeout
         while not self._finished and (calls := self._calls()):
+            if self._measurers.is_drained and not self._measurements:
+                break  # what is being built would be measured nowhere
             ready, _ = ray.wait(calls, num_returns=1, timeout=max(0.0, until - time.monotonic()))
             if not ready:
                 break
             self._receive(ready[0])
             self._dispatch()
         finished, self._finished = self._finished, []
+        if not finished and self._measurers.is_drained and not self._measurements:
+            self._measurers.take()  # raises
         return finished
 
     def forward(self) -> None:
@@ -126,10 +145,12 @@ class RayFleet:
         self._dispatch()
 
     def race(self, request: RaceRequest, meanwhile: Meanwhile) -> RaceResult:
+        self._drain()
         return self._closing_race.run(request, meanwhile)
 
     def time_model(self, model: ModelProgram, meanwhile: Meanwhile) -> ModelTimes | Failure:
         """Build a whole model and time it on a device."""
+        self._drain()
         measurer = self._measurers.take()
         error: RayError | None = None
         try:
@@ -158,7 +179,26 @@ class RayFleet:
     def _calls(self) -> list[Any]:
         return [*self._builds, *self._measurements]
 
+    def _drain(self) -> None:
+        """Send nothing more to workers that are drained, nor to the builders of hosts without any other worker."""
+        now = time.monotonic()
+        if now < self._next_drain:
+            return
+        self._next_drain = now + _DRAIN_SECONDS
+        drained = self._drained()
+        leaving = [measurer for measurer in self._measurers if self._workers[measurer] in drained]
+        nodes = {node_of(self._measurers.name_of(measurer)) for measurer in leaving}
+        for measurer in leaving:
+            self._measurers.drain(measurer)
+        nodes -= {node_of(self._measurers.name_of(measurer)) for measurer in self._measurers}
+        for builder in list(self._builders):
+            if node_of(self._builders.name_of(builder)) in nodes:
+                self._builders.drain(builder)
+
     def _dispatch(self) -> None:
+        self._drain()
+        if self._measurers.is_drained:
+            return
         while self._to_measure and (measurer := self._measurers.take_if_below(1)) is not None:
             batch = self._next_batch()
             measurement = actor_calls.measure(measurer, _message(batch), caller=self._caller)

@@ -397,7 +397,7 @@ class MeasurerStatus:
     """The process of a measurer, the level of the walls around its child, the system, and the use of its slot.
 
     ``since`` is when the slot's work began, in seconds since 1970 (None: idle), ``trial`` the trial that it measures,
-    ``used`` the seconds that it was in use since the process started.
+    ``used`` the seconds that it was in use since the process started. ``leaving``: its host takes no more work.
     """
 
     pid: int
@@ -406,6 +406,7 @@ class MeasurerStatus:
     since: float | None
     trial: str | None
     used: float
+    leaving: bool = False
 
     def to_json(self) -> Json:
         return asdict(self) | {"sandbox": self.sandbox.value}

@@ -106,6 +106,7 @@ class Client:
         exact_math: bool = False,
         visibility: schemas.Visibility = "team",
         gate: schemas.Gate | None = None,
+        labels: dict[str, str] | None = None,
         idempotency_key: str | None = None,
         example_inputs: Any = None,
         spec: Any = None,
@@ -137,6 +138,7 @@ class Client:
             visibility: ``"private"`` hides the job from all but its owner and admins, and its workloads unless others
                 submitted them, too.
             gate: what the model is compared with once it is tuned; `check` makes one.
+            labels: ``{"rack": "a"}``: only workers that have all of these labels measure it.
             idempotency_key: submitting again with the same key returns the same job; made up here when None, so that
                 a retry after a lost answer submits once.
             example_inputs: what a PyTorch module or FX graph is called with, ``model(*example_inputs)``.
@@ -180,6 +182,7 @@ class Client:
             exact_math=exact_math,
             visibility=visibility,
             gate=None if gate is None else gate.model_dump(mode="json"),
+            labels=labels or {},
         )
         response = self._transport.request(
             "POST",
@@ -578,6 +581,21 @@ class Client:
     def workers(self) -> Iterator[schemas.Worker]:
         """The machines that build and measure."""
         return self._transport.pages(schemas.Worker, f"{API}/workers", page_size=PAGE_SIZE)
+
+    def drain_worker(self, worker_id: str) -> schemas.Worker:
+        """Have a worker get no new work; what it is at ends. Jobs go on on others of its device class, or wait.
+
+        Raises Unauthorized unless an admin asks, NotFound for an unknown worker.
+        """
+        return self._change_worker(worker_id, "drain")
+
+    def undrain_worker(self, worker_id: str) -> schemas.Worker:
+        """Have a drained worker get work again. Raises what `drain_worker` raises."""
+        return self._change_worker(worker_id, "undrain")
+
+    def _change_worker(self, worker_id: str, change: str) -> schemas.Worker:
+        path = f"{API}/workers/{quote(worker_id)}/{change}"
+        return parse(schemas.Worker, self._transport.request("POST", path, repeatable=True))
 
     def targets(self) -> Iterator[schemas.TargetOffer]:
         """What live workers offer to tune for."""

@@ -26,6 +26,7 @@ class SubmitOptions(TypedDict, total=False):
     exact_math: bool
     visibility: schemas.Visibility
     gate: schemas.Gate | None
+    labels: dict[str, str] | None
     idempotency_key: str | None
     example_inputs: Any
     spec: Any

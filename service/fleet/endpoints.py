@@ -10,7 +10,7 @@ from fastapi import APIRouter
 from db import InvalidPage
 from loopwright import schemas
 from service.bodies.route import ParsedRoute
-from service.context import LIVE_SECONDS, Ctx, PageRequest, Paging
+from service.context import LIVE_SECONDS, Context, Ctx, PageRequest, Paging
 from service.fleet import wire
 from service.fleet.offers import live_offers
 from service.identity.rights import needs
@@ -33,7 +33,23 @@ def list_workers(ctx: Ctx, paging: Paging) -> schemas.Page[schemas.Worker]:
 def readmit_worker(ctx: Ctx, worker_id: str) -> schemas.Worker:
     """Let a worker measure again whatever was held against it; its drift is told from its next check on."""
     ctx.database.workers.readmit(worker_id)
-    return next(wire.worker(view) for view in ctx.database.workers.all(LIVE_SECONDS) if view.id == worker_id)
+    return _worker(ctx, worker_id)
+
+
+@router.post("/workers/{worker_id:path}/drain")
+@needs("administer")
+def drain_worker(ctx: Ctx, worker_id: str) -> schemas.Worker:
+    """Have a worker get no new work; what it is at ends. Jobs go on on others of its device class, or wait."""
+    ctx.database.workers.drain(worker_id, drained=True)
+    return _worker(ctx, worker_id)
+
+
+@router.post("/workers/{worker_id:path}/undrain")
+@needs("administer")
+def undrain_worker(ctx: Ctx, worker_id: str) -> schemas.Worker:
+    """Have a drained worker get work again."""
+    ctx.database.workers.drain(worker_id, drained=False)
+    return _worker(ctx, worker_id)
 
 
 @router.get("/device-classes")
@@ -73,6 +89,10 @@ def list_targets(ctx: Ctx, paging: Paging) -> schemas.Page[schemas.TargetOffer]:
         for position, offer in enumerate(live_offers(ctx))
     ]
     return _page(items, paging)
+
+
+def _worker(ctx: Context, worker_id: str) -> schemas.Worker:
+    return next(wire.worker(view) for view in ctx.database.workers.all(LIVE_SECONDS) if view.id == worker_id)
 
 
 def _page(items: list[Item], paging: PageRequest) -> schemas.Page[Item]:

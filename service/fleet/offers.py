@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from db.views import Offer
+from loopwright.codegen import worker_labels
 from service.context import LIVE_SECONDS, Context
 from service.problems import ProblemError
 from tuner.types import DeviceClass
 
 
-def live_offers(ctx: Context) -> list[Offer]:
-    """Return the device classes of live workers, GPUs first, then the most frequent. ``auto`` takes the first."""
-    offers = ctx.database.workers.offers(LIVE_SECONDS)
+def live_offers(ctx: Context, labels: Mapping[str, str] | None = None) -> list[Offer]:
+    """Return the device classes of live workers with these labels, GPUs first, then the most frequent.
+
+    ``auto`` takes the first.
+    """
+    offers = ctx.database.workers.offers(LIVE_SECONDS, labels)
     return sorted(offers, key=lambda offer: (kind(offer.device_class) != "cuda", -offer.workers, offer.device_class.id))
 
 
@@ -23,21 +27,31 @@ def kind(device_class: DeviceClass) -> str:
     return str(json.loads(device_class.target_json)["kind"])
 
 
-def resolve(ctx: Context, target: str | dict[str, Any]) -> DeviceClass:
-    """Return the device class that measures for ``target``.
+def resolve(ctx: Context, target: str | dict[str, Any], labels: Mapping[str, str] | None = None) -> DeviceClass:
+    """Return the device class that measures for ``target`` on workers with these labels.
 
-    Raise ProblemError for an unknown target, a target that no live worker runs, or if no worker is live.
+    Raise ProblemError for an unknown target, a target that no live worker runs, labels that no live worker has, or if
+    no worker is live.
     """
-    [device_class] = resolve_all(ctx, [target])
+    [device_class] = resolve_all(ctx, [target], labels)
     return device_class
 
 
-def resolve_all(ctx: Context, targets: Sequence[str | dict[str, Any]]) -> list[DeviceClass]:
-    """Return the device class that measures for each target.
+def resolve_all(
+    ctx: Context, targets: Sequence[str | dict[str, Any]], labels: Mapping[str, str] | None = None
+) -> list[DeviceClass]:
+    """Return the device class that measures for each target on workers with these labels.
 
     Raise ProblemError as `resolve` does, for all targets that no live worker runs at once; and if two are the same.
     """
-    offers = live_offers(ctx)
+    offers = live_offers(ctx, labels)
+    if not offers and labels and (present := ctx.database.workers.labels(LIVE_SECONDS)):
+        listed = "; ".join(f"{worker}: {worker_labels.text(own) or 'none'}" for worker, own in present.items())
+        raise ProblemError(
+            422,
+            "labels-not-offered",
+            f"No live worker has all of the labels {worker_labels.text(labels)}. Labels of live workers: {listed}",
+        )
     if not offers:
         raise ProblemError(
             503,
@@ -49,10 +63,11 @@ def resolve_all(ctx: Context, targets: Sequence[str | dict[str, Any]]) -> list[D
     found = [_resolved(ctx, target, offers) for target in targets]
     if refused := [each for each in found if isinstance(each, str)]:
         listed = "; ".join(offer.device_class.target_json for offer in offers)
+        with_labels = f" with {worker_labels.text(labels)}" if labels else ""
         raise ProblemError(
             422,
             "target-not-offered",
-            f"No live worker can run code for {' nor for '.join(refused)}. Use 'auto' or one of: {listed}",
+            f"No live worker{with_labels} can run code for {' nor for '.join(refused)}. Use 'auto' or one of: {listed}",
         )
     machines = [each for each in found if not isinstance(each, str)]
     for position, machine in enumerate(machines):

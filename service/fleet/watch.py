@@ -44,6 +44,8 @@ class Watch:
         """Reference kernels that are being timed, by offer id."""
         self._began: float | None = None
         self._missing: set[str] = set()
+        self.drained: frozenset[str] = frozenset()
+        """Workers that get no new jobs, as of the last heartbeat. What they are at ends by itself."""
         self._answered: dict[str, float] = {}
         """When the actors of each offer last said what they do."""
 
@@ -66,10 +68,12 @@ class Watch:
                 device_class=offer.device_class,
                 builders=len(offer.builders),
                 sandbox=offer.sandbox,
+                labels=offer.labels,
                 **({"activity": activity[offer.id]} if offer.id in activity else {}),
             )
         self._collect()
         self._look_for_missing()
+        self.drained = self._db.workers.drained()
         views = {view.id: view for view in self._db.workers.all(live_within=CHECK_SECONDS)}
         for offer in offers:
             if offer.id in activity:

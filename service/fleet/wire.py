@@ -50,6 +50,8 @@ def worker(view: WorkerView) -> schemas.Worker:
         slot_use=view.activity.slot_use if view.alive else None,
         drift=_drift(view),
         quarantine=_quarantine(view),
+        drain=_drain(view),
+        labels=view.labels,
     )
 
 
@@ -72,3 +74,11 @@ def _quarantine(view: WorkerView) -> schemas.Quarantine | None:
     if view.quarantined_at is None or view.quarantine_reason is None:
         return None
     return schemas.Quarantine(since=view.quarantined_at, reason=view.quarantine_reason)
+
+
+def _drain(view: WorkerView) -> schemas.Drain | None:
+    leaving = view.alive and view.activity.leaving
+    if view.drained_at is None and not leaving:
+        return None
+    is_busy = view.alive and (view.activity.slot_since is not None or view.activity.builders_busy > 0)
+    return schemas.Drain(state="draining" if is_busy else "drained", since=view.drained_at, leaving=leaving)

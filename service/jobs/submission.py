@@ -36,7 +36,7 @@ def submit(
     digest = hashlib.sha256(request.model_dump_json().encode()).hexdigest()
     if earlier := ctx.database.jobs.earlier(visitor.user, idempotency_key, digest):
         return earlier
-    machines = resolve_all(ctx, [request.target] if request.targets is None else request.targets)
+    machines = resolve_all(ctx, [request.target] if request.targets is None else request.targets, request.labels)
     jobs = [_job(ctx, visitor, request, machine, idempotency_key, digest) for machine in machines]
     if request.targets is not None:
         return ctx.database.jobs.create_group(jobs, tvm_version)
@@ -78,6 +78,7 @@ def _job(
         ),
         user_name=visitor.user,
         private=request.visibility == "private",
+        labels=request.labels,
         gate=None if gate is None else gate.model_dump(mode="json"),
         idempotency_key=idempotency_key,
         request_digest=digest,
@@ -110,6 +111,7 @@ def resubmit(
         space=None if inputs.space_json is None else json.loads(inputs.space_json),
         shapes=inputs.shapes,
         force=job.force if changes.force is None else changes.force,
+        labels=job.labels,
     )
     [view] = submit(ctx, visitor, request, idempotency_key, tvm_version)
     return view
@@ -119,7 +121,7 @@ def preview(ctx: Context, request: schemas.SubmitJob) -> schemas.Preview:
     """Return what `submit` would store for one target. Raise ProblemError as `submit` does."""
     if request.targets is not None:
         raise ProblemError(422, "invalid-request", "A preview is of one target. Ask for one of each, with target.")
-    device_class = resolve(ctx, request.target)
+    device_class = resolve(ctx, request.target, request.labels)
     parsed = _parse(ctx, request, device_class)
     hashes = [task.workload.hash for task in parsed.tasks]
     bests = ctx.database.lookup.bests(hashes, device_class.target_json, device_class_id=device_class.id)

@@ -37,6 +37,7 @@ def job(view: JobView, tasks: Sequence[TaskView]) -> schemas.Job:
         owner=view.user_name,
         visibility="private" if view.private else "team",
         group=view.group_id,
+        labels=view.labels,
         created_at=view.created_at,
         started_at=view.started_at,
         finished_at=view.finished_at,

@@ -104,12 +104,12 @@ def _trials(counts: Counts) -> Iterator[Metric]:
 def _workers(workers: list[WorkerGauge]) -> Iterator[Metric]:
     fleet = GaugeMetricFamily(
         "loopwright_workers",
-        "Workers by device class and state: measuring, quarantined, or lost within a day. From the database.",
+        "Workers by device class and state: measuring, quarantined, drained, or lost within a day. From the database.",
         labels=["device_class", "state"],
     )
     tally = Counter((worker.device_class_id, _state(worker)) for worker in workers)
     for device_class in sorted({worker.device_class_id for worker in workers}):
-        for state in ("measuring", "quarantined", "lost"):
+        for state in ("measuring", "quarantined", "drained", "lost"):
             fleet.add_metric([device_class, state], tally[device_class, state])
     yield fleet
     builders = GaugeMetricFamily(
@@ -144,4 +144,6 @@ def _workers(workers: list[WorkerGauge]) -> Iterator[Metric]:
 def _state(worker: WorkerGauge) -> str:
     if not worker.alive:
         return "lost"
-    return "quarantined" if worker.quarantined else "measuring"
+    if worker.quarantined:
+        return "quarantined"
+    return "drained" if worker.drained else "measuring"

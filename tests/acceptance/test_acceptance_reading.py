@@ -201,6 +201,7 @@ def test_own_pages_need_no_token(service: Service) -> None:
         *("/jobs/{job_id}/resubmit", "/jobs/{job_id}/chrome-trace", "/jobs/{job_id}/records"),
         *(f"/workloads/{{workload_hash}}/{what}" for what in ("history", "decisions", "predictions", "roofline")),
         *("/records/{record_id}/assembly", "/workers/{worker_id}/readmit", "/device-classes", "/leases"),
+        *("/workers/{worker_id}/drain", "/workers/{worker_id}/undrain"),
         *("/me", "/session", "/login-codes", "/tokens", "/tokens/{token_id}", "/guest-links", "/workloads/lookup"),
         *("/use", "/users", "/users/{name}", "/users/{name}/use", "/audit"),
         *("/webhooks", "/webhooks/{webhook_id}", "/webhooks/{webhook_id}/deliveries", "/webhooks/{webhook_id}/test"),

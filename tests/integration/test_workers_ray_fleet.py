@@ -25,7 +25,7 @@ from tests.support import workloads as programs
 from tests.support.builders import BatchRecorder, MiscompilingBuilder, RecordingBuilder
 from tests.support.processes import is_warm_child
 from tests.support.waiting import wait_for
-from tuner.errors import NoDevice, RaceFailed
+from tuner.errors import FleetDrained, NoDevice, RaceFailed
 from tuner.ports import MeasureRequest, Raced, RaceRequest, nothing_meanwhile
 from tuner.search.searcher import Searcher
 from tuner.space.builtin import builtin_space
@@ -368,6 +368,46 @@ def test_with_all_actors_lost_there_is_no_device(offer: Offer, start: Callable[.
     ray.kill(ray.get_actor(gone, NAMESPACE))
     with pytest.raises(NoDevice, match=gone):
         _submit_and_gather(fleet)
+
+
+def test_a_drained_fleet_ends_what_it_measures_and_begins_nothing(offer: Offer, start: Callable[..., str]) -> None:
+    measurer = start(Measurer, "cpu", 1, Policy.PREFER)
+    drained: set[str] = set()
+    workers = {measurer: "here"}
+    fleet = RayFleet(offer.device_class.target_json, offer.builders, workers, drained=lambda: drained)
+    for number in range(40):
+        fleet.submit(request(str(number), programs.product()))
+    while not (outcomes := dict(fleet.collect(0.05))):
+        pass
+    drained.add("here")
+
+    def collect_all() -> None:
+        while True:
+            outcomes.update(fleet.collect(0.05))
+
+    with pytest.raises(FleetDrained, match=measurer):
+        collect_all()
+    assert 0 < len(outcomes) < 40
+    assert all(isinstance(outcome, Measured) for outcome in outcomes.values())
+    assert status_of(measurer).since is None
+    with pytest.raises(FleetDrained):
+        fleet.race(RaceRequest(programs.product().module_json, programs.product().args, (False,), {}, 0), lambda: None)
+
+
+def test_with_one_of_two_workers_drained_the_other_does_all(offer: Offer, start: Callable[..., str]) -> None:
+    measurers = {start(Measurer, "cpu", 1, Policy.PREFER): name for name in ("one", "two")}
+    fleet = RayFleet(offer.device_class.target_json, offer.builders, measurers, drained=lambda: {"one"})
+    for number in range(6):
+        fleet.submit(request(str(number), programs.product()))
+    outcomes = gather(fleet, 6)
+    assert {outcome.worker for outcome in outcomes.values() if isinstance(outcome, Measured)} == {"two"}
+
+
+def test_a_measurer_whose_host_leaves_says_so(start: Callable[..., str]) -> None:
+    measurer = start(Measurer, "cpu", 1, Policy.PREFER)
+    assert not status_of(measurer).leaving
+    actor_calls.leave(ray.get_actor(measurer, NAMESPACE))
+    wait_for("the status", lambda: status_of(measurer).leaving)
 
 
 def test_a_measurer_at_work_tells_its_status(offer: Offer, start: Callable[..., str]) -> None:

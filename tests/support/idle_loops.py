@@ -16,15 +16,26 @@ from workers.walls.levels import Level, Policy
 
 
 class OneNode(Cluster):
-    """``machines`` are there from the start, and answer no question."""
+    """``machines`` are there from the start, and answer no question; each has ``labels``."""
 
     def __init__(self, *machines: DeviceClass) -> None:
         super().__init__(Policy.OFF)
         self.machines = machines or (MACHINE,)
+        self.labels: dict[str, str] = {}
 
     def reconcile(self, timeout: float = 0.0) -> list[Offer]:
         return [
-            Offer(f"host/{number}", "host", "cpu", machine, Level.NONE, "system", f"measurer {number}", ("builder",))
+            Offer(
+                id=f"host/{number}",
+                host="host",
+                device="cpu",
+                device_class=machine,
+                sandbox=Level.NONE,
+                system="system",
+                measurer=f"measurer {number}",
+                builders=("builder",),
+                labels=self.labels,
+            )
             for number, machine in enumerate(self.machines)
         ]
 

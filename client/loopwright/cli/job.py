@@ -24,6 +24,7 @@ from loopwright.cli.options import (
     Until,
     connect,
     in_microseconds,
+    labels,
     shapes,
 )
 from loopwright.cli.output import print_json, print_line
@@ -55,6 +56,10 @@ def submit(
     force: Annotated[bool, typer.Option("--force", help="Search even if the answer is known.")] = False,
     exact_math: ExactMath = False,
     private: Annotated[bool, typer.Option("--private", help="Hide it from all but you and admins.")] = False,
+    label: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="Measure only on workers with this label; repeat for more."),
+    ] = None,
     idempotency_key: Annotated[str | None, typer.Option(help="The same key returns the same job.")] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Stay until it is finished.")] = False,
     as_json: Json = False,
@@ -74,6 +79,7 @@ def submit(
         force=force,
         exact_math=exact_math,
         visibility="private" if private else "team",
+        labels=labels(label),
         idempotency_key=idempotency_key,
     )
     with connect(context) as client:

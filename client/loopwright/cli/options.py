@@ -9,6 +9,8 @@ import typer
 
 from loopwright import schemas
 from loopwright.client import Client
+from loopwright.codegen import worker_labels
+from loopwright.codegen.errors import InvalidLabel
 from loopwright.shape_plan import Calls, Extents, is_portfolio
 from loopwright.units import microseconds
 
@@ -74,6 +76,14 @@ def in_microseconds(text: str | None) -> float | None:
         return None if text is None else microseconds(text)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--target-latency") from error
+
+
+def labels(words: list[str] | None) -> dict[str, str]:
+    """Labels of workers."""
+    try:
+        return worker_labels.parse(words or ())
+    except InvalidLabel as error:
+        raise typer.BadParameter(str(error), param_hint="--label") from error
 
 
 def shape(words: list[str] | None) -> dict[str, int] | None:

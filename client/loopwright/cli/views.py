@@ -11,6 +11,7 @@ from rich.console import Console
 
 from loopwright import schemas
 from loopwright.cli.output import print_facts, print_line, print_table
+from loopwright.codegen import worker_labels
 from loopwright.comparison import Comparison
 from loopwright.job import JobEvent
 from loopwright.job_group import JobGroup
@@ -18,7 +19,7 @@ from loopwright.shape_plan import Portfolio
 from loopwright.tables import ENGINES, RECORDS, TARGETS, TASKS, Column, by_share, in_one_line, of_model
 from loopwright.targets import short_names
 from loopwright.tuning_logs import LoggedTask
-from loopwright.units import latency, ratio
+from loopwright.units import latency, plural, ratio
 
 _LIMITS = {
     "active_jobs": "active jobs",
@@ -186,6 +187,7 @@ _WORKER_COLUMNS = (
     Column("builders", is_number=True),
     Column("state"),
     Column("sandbox"),
+    Column("labels", folds=True),
     Column("target", folds=True),
 )
 
@@ -197,13 +199,28 @@ def show_workers(workers: Sequence[schemas.Worker]) -> None:
             worker.device,
             str(worker.threads),
             str(worker.builders),
-            "alive" if worker.alive else f"gone since {worker.last_seen_at:%Y-%m-%d %H:%M} UTC",
+            _state(worker),
             worker.sandbox or "-",
+            worker_labels.text(worker.labels) or "-",
             json.dumps(worker.target, sort_keys=True),
         )
         for worker in workers
     ]
     print_table(_WORKER_COLUMNS, rows)
+
+
+def _state(worker: schemas.Worker) -> str:
+    state = "alive" if worker.alive else f"gone since {_minute(worker.last_seen_at)} UTC"
+    if worker.quarantine is not None:
+        state += ", quarantined"
+    if worker.drain is None:
+        return state
+    if worker.drain.state == "drained":
+        return f"{state}, drained"
+    slot = worker.slot
+    measuring = [] if slot is None else ["a closing race" if slot.trial_id is None else f"trial {slot.trial_id}"]
+    building = [plural(worker.builders_busy, "build")] if worker.builders_busy else []
+    return f"{state}, draining: {' and '.join([*measuring, *building])}"
 
 
 def show_tokens(tokens: Sequence[schemas.Token]) -> None:

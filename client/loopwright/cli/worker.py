@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Annotated
+
 import typer
 
+from loopwright import schemas
 from loopwright.cli.options import Json, connect
 from loopwright.cli.output import print_json
 from loopwright.cli.views import show_workers
+from loopwright.client import Client
 
 app = typer.Typer(help="The machines that build and measure.", no_args_is_help=True)
+
+WorkerId = Annotated[str, typer.Argument(metavar="ID", help="HOST/DEVICE, as loopwright worker list shows them.")]
 
 
 @app.command("list")
@@ -20,3 +27,26 @@ def list_(context: typer.Context, as_json: Json = False) -> None:
         print_json(workers)
     else:
         show_workers(workers)
+
+
+@app.command()
+def drain(context: typer.Context, worker_id: WorkerId, as_json: Json = False) -> None:
+    """Have a worker get no new work; what it is at ends, and jobs go on on others, or wait."""
+    _change(context, Client.drain_worker, worker_id, as_json)
+
+
+@app.command()
+def undrain(context: typer.Context, worker_id: WorkerId, as_json: Json = False) -> None:
+    """Have a drained worker get work again."""
+    _change(context, Client.undrain_worker, worker_id, as_json)
+
+
+def _change(
+    context: typer.Context, change: Callable[[Client, str], schemas.Worker], worker_id: str, as_json: bool
+) -> None:
+    with connect(context) as client:
+        worker = change(client, worker_id)
+    if as_json:
+        print_json(worker)
+    else:
+        show_workers([worker])

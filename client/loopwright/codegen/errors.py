@@ -17,6 +17,10 @@ class InvalidTarget(CodegenError, ValueError):
     """The target is unknown to TVM, or of a kind that is not tuned. Not retried."""
 
 
+class InvalidLabel(CodegenError, ValueError):
+    """A label of a worker is not ``KEY=VALUE``. Not retried."""
+
+
 class UnsupportedVersion(CodegenError):
     """The installed TVM is not the one that Loopwright is made for, or Loopwright is too old for a record."""
 

@@ -41,7 +41,18 @@ from loopwright.schemas.base import (
     Wire,
 )
 from loopwright.schemas.comparison import ComparedEngine, Comparison, Interval, StoredComparison
-from loopwright.schemas.fleet import Check, DeviceClass, Drift, Lease, Peaks, Quarantine, Slot, TargetOffer, Worker
+from loopwright.schemas.fleet import (
+    Check,
+    DeviceClass,
+    Drain,
+    Drift,
+    Lease,
+    Peaks,
+    Quarantine,
+    Slot,
+    TargetOffer,
+    Worker,
+)
 from loopwright.schemas.gates import Gate, GateFunction, GateResult, GateState, Range, ReferenceFunction
 from loopwright.schemas.insight import (
     DecisionColumn,
@@ -120,6 +131,7 @@ __all__ = [
     "DeliveryType",
     "DeviceClass",
     "DeviceClassCount",
+    "Drain",
     "Drift",
     "Event",
     "FailureKind",

@@ -6,7 +6,7 @@ from typing import Annotated, Generic, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from loopwright.codegen import labels
+from loopwright.codegen import labels, worker_labels
 
 JobState = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 TaskState = Literal["queued", "running", "joined", "succeeded", "failed", "cancelled"]
@@ -29,6 +29,9 @@ def _shown(text: str) -> str:
 
 Label = Annotated[str, Field(min_length=1, max_length=labels.LONGEST), AfterValidator(_shown)]
 """A name that somebody gives; see `loopwright.codegen.labels`."""
+
+LabelWord = Annotated[str, Field(pattern=f"^{worker_labels.WORD}$")]
+"""The key or the value of a worker's label; see `loopwright.codegen.worker_labels`."""
 
 WorkloadHash = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
+
+from pydantic import Field
 
 from loopwright.schemas.base import SandboxLevel, Wire
 
@@ -40,6 +42,17 @@ class Quarantine(Wire):
     reason: str
 
 
+class Drain(Wire):
+    """The worker gets no new work."""
+
+    state: Literal["draining", "drained"]
+    """``draining`` while it was still measuring or building at its last heartbeat."""
+    since: datetime | None
+    """When an admin drained it; None if only its host leaves."""
+    leaving: bool
+    """Whether its host is shutting down."""
+
+
 class Worker(Wire):
     """A machine's offer: builders, and a measuring slot on one device."""
 
@@ -64,6 +77,9 @@ class Worker(Wire):
     """Share of the time between the last two heartbeats in which the slot was in use."""
     drift: Drift | None
     quarantine: Quarantine | None
+    drain: Drain | None = None
+    labels: dict[str, str] = Field(default_factory=dict)
+    """What its host was started with; jobs may ask for them."""
 
 
 class TargetOffer(Wire):

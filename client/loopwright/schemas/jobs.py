@@ -8,12 +8,14 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 from pydantic_core import PydanticSerializationError
 
+from loopwright.codegen import worker_labels
 from loopwright.schemas.base import (
     AnsweredFrom,
     FailureKind,
     FailureStage,
     JobState,
     Label,
+    LabelWord,
     Lane,
     TaskState,
     TrialState,
@@ -78,6 +80,8 @@ class SubmitJob(Wire):
 
     gate: Gate | None = None
     """What the model is compared with once its tasks are done."""
+    labels: dict[LabelWord, LabelWord] = Field(default_factory=dict, max_length=worker_labels.MOST)
+    """Of workers: only those that have all of them measure the job."""
 
     @model_validator(mode="after")
     def _is_unicode(self) -> Self:
@@ -158,6 +162,8 @@ class Job(Wire):
     visibility: Visibility
     group: str | None = None
     """What it has in common with the jobs for the other targets of its submission; None if it had one ``target``."""
+    labels: dict[str, str] = Field(default_factory=dict)
+    """Of workers: only those that have all of them measure the job."""
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None

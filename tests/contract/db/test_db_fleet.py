@@ -68,6 +68,21 @@ def test_offers_count_live_workers(world: World) -> None:
     assert len(world.db.devices.all()) == 3
 
 
+def test_offers_and_labels_are_those_of_live_workers(world: World) -> None:
+    register(world, "gone", labels={"rack": "c"})
+    world.clock.forward(60)
+    other = replace(world.device_class, model="other")
+    register(world, "a", labels={"rack": "a", "tier": "gold"})
+    register(world, "b", labels={"rack": "b"}, device_class=other)
+    register(world, "c")
+    assert world.db.workers.labels(10) == {"a": {"rack": "a", "tier": "gold"}, "b": {"rack": "b"}, "c": {}}
+    assert world.db.workers.offers(10, {"rack": "a"}) == [Offer(world.device_class, 1)]
+    assert world.db.workers.offers(10, {"rack": "b"}) == [Offer(other, 1)]
+    assert world.db.workers.offers(10, {"rack": "a", "tier": "tin"}) == []
+    assert world.db.workers.offers(10, {"rack": "c"}) == []
+    assert world.db.workers.offers(10, {}) == [Offer(world.device_class, 2), Offer(other, 1)]
+
+
 def test_a_device_class_is_stored_once(world: World) -> None:
     assert world.db.devices.put(world.device_class) == world.db.devices.put(world.device_class) == world.device_class.id
     assert world.db.devices.all() == [world.device_class]

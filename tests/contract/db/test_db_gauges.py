@@ -75,12 +75,13 @@ def test_workers_of_the_last_day_are_told_with_what_live_ones_do(world: World) -
     world.clock.forward(2 * 3600)
     register(world, "slow")
     world.db.workers.quarantine("slow", "too slow")
+    world.db.workers.drain("slow", drained=True)
     register(world, "well", builders_busy=1, slot_use=0.5)
     found = world.db.gauges.workers(30)
-    assert [(worker.id, worker.alive, worker.quarantined) for worker in found] == [
-        ("lost", False, False),
-        ("slow", True, True),
-        ("well", True, False),
+    assert [(worker.id, worker.alive, worker.quarantined, worker.drained) for worker in found] == [
+        ("lost", False, False, False),
+        ("slow", True, True, True),
+        ("well", True, False, False),
     ]
     assert [(worker.builders_busy, worker.slot_use) for worker in found] == [(0, None), (0, None), (1, 0.5)]
     assert found[-1].last_seen_at == world.clock()

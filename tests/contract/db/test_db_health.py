@@ -164,3 +164,26 @@ def test_lost_trials_are_counted_by_worker_and_time(world: World) -> None:
     assert world.db.workers.lost("host/cpu", 600) == 3
     world.clock.forward(400)
     assert world.db.workers.lost("host/cpu", 600) == 1
+
+
+def test_a_worker_is_drained_from_the_first_time_until_it_is_let_in(world: World) -> None:
+    register(world)
+    assert (worker(world).drained_at, world.db.workers.drained()) == (None, frozenset())
+    began = world.clock()
+    world.db.workers.drain("host/cpu", drained=True)
+    world.clock.forward(5)
+    register(world)
+    world.db.workers.drain("host/cpu", drained=True)
+    assert (worker(world).drained_at, world.db.workers.drained()) == (began, {"host/cpu"})
+    world.db.workers.drain("host/cpu", drained=False)
+    assert (worker(world).drained_at, world.db.workers.drained()) == (None, frozenset())
+    with pytest.raises(NotFound):
+        world.db.workers.drain("nobody", drained=True)
+
+
+def test_a_worker_whose_host_leaves_gets_no_work_until_it_is_back(world: World) -> None:
+    register(world, activity=Activity(leaving=True))
+    assert world.db.workers.drained() == {"host/cpu"}
+    assert worker(world).activity.leaving
+    register(world)
+    assert world.db.workers.drained() == frozenset()

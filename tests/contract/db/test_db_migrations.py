@@ -252,6 +252,27 @@ def test_going_back_restores_what_the_earlier_release_reads(empty_url: str) -> N
     assert stored[1:] == [RUNNING_EVENT, TRIAL_EVENT, FAILED_EVENT, TASK_EVENT]
 
 
+def test_workers_and_jobs_of_an_earlier_release_have_no_labels(empty_url: str) -> None:
+    migrate.upgrade(empty_url, "0002")
+    engine = create_engine(empty_url)
+    with engine.begin() as connection:
+        for table, row in (ROWS | {"workers": LATER_ROWS["workers"]}).items():
+            insert(connection, table, row)
+    engine.dispose()
+    migrate.upgrade(empty_url)
+    db = Database(empty_url)
+    (worker,) = db.workers.all(60)
+    assert (worker.labels, worker.drained_at, worker.activity.leaving) == ({}, None, False)
+    assert db.jobs.get("j").labels == {}
+    db.workers.drain("h/cpu", drained=True)
+    db.close()
+    migrate.downgrade(empty_url, "0017")
+    migrate.upgrade(empty_url)
+    db = Database(empty_url)
+    assert db.workers.drained() == frozenset()
+    db.close()
+
+
 def ledger_before_sums(connection: sqlalchemy.Connection) -> None:
     """As revision 0013 knew it: traces as text, and nothing that is summed."""
     for table, row in (ROWS | LATER_ROWS).items():

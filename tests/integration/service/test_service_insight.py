@@ -198,3 +198,14 @@ def test_a_drifting_worker_is_readmitted(api: Api) -> None:
     back = api.post(f"/workers/{WORKER}/readmit")
     assert (back["drift"], back["quarantine"]) == (None, None)
     assert api.post("/workers/nobody/readmit", status=404)["type"] == "urn:loopwright:not-found"
+
+
+def test_a_worker_is_drained_and_gets_work_again(api: Api) -> None:
+    drained = api.post(f"/workers/{WORKER}/drain")
+    assert drained["drain"]["state"] == "drained"
+    assert not drained["drain"]["leaving"]
+    assert api.post(f"/workers/{WORKER}/drain")["drain"]["since"] == drained["drain"]["since"]
+    assert api.database.workers.drained() == {WORKER}
+    assert api.post(f"/workers/{WORKER}/undrain")["drain"] is None
+    for change in ("drain", "undrain"):
+        assert api.post(f"/workers/nobody/{change}", status=404)["type"] == "urn:loopwright:not-found"

@@ -40,6 +40,8 @@ NEEDS = {
     "POST /users": ADMIN,
     "PATCH /users/{name}": ADMIN,
     "POST /workers/{worker_id}/readmit": ADMIN,
+    "POST /workers/{worker_id}/drain": ADMIN,
+    "POST /workers/{worker_id}/undrain": ADMIN,
     "POST /webhooks": ADMIN,
     "DELETE /webhooks/{webhook_id}": ADMIN,
     "POST /webhooks/{webhook_id}/test": ADMIN,

@@ -106,6 +106,7 @@ def job_json(state: str = "queued", **changes: Any) -> dict[str, Any]:
         "owner": "owner",
         "visibility": "team",
         "group": None,
+        "labels": {},
         "created_at": "2026-01-01T00:00:00Z",
         "started_at": None,
         "finished_at": None,

@@ -295,14 +295,23 @@ def test_records_and_workers(service: FakeService, run: Command, tmp_path: Path)
         "slot_use": 0.5,
         "drift": None,
         "quarantine": None,
+        "drain": None,
+        "labels": {"rack": "a"},
     }
     service.on("GET", "/api/v1/workers", page(worker))
     shown = run("worker", "list").out
     assert "box" in shown
+    assert "rack=a" in shown
     assert "landlock" in shown
     assert json.loads(run("worker", "list", "--json").out) == [worker]
     service.on("GET", "/api/v1/workers", page({key: value for key, value in worker.items() if key != "sandbox"}))
     assert "landlock" not in run("worker", "list").out  # an earlier version of the service does not say it
+
+    drain = {"since": None, "leaving": True}
+    service.on("POST", "/api/v1/workers/box/cpu/drain", worker | {"drain": drain | {"state": "draining"}})
+    assert "alive, draining: a closing race and 1 build" in run("worker", "drain", "box/cpu").out
+    service.on("POST", "/api/v1/workers/box/cpu/undrain", worker | {"drain": drain | {"state": "drained"}})
+    assert "alive, drained" in run("worker", "undrain", "box/cpu").out
 
     for name in ("database_workload.json", "database_tuning_record.json"):
         (tmp_path / name).write_text("[]\n")
@@ -312,3 +321,7 @@ def test_records_and_workers(service: FakeService, run: Command, tmp_path: Path)
     service.on("GET", "/api/v1/records/export", Answer(service.requests[-1].body))
     assert run("record", "export", str(tmp_path / "out")).status == 0
     assert (tmp_path / "out" / "database_workload.json").read_text() == "[]\n"
+
+
+def test_a_label_that_cannot_be_read_is_wrong_use(run: Command, program: str) -> None:
+    assert "give KEY=VALUE" in run("job", "submit", program, "--label", "rack").err

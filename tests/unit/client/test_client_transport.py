@@ -49,7 +49,7 @@ def test_submit_is_tried_again_under_one_idempotency_key(service: FakeService, c
         "target_latency_us": 120,
         "until": "plateau",
     }
-    job = client.submit(SCRIPT, {"kind": "llvm"}, **limits, shapes={"n": 4}, seed=3, name="mm")
+    job = client.submit(SCRIPT, {"kind": "llvm"}, **limits, shapes={"n": 4}, seed=3, name="mm", labels={"rack": "a"})
     first, second = service.seen("POST", "/api/v1/jobs")
     assert first.headers["idempotency-key"] == second.headers["idempotency-key"]
     assert job.id == "job-1"
@@ -67,6 +67,7 @@ def test_submit_is_tried_again_under_one_idempotency_key(service: FakeService, c
         "force": False,
         "exact_math": False,
         "gate": None,
+        "labels": {"rack": "a"},
     }
 
 

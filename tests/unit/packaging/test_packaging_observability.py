@@ -47,7 +47,7 @@ VALUES = {
     ("loopwright_leases", "state"): {"held", "expired"},
     ("loopwright_trials_finished_total", "outcome"): {MEASURED, *(kind.value for kind in FailureKind)},
     ("loopwright_leases_lost_total", "cause"): {cause.value for cause in LeaseLoss},
-    ("loopwright_workers", "state"): {"measuring", "quarantined", "lost"},
+    ("loopwright_workers", "state"): {"measuring", "quarantined", "drained", "lost"},
     ("loopwright_webhook_deliveries", "state"): {"pending", "retrying", "given_up"},
     ("loopwright_sandbox_calls", "state"): {"running", "waiting"},
     ("loopwright_database_connections", "state"): {"used", "idle"},

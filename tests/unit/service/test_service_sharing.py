@@ -62,6 +62,30 @@ class Desk:
         return self.loops.started[before:]
 
 
+def test_a_job_waits_for_a_worker_with_its_labels(settings: Settings, database: Database) -> None:
+    desk = Desk(settings, database, places=2)
+    cluster = OneNode()
+    desk.controller = Controller(settings, database, cluster, desk.loops)
+    desk.submit("labelled", labels={"rack": "a"})
+    desk.submit("any")
+    assert desk.turns() == ["any"]
+    cluster.labels = {"rack": "a", "tier": "gold"}
+    desk.controller._next_heartbeat = 0.0
+    assert desk.turns() == ["labelled"]
+
+
+def test_a_drained_worker_gets_no_job_until_it_is_let_in(settings: Settings, database: Database) -> None:
+    desk = Desk(settings, database, places=2)
+    assert desk.turns(1) == []  # its heartbeat registers the worker
+    database.workers.drain("host/0", drained=True)
+    desk.controller._next_heartbeat = 0.0
+    desk.submit("job")
+    assert desk.turns() == []
+    database.workers.drain("host/0", drained=False)
+    desk.controller._next_heartbeat = 0.0
+    assert desk.turns() == ["job"]
+
+
 @pytest.fixture
 def desk(settings: Settings, database: Database) -> Desk:
     return Desk(settings, database, places=2)

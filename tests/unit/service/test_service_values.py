@@ -101,6 +101,7 @@ JOB = JobView(
     private=False,
     model_secs=None,
     group_id=None,
+    labels={},
 )
 TASK = TaskView(
     id="t",

@@ -34,3 +34,16 @@ export function useReadmitWorker(id: string) {
     onSuccess: () => queries.invalidateQueries({ queryKey: ["workers"] }),
   });
 }
+
+/** Has a worker get no new work, or has a drained one get work again. */
+export function useDrainWorker(id: string, drained: boolean) {
+  const queries = useQueryClient();
+  const params = { params: { path: { worker_id: id } } };
+  return useMutation({
+    mutationFn: () =>
+      drained
+        ? unwrap(api.POST("/api/v1/workers/{worker_id}/drain", params))
+        : unwrap(api.POST("/api/v1/workers/{worker_id}/undrain", params)),
+    onSuccess: () => queries.invalidateQueries({ queryKey: ["workers"] }),
+  });
+}

@@ -1,6 +1,11 @@
 import { Group } from "@mantine/core";
-import type { Worker } from "../api/types";
+import type { Drain, Worker } from "../api/types";
 import { Tag } from "../components/tag";
+
+function drainInWords(drain: Drain): string {
+  const why = drain.leaving ? "Its host is shutting down." : "An admin has drained it.";
+  return drain.state === "draining" ? `${why} What it is at ends.` : `${why} It gets no new work.`;
+}
 
 /** What a worker is doing, and whether it may measure. */
 export function WorkerState({ worker }: { worker: Worker }) {
@@ -9,6 +14,11 @@ export function WorkerState({ worker }: { worker: Worker }) {
       {worker.quarantine && (
         <Tag tone="warn" hint={worker.quarantine.reason}>
           quarantine
+        </Tag>
+      )}
+      {worker.drain && (
+        <Tag tone="warn" hint={drainInWords(worker.drain)}>
+          {worker.drain.state}
         </Tag>
       )}
       {worker.alive ? (

@@ -7,6 +7,7 @@ import { SandboxTag } from "../components/sandbox-tag";
 import { ShareBar } from "../components/share-bar";
 import { formatTarget } from "../format/target";
 import { formatCount } from "../format/units";
+import { DrainButton } from "./drain-button";
 import { DriftLine } from "./drift-line";
 import { WorkerState } from "./worker-state";
 
@@ -21,6 +22,11 @@ const columns: Columns<Worker> = [
         <Text fz="xs" c="var(--muted)">
           {worker.device_model}
         </Text>
+        {labelsInWords(worker.labels) && (
+          <Text fz="xs" c="var(--muted)" ff="monospace">
+            {labelsInWords(worker.labels)}
+          </Text>
+        )}
       </>
     ),
   },
@@ -85,7 +91,19 @@ const columns: Columns<Worker> = [
     meta: { numeric: true },
     cell: ({ row }) => <RelativeTime time={row.original.last_seen_at} />,
   },
+  {
+    id: "drain",
+    header: "Work",
+    enableSorting: false,
+    cell: ({ row }) => <DrainButton worker={row.original} />,
+  },
 ];
+
+function labelsInWords(labels: Worker["labels"]): string {
+  return Object.entries(labels ?? {})
+    .map(([key, value]) => `${key}=${value}`)
+    .join(", ");
+}
 
 function SlotWork({ worker: { slot } }: { worker: Worker }) {
   if (slot === null) return <span className="muted">idle</span>;
