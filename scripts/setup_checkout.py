@@ -172,17 +172,19 @@ def build_dashboard() -> None:
 def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="scripts/setup", description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--dev", action="store_true", help="add linters, pytest, PyTorch, ONNX")
+    parser.add_argument("--worker", action="store_true", help="leave out the dashboard, which a worker does not serve")
     return parser
 
 
 def main() -> int:
-    dev: bool = parser().parse_args().dev
+    options = parser().parse_args()
     try:
         if sys.platform != "linux":
             raise SetupError("the service runs on Linux; elsewhere only the client does")
         with exclusively():
-            install_packages(dev)
-            build_dashboard()
+            install_packages(options.dev)
+            if not options.worker:
+                build_dashboard()
     except SetupError as error:
         say(str(error))
         return 1

@@ -25,7 +25,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from loopwright.codegen.own_folder import own_folder
 from tuner.types import Activity, DeviceClass, SandboxLevel
-from workers import actor_calls, child_calls
+from workers import actor_calls, child_calls, fleet_versions
 from workers.actor_calls import Pending
 from workers.actors import CONTROL, Builder, Measurer
 from workers.messages import DetectedDevice, Json
@@ -66,7 +66,7 @@ class Offer:
 
 
 def connect(address: str | None, data_dir: Path) -> None:
-    """Join the cluster at ``address``, or start one on this machine if it is None.
+    """Join the cluster at ``address``, or start one on this machine if it is None. Announce the versions of this fleet.
 
     Raises ConnectionError if no cluster answers.
     """
@@ -74,6 +74,7 @@ def connect(address: str | None, data_dir: Path) -> None:
         _start(data_dir)
     else:
         join(address)
+    fleet_versions.announce()
 
 
 def _start(data_dir: Path) -> None:

@@ -86,3 +86,46 @@ def test_nodes_that_build_and_measure_know_no_database(nodes: RayNodes, tmp_path
     assert not any(name.startswith(("ray::Measurer", "ray::Builder")) for name in beside_controller)
     assert len(known) > 3
     assert not any("LOOPWRIGHT_DATABASE_URL" in environment for environment in known)
+
+
+def joined_by_command(nodes: RayNodes, folder: Path, token: str) -> tuple[subprocess.Popen[bytes], Path]:
+    """Start ``python -m workers.host``, and return its process and what it says."""
+    secret, said = folder / "ray-token", folder / "host.log"
+    secret.write_text(token)
+    options = [
+        f"--address={nodes.address}",
+        f"--token-file={secret}",
+        "--name=box",
+        "--label=rack=a",
+        "--sandbox=prefer",
+    ]
+    with said.open("wb") as log:
+        host = subprocess.Popen([sys.executable, "-m", "workers.host", *options], stdout=log, stderr=log)
+    return host, said
+
+
+def test_a_machine_joins_by_one_command_and_leaves_in_order(nodes: RayNodes, tmp_path: Path) -> None:
+    join(nodes, "--num-cpus=0")
+    host, said = joined_by_command(nodes, tmp_path, "0" * 64)
+    try:
+        wait_for(f"the host, see {said}", lambda: "joined" in said.read_text() or None, START_SECONDS)
+        family = below(host)
+        service = Service(tmp_path)
+        service.environment |= nodes.environment | {"LOOPWRIGHT_RAY_ADDRESS": nodes.address}
+        with service:
+            service.tuned(product_relu(152), trials=4, labels={"rack": "a"})
+            (worker,) = service.get("/workers")["items"]
+            assert (worker["id"], worker["labels"]) == ("box/cpu", {"rack": "a"})
+            host.terminate()
+            assert host.wait(START_SECONDS) == 0
+            assert "nothing is being measured any more" in said.read_text()
+    finally:
+        host.kill()
+    assert [process for process in family if process.is_running() and process.status() != psutil.STATUS_ZOMBIE] == []
+
+
+def test_a_machine_with_a_wrong_token_is_told_so(nodes: RayNodes, tmp_path: Path) -> None:
+    host, said = joined_by_command(nodes, tmp_path, "1" * 64)
+    assert host.wait(START_SECONDS) == 1
+    (line,) = said.read_text().splitlines()
+    assert f"{nodes.address} refuses the token of {tmp_path / 'ray-token'}" in line

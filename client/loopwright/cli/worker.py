@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
+import sys
 from collections.abc import Callable
 from typing import Annotated
 
@@ -9,11 +12,14 @@ import typer
 
 from loopwright import schemas
 from loopwright.cli.options import Json, connect
-from loopwright.cli.output import print_json
+from loopwright.cli.output import print_json, print_line
 from loopwright.cli.views import show_workers
 from loopwright.client import Client
 
 app = typer.Typer(help="The machines that build and measure.", no_args_is_help=True)
+
+_HOST = "workers.host"
+"""The program of a worker host: a part of the service, which the wheel of the client does not have."""
 
 WorkerId = Annotated[str, typer.Argument(metavar="ID", help="HOST/DEVICE, as loopwright worker list shows them.")]
 
@@ -27,6 +33,30 @@ def list_(context: typer.Context, as_json: Json = False) -> None:
         print_json(workers)
     else:
         show_workers(workers)
+
+
+@app.command(
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []},
+    add_help_option=False,
+)
+def start(context: typer.Context) -> None:
+    """Join this machine to a fleet, until Ctrl-C or SIGTERM: --address HOST:PORT; --help lists the options."""
+    if not _is_installed(_HOST):
+        print_line(
+            "This installation of Loopwright is the client alone. Run scripts/worker in a checkout of Loopwright on "
+            "the machine that is to join, or its container image: see docs/operations.md, Join a machine.",
+            error=True,
+        )
+        raise typer.Exit(2)
+    # In place of this process, so that whoever started it stops the worker by a signal.
+    os.execv(sys.executable, [sys.executable, "-m", _HOST, *context.args])
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
 
 
 @app.command()

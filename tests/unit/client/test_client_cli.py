@@ -323,5 +323,12 @@ def test_records_and_workers(service: FakeService, run: Command, tmp_path: Path)
     assert (tmp_path / "out" / "database_workload.json").read_text() == "[]\n"
 
 
+def test_without_the_services_code_no_worker_starts(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("loopwright.cli.worker._HOST", "no_such_package.host")
+    shown = run("worker", "start", "--address", "head").err
+    assert "the client alone" in shown
+    assert "scripts/worker" in shown
+
+
 def test_a_label_that_cannot_be_read_is_wrong_use(run: Command, program: str) -> None:
     assert "give KEY=VALUE" in run("job", "submit", program, "--label", "rack").err

@@ -170,6 +170,7 @@ def _anything(arguments: list[str], is_whole: bool) -> None:
 
 PROGRAMS: dict[str, Callable[[list[str], bool], None]] = {
     "scripts/serve": _parser_of("service.settings"),
+    "scripts/worker": _parser_of("workers.host.options"),
     "scripts/demo": _parser_of("service.demo"),
     "scripts/gpu-check": _parser_of("benchmarks.gpu.__main__"),
     "scripts/setup": _setup,

@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[3]
 COMMANDS = [
     "scripts/demo",
     "scripts/serve",
+    "scripts/worker",
     "scripts/test",
     "scripts/setup",
     "scripts/lock",
