@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import base64
 import json
-import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -19,6 +17,7 @@ from typing import Any
 import tvm
 from tvm.target import Target
 
+from loopwright.codegen import linking
 from loopwright.codegen.build import compile_module
 from loopwright.codegen.intrinsics import load_intrinsics
 from loopwright.codegen.packed_weight import PACK
@@ -48,16 +47,21 @@ def artifact_of(request: BuildRequest) -> Artifact:
 
 
 def artifact(mod: tvm.IRModule, target: Target) -> Artifact:
-    """Return the code of a scheduled module, in a format that `load` takes."""
+    """Return the code of a scheduled module, in a format that `load` takes on a machine of the target's architecture.
+
+    Raises RuntimeError if that is not this machine's, and no linker for it is installed.
+    """
     if target.kind.name == "cuda":
         return cuda.build(mod, target)
     mod, packed = split(mod)
     module = compile_module(mod, target, argument_checks=False)
-    linker = shutil.which("ld")
+    linker = linking.linker(target)
+    if linker is None and linking.is_foreign(target):
+        raise RuntimeError(f"no linker for {linking.machine(target)}: {linking.linker_packages(target)}")
     if linker is None:
         return Artifact(ArtifactFormat.LLVM_IR, module.inspect_source("ll"), packed)
     module.write_to_file("code.o", "obj")
-    subprocess.run([linker, "-shared", "-o", "code.so", "code.o"], check=True, stdin=subprocess.DEVNULL)
+    linking.link(linker, ["code.o"], "code.so")
     return Artifact(ArtifactFormat.SHARED_LIBRARY, base64.b64encode(Path("code.so").read_bytes()).decode(), packed)
 
 

@@ -78,7 +78,9 @@ class ClosingRace:
 
     def _build(self, request: RaceRequest, meanwhile: Meanwhile) -> _Programs:
         kept = self._kept.take(request.module_json)
-        on_host = json.loads(self._target_json)["kind"] == "llvm"
+        target = json.loads(self._target_json)
+        # A target with a triple may be for a board of another kind: what it needs, this host may not have.
+        on_host = target["kind"] == "llvm" and "mtriple" not in target
         host = self._target_json if on_host else _HOST_TARGET
         reference = BuildRequest(request.module_json, None, host, exact_math=True)
         baseline = BuildRequest(request.module_json, None, self._target_json)

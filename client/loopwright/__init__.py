@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         UnsupportedVersion,
         WaitTimedOut,
     )
+    from loopwright.exporting import export_library
     from loopwright.job import Job, JobEvent
     from loopwright.job_group import JobGroup
     from loopwright.packaging.load import load
@@ -54,6 +55,7 @@ _HOME = {
     "Portfolio": "shape_plan",
     "SpaceDescription": "space_description",
     "explain": "space_description",
+    "export_library": "exporting",
     "load": "packaging.load",
     "plan_shapes": "shape_plan",
     "verify": "packaging.verify",
@@ -88,6 +90,7 @@ __all__ = [
     "WaitTimedOut",
     "__version__",
     "explain",
+    "export_library",
     "load",
     "plan_shapes",
     "verify",

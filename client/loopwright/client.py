@@ -365,7 +365,8 @@ class Client:
         ``tvm.runtime.Module`` for a module without Relax. ``params`` are bound to ``main`` by name (Relax only); the
         weights that a model brought with it are bound again.
 
-        Functions that missed are built as TVM would by default; ``last_report`` tells which.
+        Functions that missed are built as TVM would by default; ``last_report`` tells which. What was built for another
+        architecture than this machine's does not run here: `loopwright.export_library` writes a library for it.
 
         With ``shapes`` as `plan_shapes` takes them, a call may have any extent. The module has a tuned variant for each
         bucket that the certificates show to be faster, and the untuned functions for all other calls.

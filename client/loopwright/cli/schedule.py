@@ -111,7 +111,10 @@ def compile(
         report = _report(client)
         if client.last_plan is not None:
             show_plan(client.last_plan)
-    built.export_library(str(output))
+    # Imported here, because the other commands need no TVM.
+    from loopwright.exporting import export_library
+
+    export_library(built, output, target)
     if as_json:
         print_json({**report, "output": str(output)})
     else:

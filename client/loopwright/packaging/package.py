@@ -16,7 +16,7 @@ import tvm
 from tvm import relax
 
 from loopwright import applying
-from loopwright.codegen import schedule, threads
+from loopwright.codegen import linking, schedule, threads
 from loopwright.codegen.build import compile_module
 from loopwright.codegen.digest import function_digest, normal_form
 from loopwright.codegen.functions import prim_funcs, relax_funcs, write_only
@@ -51,11 +51,16 @@ def write(folder: Path, model: LookedUp, files: Files, *, name: str, reference: 
     ``files`` hold the inputs of an example, and what ``reference`` computed for them.
 
     Raises:
-        UnsupportedModel: the target is no CPU.
+        UnsupportedModel: the target is no CPU, or one of another architecture.
         FileExistsError: the folder is not empty.
     """
     if model.target.kind.name != "llvm":
         raise UnsupportedModel(f"packages are for CPUs, and the target is {model.target}; use compile() for it")
+    if linking.is_foreign(model.target):
+        raise UnsupportedModel(
+            f"a package has this machine's libraries, and the target is for {linking.machine(model.target)}; use "
+            "compile() and export_library() for it"
+        )
     applied, report = applying.apply(model)
     folder.mkdir(parents=True, exist_ok=True)
     if any(folder.iterdir()):

@@ -9,7 +9,11 @@ from typing import Protocol
 from tvm.s_tir import Schedule
 from tvm.target import Target, codegen
 
+from loopwright.codegen.linking import machine
 from tuner.space.rules.program import Program
+
+_32_REGISTERS = ("aarch64", "riscv64")
+"""Architectures with 32 vector registers, of 128 bits at least: Neon, and the V extension."""
 
 Knobs = Mapping[str, int]
 """A value for each knob of a rule, by the knob's name."""
@@ -46,6 +50,8 @@ class Machine:
         threads = int(target.attrs.get("num-cores", 1))
         if "avx512f" in features and "prefer-256-bit" not in features:
             return Machine(16, 32, threads, "avx512vnni" in features)
+        if machine(target) in _32_REGISTERS:
+            return Machine(4, 32, threads)
         return Machine(8 if "avx2" in features else 4, 32 if "avx512vl" in features else 16, threads)
 
 

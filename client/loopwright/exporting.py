@@ -1,0 +1,36 @@
+"""Writing compiled programs as shared libraries, for this machine's architecture or for a board's. Needs TVM."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from loopwright.codegen import linking
+from loopwright.codegen.target import target_from
+from loopwright.errors import UnsupportedModel
+
+
+def export_library(built: Any, path: str | os.PathLike[str], target: Any = "auto") -> None:
+    """Write what `Client.compile` returned as a shared library, which TVM's runtime loads.
+
+    ``target`` is what it was compiled for. TVM's own ``built.export_library`` links with this machine's compiler, and
+    fails for another architecture; this function takes a linker for it: ``aarch64-linux-gnu-ld``, or ``ld.lld``.
+
+    Raises:
+        UnsupportedModel: there is no such linker; the message says what to install.
+    """
+    found = None if isinstance(target, str) and target.strip() == "auto" else target_from(target)
+    if found is None or found.kind.name != "llvm" or not linking.is_foreign(found):
+        built.export_library(os.fspath(path))
+        return
+    program = linking.linker(found)
+    if program is None:
+        raise UnsupportedModel(
+            f"there is no linker for {linking.machine(found)} on this machine; {linking.linker_packages(found)}"
+        )
+
+    def link(output: str, objects: Sequence[str]) -> None:
+        linking.link(program, objects, output)
+
+    built.export_library(os.fspath(path), fcompile=link)

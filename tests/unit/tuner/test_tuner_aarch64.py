@@ -1,0 +1,53 @@
+"""Spaces of aarch64 targets: every sketch builds, for Neon's registers, with nothing of x86."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from tvm import topi
+
+from loopwright.codegen.build import compile_module
+from loopwright.codegen.prepacking import split
+from loopwright.codegen.schedule import scheduled_module
+from loopwright.codegen.serialization import trace_to_json
+from loopwright.codegen.target import target_from
+from tests.support import rule_programs as programs
+from tuner.space.builtin import builtin_space
+from tuner.space.rules.rule import Machine
+
+TARGET = target_from({"kind": "llvm", "mtriple": "aarch64-linux-gnu", "mcpu": "cortex-a76", "num-cores": 4})
+
+
+def test_neon_has_32_registers_of_four_floats() -> None:
+    assert Machine.of(TARGET) == Machine(lanes=4, registers=32, threads=4)
+
+
+@pytest.mark.parametrize("kind", ["generic-rv64", "sifive-u74"])
+def test_riscv_has_32_registers(kind: str) -> None:
+    assert Machine.of(target_from({"kind": "llvm", "mtriple": "riscv64-linux-gnu", "mcpu": kind})).registers == 32
+
+
+@pytest.mark.parametrize(
+    "mod",
+    [
+        programs.product(29, 36, 11, lambda c: topi.nn.relu(c)),
+        programs.product(1, 96, 40),
+        programs.softmax(5, 37),
+        programs.silu(3, 5, 40),
+        programs.column_sum(32, 48),
+        programs.attention(3, 12, 24, 16),
+    ],
+    ids=["product", "gemv", "softmax", "silu", "column_sum", "attention"],
+)
+def test_every_sketch_builds(mod: object) -> None:
+    space = builtin_space(mod, TARGET, 1)
+    assert "loopwright.rule" in "".join(trace_to_json(trace) for trace in space.traces)
+    for trace in (*space.traces, *space.seeds):
+        schedule = space.replay(trace, 1)
+        if schedule is None:
+            continue
+        applied, _ = split(scheduled_module(mod, json.loads(trace_to_json(schedule.trace)), TARGET))
+        assembly = str(compile_module(applied, TARGET, argument_checks=False).inspect_source("asm"))
+        assert re.search(r"\tadd\tx\d+, x\d+", assembly), assembly
