@@ -5,12 +5,9 @@ Arguments and answers are the JSON of `workers.messages`; `workers.actor_calls` 
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
-import threading
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 
 import psutil
@@ -29,7 +26,6 @@ from workers.messages import (
     Json,
     MeasureAnswer,
     MeasureBatch,
-    MeasurerStatus,
     MeasureStarted,
     ModelProgram,
     RaceAnswer,
@@ -38,6 +34,7 @@ from workers.messages import (
     SandboxedRace,
     result_to_json,
 )
+from workers.slot import Slot, Turn
 from workers.system import system
 from workers.walls.levels import Level, Policy, choose
 from workers.warm_child import ChildError, WarmChild
@@ -82,7 +79,7 @@ class Builder:
             programs=True,
             devices=cuda,  # to compile for a GPU, TVM asks it for its properties, and dies if there is none
         )
-        self._turn = _Turn(self._child)
+        self._turn = Turn(self._child)
         self._child.start()
 
     @ray.method(concurrency_group=CONTROL)
@@ -127,7 +124,7 @@ class Measurer:
         self._threads = threads
         self._backend = backend
         self._seconds = seconds
-        self._slot = _Slot()
+        self._slot = Slot()
         self._leaving = False
         self._reference_kernels: dict[str, ReferenceKernels] = {}
         """By target: to compile them for each timing would cost a GPU's host seconds."""
@@ -140,7 +137,7 @@ class Measurer:
             level=self._level,
             devices=self._device.kind == "cuda",
         )
-        self._turn = _Turn(self._child)
+        self._turn = Turn(self._child)
         self._child.start()
         LockWatch().start()
 
@@ -235,64 +232,17 @@ class Measurer:
     def _kernels(self, target_json: str) -> ReferenceKernels | Failure:
         if target_json not in self._reference_kernels:
             request = ReferenceRequest(target_json, self._threads)
-            # Not by the child that runs what users sent: it may not start a linker.
-            on_gpu = self._device.kind == "cuda"
-            builder = WarmChild([child_calls.REFERENCE], level=self._level, programs=True, devices=on_gpu)
-            try:
-                built = child_calls.build_reference(builder, request, seconds=BUILD_SECONDS)
-            finally:
-                builder.close()
+            built = built_kernels(request, self._level, on_gpu=self._device.kind == "cuda")
             if isinstance(built, Failure):
                 return built
             self._reference_kernels[target_json] = built
         return self._reference_kernels[target_json]
 
 
-class _Turn:
-    """Whose call an actor works on; another thread may stop it."""
-
-    def __init__(self, child: WarmChild) -> None:
-        self._child = child
-        self._lock = threading.Lock()
-        self.caller: str | None = None
-        self.stopped = False
-
-    @contextlib.contextmanager
-    def of(self, caller: str) -> Iterator[None]:
-        with self._lock:
-            self.caller, self.stopped = caller, False
-        try:
-            yield
-        finally:
-            with self._lock:
-                self.caller = None
-
-    def stop(self, caller: str) -> None:
-        """End what the child does for a caller. Does nothing if it is another's turn by now."""
-        with self._lock:
-            if self.caller == caller:
-                self.stopped = True
-                self._child.stop()
-
-
-class _Slot:
-    """The use of a measuring slot; another thread reads the status."""
-
-    def __init__(self) -> None:
-        self.trial: str | None = None
-        self._since: float | None = None
-        self._seconds = 0.0
-
-    @contextlib.contextmanager
-    def used(self) -> Iterator[None]:
-        self._since = time.time()
-        try:
-            yield
-        finally:
-            self._seconds += time.time() - self._since
-            self._since = self.trial = None
-
-    def status(self, sandbox: Level, system: str) -> MeasurerStatus:
-        since = self._since
-        running = 0.0 if since is None else time.time() - since
-        return MeasurerStatus(os.getpid(), sandbox, system, since, self.trial, self._seconds + running)
+def built_kernels(request: ReferenceRequest, level: Level, *, on_gpu: bool = False) -> ReferenceKernels | Failure:
+    """Build reference kernels, not in the child that runs what users sent: that one may not start a linker."""
+    builder = WarmChild([child_calls.REFERENCE], level=level, programs=True, devices=on_gpu)
+    try:
+        return child_calls.build_reference(builder, request, seconds=BUILD_SECONDS)
+    finally:
+        builder.close()
