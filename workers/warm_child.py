@@ -109,6 +109,7 @@ class WarmChild:
         level: of the walls around the child (see `workers.walls.levels`).
         programs: the forks may start programs, as a linker.
         devices: the forks may use this machine's GPUs.
+        network: the forks may connect to other machines by TCP.
     """
 
     def __init__(
@@ -121,10 +122,11 @@ class WarmChild:
         level: Level,
         programs: bool = False,
         devices: bool = False,
+        network: bool = False,
     ) -> None:
         self._preload = preload
         libraries = [os.environ[name] for name in _LIBRARIES if name in os.environ]
-        self._enclosure = enclose(level, preload, libraries, programs=programs, devices=devices)
+        self._enclosure = enclose(level, preload, libraries, programs=programs, devices=devices, network=network)
         self._env = env or {}
         self._memory_bytes = memory_bytes
         self._busy = busy

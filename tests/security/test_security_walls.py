@@ -61,6 +61,14 @@ def of_a_gpu(level: Level) -> Iterator[WarmChild]:
     made.close()
 
 
+@pytest.fixture(scope="module")
+def of_a_board(level: Level) -> Iterator[WarmChild]:
+    """A child that speaks to a board."""
+    made = WarmChild([ATTACKS], level=level, network=True)
+    yield made
+    made.close()
+
+
 @pytest.fixture
 def secret(tmp_path: Path) -> str:
     path = tmp_path / "token"
@@ -158,6 +166,21 @@ def test_nobody_is_reached_by_the_socket_of_a_gpu(of_a_gpu: WarmChild, tmp_path:
         named.listen()
         assert tried(of_a_gpu, "connect in sequence", name) == "PermissionError"
     assert tried(of_a_gpu, "accept") == "PermissionError"
+
+
+def test_a_child_that_drives_a_board_connects_by_tcp_and_in_no_other_way(of_a_board: WarmChild, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as board:
+        assert tried(of_a_board, "connect", *board.getsockname()) == "done"
+    families = (socket.AF_UNIX, socket.AF_NETLINK, socket.AF_PACKET, socket.AF_VSOCK)
+    for family, kind in [*((each, socket.SOCK_STREAM) for each in families), (socket.AF_INET, socket.SOCK_DGRAM)]:
+        assert tried(of_a_board, "socket", family, kind) == "PermissionError"
+    assert tried(of_a_board, "accept") == "PermissionError"
+
+
+def test_files_and_processes_stay_out_of_reach_beside_a_board(of_a_board: WarmChild, secret: str) -> None:
+    for attack in ("read", "write", "unlink"):
+        assert tried(of_a_board, attack, secret) in REFUSED
+    assert tried(of_a_board, "fork") == "PermissionError"
 
 
 def test_files_stay_out_of_reach_beside_a_gpu(of_a_gpu: WarmChild, secret: str) -> None:

@@ -14,9 +14,16 @@ SCRATCH_BYTES = 2**30
 _PROBE_SECONDS = 20.0
 
 
-def command(argv: Sequence[str], *, readable: Sequence[str], devices: Sequence[str], folder: str) -> list[str]:
-    """Return the command that runs ``argv`` in ``folder`` where only ``readable``, ``devices`` and scratch exist."""
+def command(
+    argv: Sequence[str], *, readable: Sequence[str], devices: Sequence[str], folder: str, network: bool = False
+) -> list[str]:
+    """Return the command that runs ``argv`` in ``folder`` where only ``readable``, ``devices`` and scratch exist.
+
+    With ``network``, it has the host's.
+    """
     options = ["--unshare-all", "--cap-drop", "ALL", "--proc", "/proc", "--dev", "/dev"]
+    if network:
+        options.append("--share-net")
     options += ["--size", str(SCRATCH_BYTES), "--tmpfs", SCRATCH]
     for path in readable:
         options += ["--ro-bind", path, path]

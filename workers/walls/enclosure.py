@@ -19,18 +19,26 @@ two pools of threads on the largest hosts."""
 
 @dataclass(frozen=True, slots=True)
 class Enclosure:
-    """``readable`` and ``devices`` are paths; ``programs``: the forks may start programs."""
+    """``readable`` and ``devices`` are paths; ``programs``: the forks may start programs.
+
+    ``network``: the forks may connect to other machines by TCP.
+    """
 
     level: Level
     readable: tuple[str, ...]
     devices: tuple[str, ...]
     programs: bool
+    network: bool = False
 
     @classmethod
     def from_json(cls, text: str) -> Enclosure:
         fields = json.loads(text)
         return cls(
-            Level(fields["level"]), tuple(fields["readable"]), tuple(fields["devices"]), programs=fields["programs"]
+            Level(fields["level"]),
+            tuple(fields["readable"]),
+            tuple(fields["devices"]),
+            programs=fields["programs"],
+            network=fields["network"],
         )
 
     def to_json(self) -> str:
@@ -49,16 +57,18 @@ class Enclosure:
         """Return the command that runs ``argv`` in ``folder`` within the namespaces, if there are any."""
         if self.level is not Level.NAMESPACES:
             return list(argv)
-        return bubblewrap.command(argv, readable=self.readable, devices=self.devices, folder=str(folder))
+        return bubblewrap.command(
+            argv, readable=self.readable, devices=self.devices, folder=str(folder), network=self.network
+        )
 
     def prepare(self) -> Callable[[str], None]:
         """Return the function that puts up the walls in a fork, for good: it may write in the given folder alone."""
         if self.level is Level.NONE:
             return lambda scratch: None
-        refuse = syscalls.prepare(programs=self.programs, gpus=bool(self.devices))
+        refuse = syscalls.prepare(programs=self.programs, gpus=bool(self.devices), network=self.network)
         restrict = None
         if self.level is Level.LANDLOCK or landlock.obstacle() is None:
-            restrict = landlock.prepare(readable=self.readable, devices=self.devices)
+            restrict = landlock.prepare(readable=self.readable, devices=self.devices, network=self.network)
 
         def enter(scratch: str) -> None:
             if self.level is Level.NAMESPACES:
@@ -71,7 +81,13 @@ class Enclosure:
 
 
 def enclose(
-    level: Level, modules: Sequence[str], libraries: Sequence[str], *, programs: bool, devices: bool
+    level: Level,
+    modules: Sequence[str],
+    libraries: Sequence[str],
+    *,
+    programs: bool,
+    devices: bool,
+    network: bool = False,
 ) -> Enclosure:
     """Return the walls for a child that imports ``modules`` and loads libraries from ``libraries`` (see `readable`)."""
     return Enclosure(
@@ -79,4 +95,5 @@ def enclose(
         tuple(readable(modules, libraries)),
         tuple(device_nodes()) if devices else (),
         programs,
+        network,
     )

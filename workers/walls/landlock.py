@@ -27,12 +27,15 @@ _RENAME_THREADS = AccessFs.WRITE_FILE | AccessFs.TRUNCATE
 _DEVICE = AccessFs.READ_FILE | AccessFs.WRITE_FILE | AccessFs.IOCTL_DEV
 
 
-def prepare(*, readable: Sequence[str], devices: Sequence[str]) -> Callable[[str], None]:
+def prepare(*, readable: Sequence[str], devices: Sequence[str], network: bool = False) -> Callable[[str], None]:
     """Return a function that restricts its thread, and all that this starts, to these paths and a scratch folder.
 
+    With ``network``, TCP is not refused here; `workers.walls.syscalls` allows connections alone.
     It is called once, in a fork: to look the paths up in each would cost milliseconds. It raises LandlockError.
     """
     rules = Landlock(strict=False)
+    if network:
+        rules.allow_all_network()
 
     def allow(path: str, access: AccessFs) -> None:
         rules.add_path_rule(path, access=access if os.path.isdir(path) else access & _OF_FILES)

@@ -42,6 +42,14 @@ _OF_CUDA = ("socket", "bind", "listen")
 """CUDA opens a socket with a name (``cuda-uvmfd-…``), and does not start without it. Nobody can connect to it: `accept`
 stays refused, as do `connect` and all other sockets."""
 _CUDA_SOCKET = (socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_CLOEXEC)
+_OF_NETWORK = ("socket", "connect")
+"""To connect to a board: by TCP alone, so that no name is looked up, and nobody on this machine is asked by a name."""
+_FAMILIES = 46
+"""There are fewer families of sockets."""
+_NO_STREAMS = (socket.SOCK_DGRAM, socket.SOCK_RAW, socket.SOCK_RDM, socket.SOCK_SEQPACKET, 10)
+"""Types of sockets that are no streams; 10 is SOCK_PACKET."""
+_TYPE = 0xF
+"""The type of a socket, without flags."""
 _OF_PROGRAMS = ("fork", "vfork", "execve", "execveat")
 _UNKNOWN = -1
 """What libseccomp answers for a call that it does not know."""
@@ -50,11 +58,11 @@ _CLONE_NAMESPACES = 0x7E020000
 """CLONE_NEW*: user, pid, network, IPC, UTS, cgroup and mount namespaces."""
 
 
-def prepare(*, programs: bool, gpus: bool) -> Callable[[], None]:
+def prepare(*, programs: bool, gpus: bool, network: bool = False) -> Callable[[], None]:
     """Return a function that refuses the calls in its thread and all that this starts, for good.
 
-    With ``programs``, processes may be started; with ``gpus``, CUDA can be used. It is called once, in a fork: to make
-    the filter in each would cost milliseconds.
+    With ``programs``, processes may be started; with ``gpus``, CUDA can be used; with ``network``, TCP connections
+    be made. It is called once, in a fork: to make the filter in each would cost milliseconds.
     """
     seccomp = _seccomp()
     refused = seccomp.ERRNO(errno.EPERM)
@@ -62,7 +70,7 @@ def prepare(*, programs: bool, gpus: bool) -> Callable[[], None]:
     # Without it, kernels before 5.16 slow down every load and store of a filtered process.
     rules.set_attr(seccomp.Attr.CTL_SSB, 1)
     for name in _REFUSED if programs else (*_REFUSED, *_OF_PROGRAMS):
-        if gpus and name in _OF_CUDA:
+        if (gpus and name in _OF_CUDA) or (network and name in _OF_NETWORK):
             continue
         number = seccomp.resolve_syscall(seccomp.Arch.NATIVE, name)
         if number != _UNKNOWN:
@@ -70,6 +78,12 @@ def prepare(*, programs: bool, gpus: bool) -> Callable[[], None]:
     if gpus:
         for position, value in enumerate(_CUDA_SOCKET):
             rules.add_rule(refused, "socket", seccomp.Arg(position, seccomp.NE, value))
+    if network:
+        for family in set(range(_FAMILIES)) - {socket.AF_INET, socket.AF_INET6}:
+            rules.add_rule(refused, "socket", seccomp.Arg(0, seccomp.EQ, family))
+        rules.add_rule(refused, "socket", seccomp.Arg(0, seccomp.GE, _FAMILIES))
+        for kind in _NO_STREAMS:
+            rules.add_rule(refused, "socket", seccomp.Arg(1, seccomp.MASKED_EQ, _TYPE, kind))
     # The C library falls back to clone, whose flags a filter can read.
     rules.add_rule(seccomp.ERRNO(errno.ENOSYS), "clone3")
     for bit in (1 << number for number in range(32) if _CLONE_NAMESPACES >> number & 1):
