@@ -17,6 +17,7 @@ from service.process import die_with_parent
 from service.settings import Settings, TraceSettings, read_settings
 from service.settings import parser as settings_parser
 from service.traces import tracer
+from workers.boards.config import BadBoards, read_boards
 
 
 def parser() -> argparse.ArgumentParser:
@@ -44,7 +45,9 @@ def main() -> None:
         tracer.set_up(role, TraceSettings())
     try:
         check_versions()
-    except UnsupportedVersion as error:
+        if role in ("serve", "controller"):
+            read_boards(settings.boards)
+    except (UnsupportedVersion, BadBoards) as error:
         sys.exit(f"loopwright: {error}")
     from service.exit_status import explained
 

@@ -38,6 +38,7 @@ from service.settings import Settings
 from service.webhooks.deliver import Deliverer
 from tuner.errors import LeaseLost
 from tuner.types import DeviceClass
+from workers.boards.config import read_boards
 from workers.cluster import Cluster, Offer, connect, present
 from workers.liveness import watch_ray
 from workers.lock_watch import LockWatch
@@ -313,7 +314,8 @@ def main(settings: Settings) -> None:
     try:
         LockWatch().start()  # this machine may have no measurer, which watches the lock elsewhere
         loops = Loops(database, SearchChildren(choose(settings.walls)), settings.places)
-        controller = Controller(settings, database, Cluster(settings.walls), loops)
+        cluster = Cluster(settings.walls, read_boards(settings.boards))
+        controller = Controller(settings, database, cluster, loops)
         if waited:
             controller.hold_claims()
         controller.run(stop)

@@ -28,6 +28,7 @@ class Settings(BaseSettings):
     ``unproven``: whether functions are measured that are not proven to stay inside of their buffers.
     ``guests``: whether users may hand out links that read and change nothing.
     ``audit_days``: how long the audit log keeps its entries.
+    ``boards``: the file of boards (`workers.boards.config`); None: there are none.
     ``recheck_days``: after how many days a best is raced anew, in idle time; 0: never, whatever changes.
     ``max_jobs``: that a controller works on at a time; None: see `places`.
     ``max_connections``: of each API process; half of them may be of one address.
@@ -44,6 +45,7 @@ class Settings(BaseSettings):
     ray_address: str | None = None
     token: str | None = None
     sandbox: Policy | None = None
+    boards: Path | None = None
     guests: bool = False
     audit_days: int = Field(default=365, gt=0)
     recheck_days: float = Field(default=30, ge=0)
@@ -129,13 +131,17 @@ def parser(prog: str = "scripts/serve") -> argparse.ArgumentParser:
         choices=list(Policy),
         help="walls around what users send (default: require if --host is not loopback, else prefer)",
     )
+    parser.add_argument("--boards", type=Path, help="file of boards to measure on, behind TVM's RPC (default: none)")
     return parser
 
 
 def read_settings(options: dict[str, Any]) -> Settings:
     """Return the settings from parsed options; those that were not given (None) come from the environment."""
     settings = Settings(**{name: value for name, value in options.items() if value is not None})
-    return settings.model_copy(update={"data_dir": settings.data_dir.expanduser().resolve()})
+    paths = {"data_dir": settings.data_dir.expanduser().resolve()}
+    if settings.boards is not None:
+        paths["boards"] = settings.boards.expanduser().resolve()
+    return settings.model_copy(update=paths)
 
 
 def ensure_token(settings: Settings) -> str:

@@ -25,6 +25,8 @@ from tests.support.service import Service
 SERVICE = ("tests/acceptance/", "tests/browser/", "tests/examples/", "tests/integration/sdk/")
 """Where tests share `service`, but for `OWN_SERVICES`. They run in one process, so that it starts once."""
 OWN_SERVICES = (
+    "tests/acceptance/test_acceptance_boards.py",
+    "tests/acceptance/test_acceptance_emulated_board.py",
     "tests/acceptance/test_acceptance_chaos.py",
     "tests/acceptance/test_acceptance_postgresql.py",
     "tests/browser/test_browser_leaderboard.py",

@@ -173,6 +173,10 @@ class TaskSpec:
     barred: tuple[str, ...] = ()
 
 
+OVER_RPC = ", over RPC"
+"""Ends the runtime of boards, which are reached through TVM's RPC."""
+
+
 @dataclass(frozen=True, slots=True)
 class DeviceClass:
     """Machines whose timings may be compared.
@@ -192,6 +196,11 @@ class DeviceClass:
     def imported(target_json: str, runtime: str) -> DeviceClass:
         """Return the class of measurements that were imported: no machine is known, so nothing compares with them."""
         return DeviceClass(target_json, "imported: machine unknown", (), 0, 0, runtime)
+
+    @property
+    def is_board(self) -> bool:
+        """Return whether the machines are boards, which run a user's program only if the user asks for their target."""
+        return self.runtime.endswith(OVER_RPC)
 
     @property
     def id(self) -> str:

@@ -13,6 +13,7 @@ import ray
 
 from tuner.ports import Meanwhile
 from tuner.types import Failure
+from workers.boards.messages import DetectedBoard
 from workers.messages import (
     Artifact,
     BuildAnswer,
@@ -109,6 +110,11 @@ def peaks(measurer: Any, target_json: str) -> Pending[DeviceSpeed | Failure]:
 
 def _speed(answer: Any) -> DeviceSpeed | Failure:
     return result_from_json(answer, DeviceSpeed.from_json)
+
+
+def describe_board(measurer: Any) -> Pending[DetectedBoard | Failure]:
+    """Ask the measurer of a board what the board is, or why it cannot be used."""
+    return Pending(measurer.describe.remote(), lambda answer: result_from_json(answer, DetectedBoard.from_json))
 
 
 def builder_status(builder: Any) -> Pending[BuilderStatus]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from tuner.types import Failure, FailureKind, Stage
+from workers.boards.messages import DescribedBoard, DetectedBoard, Link, ReferenceResults, Temperature
 from workers.error_text import first_line, for_users
 from workers.messages import (
     Artifact,
@@ -29,7 +30,9 @@ from workers.messages import (
     RaceAnswer,
     ReferenceKernels,
     ReferenceRequest,
+    Samples,
     measure_progress_from_json,
+    result_from_json,
 )
 from workers.walls.levels import Level
 from workers.warm_child import ChildCrashed, ChildError, ChildRaised, ChildTimeout, WarmChild
@@ -42,6 +45,9 @@ REFERENCE = "workers.reference"
 TIMING = "workers.timing"
 """The backend of real devices: a module with the functions ``measure`` and ``race``."""
 DETECT = "workers.detect"
+BOARD_DESCRIBE = "workers.boards.describe"
+BOARD_TIMING = "workers.boards.timing"
+BOARD_RACE = "workers.boards.race"
 WHOLE_MODEL = "workers.whole_model"
 
 DETECT_SECONDS = 60.0
@@ -102,6 +108,74 @@ def detect_devices() -> list[DetectedDevice]:
         return [DetectedDevice.from_json(fields) for fields in child.call(f"{DETECT}:detect", {}, DETECT_SECONDS)]
     finally:
         child.close()
+
+
+def describe_board(child: WarmChild, link: Link, board: DescribedBoard, *, seconds: float) -> DetectedBoard | Failure:
+    arguments: dict[str, Message] = {"link": link, "board": board}
+    answer = _call(
+        child,
+        f"{BOARD_DESCRIBE}:describe",
+        arguments,
+        Stage.RUN,
+        seconds,
+        lambda fields: result_from_json(fields, DetectedBoard.from_json),
+    )
+    if isinstance(answer, Failure) and answer.kind is FailureKind.TIMEOUT:
+        return Failure(Stage.RUN, FailureKind.DEVICE_LOST, f"it does not answer within {seconds:g} s")
+    return answer
+
+
+def board_temperature(child: WarmChild, link: Link, path: str, *, seconds: float) -> Temperature | Failure:
+    try:
+        fields = child.call(f"{BOARD_DESCRIBE}:temperature", {"link": link.to_json(), "path": path}, seconds)
+    except ChildError as error:
+        return failure_of(error, Stage.RUN)
+    return Temperature.from_json(fields)
+
+
+def measure_on_board(child: WarmChild, link: Link, batch: MeasureBatch, *, seconds: float) -> Samples | Failure:
+    """Measure a batch of one candidate."""
+    arguments: dict[str, Message] = {"link": link, "batch": batch}
+    return _call(
+        child,
+        f"{BOARD_TIMING}:measure",
+        arguments,
+        Stage.RUN,
+        seconds,
+        lambda fields: result_from_json(fields, Samples.from_json),
+    )
+
+
+def check_board(child: WarmChild, link: Link, kernels: ReferenceKernels, *, seconds: float) -> DeviceSpeed | Failure:
+    """Time the multiply-adds only."""
+    arguments: dict[str, Message] = {"link": link, "kernels": kernels}
+    return _call(child, f"{BOARD_TIMING}:check", arguments, Stage.RUN, seconds, DeviceSpeed.from_json)
+
+
+def board_peaks(child: WarmChild, link: Link, kernels: ReferenceKernels, *, seconds: float) -> DeviceSpeed | Failure:
+    """Time the multiply-adds and the copy."""
+    arguments: dict[str, Message] = {"link": link, "kernels": kernels}
+    return _call(child, f"{BOARD_TIMING}:peaks", arguments, Stage.RUN, seconds, DeviceSpeed.from_json)
+
+
+def reference_results(child: WarmChild, race: BuiltRace, *, seconds: float) -> list[ReferenceResults] | Failure:
+    """Run the unscheduled program on the host; ``seconds`` is the deadline for each kind of inputs."""
+    try:
+        answers = list(child.stream(f"{BOARD_RACE}:results", {"race": race.to_json()}, seconds))
+    except ChildError as error:
+        return failure_of(error, Stage.CERTIFY)
+    return [ReferenceResults.from_json(fields) for fields in answers]
+
+
+def race_on_board(
+    child: WarmChild, link: Link, race: BuiltRace, results: list[ReferenceResults], *, seconds: float
+) -> RaceAnswer | Failure:
+    arguments = {"link": link.to_json(), "race": race.to_json(), "results": [each.to_json() for each in results]}
+    try:
+        answer = child.call(f"{BOARD_RACE}:race", arguments, seconds)
+    except ChildError as error:
+        return failure_of(error, Stage.CERTIFY)
+    return result_from_json(answer, RaceAnswer.from_json)
 
 
 def _call(

@@ -28,6 +28,9 @@ from tuner.types import Activity, DeviceClass, SandboxLevel
 from workers import actor_calls, child_calls, fleet_versions
 from workers.actor_calls import Pending
 from workers.actors import CONTROL, Builder, Measurer
+from workers.boards.config import Board
+from workers.boards.joining import Boards
+from workers.boards.measurer import BoardMeasurer
 from workers.messages import DetectedDevice, Json
 from workers.names import NAMESPACE, builder_name, host_name, living, measurer_name, own_labels
 from workers.old_sessions import remove_old_sessions
@@ -149,10 +152,15 @@ def _private_token(data_dir: Path) -> None:
 
 
 class Cluster:
-    """Keeps actors on every node. ``walls`` are those around the processes that touch what users sent."""
+    """Keeps actors on every node.
 
-    def __init__(self, walls: Policy) -> None:
+    ``walls`` are those around the processes that touch what users sent. ``boards`` are driven by the nodes.
+    """
+
+    def __init__(self, walls: Policy, boards: Iterable[Board] = ()) -> None:
         self._walls = walls
+        self._boards = Boards(boards, self._start_board)
+        self._board_offers: list[Offer] = []
         self._offers: dict[str, list[Offer]] = {}
         self._joining: dict[str, _Joining] = {}
         self._used: dict[str, tuple[float, float]] = {}
@@ -175,7 +183,31 @@ class Cluster:
                 del self._joining[node_id]
                 if joining.offers is not None and node_id in alive:
                     self._offers[node_id] = joining.offers
-        return [offer for offers in self._offers.values() for offer in offers]
+        self._board_offers = self._of_boards()
+        return self._all_offers()
+
+    def _all_offers(self) -> list[Offer]:
+        return [*(offer for offers in self._offers.values() for offer in offers), *self._board_offers]
+
+    def _of_boards(self) -> list[Offer]:
+        """Return the offers of boards that answer; the builders of the node that drives a board build for it."""
+        drivers = {node_id: offers[0] for node_id, offers in self._offers.items() if offers}
+        return [
+            replace(
+                drivers[board.node_id],
+                id=f"{drivers[board.node_id].host}/{board.found.device.name}",
+                device=board.found.device.name,
+                device_class=board.found.device.device_class,
+                sandbox=SandboxLevel.NONE,
+                system=board.found.system,
+                measurer=board.measurer,
+            )
+            for board in self._boards.joined({node_id: offer.host for node_id, offer in drivers.items()})
+        ]
+
+    def _start_board(self, node_id: str, name: str, board: Board) -> Any:
+        actor = _actor(node_id, name, BoardMeasurer)
+        return actor.remote(board.to_json(), self._walls)
 
     @property
     def expects_nodes(self) -> bool:
@@ -185,7 +217,7 @@ class Cluster:
     def activity(self, timeout: float) -> dict[str, Activity]:
         """Return what each offer's actors do now, by offer id; without actors that do not answer within ``timeout``."""
         now = time.time()
-        offers = [offer for offers in self._offers.values() for offer in offers]
+        offers = self._all_offers()
         builders = _call_all((name for offer in offers for name in offer.builders), actor_calls.builder_status)
         measurers = _call_all((offer.measurer for offer in offers), actor_calls.measurer_status)
         references = [call.reference for call in builders.values()] + [call.reference for call in measurers.values()]

@@ -138,11 +138,11 @@ def match(target: str, offers: list[str]) -> Iterator[dict[str, Any]]:
     """Yield the fields of a `TargetMatch`: a user's target, and which of the offered devices runs it.
 
     What rules need and the user left out (the number of cores, a GPU's limits) is taken
-    from the offer. Raises InvalidTarget.
+    from the offer. A device that offers just this target comes before others that run it. Raises InvalidTarget.
     """
     requested = target_from(target)
     text = canonical_target(requested)
-    for index, offer in enumerate(offers):
+    for index, offer in sorted(enumerate(offers), key=lambda each: each[1] != text):
         if runs_on(text, offer):
             offered, own = json.loads(offer), json.loads(text)
             filled = {name: value for name, value in offered.items() if name in _MACHINE} | own

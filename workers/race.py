@@ -82,7 +82,7 @@ def run_race(device: Device, race: BuiltRace) -> Generator[Clock, None, RaceAnsw
                     checks[position] = failure_of(error, Stage.CERTIFY)
             yield Clock.START
     if isinstance(checks[0], Failure):
-        return RaceAnswer(tuple(_not_the_same_twice(checks[0]) for _ in checks), None)
+        return RaceAnswer(tuple(not_the_same_twice(checks[0]) for _ in checks), None)
     arguments = to_device(draw(race.args, [False] * len(race.args), "normal", race.seed), on_device)
     yield Clock.STOP
     with host_lock.quiet():
@@ -94,7 +94,7 @@ def run_race(device: Device, race: BuiltRace) -> Generator[Clock, None, RaceAnsw
                 runs[position] = _evaluated(Calls(module, on_device, packed))
         if library is not None:
             runs[len(modules)] = _called(library)
-        samples = yield from _interleaved(runs, None if library is None else len(modules), race.seed)
+        samples = yield from interleaved(runs, None if library is None else len(modules), race.seed)
     return RaceAnswer(
         tuple(
             checked
@@ -106,7 +106,7 @@ def run_race(device: Device, race: BuiltRace) -> Generator[Clock, None, RaceAnsw
     )
 
 
-def _not_the_same_twice(failure: Failure) -> Failure:
+def not_the_same_twice(failure: Failure) -> Failure:
     """Return the failure of a function whose unscheduled program does not agree with itself."""
     reason = (
         "the function does not compute the same twice, so that no schedule of it can be checked; does it read memory "
@@ -134,7 +134,7 @@ def _called(call: Callable[[], object]) -> Callable[[int], float]:
     return run
 
 
-def _interleaved(
+def interleaved(
     runs: dict[int, Callable[[int], float]], resting: int | None, seed: int
 ) -> Generator[Clock, None, dict[int, list[float]]]:
     """Return seconds per call of each run, one sample a round, in a new random order each round.

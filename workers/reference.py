@@ -32,6 +32,8 @@ _ROUNDS = 100_000
 """Half a millisecond: short against a scheduler's time slice, so that the best sample is an undisturbed one."""
 _COPIED = 2**24
 """Elements of four bytes."""
+Loading = Callable[[Artifact], tvm.runtime.Module]
+"""Loads an artifact where it runs."""
 _GPU_BLOCKS, _GPU_THREADS, _GPU_ROUNDS = 4096, 256, 4096
 
 
@@ -66,8 +68,8 @@ def check(device: Json, kernels: Json) -> Iterator[Json | Clock]:
     yield Clock.STOP
     with host_lock.quiet():
         yield Clock.START
-        secs = _best(run, SAMPLES)
-    yield DeviceSpeed(secs, DTYPE, built.flop / secs, None).to_json()
+        speed = speed_of(run, built.flop)
+    yield speed.to_json()
 
 
 def peaks(device: Json, kernels: Json) -> Iterator[Json | Clock]:
@@ -75,25 +77,36 @@ def peaks(device: Json, kernels: Json) -> Iterator[Json | Clock]:
     built = ReferenceKernels.from_json(kernels)
     on_device = tvm_device(Device.from_json(device))
     run = timed_chains(built, on_device)
-    copy = _timed(built.copy, np.ones(_COPIED, dtype=np.float32), on_device)
+    copy = timed_copy(built, on_device)
     yield Clock.STOP
     with host_lock.quiet():
         yield Clock.START
-        secs = _best(run, SAMPLES)
-        bytes_per_s = 2.0 * 4 * _COPIED / _best(copy, _COPIES)
-    yield DeviceSpeed(secs, DTYPE, built.flop / secs, bytes_per_s).to_json()
+        speed = speed_of(run, built.flop, copy)
+    yield speed.to_json()
 
 
-def timed_chains(kernels: ReferenceKernels, device: tvm.runtime.Device) -> Callable[[], float]:
+def speed_of(run: Callable[[], float], flop: float, copy: Callable[[], float] | None = None) -> DeviceSpeed:
+    """Time the multiply-adds, ``flop`` operations a call, and the copy if there is one."""
+    secs = _best(run, SAMPLES)
+    bytes_per_s = None if copy is None else 2.0 * 4 * _COPIED / _best(copy, _COPIES)
+    return DeviceSpeed(secs, DTYPE, flop / secs, bytes_per_s)
+
+
+def timed_chains(kernels: ReferenceKernels, device: tvm.runtime.Device, loading: Loading = load) -> Callable[[], float]:
     """Return a function that calls the multiply-adds once, on all threads, and returns the seconds."""
     start = np.random.default_rng(0).random(kernels.shape, dtype=np.float32)
-    return _timed(kernels.chains, start, device)
+    return _timed(loading(kernels.chains), start, device)
 
 
-def _timed(code: Artifact, source: np.ndarray[Any, Any], device: tvm.runtime.Device) -> Callable[[], float]:
+def timed_copy(kernels: ReferenceKernels, device: tvm.runtime.Device, loading: Loading = load) -> Callable[[], float]:
+    """Return a function that copies once, and returns the seconds."""
+    return _timed(loading(kernels.copy), np.ones(_COPIED, dtype=np.float32), device)
+
+
+def _timed(module: tvm.runtime.Module, source: np.ndarray[Any, Any], device: tvm.runtime.Device) -> Callable[[], float]:
     """Return a function that calls a kernel once, from one array to another, and returns the seconds."""
     arguments = [tvm.runtime.tensor(array, device=device) for array in (source, np.zeros_like(source))]
-    timer = load(code).time_evaluator(FUNCTION, device, number=1, repeat=1)
+    timer = module.time_evaluator(FUNCTION, device, number=1, repeat=1)
     return lambda: float(timer(*arguments).results[0])
 
 

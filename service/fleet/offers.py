@@ -15,12 +15,19 @@ from tuner.types import DeviceClass
 
 
 def live_offers(ctx: Context, labels: Mapping[str, str] | None = None) -> list[Offer]:
-    """Return the device classes of live workers with these labels, GPUs first, then the most frequent.
-
-    ``auto`` takes the first.
+    """Return the device classes of live workers with these labels: GPUs, then CPUs, then boards, each time the most
+    frequent first. ``auto`` takes the first.
     """
     offers = ctx.database.workers.offers(LIVE_SECONDS, labels)
-    return sorted(offers, key=lambda offer: (kind(offer.device_class) != "cuda", -offer.workers, offer.device_class.id))
+    return sorted(
+        offers,
+        key=lambda offer: (
+            kind(offer.device_class) != "cuda",
+            offer.device_class.is_board,
+            -offer.workers,
+            offer.device_class.id,
+        ),
+    )
 
 
 def kind(device_class: DeviceClass) -> str:

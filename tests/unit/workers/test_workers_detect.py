@@ -94,6 +94,15 @@ def test_which_targets_a_device_serves(target: str, device: str, runs: bool) -> 
     assert detect.runs_on(target, device) is runs
 
 
+def test_the_device_that_offers_just_the_target_comes_before_others_that_run_it() -> None:
+    offers = [canonical_target(target_from(each)) for each in (offer("sapphirerapids"), offer("haswell"))]
+    for index, each in enumerate(offers):
+        [found] = detect.match(each, offers)
+        assert found["offer"] == index
+    [found] = detect.match(offer("x86-64-v3"), offers)
+    assert found["offer"] == 0
+
+
 def test_another_machine_does_not_serve() -> None:
     arm = json.dumps({"kind": "llvm", "mtriple": "aarch64-unknown-linux-gnu", "mcpu": "neoverse-n1"})
     assert not detect.runs_on(arm, offer("znver4"))

@@ -1,0 +1,76 @@
+"""The file of boards: what it may have, and what is said of what it may not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from workers.boards.config import BOOT_SECONDS, BadBoards, Board, read_boards
+
+PI = """
+[[board]]
+name = "pi5"
+address = "192.0.2.7:9090"
+target = { kind = "llvm", mtriple = "aarch64-linux-gnu", mcpu = "cortex-a76" }
+model = "Raspberry Pi 5"
+temperature = "/sys/class/thermal/thermal_zone0/temp"
+reboot = ["ssh", "plug", "cycle", "3"]
+"""
+
+
+def read(folder: Path, text: str) -> tuple[Board, ...]:
+    path = folder / "boards.toml"
+    path.write_text(text)
+    return read_boards(path)
+
+
+def test_without_a_file_there_are_no_boards() -> None:
+    assert read_boards(None) == ()
+
+
+def test_a_board_is_read_and_crosses_a_process_boundary(tmp_path: Path) -> None:
+    [board] = read(tmp_path, PI)
+    assert (board.name, board.address, board.is_tracker, board.key) == ("pi5", ("192.0.2.7", 9090), False, "")
+    assert (board.reboot, board.boot_seconds) == (("ssh", "plug", "cycle", "3"), BOOT_SECONDS)
+    assert json.loads(board.target_json)["mcpu"] == "cortex-a76"
+    assert Board.from_json(json.loads(json.dumps(board.to_json()))) == board
+
+
+def test_a_tracker_and_an_address_of_ipv6(tmp_path: Path) -> None:
+    [board] = read(tmp_path, PI.replace('address = "192.0.2.7:9090"', 'tracker = "[2001:db8::1]:9190"\nkey = "pi"'))
+    assert (board.address, board.is_tracker, board.key) == (("2001:db8::1", 9190), True, "pi")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "reason"),
+    [
+        ("[[board]]", "[[boards]]", "write a table [[board]] for each board"),
+        ("model =", "modle =", "'modle' is not known; a board may have address, boot_seconds"),
+        ('"pi5"', '"Pi 5"', "its name is 'Pi 5'"),
+        ('"pi5"', '"cpu"', "its name is 'cpu'"),
+        ("192.0.2.7:9090", "192.0.2.7", "is no address; write HOST:PORT"),
+        ("address =", "tracker =", "give the key under which the tracker knows the board"),
+        ('address = "192.0.2.7:9090"', "", "give either the address of its RPC server or that of a tracker"),
+        ('kind = "llvm"', 'kind = "cuda"', "its target is a table with kind = 'llvm'"),
+        ('["ssh", "plug", "cycle", "3"]', '"ssh plug"', "reboot is a list with a command and its arguments"),
+        ('model = "Raspberry Pi 5"', "model = 5", "model is a text, not 5"),
+        ('model = "Raspberry Pi 5"', "boot_seconds = 0", "boot_seconds is a number over 0"),
+        ("[[board]]", "[[board]", "cannot be read"),
+    ],
+)
+def test_a_bad_file_is_refused_with_what_to_change(tmp_path: Path, before: str, after: str, reason: str) -> None:
+    with pytest.raises(BadBoards, match="boards") as refused:
+        read(tmp_path, PI.replace(before, after))
+    assert reason in str(refused.value)
+
+
+def test_two_boards_of_one_name_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadBoards, match="two boards have the name 'pi5'"):
+        read(tmp_path, PI + PI)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BadBoards, match="cannot be read"):
+        read_boards(tmp_path / "none")

@@ -1,0 +1,125 @@
+"""What a board is: asked over RPC, beside what its operator says. Runs in a fork of a warm child."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from tvm.target import Target, codegen
+
+from loopwright.codegen import linking
+from loopwright.codegen.target import canonical_target, target_from
+from loopwright.codegen.versions import TVM_VERSION
+from tuner.types import OVER_RPC, DeviceClass, Failure, FailureKind, Stage
+from workers.boards.messages import DescribedBoard, DetectedBoard, Link, Temperature
+from workers.boards.session import BoardSession, LostBoard, connected
+from workers.error_text import for_users
+from workers.messages import DetectedDevice, Json, result_to_json
+
+_DESCRIBE = "loopwright.board.describe"
+"""A function that `deploy/board/serve.py` adds to TVM's server."""
+_MOST_TEXT = 120
+_MOST_FEATURES = 500
+_MILLIDEGREES = 1000.0
+
+
+class Refused(Exception):
+    """The board cannot be used as it is; the message says what to change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a board says of itself; None and nothing from a server that cannot say."""
+
+    tvm: str | None = None
+    machine: str | None = None
+    cpu: str | None = None
+    features: tuple[str, ...] = ()
+    cores: int | None = None
+    system: str = "unknown system"
+
+
+def describe(link: Json, board: Json) -> Iterator[Json]:
+    """Yield the `DetectedBoard` of a `DescribedBoard`, or a `Failure` that says why it cannot be used."""
+    described = DescribedBoard.from_json(board)
+    result: DetectedBoard | Failure
+    try:
+        with connected(Link.from_json(link)) as session:
+            said = _said(session)
+            found = device_class(described, said, session.threads())
+            result = DetectedBoard(DetectedDevice(described.name, found), said.system)
+    except (LostBoard, Refused) as error:
+        result = Failure(Stage.RUN, FailureKind.DEVICE_LOST, str(error))
+    except Exception as error:  # TVM raises RPCError, RuntimeError and others while it asks the board
+        result = Failure(Stage.RUN, FailureKind.DEVICE_LOST, for_users(str(error)))
+    yield result_to_json(result)
+
+
+def temperature(link: Json, path: str) -> Iterator[Json]:
+    """Yield the `Temperature` from a file on the board with thousandths of a degree."""
+    with connected(Link.from_json(link)) as session:
+        text = bytes(session.rpc.download(path)).rstrip(b"\0").decode(errors="replace").strip()
+    digits = text.removeprefix("-")
+    yield Temperature(int(text) / _MILLIDEGREES if digits.isdigit() else None).to_json()
+
+
+def device_class(board: DescribedBoard, said: Said, threads: int) -> DeviceClass:
+    """Return the device class of a board; ``threads`` is the size of its runtime's pool. Raises Refused."""
+    version = said.tvm or board.tvm
+    if version is None:
+        raise Refused(
+            "its server does not say which version of TVM it has; start deploy/board/serve.py on it, or give the "
+            f"version as tvm = '{TVM_VERSION}' in the file of boards"
+        )
+    if version != TVM_VERSION:
+        raise Refused(f"it has TVM {version}, and this host {TVM_VERSION}; install apache-tvm=={TVM_VERSION} on it")
+    target = _target(board, said, threads)
+    features = said.features or tuple(sorted(map(str, codegen.llvm_get_cpu_features(target))))
+    digest = hashlib.sha256(" ".join(features).encode()).hexdigest()[:8]
+    model = board.model or said.cpu or str(target.attrs.get("mcpu", linking.machine(target)))
+    return DeviceClass(
+        target_json=canonical_target(target),
+        model=f"{model} {digest}",
+        features=features,
+        cores=said.cores or threads,
+        threads=threads,
+        runtime=f"tvm {version}, llvm {codegen.llvm_version_major()}{OVER_RPC}",
+    )
+
+
+def _target(board: DescribedBoard, said: Said, threads: int) -> Target:
+    """Return the board's target, with what its operator left out. Raises Refused."""
+    fields = json.loads(board.target_json)
+    if "mtriple" not in fields:
+        if said.machine is None:
+            raise Refused("its target has no mtriple; give one, such as aarch64-linux-gnu")
+        fields["mtriple"] = f"{said.machine}-linux-gnu"
+    if fields.setdefault("num-cores", threads) != threads:
+        raise Refused(
+            f"its target has num-cores {fields['num-cores']}, and its server runs {threads} threads; start the server "
+            f"with TVM_NUM_THREADS={fields['num-cores']}"
+        )
+    try:
+        target = target_from(fields)
+    except ValueError as error:
+        raise Refused(str(error)) from error
+    if said.machine is not None and linking.machine(target) != said.machine:
+        raise Refused(f"its target is for {linking.machine(target)}, and it is {said.machine}; change its mtriple")
+    if linking.linker(target) is None:
+        raise Refused(f"this host has no linker for {linking.machine(target)}; {linking.linker_packages(target)}")
+    return target
+
+
+def _said(session: BoardSession) -> Said:
+    """Ask the board; what it answers is checked, since programs of users run on it."""
+    try:
+        ask = session.rpc.get_function(_DESCRIBE)
+    except AttributeError:
+        return Said()
+    fields: dict[str, Any] = json.loads(str(ask()))
+    texts = {name: str(fields[name])[:_MOST_TEXT] for name in ("tvm", "machine", "cpu", "system")}
+    features = tuple(str(feature)[:_MOST_TEXT] for feature in fields["features"][:_MOST_FEATURES])
+    return Said(**texts, features=features, cores=int(fields["cores"]))

@@ -1,0 +1,119 @@
+"""Requests to the children that drive boards, and their answers, as values and as JSON (see `workers.messages`)."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from loopwright.codegen.arrays import Array, numpy_dtype
+from tuner.types import TensorInfo
+from workers.messages import DetectedDevice, Json
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """How a child reaches a board: an address without a name to look up, and what `workers.boards.config.Board` has.
+
+    ``session_seconds``: after so long the server ends the session, whatever runs in it.
+    """
+
+    host: str
+    port: int
+    is_tracker: bool
+    key: str
+    session_seconds: float
+
+    def to_json(self) -> Json:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, fields: Json) -> Self:
+        return cls(**fields)
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedBoard:
+    """What an operator says of a board, for `workers.boards.describe`."""
+
+    name: str
+    target_json: str
+    model: str | None
+    tvm: str | None
+
+    def to_json(self) -> Json:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, fields: Json) -> Self:
+        return cls(**fields)
+
+
+@dataclass(frozen=True, slots=True)
+class DetectedBoard:
+    """A board that can be used; ``system`` is its kernel's name and release as far as it says."""
+
+    device: DetectedDevice
+    system: str
+
+    def to_json(self) -> Json:
+        return {"device": self.device.to_json(), "system": self.system}
+
+    @classmethod
+    def from_json(cls, fields: Json) -> Self:
+        return cls(DetectedDevice.from_json(fields["device"]), fields["system"])
+
+
+@dataclass(frozen=True, slots=True)
+class Temperature:
+    """In degrees Celsius; None: the board has not said."""
+
+    celsius: float | None
+
+    def to_json(self) -> Json:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, fields: Json) -> Self:
+        return cls(**fields)
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceResults:
+    """The values of all arguments after a call of the unscheduled program, on one kind of inputs.
+
+    ``values`` are the bytes of arrays in base64, None for an argument that the call has left as it was.
+    """
+
+    values: tuple[str | None, ...]
+
+    @classmethod
+    def of(cls, inputs: Sequence[Array], results: Sequence[Array]) -> Self:
+        return cls(
+            tuple(
+                None if before.tobytes() == after.tobytes() else base64.b64encode(after.tobytes()).decode()
+                for before, after in zip(inputs, results, strict=True)
+            )
+        )
+
+    def arrays(self, inputs: Sequence[Array], args: Sequence[TensorInfo]) -> list[Array]:
+        """Return the arrays, given the inputs of the call."""
+        return [
+            before if value is None else _array(value, info)
+            for before, value, info in zip(inputs, self.values, args, strict=True)
+        ]
+
+    def to_json(self) -> Json:
+        return {"values": list(self.values)}
+
+    @classmethod
+    def from_json(cls, fields: Json) -> Self:
+        values: list[Any] = fields["values"]
+        return cls(tuple(values))
+
+
+def _array(text: str, info: TensorInfo) -> Array:
+    return np.frombuffer(base64.b64decode(text), numpy_dtype(info.dtype)).reshape(info.shape)

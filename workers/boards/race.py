@@ -1,0 +1,110 @@
+"""The closing race of a task on a board.
+
+The reference runs on the host, behind walls without a network (`results`). The race has the network and runs no
+program on the host (`race`): it uploads programs and inputs, and compares what comes back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+
+import tvm
+
+from loopwright.codegen.arrays import DRAWS
+from tuner.ports import Raced
+from tuner.types import Failure, FailureKind, Stage
+from workers.arguments import draw, to_device
+from workers.boards.messages import Link, ReferenceResults
+from workers.boards.session import BoardSession, LostBoard, connected
+from workers.build import load, with_packed_weight
+from workers.check import Agreement, Expected, check, expected
+from workers.clock import Clock
+from workers.measure import Calls
+from workers.messages import Artifact, BuiltRace, Json, RaceAnswer, result_to_json
+from workers.race import interleaved, not_the_same_twice
+
+MOST_BYTES = 48 * 2**20
+"""Of the results on one kind of inputs: those on all kinds travel between processes in one frame."""
+
+
+def results(race: Json) -> Iterator[Json]:
+    """Yield the `ReferenceResults` of a `BuiltRace` for each kind of inputs; an entry point in a child."""
+    built = BuiltRace.from_json(race)
+    if sum(info.bytes for info in built.args) > MOST_BYTES:
+        raise ValueError(f"the arguments take over {MOST_BYTES // 2**20} MiB, the most that is compared for a board")
+    reference = load(built.reference)
+    for number, kind in enumerate(DRAWS):
+        on_host = expected(reference, built.args, built.outputs, kind, built.seed + number)
+        yield ReferenceResults.of(on_host.inputs, on_host.results).to_json()
+
+
+def race(link: Json, race: Json, results: list[Json]) -> Iterator[Json | Clock]:
+    """Yield the `RaceAnswer` of a `BuiltRace`, or the `Failure` of the board; an entry point in a child."""
+    built = BuiltRace.from_json(race)
+    try:
+        with connected(Link.from_json(link)) as session:
+            answer = yield from _raced(session, built, _expected(built, results))
+    except LostBoard as error:
+        answer = Failure(Stage.CERTIFY, FailureKind.DEVICE_LOST, str(error))
+    yield result_to_json(answer)
+
+
+def _expected(race: BuiltRace, results: Sequence[Json]) -> Iterator[Expected]:
+    """Draw the inputs anew, which are the same for the same seed, and put the reference's results beside them."""
+    for number, (kind, fields) in enumerate(zip(DRAWS, results, strict=True)):
+        inputs = draw(race.args, race.outputs, kind, race.seed + number)
+        yield Expected(kind, race.args, inputs, ReferenceResults.from_json(fields).arrays(inputs, race.args))
+
+
+def _raced(
+    session: BoardSession, race: BuiltRace, expectations: Iterator[Expected]
+) -> Generator[Clock, None, RaceAnswer | Failure]:
+    """As `workers.race.run_race`; a program that ends the board's process, or a lost board, ends the race."""
+    try:
+        modules = [session.load(artifact) for artifact in race.contenders]
+        yield Clock.START
+        checks: list[Agreement | Failure] = [Agreement() for _ in modules]
+        for results in expectations:
+            for position, (module, artifact) in enumerate(zip(modules, race.contenders, strict=True)):
+                before = checks[position]
+                if isinstance(before, Agreement):
+                    checks[position] = _checked(session, module, artifact, results, before)
+                yield Clock.START
+        if isinstance(checks[0], Failure):
+            return RaceAnswer(tuple(not_the_same_twice(checks[0]) for _ in checks), None)
+        arguments = to_device(draw(race.args, [False] * len(race.args), "normal", race.seed), session.device)
+        runs = {}
+        for position, (module, artifact) in enumerate(zip(modules, race.contenders, strict=True)):
+            if isinstance(checks[position], Agreement) and (position or race.yardsticks):
+                packed = with_packed_weight(module, artifact, arguments, session.device)
+                runs[position] = _timed(Calls(module, session.device, packed))
+        samples = yield from interleaved(runs, None, race.seed)
+    except Exception as error:
+        return session.failure(error, Stage.CERTIFY)
+    return RaceAnswer(
+        tuple(
+            checked
+            if isinstance(checked, Failure)
+            else Raced(tuple(samples.get(position, ())), checked.max_abs_error, checked.max_rel_error)
+            for position, checked in enumerate(checks)
+        ),
+        None,
+    )
+
+
+def _checked(
+    session: BoardSession, module: tvm.runtime.Module, artifact: Artifact, results: Expected, before: Agreement
+) -> Agreement | Failure:
+    """As `workers.check.check`, or the failure of what the program raises. Raises what was raised by a lost board."""
+    try:
+        return check(module, artifact, results, session.device, before)
+    except Exception as error:
+        failure = session.failure(error, Stage.CERTIFY)
+        if failure.kind is not FailureKind.CRASH:
+            raise
+        return failure
+
+
+def _timed(calls: Calls) -> Callable[[int], float]:
+    """Return a function of the number of calls: their mean by the board's clock, after a call that does not count."""
+    return lambda number: calls.mean(max(1, number))
