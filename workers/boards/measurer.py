@@ -206,9 +206,13 @@ class BoardMeasurer:
 
     def _tried(self, call: Callable[[], T | Failure]) -> T | Failure:
         try:
-            return call()
+            result = call()
         except OSError as error:  # the board's name cannot be looked up
             return Failure(Stage.RUN, FailureKind.DEVICE_LOST, f"{self._board.address[0]}: {error}")
+        if isinstance(result, Failure) and result.kind is FailureKind.KILLED:
+            # It was a process of this host, which runs nothing of the candidate.
+            return replace(result, kind=FailureKind.DEVICE_LOST)
+        return result
 
     def _is_back(self) -> bool:
         """Wait for the board to answer, after a reboot if it was lost too often. Return whether it does."""
