@@ -20,7 +20,7 @@ from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
 from tests.support.programs import MM_RELU
-from tests.support.service import Service
+from tests.support.service import PLACES, Service
 
 SERVICE = ("tests/acceptance/", "tests/browser/", "tests/examples/", "tests/integration/sdk/")
 """Where tests share `service`, but for `OWN_SERVICES`. They run in one process, so that it starts once."""
@@ -136,7 +136,7 @@ def group(nodeid: str) -> str:
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """A service on SQLite, with a Ray of its own, that lets guests in. A test that stops it starts it again."""
     service = Service(tmp_path_factory.mktemp("service"))
-    service.environment["LOOPWRIGHT_GUESTS"] = "true"
+    service.environment |= {"LOOPWRIGHT_GUESTS": "true", "LOOPWRIGHT_MAX_JOBS": str(PLACES)}
     with service:
         yield service
 

@@ -148,6 +148,7 @@ def _job(number: int, size: Size) -> dict[str, Any]:
         "notes": [],
         "cancel_requested": False,
         "created_at": _time(number),
+        "queued_at": _time(number),
         "started_at": _time(number),
         "finished_at": _time(number),
         "attempts": 1,

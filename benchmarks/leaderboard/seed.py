@@ -215,6 +215,7 @@ def _job(id: str, number: int, device_class: DeviceClass, created_at: datetime) 
         "notes": [],
         "cancel_requested": False,
         "created_at": created_at,
+        "queued_at": created_at,
         "started_at": created_at,
         "finished_at": created_at,
         "attempts": 1,

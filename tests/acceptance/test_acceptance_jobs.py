@@ -13,7 +13,7 @@ from tvm import s_tir
 from loopwright.codegen.serialization import trace_to_list
 from tests.support.ledger import check_ledger
 from tests.support.programs import product
-from tests.support.service import JOB_SECONDS, Service
+from tests.support.service import JOB_SECONDS, PLACES, Service
 from tests.support.waiting import wait_for
 
 
@@ -71,7 +71,8 @@ def test_equal_jobs_at_once_search_once(service: Service) -> None:
 
 def test_a_full_queue(service: Service) -> None:
     """While as many jobs run as there is room for: those that wait can be cancelled, and priority goes first."""
-    running = [service.submit(product(64, 64, 64 + 8 * number), trials=500) for number in range(_slots(service))]
+    # Of a priority at which they give up no place.
+    running = [service.submit(product(64, 64, 64 + 8 * number), trials=500, priority=30) for number in range(PLACES)]
     wait_for("the jobs to run", lambda: {service.job(job_id)["state"] for job_id in running} == {"running"})
     low = service.submit(product(16), trials=4, priority=-1)
     middle = service.submit(product(17), trials=4)
@@ -93,10 +94,6 @@ def test_a_full_queue(service: Service) -> None:
     assert [service.finished(job_id)["state"] for job_id in running] == ["cancelled"] * len(running)
     assert service.job(unwanted) == cancelled
     assert service.items(f"/jobs/{unwanted}/trials") == []
-
-
-def _slots(service: Service) -> int:
-    return sum(worker["builders"] for worker in service.items("/workers") if worker["alive"])
 
 
 def test_cancel_running(service: Service) -> None:
@@ -173,14 +170,17 @@ def test_own_space(service: Service) -> None:
 def test_an_answer_of_the_database_waits_for_no_other_job(service: Service) -> None:
     known = service.tuned(product(124), trials=4)
     # More than there are places for loops.
-    busy = [service.submit(product(size), trials=5000) for size in (128, 132, 136)]
+    priorities = (*[0] * PLACES, -1)
+    busy = [
+        service.submit(product(128 + 4 * number), trials=5000, priority=each) for number, each in enumerate(priorities)
+    ]
     try:
-        for job_id in busy[:2]:
+        for job_id in busy[:PLACES]:
             service.in_the_middle(job_id, trials=1)
         again = service.tuned(product(124), trials=4)
         assert again["tasks"][0]["answered_from"] == "database"
         assert again["tasks"][0]["record_id"] == known["tasks"][0]["record_id"]
-        assert [service.job(job_id)["state"] for job_id in busy] == ["running", "running", "queued"]
+        assert [service.job(job_id)["state"] for job_id in busy] == [*["running"] * PLACES, "queued"]
     finally:
         for job_id in busy:
             service.http.post(f"/api/v1/jobs/{job_id}/cancel")

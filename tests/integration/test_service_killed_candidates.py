@@ -20,7 +20,8 @@ from tests.support.builders import KillingBuilder, is_killer
 from tuner.types import FailureKind, Lane, TaskSpec
 from workers.cluster import Offer, actor_class
 from workers.names import NAMESPACE
-from workers.walls.levels import Policy
+from workers.search_children import SearchChildren
+from workers.walls.levels import Policy, choose
 
 TRIALS = 24
 
@@ -35,8 +36,8 @@ def url(tmp_path: Path) -> str:
 def test_a_candidate_that_was_killed_twice_is_not_tried_again(offer: Offer, url: str) -> None:
     builder = actor_class(KillingBuilder).options(name="killing builder", namespace=NAMESPACE, num_cpus=0)
     killing = builder.remote(programs.killed().module_json)
-    runner = ray.remote(JobRunner).options(num_cpus=0).remote(url, Policy.PREFER)
     database = Database(url)
+    runner = JobRunner(database, SearchChildren(choose(Policy.PREFER)))
     database.workers.register(
         offer.id,
         host=offer.host,
@@ -52,7 +53,6 @@ def test_a_candidate_that_was_killed_twice_is_not_tried_again(offer: Offer, url:
         barred = database.trials.barred(killed[0].workload_hash, offer.device_class.id)
     finally:
         database.close()
-        ray.kill(runner)
         ray.kill(killing)
     # Each was tried twice, by one job, and both attempts are in its timeline.
     assert set(tried.values()) == {2}
@@ -66,13 +66,13 @@ def test_a_candidate_that_was_killed_twice_is_not_tried_again(offer: Offer, url:
         assert {trial.failure_kind for trial in trials} == {None, FailureKind.KILLED}
 
 
-def run(database: Database, runner: ray.actor.ActorHandle, offer: Offer) -> list[TrialView]:
+def run(database: Database, runner: JobRunner, offer: Offer) -> list[TrialView]:
     """Run a job that searches whatever is known, with the same seed each time, and return its trials."""
     new = NewJob("killed", "{}", offer.device_class, TRIALS, seed=1, force=True)
     database.jobs.create(new, [TaskSpec(programs.product(), 1)], "0.27")
     claimed = database.jobs.claim("test", 600)
     assert claimed is not None
-    assert ray.get(runner.run.remote(claimed, ["killing builder"], {offer.measurer: offer.id})) is RunEnd.DONE
+    assert runner.run(claimed, ["killing builder"], {offer.measurer: offer.id}) is RunEnd.DONE
     assert database.jobs.get(claimed.job.id).state is JobState.SUCCEEDED
     # The worker is not to be held out for what the candidates do.
     assert database.workers.lost(offer.id, LOST_WITHIN_SECONDS) == 0

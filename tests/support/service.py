@@ -23,6 +23,8 @@ from tests.support.waiting import wait_for
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 180.0
 JOB_SECONDS = 240.0
+PLACES = 2
+"""Jobs that the service which tests share works on at a time."""
 FINISHED = ("succeeded", "failed", "cancelled")
 
 
