@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -35,9 +37,22 @@ def variants(given: Given, threads: int) -> Iterator[tuple[str, Prepare]]:
 
 def _converted(given: Given, module: Any) -> Any:
     inputs, named = given.torch_inputs()
-    if named:
-        return openvino.convert_model(module, example_input={**named})
-    return openvino.convert_model(module, example_input=inputs, input=[tuple(each.shape) for each in inputs])
+    with _root_logger_kept():
+        if named:
+            return openvino.convert_model(module, example_input={**named})
+        return openvino.convert_model(module, example_input=inputs, input=[tuple(each.shape) for each in inputs])
+
+
+@contextlib.contextmanager
+def _root_logger_kept() -> Iterator[None]:
+    """Undo what a conversion does to the root logger, which it leaves at ERROR where it fails."""
+    root = logging.getLogger()
+    level, filters, handlers = root.level, list(root.filters), list(root.handlers)
+    try:
+        yield
+    finally:
+        root.setLevel(level)
+        root.filters, root.handlers = filters, handlers
 
 
 def _prepared(given: Given, threads: int, model: Any) -> Prepared:
