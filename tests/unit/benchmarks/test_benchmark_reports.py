@@ -16,6 +16,7 @@ import benchmarks.lookup.report
 import benchmarks.main_job.report
 import benchmarks.models.report
 import benchmarks.quality.report
+import benchmarks.scale.report
 import benchmarks.search.report
 import benchmarks.search.spaces.report
 import benchmarks.shapes.report
@@ -39,6 +40,7 @@ from benchmarks.search.run_record import Incumbent, Run, name_of
         benchmarks.lookup.report,
         benchmarks.main_job.report,
         benchmarks.models.report,
+        benchmarks.scale.report,
         benchmarks.walls.report,
     ],
 )
