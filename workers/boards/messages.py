@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
-import numpy as np
-
-from loopwright.codegen.arrays import Array, numpy_dtype
-from tuner.types import TensorInfo
 from workers.messages import DetectedDevice, Json
 
 
@@ -90,22 +84,6 @@ class ReferenceResults:
 
     values: tuple[str | None, ...]
 
-    @classmethod
-    def of(cls, inputs: Sequence[Array], results: Sequence[Array]) -> Self:
-        return cls(
-            tuple(
-                None if before.tobytes() == after.tobytes() else base64.b64encode(after.tobytes()).decode()
-                for before, after in zip(inputs, results, strict=True)
-            )
-        )
-
-    def arrays(self, inputs: Sequence[Array], args: Sequence[TensorInfo]) -> list[Array]:
-        """Return the arrays, given the inputs of the call."""
-        return [
-            before if value is None else _array(value, info)
-            for before, value, info in zip(inputs, self.values, args, strict=True)
-        ]
-
     def to_json(self) -> Json:
         return {"values": list(self.values)}
 
@@ -113,7 +91,3 @@ class ReferenceResults:
     def from_json(cls, fields: Json) -> Self:
         values: list[Any] = fields["values"]
         return cls(tuple(values))
-
-
-def _array(text: str, info: TensorInfo) -> Array:
-    return np.frombuffer(base64.b64decode(text), numpy_dtype(info.dtype)).reshape(info.shape)

@@ -15,6 +15,7 @@ from tuner.ports import Raced
 from tuner.types import Failure, FailureKind, Stage
 from workers.arguments import draw, to_device
 from workers.boards.messages import Link, ReferenceResults
+from workers.boards.reference_results import packed, unpacked
 from workers.boards.session import BoardSession, LostBoard, connected
 from workers.build import load, with_packed_weight
 from workers.check import Agreement, Expected, check, expected
@@ -35,7 +36,7 @@ def results(race: Json) -> Iterator[Json]:
     reference = load(built.reference)
     for number, kind in enumerate(DRAWS):
         on_host = expected(reference, built.args, built.outputs, kind, built.seed + number)
-        yield ReferenceResults.of(on_host.inputs, on_host.results).to_json()
+        yield packed(on_host.inputs, on_host.results).to_json()
 
 
 def race(link: Json, race: Json, results: list[Json]) -> Iterator[Json | Clock]:
@@ -53,7 +54,7 @@ def _expected(race: BuiltRace, results: Sequence[Json]) -> Iterator[Expected]:
     """Draw the inputs anew, which are the same for the same seed, and put the reference's results beside them."""
     for number, (kind, fields) in enumerate(zip(DRAWS, results, strict=True)):
         inputs = draw(race.args, race.outputs, kind, race.seed + number)
-        yield Expected(kind, race.args, inputs, ReferenceResults.from_json(fields).arrays(inputs, race.args))
+        yield Expected(kind, race.args, inputs, unpacked(ReferenceResults.from_json(fields), inputs, race.args))
 
 
 def _raced(
