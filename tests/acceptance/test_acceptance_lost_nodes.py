@@ -18,7 +18,7 @@ from tests.support.ray_nodes import RayNodes, below, join, joined_by_command, ra
 from tests.support.service import START_SECONDS, Service
 from tests.support.waiting import wait_for
 
-TRIALS = 40
+TRIALS = 150
 
 
 @pytest.fixture
