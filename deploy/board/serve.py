@@ -18,6 +18,7 @@ import threading
 import tvm
 import tvm_ffi
 from tvm.rpc.server import PopenRPCServerState
+from tvm.support.utils import TempDirectory
 
 
 @tvm_ffi.register_global_func("loopwright.board.describe")
@@ -46,6 +47,7 @@ def _cpuinfo() -> dict:
 
 def _exit(failure: threading.ExceptHookArgs) -> None:
     print(f"serve.py: {failure.exc_value}; to be started again", file=sys.stderr, flush=True)
+    TempDirectory.remove_tempdirs()
     os._exit(1)
 
 

@@ -102,6 +102,11 @@ def measured(measurer: BoardMeasurer, *programs: Workload) -> list[Samples | Fai
     return [MeasureAnswer.from_json(each).result for each in answers]
 
 
+def uploads(served: ServedBoard) -> set[Path]:
+    """Return the programs on the board. A server that was killed, by another test, leaves its own."""
+    return set(served.folder.rglob("loopwright-*.so"))
+
+
 def raced(measurer: BoardMeasurer, *contenders: Artifact) -> SandboxedRace | Failure:
     product = workloads.product()
     race = BuiltRace(
@@ -182,11 +187,12 @@ def test_a_board_behind_a_tracker(child: WarmChild, tmp_path: Path) -> None:
 
 
 def test_programs_are_measured_and_leave_no_file_behind(served: ServedBoard, measurer: BoardMeasurer) -> None:
+    before = uploads(served)
     for result in measured(measurer, workloads.product(), workloads.product()):
         assert isinstance(result, Samples)
         assert all(0 < seconds < 1 for seconds in result.run_secs)
     # The server removes its folder after the session's end.
-    wait_for("the uploaded programs to go", lambda: not list(served.folder.rglob("loopwright-*.so")))
+    wait_for("the uploaded programs to go", lambda: not uploads(served) - before)
 
 
 def test_a_race_compares_results_with_those_of_the_host(measurer: BoardMeasurer) -> None:
@@ -208,12 +214,16 @@ def test_reference_kernels_run_on_the_board(measurer: BoardMeasurer) -> None:
     assert speed.flops > 1e6
 
 
-def test_a_program_that_crashes_the_server_is_at_fault_and_the_next_is_measured(measurer: BoardMeasurer) -> None:
+def test_a_program_that_crashes_the_server_is_at_fault_and_the_next_is_measured(
+    served: ServedBoard, measurer: BoardMeasurer
+) -> None:
+    before = uploads(served)
     crash, after = measured(measurer, workloads.crash(), workloads.product())
     assert isinstance(crash, Failure)
     assert crash.kind is FailureKind.CRASH
     assert "twice in a row: the connection to the board broke" in crash.message
     assert isinstance(after, Samples)
+    wait_for("the crashed program to go", lambda: not uploads(served) - before)
 
 
 def test_a_program_that_hangs_meets_its_deadline_and_the_next_is_measured(
