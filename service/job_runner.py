@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import json
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -30,6 +31,7 @@ from tuner.tune import TuneRequest, tune
 from tuner.types import TaskSpec, Workload
 from workers.fleet import RayFleet
 from workers.search_children import SearchChildren
+from workers.sharing import Sharing
 from workers.walled_search import WalledSearch, train_base
 from workers.warm_child import ChildError
 
@@ -56,11 +58,15 @@ class _Cancelled(Exception):
 
 
 class JobRunner:
-    """Runs one claimed job. What users sent stays text here: a child behind walls, one of ``searches``, reads it."""
+    """Runs one claimed job. What users sent stays text here: a child behind walls, one of ``searches``, reads it.
 
-    def __init__(self, database: Database, searches: SearchChildren) -> None:
+    ``sharing`` is between all jobs of this process.
+    """
+
+    def __init__(self, database: Database, searches: SearchChildren, sharing: Sharing) -> None:
         self._db = database
         self._searches = searches
+        self._sharing = sharing
 
     @observed
     def run(self, claimed: ClaimedJob, builders: Sequence[str], measurers: dict[str, str]) -> RunEnd:
@@ -79,7 +85,10 @@ class JobRunner:
                     if cut_off:
                         claimed = self._renewed(claimed)
                         outage.over()
-                    with self._searches.one() as self._searching:
+                    with (
+                        self._searches.one() as self._searching,
+                        closing(self._sharing.share(claimed.job.priority)) as self._share,
+                    ):
                         return self._run(claimed, builders, measurers)
                 except Unavailable as error:
                     outage.sit_out(error)
@@ -135,7 +144,7 @@ class JobRunner:
         """
         job = claimed.job
         stored = self._db.gates.of_job(job.id)
-        fleet = RayFleet(job.target_json, builders, measurers, drained=self._db.workers.drained)
+        fleet = self._fleet(job, builders, measurers)
         meanwhile = self._unless_cancelled(claimed)
         try:
             if stored is not None and stored.result is None and tasks.succeeded:
@@ -206,9 +215,14 @@ class JobRunner:
             seed=job.seed,
             base_model=self._db.cost_models.get(job.device_class_id, TVM_VERSION),
         )
-        fleet = RayFleet(job.target_json, builders, measurers, drained=self._db.workers.drained)
+        self._share.trials = request.max_trials - sum(task.trials for task in tasks)
+        self._share.until = math.inf if time_left is None else time.monotonic() + time_left
+        fleet = self._fleet(job, builders, measurers)
         with closing(WalledSearch(self._searching, request)) as search:
             tune(request, search, fleet, DatabaseLedger(self._db, claimed, tasks, share, others))
+
+    def _fleet(self, job: JobView, builders: Sequence[str], measurers: dict[str, str]) -> RayFleet:
+        return RayFleet(job.target_json, builders, measurers, drained=self._db.workers.drained, share=self._share)
 
     def _device_seconds_left(self, job: JobView, others: Sequence[TaskView]) -> float | None:
         """Return how long the tasks of a run may be in measuring slots, after what the job's other tasks have used."""

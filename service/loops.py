@@ -12,6 +12,7 @@ from db import Database
 from db.views import ClaimedJob
 from service.job_runner import JobRunner, RunEnd
 from workers.search_children import SearchChildren
+from workers.sharing import Sharing
 
 log = logging.getLogger("loopwright.controller")
 
@@ -37,6 +38,7 @@ class Loops:
         self._db = database
         self._searches = searches
         self._places = places
+        self._sharing = Sharing()
         self._loops: list[Loop] = []
 
     @property
@@ -73,7 +75,7 @@ class Loops:
 
     def _run(self, loop: Loop, builders: Sequence[str], measurers: dict[str, str]) -> None:
         try:
-            loop.outcome = JobRunner(self._db, self._searches).run(loop.claimed, builders, measurers)
+            loop.outcome = JobRunner(self._db, self._searches, self._sharing).run(loop.claimed, builders, measurers)
         except Exception as error:
             job_id = loop.claimed.job.id
             log.warning("the loop of job %s failed", job_id, exc_info=error, extra={"job": job_id})

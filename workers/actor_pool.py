@@ -9,17 +9,19 @@ from ray.exceptions import ActorDiedError, ActorUnschedulableError, RayError
 
 from tuner.errors import FleetDrained, NoDevice
 from workers.names import living
+from workers.sharing import Share
 
 
 class ActorPool:
     """Lends the actor with the fewest calls; actors that died for good leave the pool.
 
-    An actor here is a Ray handle. Whoever takes one for a call gives it back when the call has ended. Names that no
-    actor has any more, because its node has left, are passed over.
+    ``share`` is that of the loop which makes the calls. An actor here is a Ray handle. Whoever takes one for a call
+    gives it back when the call has ended. Names that no actor has any more, because its node has left, are passed over.
     """
 
-    def __init__(self, names: Sequence[str]) -> None:
+    def __init__(self, names: Sequence[str], share: Share) -> None:
         self._names = names
+        self._share = share
         self._drained = False
         self._name_of = {actor: name for name, actor in living(names).items()}
         self._calls: dict[Any, int] = dict.fromkeys(self._name_of, 0)
@@ -35,6 +37,11 @@ class ActorPool:
         return self._name_of[actor]
 
     @property
+    def names(self) -> list[str]:
+        """The names of the actors in the pool."""
+        return [self._name_of[actor] for actor in self._calls]
+
+    @property
     def is_drained(self) -> bool:
         """Return whether no actor is left, and at least one was told to get no more calls."""
         return self._drained and not self._calls
@@ -48,24 +55,35 @@ class ActorPool:
 
         Raises NoDevice if no actor is left, or FleetDrained if that is what was asked for.
         """
-        actor = self._least_busy()
+        self._check()
+        actor = min(self._calls, key=self._calls.__getitem__)
+        self._share.add(self._name_of[actor])
         self._calls[actor] += 1
         return actor
 
-    def take_if_below(self, limit: int) -> Any | None:
-        """Take an actor with fewer than ``limit`` calls, if there is one. Raises what `take` raises."""
-        return self.take() if self._calls[self._least_busy()] < limit else None
+    def take_if_below(self, limit: int, shared: int) -> Any | None:
+        """Take an actor with fewer than ``limit`` calls of this loop, and ``shared`` of all, if it is its turn.
+
+        Raises what `take` raises.
+        """
+        self._check()
+        actors = {self._name_of[actor]: actor for actor, calls in self._calls.items() if calls < limit}
+        name = self._share.take(actors, shared)
+        if name is None:
+            return None
+        self._calls[actors[name]] += 1
+        return actors[name]
 
     def give_back(self, actor: Any, error: RayError | None = None) -> None:
         """Count one call less; ``error`` is what the call raised."""
+        self._share.give_back(self._name_of[actor])
         if actor in self._calls:
             self._calls[actor] -= 1
             if isinstance(error, ActorDiedError | ActorUnschedulableError):
                 del self._calls[actor]
 
-    def _least_busy(self) -> Any:
+    def _check(self) -> None:
         if self.is_drained:
             raise FleetDrained(f"{', '.join(self._names)} get no more work; the job goes on when a machine does")
         if not self._calls:
             raise NoDevice(f"all of {', '.join(self._names)} died; the job goes on when a machine joins")
-        return min(self._calls, key=self._calls.__getitem__)

@@ -32,9 +32,12 @@ from workers.messages import (
 )
 from workers.names import node_of
 from workers.patience import Patience
+from workers.sharing import Share, Sharing
 
 _BUILDS_PER_BUILDER = 2
-"""One that is built and one that waits, so that a builder is never idle for a round trip."""
+"""One that is built and one that waits, so that a builder is never idle for a round trip; of all loops together."""
+_SHARED_BATCHES = 2
+"""Batches of all loops together at a measurer, for the same reason. A loop has one, so that the next one is full."""
 _MEASURE_BATCH = 4
 """Candidates that one process measures: its start costs tens of milliseconds. Not tuned."""
 _LEAST_SLOTS = 8
@@ -43,6 +46,8 @@ _DRAIN_SECONDS = 2.0
 """Between two looks at which workers are drained."""
 _POLL_SECONDS = 0.02
 """Between two looks for answers while the loop computes; a look takes a millisecond."""
+_SHARED_SECONDS = 0.05
+"""Between two looks whether other loops have left an actor, for a loop that waits for answers, too."""
 
 
 @dataclass(slots=True)
@@ -82,7 +87,7 @@ class RayFleet:
     """See `tuner.ports.Fleet`. ``measurers`` maps the names of actors to the workers' names in the ledger.
 
     ``drained`` returns the workers, of any fleet, that get no more work. What they have ends; once none is left and
-    nothing is being measured, methods raise FleetDrained.
+    nothing is being measured, methods raise FleetDrained. ``share`` is that of the loop if others use the same actors.
     """
 
     def __init__(
@@ -92,11 +97,13 @@ class RayFleet:
         measurers: dict[str, str],
         *,
         drained: Callable[[], Collection[str]] = frozenset,
+        share: Share | None = None,
     ) -> None:
         self._target_json = target_json
         self._drained = drained
-        self._builders = ActorPool(builders)
-        self._measurers = ActorPool(list(measurers))
+        self._share = share or Sharing().share()
+        self._builders = ActorPool(builders, self._share)
+        self._measurers = ActorPool(list(measurers), self._share)
         self._workers = {actor: measurers[self._measurers.name_of(actor)] for actor in self._measurers}
         self._to_build: deque[_Candidate] = deque()
         self._to_measure: deque[_Built] = deque()
@@ -120,28 +127,40 @@ class RayFleet:
 
     def collect(self, timeout: float) -> list[tuple[str, Outcome]]:
         until = time.monotonic() + timeout
-        while not self._finished and (calls := self._calls()):
+        self._dispatch()
+        while not self._finished and (self._calls() or self._share.awaited):
             if self._measurers.is_drained and not self._measurements:
                 break  # what is being built would be measured nowhere
-            ready, _ = ray.wait(calls, num_returns=1, timeout=max(0.0, until - time.monotonic()))
-            if not ready:
+            left = until - time.monotonic()
+            if left <= 0 or not self._wait(left):
                 break
-            self._receive(ready[0])
             self._dispatch()
         finished, self._finished = self._finished, []
         if not finished and self._measurers.is_drained and not self._measurements:
             self._measurers.take()  # raises
         return finished
 
+    def _wait(self, seconds: float) -> bool:
+        """Wait for an answer, or until it may be this loop's turn. Return False if there was neither."""
+        calls = self._calls()
+        if not calls:
+            return self._share.wait(seconds)
+        is_shared = bool(self._share.awaited)
+        ready, _ = ray.wait(calls, num_returns=1, timeout=min(seconds, _SHARED_SECONDS) if is_shared else seconds)
+        for reference in ready:
+            self._receive(reference)
+        return bool(ready) or is_shared
+
     def forward(self) -> None:
         now = time.monotonic()
         calls = self._calls()
-        if not calls or now < self._next_look:
+        if not (calls or self._share.awaited) or now < self._next_look:
             return
         self._next_look = now + _POLL_SECONDS
-        ready, _ = ray.wait(calls, num_returns=len(calls), timeout=0)
-        for reference in ready:
-            self._receive(reference)
+        if calls:
+            ready, _ = ray.wait(calls, num_returns=len(calls), timeout=0)
+            for reference in ready:
+                self._receive(reference)
         self._dispatch()
 
     def race(self, request: RaceRequest, meanwhile: Meanwhile) -> RaceResult:
@@ -173,6 +192,7 @@ class RayFleet:
         self._builds.clear()
         self._measurements.clear()
         self._finished.clear()
+        self._share.awaits(())
         for actor in (*self._builders, *self._measurers):
             actor_calls.stop(actor, self._caller)
 
@@ -198,12 +218,14 @@ class RayFleet:
     def _dispatch(self) -> None:
         self._drain()
         if self._measurers.is_drained:
+            self._share.awaits(())
             return
-        while self._to_measure and (measurer := self._measurers.take_if_below(1)) is not None:
+        while self._to_measure and (measurer := self._measurers.take_if_below(1, _SHARED_BATCHES)) is not None:
             batch = self._next_batch()
             measurement = actor_calls.measure(measurer, _message(batch), caller=self._caller)
             self._measurements[measurement.reference] = _Measurement(measurer, measurement, batch)
-        while self._to_build and (builder := self._builders.take_if_below(_BUILDS_PER_BUILDER)) is not None:
+        limit = _BUILDS_PER_BUILDER
+        while self._to_build and (builder := self._builders.take_if_below(limit, limit)) is not None:
             candidate = self._to_build.popleft()
             request = candidate.request
             build = actor_calls.build(
@@ -213,6 +235,13 @@ class RayFleet:
                 seconds=self._patience.seconds(request.module_json, request.trace_json),
             )
             self._builds[build.reference] = _Build(builder, build, candidate)
+        # Of actors that have as much of this loop as they may have, too: what one ends, this loop follows.
+        self._share.awaits(
+            [
+                *(self._measurers.names if self._to_measure else ()),
+                *(self._builders.names if self._to_build else ()),
+            ]
+        )
 
     def _next_batch(self) -> list[_Built]:
         """Take the next few candidates with the same arguments: one process measures them with the same buffers."""
@@ -271,15 +300,19 @@ class RayFleet:
         request = built.candidate.request
         if request.trace_json is not None:
             self._kept.add(request.module_json, request.trace_json, outcome.least, built.artifact)
-        self._finished.append((request.key, outcome))
+        self._finish(request.key, outcome)
 
     def _tried_again(self, candidate: _Candidate, failure: Failure) -> bool:
         """Return whether the candidate is to be tried again, because its process was lost; else finish it."""
         candidate.losses += failure.kind is FailureKind.DEVICE_LOST
         if failure.kind is FailureKind.DEVICE_LOST and candidate.losses < ATTEMPTS:
             return True
-        self._finished.append((candidate.request.key, replace(failure, spans=candidate.spans)))
+        self._finish(candidate.request.key, replace(failure, spans=candidate.spans))
         return False
+
+    def _finish(self, key: str, outcome: Outcome) -> None:
+        self._finished.append((key, outcome))
+        self._share.trials -= 1
 
 
 def _message(batch: Sequence[_Built]) -> MeasureBatch:

@@ -21,6 +21,7 @@ from tuner.types import FailureKind, Lane, TaskSpec
 from workers.cluster import Offer, actor_class
 from workers.names import NAMESPACE
 from workers.search_children import SearchChildren
+from workers.sharing import Sharing
 from workers.walls.levels import Policy, choose
 
 TRIALS = 24
@@ -37,7 +38,7 @@ def test_a_candidate_that_was_killed_twice_is_not_tried_again(offer: Offer, url:
     builder = actor_class(KillingBuilder).options(name="killing builder", namespace=NAMESPACE, num_cpus=0)
     killing = builder.remote(programs.killed().module_json)
     database = Database(url)
-    runner = JobRunner(database, SearchChildren(choose(Policy.PREFER)))
+    runner = JobRunner(database, SearchChildren(choose(Policy.PREFER)), Sharing())
     database.workers.register(
         offer.id,
         host=offer.host,

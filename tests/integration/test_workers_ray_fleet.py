@@ -39,6 +39,7 @@ from workers.cluster import Cluster, Offer, actor_class, present
 from workers.fleet import RayFleet
 from workers.messages import DeviceSpeed, MeasurerStatus
 from workers.names import NAMESPACE
+from workers.sharing import Sharing
 from workers.walls.levels import Policy, choose
 
 _numbers = itertools.count()
@@ -401,6 +402,36 @@ def test_with_one_of_two_workers_drained_the_other_does_all(offer: Offer, start:
         fleet.submit(request(str(number), programs.product()))
     outcomes = gather(fleet, 6)
     assert {outcome.worker for outcome in outcomes.values() if isinstance(outcome, Measured)} == {"two"}
+
+
+def test_a_small_loop_overtakes_a_large_one(offer: Offer, start: Callable[..., str]) -> None:
+    measurer = start(Measurer, "cpu", 1, Policy.PREFER)
+    sharing = Sharing(lambda: 0.0)  # so that the large one's turn does not come by itself
+    fleets = {}
+    for name, trials in (("large", 40), ("small", 12)):
+        share = sharing.share()
+        share.trials = trials
+        fleets[name] = RayFleet(offer.device_class.target_json, offer.builders, {measurer: "here"}, share=share)
+    begun = len(offer.builders) * 2
+    for number in range(40):
+        fleets["large"].submit(request(f"large {number}", programs.product()))
+    for number in range(12):
+        fleets["small"].submit(request(f"small {number}", programs.product()))
+    outcomes: dict[str, Outcome] = {}
+
+    def collect_large() -> None:
+        while sum(key.startswith("large") for key in outcomes) < 40:
+            outcomes.update(fleets["large"].collect(0.5))
+
+    collecting = threading.Thread(target=collect_large)
+    collecting.start()
+    small = gather(fleets["small"], 12)
+    overtaken = 40 - len(outcomes)
+    collecting.join()
+    assert overtaken >= 40 - begun
+    last = max(outcome.spans[0].start for outcome in small.values())
+    before = [key for key, outcome in outcomes.items() if outcome.spans[0].start < last]
+    assert len(before) <= begun
 
 
 def test_a_measurer_whose_host_leaves_says_so(start: Callable[..., str]) -> None:

@@ -21,6 +21,7 @@ from service.settings import Settings
 from tests.support.idle_loops import IdleLoops, NoSearches, OneNode
 from tests.support.played_fleet import MACHINE
 from tests.support.waiting import wait_for
+from workers.sharing import Sharing
 
 
 @pytest.fixture
@@ -91,7 +92,7 @@ def test_a_job_that_a_cut_off_controller_claimed_is_claimed_again(
 
 def runner_of(database: Database, run: Callable[[ClaimedJob], RunEnd]) -> JobRunner:
     """A loop without a search, whose runs are ``run``."""
-    runner = JobRunner(database, NoSearches())
+    runner = JobRunner(database, NoSearches(), Sharing())
     runner._run = lambda claimed, *_: run(claimed)  # type: ignore[method-assign]
     return runner
 

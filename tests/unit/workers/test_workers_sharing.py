@@ -1,0 +1,158 @@
+"""Whose turn it is at actors that several loops use."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workers.sharing import Share, Sharing
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def sharing(clock: Clock) -> Sharing:
+    return Sharing(clock)
+
+
+def loop(sharing: Sharing, trials: int, priority: int = 0) -> Share:
+    made = sharing.share(priority)
+    made.trials = trials
+    return made
+
+
+def turn(sharing: Sharing, loops: list[Share], actor: str = "a") -> Share:
+    """All wait for one actor that has no call: the loop that gets it."""
+    for each in loops:
+        each.awaits([actor])
+    served = [each for each in loops if each.take([actor], 1) is not None]
+    assert len(served) == 1
+    served[0].give_back(actor)
+    return served[0]
+
+
+def test_all_loops_together_have_so_many_calls(sharing: Sharing) -> None:
+    one, other = loop(sharing, 8), loop(sharing, 8)
+    assert one.take(["a", "b"], 1) == "a"
+    assert other.take(["a", "b"], 1) == "b"
+    assert one.take(["a", "b"], 1) is None
+    other.give_back("b")
+    assert one.take(["a", "b"], 1) == "b"
+
+
+def test_the_least_busy_actor_is_taken_whoever_keeps_it_busy(sharing: Sharing) -> None:
+    one, other = loop(sharing, 8), loop(sharing, 8)
+    one.add("a")
+    one.add("a")
+    other.add("b")
+    assert other.take(["a", "b"], 4) == "b"
+    assert other.take(["a", "b"], 2) is None
+
+
+def test_the_loop_with_the_least_left_is_first(sharing: Sharing) -> None:
+    large, small, other = loop(sharing, 2000), loop(sharing, 16), loop(sharing, 16)
+    assert turn(sharing, [large, small, other]) is small
+    other.trials = 15
+    assert turn(sharing, [large, small, other]) is other
+
+
+def test_a_loop_that_waits_for_another_actor_is_passed_over(sharing: Sharing) -> None:
+    large, small = loop(sharing, 2000), loop(sharing, 16)
+    small.awaits(["b"])
+    assert large.take(["a", "b"], 1) == "a"
+
+
+def test_priority_comes_before_what_is_left(sharing: Sharing) -> None:
+    assert turn(sharing, [loop(sharing, 16), wanted := loop(sharing, 2000, priority=5)]) is wanted
+
+
+def test_a_loop_whose_time_ends_soon_is_first(sharing: Sharing, clock: Clock) -> None:
+    small, hurried = loop(sharing, 64), loop(sharing, 2000)
+    hurried.until = clock() + 10.0
+    assert turn(sharing, [small, hurried]) is hurried
+
+
+def test_a_long_loop_gets_on_while_short_ones_come_and_go(sharing: Sharing, clock: Clock) -> None:
+    large, small = loop(sharing, 2000), loop(sharing, 16)
+    served = []
+    for _ in range(100):
+        clock.now += 0.1
+        served.append(turn(sharing, [large, small]))
+        served[-1].awaits([])
+    assert 3 <= served.count(large) <= 10
+
+
+def test_a_loop_that_says_no_more_that_it_waits_holds_nobody_up(sharing: Sharing, clock: Clock) -> None:
+    hung, other = loop(sharing, 1), loop(sharing, 8)
+    hung.awaits(["a"])
+    assert other.take(["a"], 1) is None
+    clock.now += 3.0
+    assert other.take(["a"], 1) == "a"
+
+
+def test_a_closed_loop_has_neither_calls_nor_wishes(sharing: Sharing) -> None:
+    ended, other = loop(sharing, 1), loop(sharing, 8)
+    ended.add("a")
+    ended.awaits(["a"])
+    ended.close()
+    assert other.take(["a"], 1) == "a"
+
+
+@pytest.mark.parametrize("end", [lambda share: share.give_back("a"), Share.close, lambda share: share.awaits([])])
+def test_a_loop_that_waits_is_woken(sharing: Sharing, end) -> None:  # type: ignore[no-untyped-def]
+    first, second = loop(sharing, 1), loop(sharing, 8)
+    first.add("a")
+    first.awaits(["a"])
+    assert second.take(["a"], 2) is None
+    woken: list[bool] = []
+    waiting = threading.Thread(target=lambda: woken.append(second.wait(60.0)))
+    waiting.start()
+    end(first)
+    waiting.join()
+    assert woken == [True]
+
+
+def test_a_change_before_the_wait_is_not_missed(sharing: Sharing) -> None:
+    first, second = loop(sharing, 1), loop(sharing, 8)
+    first.add("a")
+    assert second.take(["a"], 1) is None
+    first.give_back("a")
+    assert second.take(["b"], 0) is None
+    assert second.wait(0.0)
+    assert not second.wait(0.0)
+
+
+@given(
+    st.lists(st.integers(1, 50), min_size=1, max_size=6),
+    st.lists(st.tuples(st.integers(0, 5), st.booleans()), max_size=200),
+)
+def test_whatever_comes_somebody_is_served_and_the_limit_holds(
+    trials: list[int], steps: list[tuple[int, bool]]
+) -> None:
+    clock = Clock()
+    sharing = Sharing(clock)
+    loops = [loop(sharing, count) for count in trials]
+    for number, gives_back in steps:
+        clock.now += 0.3
+        one = loops[number % len(loops)]
+        if gives_back and one.calls["a"]:
+            one.give_back("a")
+        for each in loops:
+            each.awaits(["a"])
+        while any(each.take(["a"], 2) for each in loops):
+            pass
+        assert sum(each.calls["a"] for each in loops) == 2
