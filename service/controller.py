@@ -273,7 +273,7 @@ class Controller:
             if not offers:
                 self._offers = [offer for offer in self._offers if offer not in serving]
             return
-        builders = sorted({name for offer in offers for name in offer.builders})
+        builders = {name: places for offer in offers for name, places in offer.builders.items()}
         self._loops.start(claimed, builders, {offer.measurer: offer.id for offer in offers})
 
     def _absorb(self) -> None:

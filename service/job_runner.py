@@ -8,7 +8,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 
@@ -29,7 +29,7 @@ from service.units import seconds
 from tuner.errors import FleetDrained, LeaseLost, NoDevice, SearchFailed
 from tuner.tune import TuneRequest, tune
 from tuner.types import TaskSpec, Workload
-from workers.fleet import RayFleet
+from workers.fleet import RayFleet, warm
 from workers.search_children import SearchChildren
 from workers.sharing import Sharing
 from workers.walled_search import WalledSearch, train_base
@@ -69,7 +69,7 @@ class JobRunner:
         self._sharing = sharing
 
     @observed
-    def run(self, claimed: ClaimedJob, builders: Sequence[str], measurers: dict[str, str]) -> RunEnd:
+    def run(self, claimed: ClaimedJob, builders: Mapping[str, int], measurers: dict[str, str]) -> RunEnd:
         """Tune until every task has an answer, or until the job is cancelled or its lease lost.
 
         A run that an outage of the database cuts off is begun again from what is stored, as one of which the process
@@ -79,6 +79,7 @@ class JobRunner:
         keeper = threading.Thread(target=self._keep_lease, args=(claimed, stop), daemon=True)
         keeper.start()
         outage, cut_off = Outage(self._db), False
+        warm([*builders, *measurers])
         try:
             while True:
                 try:
@@ -107,7 +108,7 @@ class JobRunner:
             raise LeaseLost(f"job {claimed.job.id} ended or was taken over while the database was away")
         return replace(claimed, job=self._db.jobs.get(claimed.job.id))
 
-    def _run(self, claimed: ClaimedJob, builders: Sequence[str], measurers: dict[str, str]) -> RunEnd:
+    def _run(self, claimed: ClaimedJob, builders: Mapping[str, int], measurers: dict[str, str]) -> RunEnd:
         job = claimed.job
         started = time.monotonic()
         while True:
@@ -136,7 +137,7 @@ class JobRunner:
         return RunEnd.DONE
 
     def _concluded(
-        self, claimed: ClaimedJob, tasks: ClaimedTasks, builders: Sequence[str], measurers: dict[str, str]
+        self, claimed: ClaimedJob, tasks: ClaimedTasks, builders: Mapping[str, int], measurers: dict[str, str]
     ) -> bool:
         """Race the job with its reference, if it has one and all of its tasks succeeded, and the bests it rechecks.
 
@@ -197,7 +198,7 @@ class JobRunner:
         tasks: Sequence[TaskView],
         others: Sequence[TaskView],
         time_left: float | None,
-        builders: Sequence[str],
+        builders: Mapping[str, int],
         measurers: dict[str, str],
     ) -> None:
         job = claimed.job
@@ -221,7 +222,7 @@ class JobRunner:
         with closing(WalledSearch(self._searching, request)) as search:
             tune(request, search, fleet, DatabaseLedger(self._db, claimed, tasks, share, others))
 
-    def _fleet(self, job: JobView, builders: Sequence[str], measurers: dict[str, str]) -> RayFleet:
+    def _fleet(self, job: JobView, builders: Mapping[str, int], measurers: dict[str, str]) -> RayFleet:
         return RayFleet(job.target_json, builders, measurers, drained=self._db.workers.drained, share=self._share)
 
     def _device_seconds_left(self, job: JobView, others: Sequence[TaskView]) -> float | None:

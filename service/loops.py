@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from db import Database
@@ -50,7 +50,7 @@ class Loops:
     def are_full(self) -> bool:
         return len(self._loops) >= self._places
 
-    def start(self, claimed: ClaimedJob, builders: Sequence[str], measurers: dict[str, str]) -> None:
+    def start(self, claimed: ClaimedJob, builders: Mapping[str, int], measurers: dict[str, str]) -> None:
         """Begin a job on these actors; ``measurers`` maps their names to the workers' ids."""
         loop = Loop(claimed, frozenset(measurers.values()))
         # A daemon: when the controller ends, whoever claims the job next goes on from what is stored.
@@ -73,7 +73,7 @@ class Loops:
             if loop.thread is not None:
                 loop.thread.join(max(0.0, until - time.monotonic()))
 
-    def _run(self, loop: Loop, builders: Sequence[str], measurers: dict[str, str]) -> None:
+    def _run(self, loop: Loop, builders: Mapping[str, int], measurers: dict[str, str]) -> None:
         try:
             loop.outcome = JobRunner(self._db, self._searches, self._sharing).run(loop.claimed, builders, measurers)
         except Exception as error:

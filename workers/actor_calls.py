@@ -89,8 +89,13 @@ def time_model(measurer: Any, model: ModelProgram, *, caller: str) -> Pending[Mo
 
 
 def stop(actor: Any, caller: str) -> None:
-    """End the call of ``caller`` that the actor works on, if any. Does not wait."""
+    """End the calls of ``caller`` that the actor works on, if any. Does not wait."""
     actor.stop.remote(caller)
+
+
+def warm(actor: Any) -> None:
+    """Have the actor start children that rest. Does not wait."""
+    actor.warm.remote()
 
 
 def leave(measurer: Any) -> None:

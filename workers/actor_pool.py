@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ray.exceptions import ActorDiedError, ActorUnschedulableError, RayError
@@ -15,15 +15,16 @@ from workers.sharing import Share
 class ActorPool:
     """Lends the actor with the fewest calls; actors that died for good leave the pool.
 
-    ``share`` is that of the loop which makes the calls. An actor here is a Ray handle. Whoever takes one for a call
+    ``places`` maps names of actors to the number of calls that each works on at a time. ``share`` is that of the loop
+    which makes the calls. An actor here is a Ray handle. Whoever takes one for a call
     gives it back when the call has ended. Names that no actor has any more, because its node has left, are passed over.
     """
 
-    def __init__(self, names: Sequence[str], share: Share) -> None:
-        self._names = names
+    def __init__(self, places: Mapping[str, int], share: Share) -> None:
+        self._places = places
         self._share = share
         self._drained = False
-        self._name_of = {actor: name for name, actor in living(names).items()}
+        self._name_of = {actor: name for name, actor in living(places).items()}
         self._calls: dict[Any, int] = dict.fromkeys(self._name_of, 0)
 
     def __len__(self) -> int:
@@ -35,6 +36,11 @@ class ActorPool:
     def name_of(self, actor: Any) -> str:
         """Return the name of an actor that is, or was, in the pool."""
         return self._name_of[actor]
+
+    @property
+    def places(self) -> int:
+        """The number of calls that the actors work on at a time."""
+        return sum(self._places[name] for name in self.names)
 
     @property
     def names(self) -> list[str]:
@@ -56,19 +62,24 @@ class ActorPool:
         Raises NoDevice if no actor is left, or FleetDrained if that is what was asked for.
         """
         self._check()
-        actor = min(self._calls, key=self._calls.__getitem__)
+        actor = min(self._calls, key=lambda actor: self._calls[actor] / self._places[self._name_of[actor]])
         self._share.add(self._name_of[actor])
         self._calls[actor] += 1
         return actor
 
     def take_if_below(self, limit: int, shared: int) -> Any | None:
-        """Take an actor with fewer than ``limit`` calls of this loop, and ``shared`` of all, if it is its turn.
+        """Take an actor with fewer than ``limit`` calls a place of this loop, and ``shared`` of all, if it is its turn.
 
         Raises what `take` raises.
         """
         self._check()
-        actors = {self._name_of[actor]: actor for actor, calls in self._calls.items() if calls < limit}
-        name = self._share.take(actors, shared)
+        actors = {self._name_of[actor]: actor for actor in self._calls}
+        free = {
+            name: shared * self._places[name]
+            for name, actor in actors.items()
+            if self._calls[actor] < limit * self._places[name]
+        }
+        name = self._share.take(free)
         if name is None:
             return None
         self._calls[actors[name]] += 1
@@ -84,6 +95,6 @@ class ActorPool:
 
     def _check(self) -> None:
         if self.is_drained:
-            raise FleetDrained(f"{', '.join(self._names)} get no more work; the job goes on when a machine does")
+            raise FleetDrained(f"{', '.join(self._places)} get no more work; the job goes on when a machine does")
         if not self._calls:
-            raise NoDevice(f"all of {', '.join(self._names)} died; the job goes on when a machine joins")
+            raise NoDevice(f"all of {', '.join(self._places)} died; the job goes on when a machine joins")

@@ -1,4 +1,4 @@
-"""The Ray actors of a node: builders, and one measurer a device, each with a warm, disposable child.
+"""The Ray actors of a node: one that builds, and one a device that measures, with warm, disposable children.
 
 Arguments and answers are the JSON of `workers.messages`; `workers.actor_calls` calls the methods with typed values.
 """
@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 import os
+import queue
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import psutil
 import ray
@@ -56,49 +57,81 @@ _MEASURE_SHARE = 0.75
 """Of the host's memory, for the data segment of a process that runs programs; the rest is for the others. Not tuned."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where one candidate at a time is built; ``label`` names it in timelines."""
+
+    label: str
+    child: WarmChild
+    turn: Turn
+
+
 class Builder:
-    """Builds one candidate at a time.
+    """Builds as many candidates at a time as there are ``places``; the actor is to have as many threads.
+
+    One process for all of them: each process of Ray takes 75 MB, and half a percent of a core while it is idle.
 
     Args:
         cuda: the builder is beside a GPU, and loads what cuda candidates need before they come.
+        places: children that build.
         seconds: a build's deadline.
-        label: the builder's name in timelines.
-        walls: around the process that builds.
+        label: the builder's name in timelines, before the number of the place.
+        walls: around the processes that build.
     """
 
-    def __init__(self, cuda: bool, walls: Policy, seconds: float = BUILD_SECONDS, label: str = "builder") -> None:
+    def __init__(
+        self, cuda: bool, walls: Policy, places: int = 1, seconds: float = BUILD_SECONDS, label: str = "builder"
+    ) -> None:
         self._seconds = seconds
-        self._label = label
-        preload = [child_calls.BUILD_CUDA if cuda else child_calls.BUILD, child_calls.FIRST_BUILD]
-        self._child = WarmChild(
-            preload,
-            {"TVM_NUM_THREADS": "1"},
-            _BUILD_BYTES,
-            busy=True,
-            level=choose(walls),
-            programs=True,
-            devices=cuda,  # to compile for a GPU, TVM asks it for its properties, and dies if there is none
-        )
-        self._turn = Turn(self._child)
-        self._child.start()
+        self._places = [_place(cuda, walls, f"{label} {number}") for number in range(places)]
+        # The place that was used last is used next, so that the others may rest when there is little to do.
+        self._idle: queue.LifoQueue[_Place] = queue.LifoQueue()
+        for place in reversed(self._places):
+            self._idle.put(place)
+        self.warm()
 
     @ray.method(concurrency_group=CONTROL)
     def status(self) -> Json:
-        return BuilderStatus(os.getpid(), self._turn.caller is not None).to_json()
+        return BuilderStatus(os.getpid(), sum(place.turn.caller is not None for place in self._places)).to_json()
 
     @ray.method(concurrency_group=CONTROL)
     def stop(self, caller: str) -> None:
-        """End the caller's call, if it is its turn."""
-        self._turn.stop(caller)
+        """End the caller's calls that it works on."""
+        for place in self._places:
+            place.turn.stop(caller)
+
+    @ray.method(concurrency_group=CONTROL)
+    def warm(self) -> None:
+        """Start children that rest, without waiting for them."""
+        for place in self._places:
+            place.child.warm()
 
     def build(self, request: Json, caller: str, seconds: float = math.inf) -> Json:
         """Return the `BuildAnswer` of a `BuildRequest`. ``seconds`` may shorten the builder's deadline."""
+        place = self._idle.get()
         started = time.time()
-        with self._turn.of(caller):
-            result = child_calls.build(
-                self._child, BuildRequest.from_json(request), seconds=min(seconds, self._seconds)
-            )
-        return BuildAnswer(result, self._label, started, time.time()).to_json()
+        try:
+            with place.turn.of(caller):
+                result = child_calls.build(
+                    place.child, BuildRequest.from_json(request), seconds=min(seconds, self._seconds)
+                )
+        finally:
+            self._idle.put(place)
+        return BuildAnswer(result, place.label, started, time.time()).to_json()
+
+
+def _place(cuda: bool, walls: Policy, label: str) -> _Place:
+    preload = [child_calls.BUILD_CUDA if cuda else child_calls.BUILD, child_calls.FIRST_BUILD]
+    child = WarmChild(
+        preload,
+        {"TVM_NUM_THREADS": "1"},
+        _BUILD_BYTES,
+        busy=True,
+        level=choose(walls),
+        programs=True,
+        devices=cuda,  # to compile for a GPU, TVM asks it for its properties, and dies if there is none
+    )
+    return _Place(label, child, Turn(child))
 
 
 class Measurer:
@@ -154,6 +187,11 @@ class Measurer:
     def stop(self, caller: str) -> None:
         """End the caller's call, if it is its turn."""
         self._turn.stop(caller)
+
+    @ray.method(concurrency_group=CONTROL)
+    def warm(self) -> None:
+        """Start the child if it rests, without waiting for it."""
+        self._child.warm()
 
     def measure(self, batch: Json, caller: str) -> list[Json]:
         """Return the `MeasureAnswer` of every candidate of a `MeasureBatch`, in order."""

@@ -1,4 +1,4 @@
-"""The Ray cluster: starting or joining it, and keeping a measurer a device and some builders on every node.
+"""The Ray cluster: starting or joining it, and keeping a measurer a device and a builder on every node.
 
 Actors are named and detached: any controller finds those that another controller made, and they outlive the controller
 in a cluster. Ray restarts actors that die.
@@ -54,7 +54,8 @@ class Offer:
     """One device of one node, with the actors that serve it.
 
     ``sandbox`` is the level of the walls around the process that runs programs on the device, ``system`` is that of
-    `workers.system`, ``labels`` are what the node's operator gave it.
+    `workers.system`, ``labels`` are what the node's operator gave it. ``builders`` maps the names of actors to the
+    number of builds that each works on at a time.
     """
 
     id: str
@@ -64,7 +65,7 @@ class Offer:
     sandbox: SandboxLevel
     system: str
     measurer: str
-    builders: tuple[str, ...]
+    builders: Mapping[str, int]
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -224,11 +225,11 @@ class Cluster:
         if not references:
             return {}
         ready, _ = ray.wait(references, num_returns=len(references), timeout=timeout)
-        busy = {name for name, status in _answers(builders, ready).items() if status.busy}
+        busy = {name: status.busy for name, status in _answers(builders, ready).items()}
         slots = _answers(measurers, ready)
         return {
             offer.id: Activity(
-                builders_busy=len(busy & set(offer.builders)),
+                builders_busy=sum(busy.get(name, 0) for name in offer.builders),
                 slot_since=None if slot.since is None else datetime.fromtimestamp(slot.since, UTC),
                 slot_trial_id=slot.trial,
                 slot_use=self._use(offer.id, now, slot.used),
@@ -282,7 +283,7 @@ def present(offers: Iterable[Offer]) -> list[Offer]:
     found = []
     for offer in offers:
         actors = living([offer.measurer, *offer.builders])
-        builders = tuple(name for name in offer.builders if name in actors)
+        builders = {name: places for name, places in offer.builders.items() if name in actors}
         if offer.measurer in actors and builders:
             found.append(replace(offer, builders=builders))
     return found
@@ -317,10 +318,10 @@ def _detect(walls: Policy) -> list[Json]:
 def _equip(node: dict[str, Any], devices: list[DetectedDevice], walls: Policy) -> list[Offer]:
     node_id, host = node["NodeID"], host_name(node)
     cores = next(device.device_class.cores for device in devices if device.name == "cpu")
-    builders = tuple(builder_name(node_id, number) for number in range(cores))
+    builders = {builder_name(node_id): cores}
     cuda = any(device.name != "cpu" for device in devices)
-    for number, name in enumerate(builders):
-        _actor(node_id, name, Builder).remote(cuda, walls, label=f"{host}/builder {number}")
+    for name, places in builders.items():
+        _actor(node_id, name, Builder, places).remote(cuda, walls, places, label=f"{host}/builder")
     measurers = {measurer_name(node_id, device.name): device for device in devices}
     for name, device in measurers.items():
         _actor(node_id, name, Measurer).remote(device.name, device.device_class.threads, walls)
@@ -348,13 +349,13 @@ def _equip(node: dict[str, Any], devices: list[DetectedDevice], walls: Policy) -
     return offers
 
 
-def actor_class(cls: type) -> Any:
-    """Return a class of `workers.actors` as an actor class of Ray."""
-    return ray.remote(concurrency_groups={CONTROL: 1})(cls)
+def actor_class(cls: type, calls: int = 1) -> Any:
+    """Return a class of `workers.actors` as an actor class of Ray, which works on so many calls at a time."""
+    return ray.remote(concurrency_groups={CONTROL: 1}, max_concurrency=calls)(cls)
 
 
-def _actor(node_id: str, name: str, cls: type) -> Any:
-    return actor_class(cls).options(
+def _actor(node_id: str, name: str, cls: type, calls: int = 1) -> Any:
+    return actor_class(cls, calls).options(
         **_on(node_id),
         name=name,
         namespace=NAMESPACE,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,12 +30,12 @@ from workers.messages import (
     ModelTimes,
     Samples,
 )
-from workers.names import node_of
+from workers.names import living, node_of
 from workers.patience import Patience
 from workers.sharing import Share, Sharing
 
-_BUILDS_PER_BUILDER = 2
-"""One that is built and one that waits, so that a builder is never idle for a round trip; of all loops together."""
+_BUILDS_PER_PLACE = 2
+"""One that is built and one that waits, so that a place is never idle for a round trip; of all loops together."""
 _SHARED_BATCHES = 2
 """Batches of all loops together at a measurer, for the same reason. A loop has one, so that the next one is full."""
 _MEASURE_BATCH = 4
@@ -84,7 +84,8 @@ class _Measurement:
 
 
 class RayFleet:
-    """See `tuner.ports.Fleet`. ``measurers`` maps the names of actors to the workers' names in the ledger.
+    """See `tuner.ports.Fleet`. ``builders`` maps the names of actors to the builds that each works on at a time,
+    ``measurers`` to the workers' names in the ledger.
 
     ``drained`` returns the workers, of any fleet, that get no more work. What they have ends; once none is left and
     nothing is being measured, methods raise FleetDrained. ``share`` is that of the loop if others use the same actors.
@@ -93,7 +94,7 @@ class RayFleet:
     def __init__(
         self,
         target_json: str,
-        builders: Sequence[str],
+        builders: Mapping[str, int],
         measurers: dict[str, str],
         *,
         drained: Callable[[], Collection[str]] = frozenset,
@@ -103,7 +104,7 @@ class RayFleet:
         self._drained = drained
         self._share = share or Sharing().share()
         self._builders = ActorPool(builders, self._share)
-        self._measurers = ActorPool(list(measurers), self._share)
+        self._measurers = ActorPool(dict.fromkeys(measurers, 1), self._share)
         self._workers = {actor: measurers[self._measurers.name_of(actor)] for actor in self._measurers}
         self._to_build: deque[_Candidate] = deque()
         self._to_measure: deque[_Built] = deque()
@@ -119,7 +120,7 @@ class RayFleet:
 
     @property
     def slots(self) -> int:
-        return max(_LEAST_SLOTS, _BUILDS_PER_BUILDER * len(self._builders) + _MEASURE_BATCH * len(self._measurers))
+        return max(_LEAST_SLOTS, _BUILDS_PER_PLACE * self._builders.places + _MEASURE_BATCH * len(self._measurers))
 
     def submit(self, request: MeasureRequest) -> None:
         self._to_build.append(_Candidate(request))
@@ -224,7 +225,7 @@ class RayFleet:
             batch = self._next_batch()
             measurement = actor_calls.measure(measurer, _message(batch), caller=self._caller)
             self._measurements[measurement.reference] = _Measurement(measurer, measurement, batch)
-        limit = _BUILDS_PER_BUILDER
+        limit = _BUILDS_PER_PLACE
         while self._to_build and (builder := self._builders.take_if_below(limit, limit)) is not None:
             candidate = self._to_build.popleft()
             request = candidate.request
@@ -313,6 +314,12 @@ class RayFleet:
     def _finish(self, key: str, outcome: Outcome) -> None:
         self._finished.append((key, outcome))
         self._share.trials -= 1
+
+
+def warm(actors: Sequence[str]) -> None:
+    """Have actors of these names start children that rest, for a job that will soon need them."""
+    for actor in living(actors).values():
+        actor_calls.warm(actor)
 
 
 def _message(batch: Sequence[_Built]) -> MeasureBatch:

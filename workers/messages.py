@@ -386,10 +386,10 @@ class DeviceSpeed(_Flat):
 
 @dataclass(frozen=True, slots=True)
 class BuilderStatus(_Flat):
-    """The process of a builder, and whether it builds."""
+    """The process of a node's builders, and how many of them build."""
 
     pid: int
-    busy: bool
+    busy: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,8 @@ _LETTERS = 12
 """Of a node's id, in the names of its actors."""
 
 
-def builder_name(node_id: str, number: int) -> str:
-    return f"builder-{node_id[:_LETTERS]}-{number}"
+def builder_name(node_id: str) -> str:
+    return f"builder-{node_id[:_LETTERS]}"
 
 
 def measurer_name(node_id: str, device: str) -> str:

@@ -10,7 +10,7 @@ import math
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 
 _TRIAL_SECONDS = 0.25
 """A trial, for comparison of a job's trials with its time limit. Not tuned."""
@@ -85,19 +85,23 @@ class Share:
         """Return roughly what the loop needs all actors for."""
         return max(0.0, min(self.trials * _TRIAL_SECONDS, self.until - now))
 
-    def take(self, actors: Collection[str], limit: int) -> str | None:
+    def take(self, limits: Mapping[str, int]) -> str | None:
         """Count a call of one of these actors, the least busy, and return it.
 
-        None if all have ``limit`` calls of all loops together, or others are to be served first.
+        None if all have as many calls of all loops together as their limits say, or others are to be served first.
         """
         sharing = self._sharing
         with sharing._changed:
             kept = frozenset[str]().union(*(each.awaited for each in sharing._ahead_of(self)))
-            free = [actor for actor in actors if actor not in kept and sharing._count(actor) < limit]
+            free = {
+                actor: calls / limit
+                for actor, limit in limits.items()
+                if actor not in kept and (calls := sharing._count(actor)) < limit
+            }
             if not free:
                 self._seen = min(self._seen, sharing._changes)
                 return None
-            actor = min(free, key=sharing._count)
+            actor = min(free, key=free.__getitem__)
             self.calls[actor] += 1
             self.served = sharing._clock()
             return actor

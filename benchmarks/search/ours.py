@@ -13,7 +13,7 @@ import resource
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -109,7 +109,7 @@ class Request:
     folder: str
     device_class: DeviceClass
     address: str
-    builders: tuple[str, ...]
+    builders: Mapping[str, int]
     measurer: str
     teachers: str | None = None
 
@@ -121,7 +121,7 @@ class Request:
         fields: dict[str, Any] = json.loads(path.read_text())
         device_class = fields["device_class"]
         device_class["features"] = tuple(device_class["features"])
-        return Request(**fields | {"device_class": DeviceClass(**device_class), "builders": tuple(fields["builders"])})
+        return Request(**fields | {"device_class": DeviceClass(**device_class)})
 
 
 class ClockLedger(MemoryLedger):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
 
@@ -52,7 +52,7 @@ TEACHERS: dict[str, Callable[[], tvm.tirx.PrimFunc]] = {
 }
 
 
-def teach(url: str, device_class: DeviceClass, builders: Sequence[str], measurer: str) -> None:
+def teach(url: str, device_class: DeviceClass, builders: Mapping[str, int], measurer: str) -> None:
     """Tune every teacher that the database does not hold yet, each cold: what one learned must not help the next."""
     migrate.upgrade(url)
     database = Database(url)

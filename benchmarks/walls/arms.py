@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -27,21 +26,23 @@ from workers.messages import (
 )
 from workers.walled_search import WalledSearch, search_child
 from workers.walls.levels import Level, Policy
+from workers.warm_child import WarmChild
 
 _CALLER = "benchmark"
 
 
 class Arm:
-    """One builder a core, the measurer and the search child; processes are warm before anything is timed."""
+    """A builder with a place a core, the measurer and the search child; processes are warm before anything is timed."""
 
     def __init__(self, level: Level, cores: int) -> None:
         self.level = level
         # The classes take the strongest level that the policy allows on this machine; here it is to be this one.
         with mock.patch.object(actors, "choose", return_value=level):
-            self._builders = [Builder(cuda=False, walls=Policy.PREFER) for _ in range(cores)]
+            self._builder = Builder(cuda=False, walls=Policy.PREFER, places=cores)
             self._measurer = Measurer("cpu", cores, Policy.PREFER)
         self._search = search_child(level)
-        self._search.start()
+        for child in self._children():
+            child.start()
         self._pool = ThreadPoolExecutor(cores)
 
     def __enter__(self) -> Self:
@@ -51,8 +52,11 @@ class Arm:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._pool.shutdown()
-        for child in (*(builder._child for builder in self._builders), self._measurer._child, self._search):
+        for child in self._children():
             child.close()
+
+    def _children(self) -> list[WarmChild]:
+        return [*(place.child for place in self._builder._places), self._measurer._child, self._search]
 
     def trials(self, workload: Workload, traces: Sequence[str], target_json: str) -> tuple[float, list[float]]:
         """Build all, then measure them batch by batch: returns the seconds, and each program's median latency.
@@ -61,8 +65,7 @@ class Arm:
         """
         started = time.perf_counter()
         requests = [BuildRequest(workload.module_json, trace, target_json).to_json() for trace in traces]
-        builders = itertools.cycle(self._builders)
-        answers = self._pool.map(lambda request, builder: builder.build(request, _CALLER), requests, builders)
+        answers = self._pool.map(lambda request: self._builder.build(request, _CALLER), requests)
         artifacts = [succeeded(BuildAnswer.from_json(answer).result) for answer in answers]
         latencies: list[float] = []
         for first in range(0, len(traces), BATCH):

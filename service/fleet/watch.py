@@ -66,7 +66,7 @@ class Watch:
                 host=offer.host,
                 device=offer.device,
                 device_class=offer.device_class,
-                builders=len(offer.builders),
+                builders=sum(offer.builders.values()),
                 sandbox=offer.sandbox,
                 labels=offer.labels,
                 **({"activity": activity[offer.id]} if offer.id in activity else {}),

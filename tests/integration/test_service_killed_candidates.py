@@ -73,7 +73,7 @@ def run(database: Database, runner: JobRunner, offer: Offer) -> list[TrialView]:
     database.jobs.create(new, [TaskSpec(programs.product(), 1)], "0.27")
     claimed = database.jobs.claim("test", 600)
     assert claimed is not None
-    assert runner.run(claimed, ["killing builder"], {offer.measurer: offer.id}) is RunEnd.DONE
+    assert runner.run(claimed, {"killing builder": 1}, {offer.measurer: offer.id}) is RunEnd.DONE
     assert database.jobs.get(claimed.job.id).state is JobState.SUCCEEDED
     # The worker is not to be held out for what the candidates do.
     assert database.workers.lost(offer.id, LOST_WITHIN_SECONDS) == 0

@@ -114,7 +114,7 @@ def fork_of(child: psutil.Process) -> psutil.Process:
 
 
 def test_an_offer_has_living_actors(cluster: Cluster, offer: Offer) -> None:
-    assert len(offer.builders) == offer.device_class.cores
+    assert sum(offer.builders.values()) == offer.device_class.cores
     assert all(pid_of(name) for name in (offer.measurer, *offer.builders))
     assert cluster.reconcile() == cluster.reconcile()
     assert offer in cluster.reconcile()
@@ -122,13 +122,13 @@ def test_an_offer_has_living_actors(cluster: Cluster, offer: Offer) -> None:
 
 def test_actors_that_have_left_are_passed_over(offer: Offer) -> None:
     left = replace(offer, measurer="left")
-    assert present([left, replace(offer, builders=("left", *offer.builders)), offer]) == [offer, offer]
+    assert present([left, replace(offer, builders={"left": 1, **offer.builders}), offer]) == [offer, offer]
     fleet = RayFleet(
-        offer.device_class.target_json, ["left", *offer.builders], {"left": "nobody", offer.measurer: offer.host}
+        offer.device_class.target_json, {"left": 1, **offer.builders}, {"left": "nobody", offer.measurer: offer.host}
     )
     fleet.submit(request("one", programs.product()))
     assert isinstance(gather(fleet, 1)["one"], Measured)
-    nobody = RayFleet(offer.device_class.target_json, ["left"], {"left": "nobody"})
+    nobody = RayFleet(offer.device_class.target_json, {"left": 1}, {"left": "nobody"})
     with pytest.raises(NoDevice, match="left"):
         nobody.submit(request("one", programs.product()))
 
@@ -226,6 +226,10 @@ def test_every_request_comes_back_once_with_its_key(fleet: RayFleet, offer: Offe
         fleet.submit(request(str(number), workload))
     outcomes = gather(fleet, 12)
     assert set(outcomes) == {str(number) for number in range(12)}
+    places = range(offer.device_class.cores)
+    assert {outcome.spans[0].worker for outcome in outcomes.values()} == {
+        f"{offer.host}/builder {number}" for number in places
+    }
     for outcome in outcomes.values():
         assert isinstance(outcome, Measured)
         assert outcome.worker == offer.host
@@ -254,8 +258,8 @@ def test_what_is_built_is_measured_while_the_loop_waits_for_a_search(fleet: RayF
 def test_a_process_killed_midway_costs_no_request(fleet: RayFleet, offer: Offer, victim: str) -> None:
     child = warm_child_of(offer.measurer)
     pids: dict[str, Callable[[], int]] = {
-        "builder": lambda: pid_of(offer.builders[0]),
-        "builder's child": lambda: warm_child_of(offer.builders[0]).pid,
+        "builder": lambda: pid_of(next(iter(offer.builders))),
+        "builder's child": lambda: warm_child_of(next(iter(offer.builders))).pid,
         "measurer": lambda: pid_of(offer.measurer),
         "measurer's child": lambda: warm_child_of(offer.measurer).pid,
         "measuring fork": lambda: fork_of(child).pid,
@@ -305,7 +309,7 @@ def test_a_program_whose_process_is_killed_costs_only_itself(fleet: RayFleet, of
 
 def test_a_program_that_is_measured_alone_has_a_process_of_its_own(offer: Offer, start: Callable[..., str]) -> None:
     batches = start(BatchRecorder)
-    fleet = RayFleet(offer.device_class.target_json, offer.builders[:1], {batches: offer.host})
+    fleet = RayFleet(offer.device_class.target_json, offer.builders, {batches: offer.host})
     for number in range(6):
         fleet.submit(replace(request(str(number), programs.elementwise()), alone=number in (0, 3)))
     gather(fleet, 6)
@@ -336,7 +340,9 @@ def test_a_trace_that_does_not_apply_is_a_compile_failure(fleet: RayFleet) -> No
 
 def test_a_build_over_its_deadline(offer: Offer, start: Callable[..., str]) -> None:
     fleet = RayFleet(
-        offer.device_class.target_json, [start(Builder, False, Policy.PREFER, seconds=0.001)], {offer.measurer: "here"}
+        offer.device_class.target_json,
+        {start(Builder, False, Policy.PREFER, seconds=0.001): 1},
+        {offer.measurer: "here"},
     )
     fleet.submit(request("slow", programs.product()))
     (outcome,) = gather(fleet, 1).values()
@@ -362,9 +368,9 @@ def test_a_build_that_takes_far_longer_than_others_of_its_module(
 
 @pytest.mark.parametrize("lost", ["builder", "measurer"])
 def test_with_all_actors_lost_there_is_no_device(offer: Offer, start: Callable[..., str], lost: str) -> None:
-    builder = start(Builder, False, Policy.PREFER) if lost == "builder" else offer.builders[0]
+    builder = start(Builder, False, Policy.PREFER) if lost == "builder" else next(iter(offer.builders))
     measurer = start(Measurer, "cpu", 1, Policy.PREFER) if lost == "measurer" else offer.measurer
-    fleet = RayFleet(offer.device_class.target_json, [builder], {measurer: "here"})
+    fleet = RayFleet(offer.device_class.target_json, {builder: 1}, {measurer: "here"})
     gone = builder if lost == "builder" else measurer
     ray.kill(ray.get_actor(gone, NAMESPACE))
     with pytest.raises(NoDevice, match=gone):
@@ -412,7 +418,7 @@ def test_a_small_loop_overtakes_a_large_one(offer: Offer, start: Callable[..., s
         share = sharing.share()
         share.trials = trials
         fleets[name] = RayFleet(offer.device_class.target_json, offer.builders, {measurer: "here"}, share=share)
-    begun = len(offer.builders) * 2
+    begun = 2 * sum(offer.builders.values())
     for number in range(40):
         fleets["large"].submit(request(f"large {number}", programs.product()))
     for number in range(12):
@@ -491,7 +497,7 @@ def test_a_race_of_real_candidates(fleet: RayFleet, offer: Offer) -> None:
 def test_a_race_does_not_build_again_what_was_measured(offer: Offer, start: Callable[..., str]) -> None:
     recording = start(RecordingBuilder)
     builder = ray.get_actor(recording, NAMESPACE)
-    fleet = RayFleet(offer.device_class.target_json, [recording], {offer.measurer: "here"})
+    fleet = RayFleet(offer.device_class.target_json, {recording: 1}, {offer.measurer: "here"})
     workload = programs.product()
     first, second = some_traces(workload, offer.device_class.target_json, 2)
     fleet.submit(request("first", workload, first))
@@ -514,7 +520,7 @@ def test_a_contender_that_kills_the_race_is_found_out(offer: Offer, start: Calla
     workload = programs.product()
     first, second = some_traces(workload, offer.device_class.target_json, 2)
     builder = start(MiscompilingBuilder, second, programs.crash().module_json)
-    fleet = RayFleet(offer.device_class.target_json, [builder], {offer.measurer: "here"})
+    fleet = RayFleet(offer.device_class.target_json, {builder: 1}, {offer.measurer: "here"})
     result = fleet.race(race_of(workload, {"good": first, "bad": second}), nothing_meanwhile)
     assert isinstance(result.contenders["good"], Raced)
     rejected = result.contenders["bad"]
@@ -527,7 +533,7 @@ def test_a_miscompiled_contender_is_rejected_for_its_wrong_result(offer: Offer, 
     workload = programs.product()
     first, second = some_traces(workload, offer.device_class.target_json, 2)
     builder = start(MiscompilingBuilder, second, programs.elementwise().module_json)
-    fleet = RayFleet(offer.device_class.target_json, [builder], {offer.measurer: "here"})
+    fleet = RayFleet(offer.device_class.target_json, {builder: 1}, {offer.measurer: "here"})
     result = fleet.race(race_of(workload, {"good": first, "bad": second}), nothing_meanwhile)
     assert isinstance(result.contenders["good"], Raced)
     rejected = result.contenders["bad"]
@@ -539,7 +545,7 @@ def test_a_job_on_a_simulated_gpu(start: Callable[..., str]) -> None:
     """Search, CUDA code generation, fleet and certificate for cuda; only the timing is not a GPU's."""
     builder = start(Builder, True, Policy.PREFER)
     measurer = start(Measurer, "cuda:0", 1, Policy.PREFER, "tests.support.simulated_cuda")
-    fleet = RayFleet(programs.CUDA, [builder], {measurer: "gpu"})
+    fleet = RayFleet(programs.CUDA, {builder: 1}, {measurer: "gpu"})
     ledger = MemoryLedger(1)
     request = TuneRequest([TaskSpec(programs.product(64), 1)], programs.CUDA, None, 4, None, 1)
     tune(request, Searcher(request), fleet, ledger)

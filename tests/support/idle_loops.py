@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from db.views import ClaimedJob
@@ -33,7 +33,7 @@ class OneNode(Cluster):
                 sandbox=Level.NONE,
                 system="system",
                 measurer=f"measurer {number}",
-                builders=("builder",),
+                builders={"builder": 1},
                 labels=self.labels,
             )
             for number, machine in enumerate(self.machines)
@@ -62,7 +62,7 @@ class IdleLoops(Loops):
         self._loops: list[Loop] = []
         self.started: list[str] = []
 
-    def start(self, claimed: ClaimedJob, builders: Sequence[str], measurers: dict[str, str]) -> None:
+    def start(self, claimed: ClaimedJob, builders: Mapping[str, int], measurers: dict[str, str]) -> None:
         self.started.append(claimed.job.name)
         self._loops.append(Loop(claimed, frozenset(measurers.values())))
 

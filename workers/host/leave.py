@@ -23,9 +23,7 @@ _SETTLE_SECONDS = 10.0
 2 s."""
 
 
-def drain(
-    address: str, mark: str, devices: Sequence[str], builders: int, seconds: float, stop: threading.Event
-) -> bool:
+def drain(address: str, mark: str, devices: Sequence[str], seconds: float, stop: threading.Event) -> bool:
     """Have the measurers of the node with this ``mark`` get no more work, and wait until the node has none.
 
     Return False if it still has some after ``seconds``, if ``stop`` is set meanwhile, or if Ray does not answer.
@@ -37,7 +35,7 @@ def drain(
             if node is None:
                 return True
             measurers = list(living(measurer_name(node["NodeID"], device) for device in devices).values())
-            helpers = list(living(builder_name(node["NodeID"], number) for number in range(builders)).values())
+            helpers = list(living([builder_name(node["NodeID"])]).values())
             return not measurers or _settled(measurers, helpers, until, stop)
     except (RayError, ConnectionError, TimeoutError):
         return False

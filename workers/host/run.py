@@ -60,7 +60,7 @@ class Host:
                 self._join()
             while (reason := self._loss()) is not None:
                 self._rejoin(reason)
-            self._drain([device.name for device in offer.devices], offer.builders)
+            self._drain([device.name for device in offer.devices])
         finally:
             if self._node is not None:
                 self._node.stop()
@@ -119,13 +119,13 @@ class Host:
                     raise
             step = min(2 * step, _LONGEST_STEP_SECONDS)
 
-    def _drain(self, devices: list[str], builders: int) -> None:
+    def _drain(self, devices: list[str]) -> None:
         seconds = self._options.drain_seconds
         if self._node is None or not self._node.is_running or seconds == 0:
             return
         self._say(f"leaving: what is being measured has {seconds:.0f} s to end; another signal ends it at once")
         options = self._options
-        if drain(options.address, self._node.mark, devices, builders, seconds, self._hurry):
+        if drain(options.address, self._node.mark, devices, seconds, self._hurry):
             self._say("nothing is being measured any more")
         else:
             self._say("leaving before the work has ended; it is tried again elsewhere")

@@ -29,7 +29,8 @@ class Side:
     root: Path
     device_class: DeviceClass
     address: str
-    builders: tuple[str, ...]
+    builders: Any
+    """As the side's own version names them."""
     measurer: str
     environment: dict[str, str]
 
@@ -108,7 +109,7 @@ def side(name: str, root: Path) -> Iterator[Side]:
                     root=root,
                     device_class=DeviceClass(**device_class | {"features": tuple(device_class["features"])}),
                     address=fields["address"],
-                    builders=tuple(fields["builders"]),
+                    builders=fields["builders"],
                     measurer=fields["measurer"],
                     environment=fields["environment"],
                 )

@@ -110,6 +110,6 @@ def test_a_timeline_takes_its_latencies_from_the_closing_session() -> None:
 
 def test_a_request_survives_its_file(tmp_path: Any) -> None:
     device_class = DeviceClass('{"kind": "llvm"}', "model", ("avx2",), 2, 2, "runtime")
-    request = Request("new", "C", "w", 3, "m", 64, "folder", device_class, "address", ("b1", "b2"), "measurer")
+    request = Request("new", "C", "w", 3, "m", 64, "folder", device_class, "address", {"b": 2}, "measurer")
     request.write(tmp_path / "request.json")
     assert Request.read(tmp_path / "request.json") == request

@@ -45,11 +45,11 @@ def test_a_side_that_never_reaches_the_goal_is_charged_its_whole_run() -> None:
 
 
 def side(root: Path) -> Side:
-    return Side("base", root, DEVICE_CLASS, "address", ("b1",), "measurer", {})
+    return Side("base", root, DEVICE_CLASS, "address", {"b": 2}, "measurer", {})
 
 
 def request() -> Request:
-    return Request("base", "C", "w", 0, "m", 2, "folder", DEVICE_CLASS, "address", ("b1",), "measurer")
+    return Request("base", "C", "w", 0, "m", 2, "folder", DEVICE_CLASS, "address", {"b": 2}, "measurer")
 
 
 def test_this_version_is_asked_with_a_file(tmp_path: Path) -> None:

@@ -109,7 +109,7 @@ def test_a_loop_that_is_cut_off_begins_again_from_what_is_stored(database: Datab
             raise DatabaseAway("gone")
         return RunEnd.DONE
 
-    assert runner_of(database, run).run(claimed, [], {}) is RunEnd.DONE
+    assert runner_of(database, run).run(claimed, {}, {}) is RunEnd.DONE
     assert runs == [0.0, 7.0]
 
 
@@ -124,5 +124,5 @@ def test_a_loop_whose_job_was_taken_over_during_an_outage_ends(database: Databas
         assert database.jobs.claim("other", 60) is not None
         raise DatabaseAway("gone")
 
-    assert runner_of(database, run).run(claimed, [], {}) is RunEnd.LOST
+    assert runner_of(database, run).run(claimed, {}, {}) is RunEnd.LOST
     assert len(runs) == 1

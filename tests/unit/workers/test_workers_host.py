@@ -179,7 +179,7 @@ def test_what_is_offered_is_said() -> None:
 
 def test_a_nodes_actors_have_its_name_in_theirs() -> None:
     node = "0123456789abcdef0123"
-    names = {builder_name(node, 1), measurer_name(node, "cuda:0"), measurer_name(node, "cpu")}
+    names = {builder_name(node), measurer_name(node, "cuda:0"), measurer_name(node, "cpu")}
     assert {node_of(name) for name in names} == {"0123456789ab"}
 
 

@@ -39,7 +39,7 @@ def turn(sharing: Sharing, loops: list[Share], actor: str = "a") -> Share:
     """All wait for one actor that has no call: the loop that gets it."""
     for each in loops:
         each.awaits([actor])
-    served = [each for each in loops if each.take([actor], 1) is not None]
+    served = [each for each in loops if each.take({actor: 1}) is not None]
     assert len(served) == 1
     served[0].give_back(actor)
     return served[0]
@@ -47,11 +47,11 @@ def turn(sharing: Sharing, loops: list[Share], actor: str = "a") -> Share:
 
 def test_all_loops_together_have_so_many_calls(sharing: Sharing) -> None:
     one, other = loop(sharing, 8), loop(sharing, 8)
-    assert one.take(["a", "b"], 1) == "a"
-    assert other.take(["a", "b"], 1) == "b"
-    assert one.take(["a", "b"], 1) is None
+    assert one.take({"a": 1, "b": 1}) == "a"
+    assert other.take({"a": 1, "b": 1}) == "b"
+    assert one.take({"a": 1, "b": 1}) is None
     other.give_back("b")
-    assert one.take(["a", "b"], 1) == "b"
+    assert one.take({"a": 1, "b": 1}) == "b"
 
 
 def test_the_least_busy_actor_is_taken_whoever_keeps_it_busy(sharing: Sharing) -> None:
@@ -59,8 +59,8 @@ def test_the_least_busy_actor_is_taken_whoever_keeps_it_busy(sharing: Sharing) -
     one.add("a")
     one.add("a")
     other.add("b")
-    assert other.take(["a", "b"], 4) == "b"
-    assert other.take(["a", "b"], 2) is None
+    assert other.take({"a": 4, "b": 4}) == "b"
+    assert other.take({"a": 2, "b": 2}) is None
 
 
 def test_the_loop_with_the_least_left_is_first(sharing: Sharing) -> None:
@@ -73,7 +73,7 @@ def test_the_loop_with_the_least_left_is_first(sharing: Sharing) -> None:
 def test_a_loop_that_waits_for_another_actor_is_passed_over(sharing: Sharing) -> None:
     large, small = loop(sharing, 2000), loop(sharing, 16)
     small.awaits(["b"])
-    assert large.take(["a", "b"], 1) == "a"
+    assert large.take({"a": 1, "b": 1}) == "a"
 
 
 def test_priority_comes_before_what_is_left(sharing: Sharing) -> None:
@@ -99,9 +99,9 @@ def test_a_long_loop_gets_on_while_short_ones_come_and_go(sharing: Sharing, cloc
 def test_a_loop_that_says_no_more_that_it_waits_holds_nobody_up(sharing: Sharing, clock: Clock) -> None:
     hung, other = loop(sharing, 1), loop(sharing, 8)
     hung.awaits(["a"])
-    assert other.take(["a"], 1) is None
+    assert other.take({"a": 1}) is None
     clock.now += 3.0
-    assert other.take(["a"], 1) == "a"
+    assert other.take({"a": 1}) == "a"
 
 
 def test_a_closed_loop_has_neither_calls_nor_wishes(sharing: Sharing) -> None:
@@ -109,7 +109,7 @@ def test_a_closed_loop_has_neither_calls_nor_wishes(sharing: Sharing) -> None:
     ended.add("a")
     ended.awaits(["a"])
     ended.close()
-    assert other.take(["a"], 1) == "a"
+    assert other.take({"a": 1}) == "a"
 
 
 @pytest.mark.parametrize("end", [lambda share: share.give_back("a"), Share.close, lambda share: share.awaits([])])
@@ -117,7 +117,7 @@ def test_a_loop_that_waits_is_woken(sharing: Sharing, end) -> None:  # type: ign
     first, second = loop(sharing, 1), loop(sharing, 8)
     first.add("a")
     first.awaits(["a"])
-    assert second.take(["a"], 2) is None
+    assert second.take({"a": 2}) is None
     woken: list[bool] = []
     waiting = threading.Thread(target=lambda: woken.append(second.wait(60.0)))
     waiting.start()
@@ -129,9 +129,9 @@ def test_a_loop_that_waits_is_woken(sharing: Sharing, end) -> None:  # type: ign
 def test_a_change_before_the_wait_is_not_missed(sharing: Sharing) -> None:
     first, second = loop(sharing, 1), loop(sharing, 8)
     first.add("a")
-    assert second.take(["a"], 1) is None
+    assert second.take({"a": 1}) is None
     first.give_back("a")
-    assert second.take(["b"], 0) is None
+    assert second.take({"b": 0}) is None
     assert second.wait(0.0)
     assert not second.wait(0.0)
 
@@ -153,6 +153,6 @@ def test_whatever_comes_somebody_is_served_and_the_limit_holds(
             one.give_back("a")
         for each in loops:
             each.awaits(["a"])
-        while any(each.take(["a"], 2) for each in loops):
+        while any(each.take({"a": 2}) for each in loops):
             pass
         assert sum(each.calls["a"] for each in loops) == 2
