@@ -27,20 +27,27 @@ _TILES = ("SamplePerfectTile", "SamplePartitionedTile")
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A sampling instruction of a trace, with its kind and the key (kind, index among its kind)."""
+    """A sampling instruction of a trace, with its kind and the key (kind, index among its kind).
+
+    ``categories`` is the number of those of a categorical choice, ``max_innermost`` the limit on the last factor of a
+    perfect tile (-1: none); both are 0 for other kinds.
+    """
 
     instruction: Instruction
     kind: str
     key: Key
+    categories: int
+    max_innermost: int
+
+    @classmethod
+    def of(cls, instruction: Instruction, kind: str, key: Key) -> Choice:
+        categories = len(instruction.attrs[0]) if kind == "SampleCategorical" else 0
+        max_innermost = int(instruction.attrs[1]) if kind == "SamplePerfectTile" else 0
+        return cls(instruction, kind, key, categories, max_innermost)
 
     @property
     def is_tile(self) -> bool:
         return self.kind in _TILES
-
-    @property
-    def categories(self) -> int:
-        """Number of categories of a categorical choice; 0 for any other kind."""
-        return len(self.instruction.attrs[0]) if self.kind == "SampleCategorical" else 0
 
     def encode(self, decision: Decision) -> Encoding:
         """Return half the binary logarithm of each tile factor, the index of a category, or a one-hot compute location.
@@ -59,12 +66,15 @@ class DecisionVector:
     """A program as its sketch, the instructions of an open trace, and a decision for each choice of the sketch.
 
     ``trace`` is any trace of the sketch; ``fixed`` encodes what no decision changes: a one-hot feature for the sketch,
-    and the values of its annotations.
+    and the values of its annotations; ``sketch`` is the same to compare. ``layout`` is equal for vectors with the same
+    choices: over equal extents, or of as many categories.
     """
 
     trace: Trace
     choices: tuple[Choice, ...]
     fixed: Encoding
+    sketch: frozenset[object]
+    layout: tuple[object, ...]
     decisions: tuple[Decision, ...]
 
     @classmethod
@@ -91,12 +101,16 @@ class DecisionVector:
                 fixed[(kind, str(inst.attrs[0]))] = _half_log2(1 + abs(int(inst.inputs[1])))
             if inst in decided:
                 key = (kind, counts[kind]) if inst.outputs[0] not in knobs else (kind, knobs[inst.outputs[0]])
-                choices.append(Choice(inst, kind, key))
+                choices.append(Choice.of(inst, kind, key))
                 decision = decided[inst]
                 decisions.append(tuple(map(int, decision)) if choices[-1].is_tile else (int(decision),))
                 counts[kind] += 1
         fixed[("sketch", *name)] = 1.0
-        return cls(trace, tuple(choices), fixed, tuple(decisions))
+        layout = tuple(
+            (choice.key, math.prod(decision) if choice.is_tile else choice.categories)
+            for choice, decision in zip(choices, decisions, strict=True)
+        )
+        return cls(trace, tuple(choices), fixed, frozenset(fixed.items()), layout, tuple(decisions))
 
     def encode(self) -> Encoding:
         encoding = dict(self.fixed)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 
 from tuner.search.encoding import Decision, DecisionVector
+
+_Identity = tuple[frozenset[object], tuple[Decision, ...]]
+"""What two vectors of the same program have in common: the sketch and its decisions."""
 
 
 class Neighbourhood:
@@ -19,7 +22,7 @@ class Neighbourhood:
     """
 
     def __init__(self) -> None:
-        self._observed: set[frozenset[object]] = set()
+        self._observed: set[_Identity] = set()
         self._sketches: dict[tuple[object, ...], dict[frozenset[object], DecisionVector]] = {}
         """Layout of the decisions -> a vector of each sketch of that layout: their decisions are interchangeable."""
         self._locations: dict[tuple[object, ...], list[Decision]] = {}
@@ -28,10 +31,10 @@ class Neighbourhood:
     def observe(self, vector: DecisionVector) -> None:
         """Learn the sketch and the compute locations of a vector, and never return the vector as a mutant."""
         self._observed.add(_identity(vector))
-        self._sketches.setdefault(_layout(vector), {}).setdefault(frozenset(vector.fixed.items()), vector)
+        self._sketches.setdefault(vector.layout, {}).setdefault(vector.sketch, vector)
         for position, (choice, decision) in enumerate(zip(vector.choices, vector.decisions, strict=True)):
             if choice.kind == "SampleComputeLocation":
-                known = self._locations.setdefault(_position(vector, position), [])
+                known = self._locations.setdefault((vector.sketch, position), [])
                 if decision not in known:
                     known.append(decision)
 
@@ -46,7 +49,7 @@ class Neighbourhood:
 
         A mutation changes one decision, and with probability 1/2 each time another one, up to ``max_changes``.
         """
-        drawn: set[frozenset[object]] = set()
+        drawn: set[_Identity] = set()
         for _ in range(draws if parents else 0):
             index = int(rng.integers(len(parents)))
             vector = parents[index]
@@ -59,8 +62,8 @@ class Neighbourhood:
 
     def _mutate(self, vector: DecisionVector, rng: np.random.Generator) -> DecisionVector:
         positions: list[int | None] = [n for n in range(len(vector.decisions)) if self._is_open(vector, n)]
-        compatible = self._sketches.get(_layout(vector), {}).values()
-        others = [other for other in compatible if other.fixed != vector.fixed]
+        compatible = self._sketches.get(vector.layout, {}).values()
+        others = [other for other in compatible if other.sketch != vector.sketch]
         if others:
             positions.append(None)
         if not positions:
@@ -77,34 +80,22 @@ class Neighbourhood:
         choice, decision = vector.choices[position], vector.decisions[position]
         if choice.kind == "SamplePerfectTile":
             return len(decision) > 1 and max(decision) > 1
-        return len(self._alternatives(vector, position)) > 1
+        return (choice.categories or len(self._known_locations(vector, position))) > 1
 
-    def _alternatives(self, vector: DecisionVector, position: int) -> list[Decision]:
-        choice = vector.choices[position]
-        if choice.categories:
-            return [(index,) for index in range(choice.categories)]
-        return self._locations.get(_position(vector, position), [])
+    def _known_locations(self, vector: DecisionVector, position: int) -> Sequence[Decision]:
+        return self._locations.get((vector.sketch, position), ())
 
     def _another(self, vector: DecisionVector, position: int, rng: np.random.Generator) -> Decision:
         choice, decision = vector.choices[position], vector.decisions[position]
         if choice.kind == "SamplePerfectTile":
-            return _move_divisor(decision, int(choice.instruction.attrs[1]), rng)
-        others = [other for other in self._alternatives(vector, position) if other != decision]
+            return _move_divisor(decision, choice.max_innermost, rng)
+        alternatives: Sequence[Decision] = [(index,) for index in range(choice.categories)]
+        others = [other for other in alternatives or self._known_locations(vector, position) if other != decision]
         return others[int(rng.integers(len(others)))]
 
 
-def _identity(vector: DecisionVector) -> frozenset[object]:
-    return frozenset(vector.encode().items())
-
-
-def _layout(vector: DecisionVector) -> tuple[object, ...]:
-    """Return a value that is equal for vectors with the same choices: over equal extents, or of as many categories."""
-    choices = zip(vector.choices, vector.decisions, strict=True)
-    return tuple((c.key, math.prod(decision) if c.is_tile else c.categories) for c, decision in choices)
-
-
-def _position(vector: DecisionVector, position: int) -> tuple[object, ...]:
-    return (frozenset(vector.fixed.items()), position)
+def _identity(vector: DecisionVector) -> _Identity:
+    return vector.sketch, vector.decisions
 
 
 def _move_divisor(factors: Decision, max_innermost: int, rng: np.random.Generator) -> Decision:
@@ -115,9 +106,15 @@ def _move_divisor(factors: Decision, max_innermost: int, rng: np.random.Generato
     sources = [level for level, factor in enumerate(factors) if factor > 1]
     source = sources[int(rng.integers(len(sources)))]
     target = (source + 1 + int(rng.integers(len(factors) - 1))) % len(factors)
-    divisors = [divisor for divisor in range(2, factors[source] + 1) if factors[source] % divisor == 0]
+    divisors = _divisors(factors[source])
     divisor = divisors[int(rng.integers(len(divisors)))]
     moved = list(factors)
     moved[source] //= divisor
     moved[target] *= divisor
     return factors if 0 <= max_innermost < moved[-1] else tuple(moved)
+
+
+@cache
+def _divisors(number: int) -> list[int]:
+    """Return the divisors of a number above 1, in order."""
+    return [divisor for divisor in range(2, number + 1) if number % divisor == 0]
