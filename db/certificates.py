@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from sqlalchemy import Select, case, func, or_, select
@@ -21,7 +21,6 @@ from db.states import TrialState
 from db.views import BestView, CertificateView
 from tuner.types import Certificate, Failure, FailureKind, LibraryTime, Stage
 
-_BY_WORKLOAD = Keyset("bests-by-workload", Best.workload_hash, Best.device_class_id)
 _NEWEST = Keyset("bests", Best.created_at, Best.workload_hash, Best.device_class_id, descending=True)
 
 
@@ -229,21 +228,38 @@ class Certificates:
             row = session.execute(wanted).one_or_none()
         return None if row is None else best_view(*row)
 
-    def all_bests(self, device_class_id: str | None) -> Iterator[BestView]:
-        """Yield the best of each workload and device class, or of one device class, the bests of a workload together.
+    def workloads_with_bests(self, device_class_id: str | None) -> Iterator[str]:
+        """Yield the hash of each workload whose best has a trace, on any device class or on one; in their order.
 
         Each page of them is a snapshot of its own.
         """
-        bests, token = best_rows(), None
+        wanted = (
+            select(Best.workload_hash)
+            .distinct()
+            .join(CertificateRow, Best.certificate_id == CertificateRow.id)
+            .join(Trial, CertificateRow.trial_id == Trial.id)
+            .where(Trial.trace_json.is_not(None))
+        )
         if device_class_id is not None:
-            bests = bests.where(Best.device_class_id == device_class_id)
+            wanted = wanted.where(Best.device_class_id == device_class_id)
+        last = ""
         while True:
+            later = wanted.where(Best.workload_hash > last).order_by(Best.workload_hash).limit(MAX_PAGE_SIZE)
             with self._sessions.read() as session:
-                page = _BY_WORKLOAD.page(session, bests, best_view, MAX_PAGE_SIZE, token)
-            yield from page.items
-            token = page.next_page_token
-            if token is None:
+                hashes = session.scalars(later).all()
+            yield from hashes
+            if len(hashes) < MAX_PAGE_SIZE:
                 return
+            last = hashes[-1]
+
+    def bests_of(self, hashes: Collection[str], device_class_id: str | None) -> list[BestView]:
+        """Return the bests of workloads that have a trace, on all device classes or on one; those of one together."""
+        wanted = best_rows().where(Best.workload_hash.in_(hashes), Trial.trace_json.is_not(None))
+        if device_class_id is not None:
+            wanted = wanted.where(Best.device_class_id == device_class_id)
+        with self._sessions.read() as session:
+            rows = session.execute(wanted.order_by(Best.workload_hash, Best.device_class_id))
+            return [best_view(*row) for row in rows]
 
     def bests(
         self,

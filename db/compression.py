@@ -13,6 +13,8 @@ import zstandard
 
 LEVEL = 12
 """Of zstd. Level 19 saves 4 % more and takes ten times as long."""
+HEAD_BYTES = 18
+"""Of zstd's frames at most, before what is compressed."""
 _DICTIONARY_FILE = Path(__file__).with_name("traces.zdict")
 _MAX_BYTES = 2**28
 """Of a text. Bodies of requests are far smaller."""
@@ -28,6 +30,11 @@ def compress(text: str) -> bytes:
 def decompress(data: bytes) -> str:
     """Return the text. Raises zstandard.ZstdError for what `compress` did not return."""
     return zstandard.ZstdDecompressor().decompress(data, max_output_size=_MAX_BYTES).decode()
+
+
+def size(head: bytes) -> int:
+    """Return the size in bytes of the text of which the first `HEAD_BYTES` of what `compress` returned are given."""
+    return int(zstandard.frame_content_size(head))
 
 
 def compress_trace(text: str) -> bytes:

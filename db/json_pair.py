@@ -1,11 +1,12 @@
-"""TVM's pair of JSON files in a tar, as records travel. Knows nothing of what stands in them."""
+"""TVM's pair of JSON files in a tar, as records travel, and the size of a line of workloads. Imports no TVM."""
 
 from __future__ import annotations
 
+import base64
 import io
-import os
+import struct
 import tarfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import IO
 
@@ -17,23 +18,67 @@ MEMBER_BYTES = 64 * 2**20
 _PART_BYTES = 2**18
 
 
+LENGTH = struct.Struct("<Q")
+"""Before the JSON of a module, in what a line of workloads has in base64."""
+_HASH_DIGITS = 20
+"""Of TVM's structural hash at most: it has 64 bits."""
+
+
+def workload_line(structural_hash: str, module_json: str) -> str:
+    """Return a line of workloads, with spaces at its end for the digits that the hash lacks."""
+    module = module_json.encode()
+    packed = base64.b64encode(LENGTH.pack(len(module)) + module).decode()
+    return f'["{structural_hash}","{packed}"]{" " * (_HASH_DIGITS - len(structural_hash))}\n'
+
+
+def workload_line_bytes(module_bytes: int) -> int:
+    """Return the size of the `workload_line` of a module whose JSON has so many bytes."""
+    return len('["",""]\n') + _HASH_DIGITS + (LENGTH.size + module_bytes + 2) // 3 * 4
+
+
 def pack(pair: Mapping[str, str]) -> bytes:
     """The texts under ``database_workload`` and ``database_tuning_record`` as a tar; equal texts make equal bytes."""
-    contents = [io.BytesIO(pair[name.removesuffix(".json")].encode()) for name in (WORKLOADS, RECORDS)]
-    return b"".join(packed(*contents))
+    workloads, records = (pair[name.removesuffix(".json")] for name in (WORKLOADS, RECORDS))
+    return b"".join(packed(len(workloads.encode()), [(workloads, records)], io.BytesIO()))
 
 
-def packed(workloads: IO[bytes], records: IO[bytes]) -> Iterator[bytes]:
-    """Yield the tar of the two files, which are read from their beginnings, some at a time."""
-    for name, file in ((WORKLOADS, workloads), (RECORDS, records)):
-        member = tarfile.TarInfo(name)
-        member.size = file.seek(0, os.SEEK_END)
-        file.seek(0)
-        yield member.tobuf()
-        while part := file.read(_PART_BYTES):
-            yield part
-        yield bytes(-member.size % tarfile.BLOCKSIZE)
+def packed(workload_bytes: int, parts: Iterable[tuple[str, str]], kept: IO[bytes]) -> Iterator[bytes]:
+    """Yield the tar of a pair while it is made.
+
+    Args:
+        workload_bytes: the size of all lines of workloads, which comes before them in a tar.
+        parts: some lines of workloads each, and the lines of their records.
+        kept: an empty file, in which records wait until all workloads are there.
+
+    Raises ValueError if the lines of workloads have another size.
+    """
+    left = workload_bytes
+    yield _head(WORKLOADS, workload_bytes)
+    for workloads, records in parts:
+        lines = workloads.encode()
+        left -= len(lines)
+        yield lines
+        kept.write(records.encode())
+    if left:
+        raise ValueError(f"{WORKLOADS} was to have {workload_bytes} bytes, and has {workload_bytes - left}")
+    yield _fill(workload_bytes)
+    record_bytes = kept.tell()
+    kept.seek(0)
+    yield _head(RECORDS, record_bytes)
+    while part := kept.read(_PART_BYTES):
+        yield part
+    yield _fill(record_bytes)
     yield bytes(2 * tarfile.BLOCKSIZE)
+
+
+def _head(name: str, size: int) -> bytes:
+    member = tarfile.TarInfo(name)
+    member.size = size
+    return member.tobuf()
+
+
+def _fill(size: int) -> bytes:
+    return bytes(-size % tarfile.BLOCKSIZE)
 
 
 def unpack(data: bytes, member_bytes: int = MEMBER_BYTES) -> tuple[str, str]:

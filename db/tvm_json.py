@@ -12,19 +12,18 @@ from __future__ import annotations
 import base64
 import json
 import math
-import struct
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import Any, TypeVar
 
 import tvm
+import tvm_ffi
 from tvm.s_tir import Schedule, TensorIntrin
-from tvm.s_tir import meta_schedule as ms
 from tvm.s_tir.schedule import Trace
 from tvm.target import Target
 
 from db.columns import clean_text
-from db.json_pair import RECORDS, WORKLOADS
+from db.json_pair import LENGTH, RECORDS, WORKLOADS, workload_line
 from loopwright.codegen.errors import InvalidModule, last_line
 from loopwright.codegen.intrinsics import load_intrinsics, register_named
 from loopwright.codegen.serialization import module_from_json, trace_to_json
@@ -37,7 +36,6 @@ from tuner.task import unschedulable
 from tuner.types import Workload
 from tuner.workload import make_workload, tensor_args
 
-_LENGTH = struct.Struct("<Q")
 _FAILED_SECONDS = 1e9
 """TVM stores a failed measurement as one of 1e10 seconds; no real one takes thirty years."""
 
@@ -61,7 +59,10 @@ def export(workloads: list[dict[str, Any]], records: list[dict[str, Any]], first
         position = positions[record["workload_hash"]]
         trace, target = json.loads(record["trace_json"]), json.loads(record["target_json"])
         record_lines.append(_line([first + position, [trace, record["run_secs"], target, shapes[position]]]))
-    workload_lines = [_line(list(ms.database.Workload(mod).as_json())) for mod in modules]
+    workload_lines = [
+        workload_line(str(tvm_ffi.structural_hash(mod) % 2**64), workload["module_json"])
+        for mod, workload in zip(modules, workloads, strict=True)
+    ]
     yield asdict(RecordFiles("".join(workload_lines), "".join(record_lines), len(records) - len(scheduled)))
 
 
@@ -98,9 +99,9 @@ def _workload(line: str) -> Workload:
     if not (isinstance(entry, list) and len(entry) == 2 and isinstance(entry[1], str)):
         raise InvalidModule("not a workload: expected [hash, module in base64], as TVM's JSONDatabase writes it")
     packed = base64.b64decode(entry[1])
-    if len(packed) < _LENGTH.size or _LENGTH.unpack_from(packed) != (len(packed) - _LENGTH.size,):
+    if len(packed) < LENGTH.size or LENGTH.unpack_from(packed) != (len(packed) - LENGTH.size,):
         raise InvalidModule("the module is cut off, or not base64 as TVM's JSONDatabase writes it")
-    mod = load_module_json(packed[_LENGTH.size :].decode())
+    mod = load_module_json(packed[LENGTH.size :].decode())
     functions = {str(var.name_hint): func for var, func in mod.functions.items()}
     func = functions.get("main")
     if len(functions) != 1 or not isinstance(func, tvm.tirx.PrimFunc):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime
 
-from sqlalchemy import func, select, update
+from sqlalchemy import LargeBinary, func, select, update
 from sqlalchemy.orm import Session, undefer
 
 from db.bests import renew_workload
+from db.compression import HEAD_BYTES, size
 from db.engine import Sessions
 from db.errors import NotFound
 from db.models import Trial, WorkloadHolder
@@ -93,6 +94,19 @@ class Workloads:
         """Raises `NotFound`."""
         with self._sessions.read() as session:
             return get_workload(session, workload_hash)
+
+    def module_bytes(self, hashes: Collection[str]) -> dict[str, int]:
+        """Return the size of the JSON of each workload's module, by hash, without those that there are not."""
+        head = func.substr(WorkloadRow.module_json, 1, HEAD_BYTES, type_=LargeBinary)
+        with self._sessions.read() as session:
+            rows = session.execute(select(WorkloadRow.hash, head).where(WorkloadRow.hash.in_(hashes)))
+            return {workload_hash: size(stored) for workload_hash, stored in rows}
+
+    def modules(self, hashes: Collection[str]) -> dict[str, str]:
+        """Return the JSON of each workload's module, by hash, without those that there are not."""
+        with self._sessions.read() as session:
+            wanted = select(WorkloadRow.hash, WorkloadRow.module_json).where(WorkloadRow.hash.in_(hashes))
+            return dict(session.execute(wanted).all())
 
     def page(self, page_size: int = 50, page_token: str | None = None) -> Page[WorkloadView]:
         """Newest first; raises `InvalidPage`."""

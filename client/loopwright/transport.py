@@ -24,8 +24,8 @@ FIRST_DELAY = 0.25
 LONGEST_DELAY = 10.0
 MOST_PATIENCE = 60.0
 """Seconds that are waited in all for a user's other requests to end. A limit of a day is not waited for."""
-DOWNLOAD_SECONDS = 900.0
-"""Until the first byte of a file, which comes when all is made: an export takes milliseconds for each best."""
+DOWNLOAD_SECONDS = 120.0
+"""Until a part of a file, which is sent while it is made. A busy service gives up before that."""
 PASSING = frozenset({429, 502, 503, 504})
 """Statuses that may be gone on the next try."""
 
@@ -102,7 +102,7 @@ class Transport:
                 return
 
     def download(self, path: str, file: IO[bytes]) -> None:
-        """GET a file that the service makes at once and that may take minutes to begin, part after part.
+        """GET a file that the service sends while it makes it, part after part.
 
         Raises CouldNotReach and ServiceError.
         """

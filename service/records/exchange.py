@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
-from itertools import chain, groupby, islice
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import chain, islice
 from tempfile import TemporaryFile
 
 from fastapi.responses import StreamingResponse
@@ -14,35 +16,48 @@ from db.inputs import ImportedRecord
 from loopwright import schemas
 from loopwright.codegen.versions import TVM_VERSION
 from service.context import Context
+from service.ongoing import ongoing
+from service.problems import ProblemError
 from tuner.answers import RecordLine
 from tuner.types import DeviceClass
 
 TAR = "application/x-tar"
 _WORKLOADS_A_CALL = 50
 """Reading their modules takes a fraction of a second. Not tuned."""
+_PATIENCE_SECONDS = 60.0
+"""For a busy service to go on with an export that has begun. Not tuned."""
+_AGAIN_SECONDS = 1.0
+"""Between two tries. Not tuned."""
+_BUSY = (429, 503)
+"""Statuses of problems that pass."""
+
+Records = Callable[[Sequence[str]], Iterator[RecordLine]]
+"""Returns the records of some workloads, given by their hashes."""
 
 
 def export(ctx: Context, device_class_id: str | None) -> Iterator[bytes]:
     """Return the certified bests as a tar of the pair, without those where the baseline won: they have no trace."""
+    certificates = ctx.database.certificates
 
-    def lines() -> Iterator[RecordLine]:
-        for best in ctx.database.certificates.all_bests(device_class_id):
+    def records(hashes: Sequence[str]) -> Iterator[RecordLine]:
+        for best in certificates.bests_of(hashes, device_class_id):
             certificate = best.certificate
             samples = list(certificate.value.best_run_secs)
             yield RecordLine(certificate.workload_hash, best.trace_json, samples, best.target_json)
 
-    return _packed(ctx, lines())
+    return _packed(ctx, certificates.workloads_with_bests(device_class_id), records, _WORKLOADS_A_CALL)
 
 
 def export_job(ctx: Context, job_id: str) -> Iterator[bytes]:
     """Return all that a job measured as a tar of the pair, without baselines: they have no trace."""
+    tasks = {task.workload_hash: task for task in ctx.database.tasks.of_job(job_id) if task.trials}
 
-    def lines() -> Iterator[RecordLine]:
-        for task in ctx.database.tasks.of_job(job_id):
-            for record in ctx.database.records.of_task(task.id):
-                yield RecordLine(record.workload_hash, record.trace_json, list(record.run_secs), record.target_json)
+    def records(hashes: Sequence[str]) -> Iterator[RecordLine]:
+        for workload_hash in hashes:
+            for record in ctx.database.records.of_task(tasks[workload_hash].id):
+                yield RecordLine(workload_hash, record.trace_json, list(record.run_secs), record.target_json)
 
-    return _packed(ctx, lines())
+    return _packed(ctx, tasks, records, 1)
 
 
 def tar(content: Iterator[bytes], name: str) -> StreamingResponse:
@@ -51,29 +66,54 @@ def tar(content: Iterator[bytes], name: str) -> StreamingResponse:
     return StreamingResponse(content, media_type=TAR, headers=headers)
 
 
-def _packed(ctx: Context, records: Iterator[RecordLine]) -> Iterator[bytes]:
-    """Write the pair into two files, and return their tar. The records of a workload have to follow each other.
+def _packed(ctx: Context, hashes: Iterable[str], records: Records, at_once: int) -> Iterator[bytes]:
+    """Return the tar of the pair, which is made while it is read: ``at_once`` workloads with their records at a time.
 
-    What is in memory at a time is a few workloads and their records.
+    Raise ProblemError if it cannot be begun. It breaks off if it cannot be gone on with.
     """
     with contextlib.ExitStack() as files:
-        # The sizes of both come first in a tar.
-        workloads, lines = (files.enter_context(TemporaryFile(dir=ctx.settings.data_dir)) for _ in range(2))
-        written = 0
-        groups = (list(group) for _, group in groupby(records, key=lambda record: record.workload_hash))
-        while chunk := list(islice(groups, _WORKLOADS_A_CALL)):
-            hashes = [group[0].workload_hash for group in chunk]
-            modules = {workload_hash: ctx.database.workloads.get(workload_hash).module_json for workload_hash in hashes}
-            texts = ctx.sandbox.export(modules, list(chain.from_iterable(chunk)), written)
-            workloads.write(texts.database_workload.encode())
-            lines.write(texts.database_tuning_record.encode())
-            written += len(chunk)
-        kept = files.pop_all()
-    return _closing(kept, json_pair.packed(workloads, lines))
+        listed, kept = (files.enter_context(TemporaryFile(dir=ctx.settings.data_dir)) for _ in range(2))
+        size = 0
+        for chunk in _chunks(hashes, _WORKLOADS_A_CALL):
+            for workload_hash, module_bytes in ctx.database.workloads.module_bytes(chunk).items():
+                listed.write(f"{workload_hash}\n".encode())
+                size += json_pair.workload_line_bytes(module_bytes)
+        listed.seek(0)
+        chunks = enumerate(_chunks((line.decode().rstrip() for line in listed), at_once))
+        begun = [_part(ctx, chunk, records, 0) for _, chunk in islice(chunks, 1)]
+        rest = (_patiently(partial(_part, ctx, chunk, records, at_once * number)) for number, chunk in chunks)
+        files_in_use = files.pop_all()
+    return _closing(files_in_use, json_pair.packed(size, chain(begun, rest), kept))
 
 
-def _closing(kept: contextlib.ExitStack, parts: Iterator[bytes]) -> Iterator[bytes]:
-    with kept:
+def _chunks(values: Iterable[str], size: int) -> Iterator[list[str]]:
+    left = iter(values)
+    while chunk := list(islice(left, size)):
+        yield chunk
+
+
+def _part(ctx: Context, hashes: Sequence[str], records: Records, first: int) -> tuple[str, str]:
+    """Return the lines of some workloads, of which the first is number ``first``, and of their records."""
+    modules = ctx.database.workloads.modules(hashes)
+    texts = ctx.sandbox.export({key: modules[key] for key in hashes}, list(records(hashes)), first)
+    return texts.database_workload, texts.database_tuning_record
+
+
+def _patiently(make: Callable[[], tuple[str, str]]) -> tuple[str, str]:
+    """Return what ``make`` returns, also if the service is too busy for it at first. Raise ProblemError."""
+    until = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        try:
+            return make()
+        except ProblemError as error:
+            request = ongoing()
+            if error.status not in _BUSY or (request is not None and request.left) or time.monotonic() > until:
+                raise
+            time.sleep(_AGAIN_SECONDS)
+
+
+def _closing(files: contextlib.ExitStack, parts: Iterator[bytes]) -> Iterator[bytes]:
+    with files:
         yield from parts
 
 

@@ -37,6 +37,12 @@ LISTS: dict[str, Callable[[Database], Any]] = {
     "bests": lambda db: [view.certificate.id for view in db.certificates.bests().items],
     "leaderboard": lambda db: [row.certificate_id for row in db.leaderboard.page(LeaderboardQuery())[0]],
     "total": lambda db: db.leaderboard.page(LeaderboardQuery())[1],
+    "workloads with bests": lambda db: list(db.certificates.workloads_with_bests(None)),
+    "bests of workloads": lambda db: [
+        best.certificate.id for best in db.certificates.bests_of(["open-8", "secret-8"], None)
+    ],
+    "modules": lambda db: list(db.workloads.modules(["open-8", "secret-8"])),
+    "sizes of modules": lambda db: list(db.workloads.module_bytes(["open-8", "secret-8"])),
     "lookup": lambda db: list(db.lookup.bests(["open-8", "secret-8"], '{"kind":"llvm"}')),
     "counts": lambda db: (db.counts().jobs, db.counts().trials),
     "totals": lambda db: (db.totals(60).workloads, db.totals(60).bests, db.totals(60).trials),

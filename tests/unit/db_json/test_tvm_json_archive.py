@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import tarfile
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from db.errors import InvalidArchive
-from db.json_pair import RECORDS, WORKLOADS, pack, unpack
+from db.json_pair import RECORDS, WORKLOADS, pack, packed, unpack, workload_line, workload_line_bytes
 
 PAIR = {"database_workload": '["1","module"]\n', "database_tuning_record": '[0,["é"]]\n'}
 
@@ -38,6 +40,37 @@ def _link(name: str) -> tarfile.TarInfo:
 def test_what_is_packed_comes_out_again() -> None:
     assert unpack(pack(PAIR)) == (PAIR["database_workload"], PAIR["database_tuning_record"])
     assert pack(PAIR) == pack(PAIR)
+
+
+def test_a_tar_begins_before_its_parts_are_made() -> None:
+    asked = []
+
+    def parts() -> Iterator[tuple[str, str]]:
+        for number in range(3):
+            asked.append(number)
+            yield f"workload {number}\n", f"record {number}\n"
+
+    made = packed(3 * len("workload 0\n"), parts(), io.BytesIO())
+    begin = next(made)
+    assert asked == []
+    begin += next(made)
+    assert asked == [0]
+    workloads, records = unpack(begin + b"".join(made))
+    assert (workloads.count("\n"), records) == (3, "record 0\nrecord 1\nrecord 2\n")
+
+
+@pytest.mark.parametrize("size", [9, 11])
+def test_a_tar_whose_size_was_wrong_is_not_ended(size: int) -> None:
+    made = packed(size, [("workload 0", "")], io.BytesIO())
+    with pytest.raises(ValueError, match=f"to have {size} bytes, and has 10"):
+        b"".join(made)
+
+
+@pytest.mark.parametrize(("digits", "module"), [("7", "{}"), ("1" * 20, '"é"'), ("12", "")])
+def test_lines_of_workloads_have_the_size_that_is_foretold(digits: str, module: str) -> None:
+    line = workload_line(digits, module)
+    assert len(line.encode()) == workload_line_bytes(len(module.encode()))
+    assert json.loads(line)[0] == digits
 
 
 @pytest.mark.parametrize("folder", ["", "./", "work_dir/", "./work_dir/"])

@@ -13,7 +13,7 @@ import tvm_ffi
 from tvm.s_tir import Schedule
 from tvm.target import Target
 
-from db.json_pair import pack, unpack
+from db.json_pair import pack, unpack, workload_line_bytes
 from loopwright.codegen.digest import workload_digest
 from loopwright.codegen.intrinsics import load_intrinsics
 from loopwright.codegen.serialization import module_from_json, module_to_json, trace_to_json
@@ -92,6 +92,15 @@ def test_stock_reads_and_applies_what_is_exported(
         assert tvm_ffi.structural_equal(database.query_schedule(mod, stock.TARGET, "main").mod, expected.mod)
         assert tvm_ffi.structural_equal(database.query_ir_module(mod, stock.TARGET, "main"), expected.mod)
     tvm.compile(database.query_ir_module(MM_RELU, stock.TARGET, "main"), target="llvm")
+
+
+def test_hashes_and_modules_are_those_of_stock(texts: tuple[str, str]) -> None:
+    taken = stock.read(*texts)
+    lines = stock.export(taken["workloads"], [])["database_workload"].splitlines()
+    stocks = [json.loads(line) for line in texts[0].splitlines()]
+    for line, workload, (structural_hash, _) in zip(lines, taken["workloads"], stocks, strict=True):
+        assert json.loads(line) == [structural_hash, json.loads(stock.workload_line(workload["module_json"]))[1]]
+        assert len(line) + 1 == workload_line_bytes(len(workload["module_json"].encode()))
 
 
 def test_an_export_reads_back_as_it_was(texts: tuple[str, str]) -> None:
