@@ -2,6 +2,9 @@
 
 ``to_json`` returns dictionaries, lists, strings, numbers and None only, so that no pickled object crosses a process
 boundary; ``from_json`` returns an equal value. An answer that may be missing is ``value | Failure``.
+
+Controllers and actors may be of different versions for a while. A field that is added to a message needs a default,
+which stands for its absence. A status may have fields that are not known here.
 """
 
 from __future__ import annotations
@@ -9,6 +12,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from dataclasses import fields as dataclass_fields
 from typing import Any, Protocol, Self, TypeVar
 
 from loopwright.codegen.packed_weight import PackedWeight
@@ -42,6 +46,19 @@ class _Flat:
     @classmethod
     def from_json(cls, fields: Json) -> Self:
         return cls(**fields)
+
+
+@dataclass(frozen=True, slots=True)
+class _FlatAnswer(_Flat):
+    """The same for answers. What is not known here, because the actor is of a later version, is left out."""
+
+    @classmethod
+    def from_json(cls, fields: Json) -> Self:
+        return cls(**_known(cls, fields))
+
+
+def _known(cls: type[Any], fields: Json) -> Json:
+    return {field.name: fields[field.name] for field in dataclass_fields(cls) if field.name in fields}
 
 
 class ArtifactFormat(enum.StrEnum):
@@ -371,7 +388,7 @@ class ReferenceKernels:
 
 
 @dataclass(frozen=True, slots=True)
-class DeviceSpeed(_Flat):
+class DeviceSpeed(_FlatAnswer):
     """Speed of a device with the reference kernels.
 
     ``secs`` is the time of the multiply-adds, ``flops`` operations per second in ``dtype``, ``bytes_per_s`` the copy's
@@ -385,7 +402,7 @@ class DeviceSpeed(_Flat):
 
 
 @dataclass(frozen=True, slots=True)
-class BuilderStatus(_Flat):
+class BuilderStatus(_FlatAnswer):
     """The process of a node's builders, and how many of them build."""
 
     pid: int
@@ -413,7 +430,7 @@ class MeasurerStatus:
 
     @staticmethod
     def from_json(fields: Json) -> MeasurerStatus:
-        return MeasurerStatus(**fields | {"sandbox": SandboxLevel(fields["sandbox"])})
+        return MeasurerStatus(**_known(MeasurerStatus, fields) | {"sandbox": SandboxLevel(fields["sandbox"])})
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,7 +127,28 @@ def test_a_message_comes_back_equal_through_json(name: str, data: st.DataObject)
 
 def test_every_message_class_is_tested() -> None:
     classes = {name for name, value in vars(messages).items() if hasattr(value, "to_json")}
-    assert classes - {"Message", "_Flat", "DeviceClass"} == set(MESSAGES)
+    assert classes - {"Message", "_Flat", "_FlatAnswer", "DeviceClass"} == set(MESSAGES)
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        BuilderStatus(1, True),
+        MeasurerStatus(1, SandboxLevel.NONE, "Linux", None, None, 0.5),
+        DeviceSpeed(1e-3, "float32", 1e9, None),
+    ],
+)
+def test_a_status_of_another_version_is_read(status: BuilderStatus | MeasurerStatus | DeviceSpeed) -> None:
+    """One of a later version has a field that is not known here; one of an earlier version lacks one."""
+    assert type(status).from_json(status.to_json() | {"added": 1}) == status
+    wire = status.to_json()
+    wire.pop("leaving", None)
+    assert type(status).from_json(wire) == status
+
+
+def test_a_request_that_is_not_understood_is_refused() -> None:
+    with pytest.raises(TypeError, match="added"):
+        BuildRequest.from_json(BuildRequest("{}", None, "{}").to_json() | {"added": 1})
 
 
 @given(result=artifacts | failures)
