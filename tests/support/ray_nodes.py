@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import shutil
 import subprocess
@@ -27,25 +28,31 @@ class RayNodes:
         self.environment = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": TOKEN, "RAY_USAGE_STATS_ENABLED": "0"}
         self._folder = folder
         self._nodes: list[subprocess.Popen[bytes]] = []
+        self._numbers = itertools.count()
 
     def start(self, *options: str) -> subprocess.Popen[bytes]:
         """Return when the node has joined."""
         command = [str(Path(sys.executable).with_name("ray")), "start", "--block", *options]
-        path = self._folder / f"node-{len(self._nodes)}.log"
+        path = self._folder / f"node-{next(self._numbers)}.log"
         with path.open("ab") as log:
             node = subprocess.Popen(command, env={**os.environ, **self.environment}, stdout=log, stderr=log)
         self._nodes.append(node)
         wait_for(f"a node, see {path}", lambda: "Ray runtime started" in path.read_text() or None, START_SECONDS)
         return node
 
+    def lose(self, node: subprocess.Popen[bytes]) -> None:
+        """Kill a node with all that runs on it."""
+        self._nodes.remove(node)
+        family = psutil.Process(node.pid).children(recursive=True)
+        node.kill()
+        node.wait()
+        for process in family:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+
     def stop(self) -> None:
-        for node in reversed(self._nodes):
-            family = psutil.Process(node.pid).children(recursive=True)
-            node.kill()
-            node.wait()
-            for process in family:
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    process.kill()
+        for node in reversed(self._nodes.copy()):
+            self.lose(node)
 
 
 @contextlib.contextmanager

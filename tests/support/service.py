@@ -48,6 +48,8 @@ class Service:
         self.environment = {**kept, "HOME": str(self.home), "XDG_STATE_HOME": str(folder / "state")}
         if database_url is not None:
             self.environment["LOOPWRIGHT_DATABASE_URL"] = database_url
+        self.directory = ROOT
+        """Where its processes start: in a checkout, whose code they run then."""
         self._seen: set[psutil.Process] = set()
         self.process: subprocess.Popen[str] | None = None
         self.url = f"http://127.0.0.1:{self.port}"
@@ -88,7 +90,7 @@ class Service:
         with (self.folder / "stderr").open("ab") as log:
             self.process = subprocess.Popen(
                 command,
-                cwd=ROOT,
+                cwd=self.directory,
                 env=self.environment,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
