@@ -20,6 +20,7 @@ from loopwright.check_result import CheckResult, read_reference
 from loopwright.errors import NotFound
 from loopwright.extras import require_tvm
 from loopwright.frontends import Options, stochastic
+from loopwright.importing import import_pair
 from loopwright.job import Job
 from loopwright.job_group import JobGroup
 from loopwright.program import Program
@@ -561,6 +562,8 @@ class Client:
     def import_records(self, directory: str | Path) -> schemas.ImportReport:
         """Send the JSON pair of a TVM tuning database (or what `export_records` wrote). Known records are passed over.
 
+        What is large is sent in parts. Those before one that is refused are stored.
+
         Raises:
             FileNotFoundError: one of the pair is missing.
             ValueError: it is no such directory; the message says why logs of AutoTVM and auto_scheduler are not taken.
@@ -570,14 +573,7 @@ class Client:
             raise ValueError(f"{path} has logs of earlier tuners. {NOT_IMPORTED}")
         if path.is_file():
             raise ValueError(f"{path} is a file; give the directory of {' and '.join(archive.MEMBERS)}")
-        response = self._transport.request(
-            "POST",
-            f"{API}/records/import",
-            content=archive.pack(path),
-            headers={"Content-Type": "application/x-tar"},
-            repeatable=True,
-        )
-        return parse(schemas.ImportReport, response)
+        return import_pair(self._transport, f"{API}/records/import", path)
 
     def workers(self) -> Iterator[schemas.Worker]:
         """The machines that build and measure."""
