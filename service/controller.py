@@ -167,7 +167,7 @@ class Controller:
         offers = self._cluster.reconcile(_JOIN_SECONDS)
         held_out = self._watch.beat(offers)
         unused = held_out | self._watch.drained
-        self._offers = [offer for offer in offers if offer.id not in unused and not self._watch.is_silent(offer)]
+        self._use([offer for offer in offers if offer.id not in unused and not self._watch.is_silent(offer)])
         self._next_look = 0.0
         for loop in self._loops.running:
             if held_out & loop.workers and not loop.leaving:
@@ -182,6 +182,15 @@ class Controller:
             self._next_sweep = time.monotonic() + _SWEEP_SECONDS
         soon = _JOIN_SECONDS if self._cluster.expects_nodes else _HEARTBEAT_SECONDS
         self._next_heartbeat = time.monotonic() + soon
+
+    def _use(self, offers: list[Offer]) -> None:
+        """Measure on these from now on."""
+        before, after = ({offer.id for offer in each} for each in (self._offers, offers))
+        for worker_id in sorted(after - before):
+            log.info("%s can be used", worker_id, extra={"worker": worker_id})
+        for worker_id in sorted(before - after):
+            log.info("%s cannot be used", worker_id, extra={"worker": worker_id})
+        self._offers = offers
 
     def _claim(self) -> bool:
         """Take up one job, if there is a place for its loop or the database has its answers.
@@ -271,7 +280,7 @@ class Controller:
             self._db.jobs.release(job.id, claimed.lease_token)
             self._next_answers = time.monotonic() + _ANSWERS_SECONDS
             if not offers:
-                self._offers = [offer for offer in self._offers if offer not in serving]
+                self._use([offer for offer in self._offers if offer not in serving])
             return
         builders = {name: places for offer in offers for name, places in offer.builders.items()}
         self._loops.start(claimed, builders, {offer.measurer: offer.id for offer in offers})

@@ -29,7 +29,7 @@ from service.units import seconds
 from tuner.errors import FleetDrained, LeaseLost, NoDevice, SearchFailed
 from tuner.tune import TuneRequest, tune
 from tuner.types import TaskSpec, Workload
-from workers.fleet import RayFleet, warm
+from workers.fleet import RayFleet
 from workers.search_children import SearchChildren
 from workers.sharing import Sharing
 from workers.walled_search import WalledSearch, train_base
@@ -79,7 +79,6 @@ class JobRunner:
         keeper = threading.Thread(target=self._keep_lease, args=(claimed, stop), daemon=True)
         keeper.start()
         outage, cut_off = Outage(self._db), False
-        warm([*builders, *measurers])
         try:
             while True:
                 try:

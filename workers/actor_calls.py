@@ -93,11 +93,6 @@ def stop(actor: Any, caller: str) -> None:
     actor.stop.remote(caller)
 
 
-def warm(actor: Any) -> None:
-    """Have the actor start children that rest. Does not wait."""
-    actor.warm.remote()
-
-
 def leave(measurer: Any) -> None:
     """Have the measurer's status say that its host leaves. Does not wait."""
     measurer.leave.remote()

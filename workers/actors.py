@@ -1,6 +1,8 @@
 """The Ray actors of a node: one that builds, and one a device that measures, with warm, disposable children.
 
 Arguments and answers are the JSON of `workers.messages`; `workers.actor_calls` calls the methods with typed values.
+During an upgrade a controller starts these classes on nodes with older code. Ray looks all methods up there: with a
+method more, it could not.
 """
 
 from __future__ import annotations
@@ -9,12 +11,13 @@ import math
 import os
 import queue
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import psutil
 import ray
 
-from loopwright.codegen.threads import OMP_NUM_THREADS, environment
+from loopwright.codegen.threads import OMP_NUM_THREADS, environment, usable_cores
 from tuner.types import Failure, FailureKind, Stage
 from workers import child_calls
 from workers.lock_watch import LockWatch
@@ -73,22 +76,28 @@ class Builder:
 
     Args:
         cuda: the builder is beside a GPU, and loads what cuda candidates need before they come.
-        places: children that build.
+        walls: around the processes that build.
         seconds: a build's deadline.
         label: the builder's name in timelines, before the number of the place.
-        walls: around the processes that build.
+        places: children that build; None: as many as this machine has cores.
     """
 
     def __init__(
-        self, cuda: bool, walls: Policy, places: int = 1, seconds: float = BUILD_SECONDS, label: str = "builder"
+        self,
+        cuda: bool,
+        walls: Policy,
+        seconds: float = BUILD_SECONDS,
+        label: str = "builder",
+        places: int | None = None,
     ) -> None:
         self._seconds = seconds
-        self._places = [_place(cuda, walls, f"{label} {number}") for number in range(places)]
+        self._places = [_place(cuda, walls, f"{label} {number}") for number in range(places or usable_cores())]
         # The place that was used last is used next, so that the others may rest when there is little to do.
         self._idle: queue.LifoQueue[_Place] = queue.LifoQueue()
         for place in reversed(self._places):
             self._idle.put(place)
-        self.warm()
+        with ThreadPoolExecutor(len(self._places)) as starting:
+            list(starting.map(lambda place: place.child.start(), self._places))
 
     @ray.method(concurrency_group=CONTROL)
     def status(self) -> Json:
@@ -99,12 +108,6 @@ class Builder:
         """End the caller's calls that it works on."""
         for place in self._places:
             place.turn.stop(caller)
-
-    @ray.method(concurrency_group=CONTROL)
-    def warm(self) -> None:
-        """Start children that rest, without waiting for them."""
-        for place in self._places:
-            place.child.warm()
 
     def build(self, request: Json, caller: str, seconds: float = math.inf) -> Json:
         """Return the `BuildAnswer` of a `BuildRequest`. ``seconds`` may shorten the builder's deadline."""
@@ -187,11 +190,6 @@ class Measurer:
     def stop(self, caller: str) -> None:
         """End the caller's call, if it is its turn."""
         self._turn.stop(caller)
-
-    @ray.method(concurrency_group=CONTROL)
-    def warm(self) -> None:
-        """Start the child if it rests, without waiting for it."""
-        self._child.warm()
 
     def measure(self, batch: Json, caller: str) -> list[Json]:
         """Return the `MeasureAnswer` of every candidate of a `MeasureBatch`, in order."""

@@ -321,7 +321,7 @@ def _equip(node: dict[str, Any], devices: list[DetectedDevice], walls: Policy) -
     builders = {builder_name(node_id): cores}
     cuda = any(device.name != "cpu" for device in devices)
     for name, places in builders.items():
-        _actor(node_id, name, Builder, places).remote(cuda, walls, places, label=f"{host}/builder")
+        _actor(node_id, name, Builder, places).remote(cuda, walls, label=f"{host}/builder")
     measurers = {measurer_name(node_id, device.name): device for device in devices}
     for name, device in measurers.items():
         _actor(node_id, name, Measurer).remote(device.name, device.device_class.threads, walls)

@@ -30,7 +30,7 @@ from workers.messages import (
     ModelTimes,
     Samples,
 )
-from workers.names import living, node_of
+from workers.names import node_of
 from workers.patience import Patience
 from workers.sharing import Share, Sharing
 
@@ -314,12 +314,6 @@ class RayFleet:
     def _finish(self, key: str, outcome: Outcome) -> None:
         self._finished.append((key, outcome))
         self._share.trials -= 1
-
-
-def warm(actors: Sequence[str]) -> None:
-    """Have actors of these names start children that rest, for a job that will soon need them."""
-    for actor in living(actors).values():
-        actor_calls.warm(actor)
 
 
 def _message(batch: Sequence[_Built]) -> MeasureBatch:

@@ -146,12 +146,6 @@ class WarmChild:
         with self._lock:
             self._ensure_started()
 
-    def warm(self) -> None:
-        """Start the child if it has ended, without waiting for it."""
-        process = self._process
-        if process is None or process.poll() is not None:
-            threading.Thread(target=self.start, name="warming", daemon=True).start()
-
     def call(
         self, function: str, arguments: dict[str, Any], deadline: float, meanwhile: Callable[[], None] = _nothing
     ) -> Any:

@@ -22,6 +22,8 @@ from tests.support.service import ROOT, START_SECONDS, Service
 from tests.support.waiting import wait_for
 
 TRIALS = 32
+LONG_TRIALS = 64
+"""Of jobs that are to be at work at the same time: one controller may take its own up seconds before the other."""
 
 
 class Part(Service):
@@ -102,6 +104,7 @@ def test_earlier_code_and_this_one_share_a_database_and_a_cluster(nodes: RayNode
         # Both versions at once, on a node of the old one.
         new_controller.start()
         new_api.start()
+        wait_for("a worker", lambda: "/cpu can be used" in said(new_controller), START_SECONDS)
         by_old, by_new = at_once(old_api, new_api)
         ended += [finished(new_api, by_old), finished(old_api, by_new)]
         for controller in (old_controller, new_controller):
@@ -134,8 +137,8 @@ def finished(api: Part, job_id: str) -> dict[str, Any]:
 
 def at_once(old_api: Part, new_api: Part) -> tuple[str, str]:
     """Submit a job to each API, and return both in the middle: a controller has a place for one only."""
-    by_old = old_api.submit(product_relu(196), trials=TRIALS, force=True)
-    by_new = new_api.submit(product_relu(204), trials=TRIALS, force=True)
+    by_old = old_api.submit(product_relu(196), trials=LONG_TRIALS, force=True)
+    by_new = new_api.submit(product_relu(204), trials=LONG_TRIALS, force=True)
     new_api.in_the_middle(by_old)
     old_api.in_the_middle(by_new)
     assert [new_api.job(job_id)["state"] for job_id in (by_old, by_new)] == ["running", "running"]
@@ -144,5 +147,8 @@ def at_once(old_api: Part, new_api: Part) -> tuple[str, str]:
 
 def done(controller: Part, job_ids: tuple[str, str]) -> list[str]:
     """Return which of the jobs the controller has carried to their end."""
-    said = (controller.folder / "stderr").read_text()
-    return [job_id for job_id in job_ids if f"job {job_id}: done" in said]
+    return [job_id for job_id in job_ids if f"job {job_id}: done" in said(controller)]
+
+
+def said(part: Part) -> str:
+    return (part.folder / "stderr").read_text()

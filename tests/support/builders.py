@@ -14,7 +14,7 @@ class RecordingBuilder(Builder):
     """Remembers the traces that it built, in order."""
 
     def __init__(self) -> None:
-        super().__init__(cuda=False, walls=Policy.PREFER)
+        super().__init__(cuda=False, walls=Policy.PREFER, places=1)
         self._traces: list[str | None] = []
 
     def build(self, request: Json, caller: str, seconds: float = math.inf) -> Json:
@@ -31,7 +31,7 @@ class MiscompilingBuilder(Builder):
     """Builds another program in place of the candidate with the trace ``trace_json``."""
 
     def __init__(self, trace_json: str, other_module_json: str) -> None:
-        super().__init__(cuda=False, walls=Policy.PREFER)
+        super().__init__(cuda=False, walls=Policy.PREFER, places=1)
         self._trace_json = trace_json
         self._other_module_json = other_module_json
 
