@@ -432,9 +432,8 @@ def test_a_small_loop_overtakes_a_large_one(offer: Offer, start: Callable[..., s
     collecting = threading.Thread(target=collect_large)
     collecting.start()
     small = gather(fleets["small"], 12)
-    overtaken = 40 - len(outcomes)
+    assert len(outcomes) < 20  # those begun before, and a few beside the last of the small one
     collecting.join()
-    assert overtaken >= 40 - begun
     last = max(outcome.spans[0].start for outcome in small.values())
     before = [key for key, outcome in outcomes.items() if outcome.spans[0].start < last]
     assert len(before) <= begun
