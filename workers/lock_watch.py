@@ -1,6 +1,7 @@
-"""Watching the host's lock: who has it for long is named, and a child of ours that is stopped with it is killed.
+"""Watching the host's lock: who has it for long is named, and a child of ours that is stopped is killed.
 
-A stopped process keeps its locks. Those that wait cannot help themselves: they are behind walls, and see no others.
+A stopped process keeps its locks, and one that waits for the lock gets it in its turn and keeps it. Those that wait
+cannot help themselves: they are behind walls, and see no others.
 """
 
 from __future__ import annotations
@@ -20,16 +21,27 @@ import psutil
 from loopwright.codegen import host_lock
 
 LONG_SECONDS = 20.0
-"""That others wait before who has the lock is named, and that a child is stopped with it before it is killed. Most
-timings take under a second."""
+"""That others wait before who has the lock is named. Most timings take under a second."""
+STOPPED_SECONDS = 8.0
+"""That a child is stopped, with the lock or in the queue for it, before it is killed. Nothing of ours stops one.
+
+Not tuned."""
 _LOOK_SECONDS = 2.0
 
 log = logging.getLogger("loopwright.host_lock")
 
 
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """A process that has a lock on one of the files, for which others may wait, or waits for one itself."""
+
+    has_it: bool = False
+    is_waited_for: bool = False
+
+
 @dataclass(slots=True)
-class _Held:
-    """Since when a process was seen to have the lock while others waited, and since when to be stopped with it."""
+class _Seen:
+    """Since when a process was seen to have the lock while others waited, and since when to be stopped."""
 
     waited_for: float | None = None
     stopped: float | None = None
@@ -44,10 +56,17 @@ def is_child(process: psutil.Process) -> bool:
 class LockWatch:
     """Looks at the kernel's list of locks. ``may_kill`` says of a stopped process whether it is ours to kill."""
 
-    def __init__(self, seconds: float = LONG_SECONDS, may_kill: Callable[[psutil.Process], bool] = is_child) -> None:
+    def __init__(
+        self,
+        seconds: float = LONG_SECONDS,
+        stopped_seconds: float = STOPPED_SECONDS,
+        *,
+        may_kill: Callable[[psutil.Process], bool] = is_child,
+    ) -> None:
         self._seconds = seconds
+        self._stopped_seconds = stopped_seconds
         self._may_kill = may_kill
-        self._held: dict[int, _Held] = {}
+        self._seen: dict[int, _Seen] = {}
 
     def start(self) -> None:
         """Look every now and then, in a thread, as long as the process lives."""
@@ -65,32 +84,33 @@ class LockWatch:
     def look(self) -> None:
         """Look once."""
         now = time.monotonic()
-        holders = _holders(Path("/proc/locks").read_text().splitlines(), host_lock.files())
-        self._held = {pid: self._held.get(pid) or _Held() for pid in holders}
-        for pid, held in self._held.items():
-            held.waited_for = (held.waited_for or now) if holders[pid] else None
+        uses = _uses(Path("/proc/locks").read_text().splitlines(), host_lock.files())
+        self._seen = {pid: self._seen.get(pid) or _Seen() for pid in uses}
+        for pid, seen in self._seen.items():
+            seen.waited_for = (seen.waited_for or now) if uses[pid].is_waited_for else None
             with contextlib.suppress(psutil.NoSuchProcess):
-                self._judge(psutil.Process(pid), held, now)
+                self._judge(psutil.Process(pid), uses[pid], seen, now)
 
-    def _judge(self, process: psutil.Process, held: _Held, now: float) -> None:
+    def _judge(self, process: psutil.Process, use: _Use, seen: _Seen, now: float) -> None:
         is_stopped = process.status() == psutil.STATUS_STOPPED
-        held.stopped = (held.stopped or now) if is_stopped else None
-        if held.stopped is not None and now - held.stopped > self._seconds and self._may_kill(process):
+        seen.stopped = (seen.stopped or now) if is_stopped else None
+        if seen.stopped is not None and now - seen.stopped > self._stopped_seconds and self._may_kill(process):
             log.warning(
-                "process %d (%s) is stopped since %.0f s and has the host's lock: it is killed",
+                "process %d (%s) is stopped since %.0f s and %s the host's lock: it is killed",
                 process.pid,
                 _name(process),
-                now - held.stopped,
+                now - seen.stopped,
+                "has" if use.has_it else "waits for",
             )
             process.send_signal(signal.SIGKILL)
-        elif held.waited_for is not None and now - held.waited_for > self._seconds and not held.named:
-            held.named = True
+        elif seen.waited_for is not None and now - seen.waited_for > self._seconds and not seen.named:
+            seen.named = True
             log.warning(
                 "process %d (%s%s) has the host's lock, for which others wait since %.0f s",
                 process.pid,
                 _name(process),
                 ", stopped" if is_stopped else "",
-                now - held.waited_for,
+                now - seen.waited_for,
             )
 
 
@@ -98,29 +118,26 @@ def _name(process: psutil.Process) -> str:
     return " ".join(process.cmdline())[:200] or process.name()
 
 
-def _holders(lines: Iterable[str], files: Iterable[Path]) -> dict[int, bool]:
-    """Return the processes that have a lock on one of the files, and whether another process waits for it.
+def _uses(lines: Iterable[str], files: Iterable[Path]) -> dict[int, _Use]:
+    """Return the processes that have a lock on one of the files, or wait for one.
 
     ``lines`` are those of /proc/locks: ``1: FLOCK ADVISORY READ 815 fe:00:4711 0 EOF``, with ``->`` after the first
     number for one that waits.
     """
     inodes = {path.stat().st_ino for path in files}
     holders: dict[int, set[int]] = {}
-    waited_for: set[int] = set()
+    waiters: dict[int, set[int]] = {}
     for line in lines:
         _, *words = line.split()
         waits = words[0] == "->"
         kind, _, _, pid, place, *_ = words[waits:]
         # Not the device: file systems of several volumes give another one here than to `stat`.
         inode = int(place.rpartition(":")[2])
-        if kind != "FLOCK" or inode not in inodes:
-            continue
-        if waits:
-            waited_for.add(inode)
-        else:
-            holders.setdefault(inode, set()).add(int(pid))
-    found: dict[int, bool] = {}
+        if kind == "FLOCK" and inode in inodes:
+            (waiters if waits else holders).setdefault(inode, set()).add(int(pid))
+    uses = {waiter: _Use() for pids in waiters.values() for waiter in pids}
     for inode, pids in holders.items():
         for holder in pids:
-            found[holder] = found.get(holder, False) or inode in waited_for
-    return found
+            waited_for = inode in waiters or (holder in uses and uses[holder].is_waited_for)
+            uses[holder] = _Use(has_it=True, is_waited_for=waited_for)
+    return uses

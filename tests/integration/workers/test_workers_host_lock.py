@@ -150,7 +150,7 @@ def test_who_is_stopped_with_the_lock_is_killed_if_it_is_ours(
     assert says(stopped) == "in"
     stopped.send_signal(signal.SIGSTOP)
     theirs = LockWatch(seconds=0.2)
-    ours = LockWatch(seconds=0.2, may_kill=lambda process: process.pid == stopped.pid)
+    ours = LockWatch(stopped_seconds=0.2, may_kill=lambda process: process.pid == stopped.pid)
     waiting = holder("quiet")
     assert silent(waiting)
 
@@ -168,6 +168,27 @@ def test_who_is_stopped_with_the_lock_is_killed_if_it_is_ours(
 
     wait_for("it to be killed", killed)
     assert says(waiting) == "in"
+
+
+def test_who_is_stopped_in_the_queue_is_killed_before_its_turn(
+    holder: Holder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(host_lock, "directory", lambda: tmp_path)
+    working = holder("busy")
+    assert says(working) == "in"
+    waiting = holder("quiet")
+    assert silent(waiting)
+    waiting.send_signal(signal.SIGSTOP)
+    watch = LockWatch(stopped_seconds=0.2, may_kill=lambda _: True)
+
+    def killed() -> bool:
+        watch.look()
+        return waiting.poll() == -signal.SIGKILL
+
+    wait_for("who waits to be killed", killed)
+    assert working.poll() is None
+    # It had the turnstile, which is free again.
+    assert says(holder("busy")) == "in"
 
 
 def test_who_works_with_the_lock_is_named_once_and_left_alone(
