@@ -28,7 +28,7 @@ from db.states import AnsweredFrom, JobState, TaskState
 from db.views import ClaimedJob
 from loopwright.codegen import worker_labels
 from service.claimed_tasks import ClaimedTasks
-from service.exit_status import ExitStatus
+from service.exit_status import ExitStatus, leave
 from service.fleet.watch import Watch
 from service.job_runner import RunEnd
 from service.loops import Loop, Loops
@@ -315,7 +315,10 @@ def main(settings: Settings) -> None:
     _expire_own_leases(database, settings)
     stop = threading.Event()
     with _limit_of(_CONNECT_SECONDS, "Ray did not start, or did not answer"):
-        connect(settings.ray_address, settings.data_dir)
+        try:
+            connect(settings.ray_address, settings.data_dir)
+        except ConnectionError as error:
+            leave(ExitStatus.RAY_LOST, f"{error}. Its head is away, or is starting; start this controller again")
     watch_ray(lambda reason: _end_without_ray(reason, stop))
     # After connecting: ray.init sets handlers of its own.
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -14,6 +14,7 @@ import pytest
 
 from db import migrate
 from db.errors import AccessRefused, DatabaseAway, DatabaseDamaged, DiskFull, SchemaTooNew
+from service import controller
 from service.exit_status import ExitStatus, explained, status_of
 from service.outage import Outage, await_database
 from service.restarts import MOST, WITHIN_SECONDS, Restarts
@@ -124,6 +125,22 @@ def test_a_part_is_started_again_a_few_times_and_later_again() -> None:
     assert pauses == sorted(pause for pause in pauses if pause is not None)
     assert restarts.pause(now=MOST) is None
     assert restarts.pause(now=WITHIN_SECONDS + MOST) == pauses[0]
+
+
+def test_a_controller_whose_cluster_does_not_take_it_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refused(*_: object) -> None:
+        raise ConnectionError("Failed to connect to Ray cluster at head:6379")
+
+    settings = Settings(data_dir=tmp_path)
+    migrate.upgrade(settings.database)
+    monkeypatch.setattr(controller, "connect", refused)
+    with pytest.raises(SystemExit) as ended:
+        controller.main(settings)
+    assert ended.value.code == ExitStatus.RAY_LOST
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("loopwright: Failed to connect to Ray cluster at head:6379. Its head is away")
 
 
 def test_statuses_of_others_are_failures() -> None:
