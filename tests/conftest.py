@@ -19,6 +19,7 @@ from _pytest.faulthandler import fault_handler_stderr_fd_key
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
+from tests.support import gaps
 from tests.support.programs import MM_RELU
 from tests.support.service import PLACES, Service
 
@@ -28,6 +29,7 @@ OWN_SERVICES = (
     "tests/acceptance/test_acceptance_boards.py",
     "tests/acceptance/test_acceptance_emulated_board.py",
     "tests/acceptance/test_acceptance_chaos.py",
+    "tests/acceptance/test_acceptance_chaos_matrix.py",
     "tests/acceptance/test_acceptance_postgresql.py",
     "tests/browser/test_browser_leaderboard.py",
 )
@@ -97,7 +99,12 @@ def pytest_testnodedown(node: WorkerController, error: object) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say last how processes ended: a log that is cut off keeps its end."""
+    """Show what tests recorded; say last how processes ended: a log that is cut off keeps its end."""
+    reports = [report for outcome in ("passed", "failed") for report in terminalreporter.getreports(outcome)]
+    properties = [each for report in reports if report.when == "call" for each in report.user_properties]
+    if lines := gaps.table(properties):
+        terminalreporter.section("longest time without a finished trial")
+        terminalreporter.write_line("\n".join(lines))
     for text in _ended:
         terminalreporter.section("a process of the tests ended", red=True)
         terminalreporter.write_line(text)

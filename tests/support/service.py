@@ -18,6 +18,7 @@ from typing import Any, Self
 import httpx
 import psutil
 
+from tests.support.processes import Family, command_of
 from tests.support.waiting import wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,7 +51,7 @@ class Service:
             self.environment["LOOPWRIGHT_DATABASE_URL"] = database_url
         self.directory = ROOT
         """Where its processes start: in a checkout, whose code they run then."""
-        self._seen: set[psutil.Process] = set()
+        self._family = Family(self.home)
         self.process: subprocess.Popen[str] | None = None
         self.url = f"http://127.0.0.1:{self.port}"
         self.http = httpx.Client()
@@ -126,7 +127,7 @@ class Service:
         status = self.process.wait(seconds)
         until = time.monotonic() + seconds
         while left := self.note_processes():
-            assert time.monotonic() < until, f"the service left behind {[_command(process) for process in left]}"
+            assert time.monotonic() < until, f"the service left behind {[command_of(process) for process in left]}"
             time.sleep(0.1)
         self.http.close()
         return status
@@ -138,27 +139,18 @@ class Service:
             self.process.send_signal(signal.SIGTERM)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(60)
-        for process in self.note_processes():
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.kill()
+        self._family.send(signal.SIGKILL)
         if self.process is not None:
             self.process.wait()
         self.http.close()
 
     def note_processes(self) -> list[psutil.Process]:
-        """The living processes of this service: those with its HOME, their descendants, and those seen before."""
-        marked = [process for process in psutil.process_iter() if _environment(process).get("HOME") == str(self.home)]
-        for process in marked:
-            self._seen.add(process)
-            with contextlib.suppress(psutil.NoSuchProcess):
-                self._seen.update(process.children(recursive=True))
-        self._seen = {process for process in self._seen if _alive(process)}
-        return list(self._seen)
+        """Return the living processes of this service, and remember them."""
+        return self._family.living()
 
     def find(self, *words: str) -> list[psutil.Process]:
         """Its living processes whose command line holds all of ``words``, the oldest first."""
-        found = [process for process in self.note_processes() if all(word in _command(process) for word in words)]
-        return sorted(found, key=lambda process: (process.create_time(), process.pid))
+        return self._family.find(*words)
 
     def logs(self) -> str:
         files = [self.folder / "stderr", *self.data_dir.glob("*.log")]
@@ -258,24 +250,3 @@ def _server_sent(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
         elif fields:
             yield {"id": int(fields["id"]), "type": fields["event"], "data": json.loads(fields["data"])}
             fields = {}
-
-
-def _environment(process: psutil.Process) -> dict[str, str]:
-    try:
-        return process.environ()
-    except psutil.Error:
-        return {}
-
-
-def _command(process: psutil.Process) -> str:
-    try:
-        return " ".join(process.cmdline())
-    except psutil.Error:
-        return ""
-
-
-def _alive(process: psutil.Process) -> bool:
-    try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
