@@ -22,7 +22,14 @@ from tests.support.ray_nodes import TOKEN
 from tests.support.service import START_SECONDS, free_port
 from tests.support.waiting import wait_for
 
-_ENVIRONMENT = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": TOKEN, "RAY_USAGE_STATS_ENABLED": "0"}
+_ENVIRONMENT = {
+    "RAY_AUTH_MODE": "token",
+    "RAY_AUTH_TOKEN": TOKEN,
+    "RAY_USAGE_STATS_ENABLED": "0",
+    # As in docker-compose.yml: a machine that does not answer is lost after 15 s.
+    "RAY_health_check_period_ms": "1000",
+    "RAY_health_check_timeout_ms": "2000",
+}
 
 
 class Machine:

@@ -244,3 +244,12 @@ def test_images_are_those_of_docker_compose() -> None:
     }
     assert {container(name)["image"] for name in PODS} == {services[each]["image"] for each in ("api", "gpu-worker")}
     assert container("gpu")["image"] == services["gpu-worker"]["image"]
+
+
+def test_heads_give_a_machine_up_that_does_not_answer_as_documented() -> None:
+    names = ["RAY_health_check_period_ms", "RAY_health_check_timeout_ms"]
+    environment = {each["name"]: each.get("value") for each in container("head")["env"]}
+    values = [environment[name] for name in names]
+    assert values == [COMPOSE["services"]["ray-head"]["environment"][name] for name in names]
+    guide = (ROOT / "docs" / "operations.md").read_text()
+    assert all(f"`{name}={value}`" in guide for name, value in zip(names, values, strict=True))
