@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import socket
 import threading
 import time
 from collections.abc import Callable
 
-from workers.host import checks
+from workers.host import checks, head
 from workers.host.errors import CannotJoin, HeadAway
 from workers.host.leave import drain
 from workers.host.node import Node
@@ -75,24 +76,33 @@ class Host:
             self._say(f"joined {self._options.address} as {self._options.name}; Ctrl-C or SIGTERM has it leave")
 
     def _loss(self) -> str | None:
-        """Wait until the node is lost, and return how; None once the host is to leave."""
+        """Wait until the node is lost, and return how; None once the host is to leave. Raises CannotJoin."""
+        address = self._options.address
         answered = time.monotonic()
-        told = False
+        told = was_away = False
         while self._node is not None and not self._stop.wait(_LOOK_SECONDS):
             if not self._node.is_running:
                 return f"this machine's node of Ray ended: {self._node.last_words()}"
             try:
-                socket.create_connection(split(self._options.address), _CONNECT_SECONDS).close()
-                if told:
-                    self._say(f"{self._options.address} answers again")
-                answered, told = time.monotonic(), False
+                socket.create_connection(split(address), _CONNECT_SECONDS).close()
             except OSError as error:
+                was_away = True
                 silent = time.monotonic() - answered
                 if silent > _LOST_SECONDS:
-                    return f"{self._options.address} has not answered for {silent:.0f} s ({error})"
+                    return f"{address} has not answered for {silent:.0f} s ({error})"
                 if silent > _SILENT_SECONDS and not told:
-                    self._say(f"{self._options.address} does not answer ({error}); this host waits for it")
+                    self._say(f"{address} does not answer ({error}); this host waits for it")
                     told = True
+                continue
+            if told:
+                self._say(f"{address} answers again")
+            answered, told = time.monotonic(), False
+            if was_away:
+                # Ray's own processes take up to a minute to notice that the head is another one.
+                with contextlib.suppress(HeadAway):  # it is starting: it is asked again
+                    if self._options.name not in head.ask(self._options).hosts:
+                        return f"{address} was away, and does not know this machine any more"
+                    was_away = False
         return None
 
     def _rejoin(self, reason: str) -> None:
