@@ -27,6 +27,7 @@ from db import Database
 from tests.support import gaps
 from tests.support.ledger import check_ledger
 from tests.support.machines import MachineCluster, machine_cluster
+from tests.support.network_namespaces import what_is_missing
 from tests.support.postgres import postgres_server, stopped
 from tests.support.processes import is_warm_child
 from tests.support.programs import product
@@ -226,6 +227,8 @@ def live_through(scene: Scene, names: Sequence[str], attempts: int, seed: int) -
 def test_jobs_outlive_every_process(
     database: str, round: int, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
+    if missing := what_is_missing():
+        pytest.skip(missing)
     with scene_on(database, tmp_path) as scene:
         found: dict[str, float] = {}
         for names, attempts in LONG_ROUND if round else ROUND:

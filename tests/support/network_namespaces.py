@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 _ADDRESSES = ipaddress.ip_network("198.18.0.0/15")
 """Those of test networks (RFC 2544)."""
-_NEEDS = "this test makes network namespaces, as root with CAP_SYS_ADMIN and CAP_NET_ADMIN"
 _BLOCKS = 2**13
 """Of 16 addresses, one for each process that runs tests."""
 
@@ -58,6 +57,18 @@ def network(size: int) -> Iterator[Network]:
         yield Network(addresses[0], namespaces)
 
 
+def what_is_missing() -> str | None:
+    """Return why namespaces cannot be made here, or None if they can."""
+    if shutil.which("ip") is None:
+        return "there is no command ip: install iproute2"
+    name = f"lw{os.getpid()}-try"
+    done = subprocess.run(["ip", "netns", "add", name], capture_output=True, text=True)
+    if done.returncode != 0:
+        return f"network namespaces need root with CAP_SYS_ADMIN and CAP_NET_ADMIN: {done.stderr.strip()}"
+    _ip("netns", "delete", name)
+    return None
+
+
 def _namespace(made: contextlib.ExitStack, name: str) -> str:
     """Make a namespace that goes, with its end of each cable, when ``made`` is closed."""
     _ip("netns", "add", name)
@@ -77,6 +88,5 @@ def _plug(switch: str, device: str, namespace: str | None, address: str) -> None
 
 
 def _ip(*words: str) -> None:
-    assert shutil.which("ip"), f"no command ip: install iproute2; {_NEEDS}"
     done = subprocess.run(["ip", *words], capture_output=True, text=True)
-    assert done.returncode == 0, f"ip {' '.join(words)}: {done.stderr.strip()}; {_NEEDS}"
+    assert done.returncode == 0, f"ip {' '.join(words)}: {done.stderr.strip()}"
