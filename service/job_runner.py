@@ -85,11 +85,10 @@ class JobRunner:
                     if cut_off:
                         claimed = self._renewed(claimed)
                         outage.over()
-                    with (
-                        self._searches.one() as self._searching,
-                        closing(self._sharing.share(claimed.job.priority)) as self._share,
-                    ):
-                        return self._run(claimed, builders, measurers)
+                    with closing(self._sharing.share(claimed.job.priority)) as self._share:
+                        self._await_turn(claimed)
+                        with self._searches.one() as self._searching:
+                            return self._run(claimed, builders, measurers)
                 except Unavailable as error:
                     outage.sit_out(error)
                     cut_off = True
@@ -100,6 +99,12 @@ class JobRunner:
         finally:
             stop.set()
             keeper.join()
+
+    def _await_turn(self, claimed: ClaimedJob) -> None:
+        """Wait until it is the job's turn to begin, or until it is cancelled. Raises LeaseLost."""
+        job = claimed.job
+        self._share.trials = job.max_trials
+        self._share.begin(lambda: not self._db.jobs.cancel_requested(job.id, claimed.lease_token))
 
     def _renewed(self, claimed: ClaimedJob) -> ClaimedJob:
         """Renew the lease after an outage, and return the job as it is now. Raises LeaseLost."""

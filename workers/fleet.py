@@ -225,8 +225,8 @@ class RayFleet:
             batch = self._next_batch()
             measurement = actor_calls.measure(measurer, _message(batch), caller=self._caller)
             self._measurements[measurement.reference] = _Measurement(measurer, measurement, batch)
-        limit = _BUILDS_PER_PLACE
-        while self._to_build and (builder := self._builders.take_if_below(limit, limit)) is not None:
+        limit = _BUILDS_PER_PLACE if self._share.leads else 1
+        while self._to_build and (builder := self._builders.take_if_below(limit, _BUILDS_PER_PLACE)) is not None:
             candidate = self._to_build.popleft()
             request = candidate.request
             build = actor_calls.build(
@@ -248,7 +248,8 @@ class RayFleet:
         """Take the next few candidates with the same arguments: one process measures them with the same buffers."""
         batch = [self._to_measure.popleft()]
         first = batch[0].candidate.request
-        while not first.alone and self._to_measure and len(batch) < _MEASURE_BATCH:
+        most = _MEASURE_BATCH if self._share.leads else 1
+        while not first.alone and self._to_measure and len(batch) < most:
             following = self._to_measure[0].candidate.request
             if following.alone or following.args != first.args:
                 break

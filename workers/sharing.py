@@ -1,7 +1,8 @@
 """How the loops of one process share actors: of those that wait for one, the loop with the least left is next.
 
 To serve the shortest first ends most jobs soonest, and the long ones hardly later. So that these still get on, the loop
-that was served longest ago is next from time to time, whatever it has left.
+that was served longest ago is next from time to time, whatever it has left. A loop begins, which takes seconds of a
+core, when few others are ahead of it.
 """
 
 from __future__ import annotations
@@ -14,18 +15,26 @@ from collections.abc import Callable, Collection, Mapping
 
 _TRIAL_SECONDS = 0.25
 """A trial, for comparison of a job's trials with its time limit. Not tuned."""
-_FAVOUR_SECONDS = 2.0
-"""Between two turns of loops that were served longest ago. Not tuned."""
+_FAVOUR_SECONDS = 1.0
+"""Between two calls of loops that were served longest ago. Not tuned."""
+_BEGIN_SECONDS = 30.0
+"""After so long a loop begins whatever others do. Not tuned."""
+_LOOK_SECONDS = 0.5
+"""Between two questions of a loop that waits to begin, whether it is still to."""
 _WORD_SECONDS = 2.0
 """For so long a loop is believed that it waits: one that hangs must not hold up the others. Loops repeat it each
 half second."""
 
 
 class Sharing:
-    """Counts the calls of all loops, and says which loop may make the next."""
+    """Counts the calls of all loops, and says which loop may make the next.
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    ``ahead`` is how many loops may be ahead of one that begins: on as many cores they keep all busy.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic, ahead: int = 2) -> None:
         self._clock = clock
+        self._ahead = ahead
         self._changed = threading.Condition()
         self._changes = 0
         self._shares: list[Share] = []
@@ -54,13 +63,19 @@ class Sharing:
         if self._favoured not in waiting and now >= self._next_favour:
             self._favoured = min(waiting, key=lambda each: each.served, default=None)
             self._next_favour = now + _FAVOUR_SECONDS
+        return [each for each in waiting if self._rank(each) < self._rank(share)]
 
-        def rank(each: Share) -> tuple[bool, int, float]:
-            return each is not self._favoured, -each.priority, each.seconds_left(now)
+    def _rank(self, share: Share) -> tuple[bool, int, float, int]:
+        """Return what is smaller for a loop that is served earlier."""
+        return share is not self._favoured, *self._order(share)
 
-        # Of equals the first comes first.
-        before = self._shares.index(share)
-        return [each for each in waiting if (rank(each), self._shares.index(each)) < (rank(share), before)]
+    def _order(self, share: Share) -> tuple[int, float, int]:
+        """Return the same, whoever is favoured now. Of equals the first comes first."""
+        return -share.priority, share.seconds_left(self._clock()), self._shares.index(share)
+
+    def _count_ahead_of(self, share: Share) -> int:
+        """Return how many loops have begun that are ahead of this one, whether they wait for an actor now or not."""
+        return sum(each.has_begun and self._order(each) < self._order(share) for each in self._shares)
 
 
 class Share:
@@ -75,6 +90,7 @@ class Share:
         """Actors to which the loop would make calls if it were its turn."""
         self.said = -math.inf
         """When it last told so."""
+        self.has_begun = False
         self.served = -math.inf
         """When it last got an actor for which others might have waited."""
         self._sharing = sharing
@@ -84,6 +100,26 @@ class Share:
     def seconds_left(self, now: float) -> float:
         """Return roughly what the loop needs all actors for."""
         return max(0.0, min(self.trials * _TRIAL_SECONDS, self.until - now))
+
+    def begin(self, is_to: Callable[[], bool]) -> None:
+        """Wait until few loops are ahead, or for so long as ``is_to`` says, which is asked twice a second."""
+        sharing = self._sharing
+        until = sharing._clock() + _BEGIN_SECONDS
+        while not self.has_begun:
+            with sharing._changed:
+                may = sharing._changed.wait_for(self._may_begin, _LOOK_SECONDS)
+                self.has_begun = may or sharing._clock() >= until
+            if not self.has_begun and not is_to():
+                self.has_begun = True
+
+    def _may_begin(self) -> bool:
+        return self._sharing._count_ahead_of(self) <= self._sharing._ahead
+
+    @property
+    def leads(self) -> bool:
+        """Whether no other loop is ahead. One that follows is to keep actors busy, but with little at a time."""
+        with self._sharing._changed:
+            return self._sharing._count_ahead_of(self) == 0
 
     def take(self, limits: Mapping[str, int]) -> str | None:
         """Count a call of one of these actors, the least busy, and return it.
@@ -104,6 +140,8 @@ class Share:
             actor = min(free, key=free.__getitem__)
             self.calls[actor] += 1
             self.served = sharing._clock()
+            if sharing._favoured is self:
+                sharing._favoured = None
             return actor
 
     def add(self, actor: str) -> None:

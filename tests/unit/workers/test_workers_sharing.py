@@ -87,13 +87,76 @@ def test_a_loop_whose_time_ends_soon_is_first(sharing: Sharing, clock: Clock) ->
 
 
 def test_a_long_loop_gets_on_while_short_ones_come_and_go(sharing: Sharing, clock: Clock) -> None:
+    """Whether it wants more or not: a turn is one call."""
     large, small = loop(sharing, 2000), loop(sharing, 16)
     served = []
     for _ in range(100):
         clock.now += 0.1
         served.append(turn(sharing, [large, small]))
-        served[-1].awaits([])
-    assert 3 <= served.count(large) <= 10
+    assert 8 <= served.count(large) <= 12
+
+
+def begun(sharing: Sharing, trials: int) -> Share:
+    made = loop(sharing, trials)
+    made.begin(lambda: pytest.fail("it need not wait"))
+    return made
+
+
+def test_a_loop_begins_when_few_are_ahead_of_it(sharing: Sharing) -> None:
+    first = [begun(sharing, 16) for _ in range(3)]
+    begun(sharing, 8)
+    last = loop(sharing, 16)
+    asked = threading.Event()
+
+    def is_to() -> bool:
+        asked.set()
+        return True
+
+    waiting = threading.Thread(target=last.begin, args=[is_to])
+    waiting.start()
+    assert asked.wait(60.0)
+    assert not last.has_begun
+    first[0].close()
+    assert not last.has_begun
+    first[1].close()
+    waiting.join()
+    assert last.has_begun
+
+
+def test_the_loop_with_the_least_left_leads_whether_it_waits_or_not(sharing: Sharing) -> None:
+    large = begun(sharing, 2000)
+    assert large.leads
+    waits_to_begin = loop(sharing, 16)
+    assert large.leads
+    waits_to_begin.has_begun = True
+    assert [large.leads, waits_to_begin.leads] == [False, True]
+    waits_to_begin.close()
+    assert large.leads
+
+
+def test_a_long_loop_keeps_no_short_one_from_beginning(sharing: Sharing) -> None:
+    for _ in range(5):
+        begun_long = loop(sharing, 2000)
+        begun_long.has_begun = True
+    begun(sharing, 16)
+
+
+def test_a_loop_that_waits_for_long_begins_all_the_same(sharing: Sharing, clock: Clock) -> None:
+    for _ in range(3):
+        begun(sharing, 16)
+
+    def pass_time() -> bool:
+        clock.now += 10.0
+        return True
+
+    loop(sharing, 2000).begin(pass_time)
+    assert clock.now == 30.0
+
+
+def test_a_loop_that_is_not_to_begin_waits_no_more(sharing: Sharing) -> None:
+    for _ in range(3):
+        begun(sharing, 16)
+    loop(sharing, 2000).begin(lambda: False)
 
 
 def test_a_loop_that_says_no_more_that_it_waits_holds_nobody_up(sharing: Sharing, clock: Clock) -> None:
