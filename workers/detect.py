@@ -16,7 +16,7 @@ from typing import Any
 import tvm
 from tvm.target import Target, codegen
 
-from loopwright.codegen.target import canonical_target, target_from, triple
+from loopwright.codegen.target import canonical_target, most_shared_bytes, target_from, triple
 from loopwright.codegen.threads import usable_cores
 from loopwright.codegen.versions import TVM_VERSION
 from tuner.answers import TargetMatch
@@ -111,11 +111,14 @@ def _gpus() -> list[DetectedDevice]:
     devices: list[DetectedDevice] = []
     index = 0
     while (device := tvm.runtime.device("cuda", index)).exist:
+        arch = f"sm_{str(device.compute_version).replace('.', '')}"
+        # The device itself says what a kernel may declare, not what it may ask for when it is launched.
+        declared = int(device.max_shared_memory_per_block)
         target = Target(
             {
                 "kind": "cuda",
-                "arch": f"sm_{str(device.compute_version).replace('.', '')}",
-                "max_shared_memory_per_block": int(device.max_shared_memory_per_block),
+                "arch": arch,
+                "max_shared_memory_per_block": most_shared_bytes(Target({"kind": "cuda", "arch": arch})) or declared,
                 "max_threads_per_block": int(device.max_threads_per_block),
                 "thread_warp_size": int(device.warp_size),
                 "registers_per_block": 65536,

@@ -11,6 +11,8 @@ from tvm.s_tir.meta_schedule import _ffi_api
 from tvm.s_tir.schedule import Trace
 
 from loopwright.codegen.schedule import new_schedule
+from loopwright.codegen.target import STATIC_SHARED_BYTES, shared_bytes
+from tuner.space import gpu_limits
 from tuner.space.rules.sketches import Sketches
 
 REFUSALS = (RuntimeError, ValueError, TypeError, LookupError)
@@ -39,6 +41,10 @@ class DesignSpace:
         self.seeds = sketches.seeds() if sketches else []
         """Decided traces to measure first, the most promising first."""
         self._postprocs = list(context.space_generator.postprocs or [])
+        self._limits_differ = context.target.kind.name == "cuda" and shared_bytes(context.target) > STATIC_SHARED_BYTES
+        self._for_declared_memory = (
+            gpu_limits.for_declared_memory(self._postprocs, mod, context.target) if self._limits_differ else []
+        )
 
     def replay(self, trace: Trace, seed: int) -> Schedule | None:
         """Apply a trace, drawing what it leaves open from ``seed``, and finish it with the post-processors.
@@ -53,7 +59,9 @@ class DesignSpace:
             if self._sketches is not None and self._sketches.finish(schedule):
                 return schedule
             schedule.enter_postproc()
-            accepted = all(_ffi_api.PostprocApply(postproc, schedule) for postproc in self._postprocs)
+            declares = self._limits_differ and gpu_limits.declares_shared_memory(schedule.mod)
+            postprocs = self._for_declared_memory if declares else self._postprocs
+            accepted = all(_ffi_api.PostprocApply(postproc, schedule) for postproc in postprocs)
         except REFUSALS:
             return None
         return schedule if accepted else None

@@ -13,6 +13,7 @@ from tvm.target import Target
 from tvm.tirx import AssertStmt
 
 from loopwright.codegen.functions import has_relax, prim_funcs
+from loopwright.codegen.shared_memory import shared_memory_limit
 
 
 def compile_module(
@@ -29,6 +30,9 @@ def compile_module(
     Returns:
         A ``tvm.runtime.Module``, or a ``relax.VMExecutable`` for a module with Relax functions. Options are TVM's
         defaults, or those of the ``PassContext`` around the call, and what the module itself needs.
+
+    Raises:
+        ValueError: a kernel needs more shared memory than the target's GPUs have.
     """
     # TVM hands a GPU's architecture to the CUDA compiler through the scope of the target, not through the module.
     with target, _options(mod, target, argument_checks):
@@ -60,14 +64,15 @@ def _options(mod: tvm.IRModule, target: Target, argument_checks: bool) -> Abstra
         # Otherwise StorageRewrite lets the sums of a tensor core lie where their factors lay, under the factors' type,
         # and LowerAccessPtr refuses them. With it MergeSharedMemoryAllocations alone decides what lies where.
         config["tirx.merge_static_smem"] = True
-    if not config:
+    checks = [shared_memory_limit(target)] if target.kind.name == "cuda" else []
+    if not config and not checks:
         return nullcontext()
     around = tvm.transform.PassContext.current()
     return tvm.transform.PassContext(
         opt_level=around.opt_level,
         required_pass=around.required_pass,
         disabled_pass=around.disabled_pass,
-        instruments=around.instruments,
+        instruments=[*(around.instruments or ()), *checks],
         config={**around.config, **config},
     )
 

@@ -16,11 +16,18 @@ KINDS = ("llvm", "cuda")
 
 _ASSUMED: dict[str, dict[str, Any]] = {
     "llvm": {"num-cores": 1},
-    "cuda": {"max_threads_per_block": 1024, "max_shared_memory_per_block": 49152},
+    "cuda": {"max_threads_per_block": 1024},
 }
-"""Attributes that TVM's schedule rules read and that a target may leave out. The limits hold for every GPU that CUDA
-supports."""
-
+"""Attributes that TVM's schedule rules read and that a target may leave out, beside a GPU's shared memory. The number
+of threads holds for every GPU that CUDA supports."""
+STATIC_SHARED_BYTES = 48 * 1024
+"""What a block of threads can have on every GPU, and the most that CUDA's compiler lets a kernel declare."""
+_SHARED_KIB = {
+    "70": 96, "72": 96, "75": 64, "80": 163, "86": 99, "87": 163, "88": 99, "89": 99, "90": 227, "100": 227, "103": 227,
+    "110": 227, "120": 99, "121": 99,
+}  # fmt: skip
+"""By compute capability: shared memory in KiB that a block can have if the kernel asks for it when it is launched
+("Maximum amount of shared memory per thread block" in the CUDA C++ Programming Guide). TVM's kernels ask for it."""
 
 _WORD = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _NAMES = frozenset({"kind", "tag", "keys", "device", "model", "mcpu", "mtriple", "arch"})
@@ -72,9 +79,32 @@ def canonical_target(target: Target) -> str:
 def with_assumed_attributes(target: Target) -> Target:
     """Return the target with the attributes that TVM's schedule rules need and that it leaves out."""
     assumed = _ASSUMED[target.kind.name]
+    if target.kind.name == "cuda":
+        assumed = assumed | {"max_shared_memory_per_block": shared_bytes(target)}
     if all(key in target.attrs for key in assumed):
         return target
     return Target(assumed | json.loads(canonical_target(target)))
+
+
+def shared_bytes(target: Target) -> int:
+    """Return how many bytes of shared memory a block of threads may have on a cuda target.
+
+    The target's own ``max_shared_memory_per_block``, or else what GPUs of its architecture have; 48 KiB if it is not
+    known.
+    """
+    own = target.attrs.get("max_shared_memory_per_block")
+    return int(own) if own is not None else most_shared_bytes(target) or STATIC_SHARED_BYTES
+
+
+def most_shared_bytes(target: Target) -> int | None:
+    """Return the bytes of shared memory that a block can have on GPUs of a target's architecture. None: not known."""
+    kib = _SHARED_KIB.get(str(target.attrs.get("arch", "")).removeprefix("sm_").rstrip("af"))
+    return None if kib is None else kib * 1024
+
+
+def with_shared_bytes(target: Target, most: int) -> Target:
+    """Return a cuda target whose blocks of threads may have ``most`` bytes of shared memory."""
+    return Target(json.loads(canonical_target(target)) | {"max_shared_memory_per_block": most})
 
 
 def triple(target: Target) -> str:
@@ -91,12 +121,22 @@ def _parsed(text_or_dict: str | dict[str, Any]) -> Target:
                 value = json.loads(value)
             elif " -" in value:
                 value = _options_to_dict(value)
+            elif "/" in value:
+                return _of_tag(value)
         return Target(value)
     except Exception as error:
         raise InvalidTarget(
             f"TVM does not know the target {text_or_dict!r}: {last_line(error)}. "
             "Use auto, llvm, cuda, options such as 'llvm -mcpu=znver4', a tag such as nvidia/nvidia-h100, or JSON"
         ) from error
+
+
+def _of_tag(tag: str) -> Target:
+    """Return a tag's target. TVM's tags give every GPU 48 KiB of shared memory, which is what kernels may declare."""
+    target = Target(tag)
+    if target.kind.name != "cuda":
+        return target
+    return with_shared_bytes(target, most_shared_bytes(target) or STATIC_SHARED_BYTES)
 
 
 def _check(fields: dict[str, Any]) -> None:

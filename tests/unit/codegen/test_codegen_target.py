@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from loopwright.codegen.errors import InvalidTarget
-from loopwright.codegen.target import canonical_target, target_from
+from loopwright.codegen.target import canonical_target, shared_bytes, target_from, with_assumed_attributes
 
 ACCEPTED: list[str | dict[str, Any]] = [
     "llvm",
@@ -109,3 +109,23 @@ def test_the_host_of_a_gpu_is_a_processor() -> None:
 def test_a_refused_field_is_named_with_those_that_are_taken() -> None:
     with pytest.raises(InvalidTarget, match=r"sets 'cl-opt', which is not taken; a target may have arch, .*num-cores"):
         target_from({"kind": "llvm", "cl-opt": ["-view-edge-bundles:bool=1"]})
+
+
+@pytest.mark.parametrize(
+    ("target", "kib"),
+    [
+        ("nvidia/nvidia-h100", 227),  # in TVM's tag: 48
+        ("nvidia/nvidia-a100", 163),
+        ("nvidia/geforce-rtx-3090", 99),
+        ("cuda -arch=sm_80", 163),
+        ({"kind": "cuda", "arch": "sm_90a"}, 227),
+        ({"kind": "cuda", "arch": "sm_100f"}, 227),
+        ({"kind": "cuda", "arch": "sm_61"}, 48),
+        ({"kind": "cuda", "arch": "sm_90", "max_shared_memory_per_block": 65536}, 64),
+    ],
+    ids=str,
+)
+def test_a_gpu_has_the_shared_memory_of_its_architecture(target: str | dict[str, Any], kib: int) -> None:
+    parsed = target_from(target)
+    assert shared_bytes(parsed) == kib * 1024
+    assert with_assumed_attributes(parsed).attrs["max_shared_memory_per_block"] == kib * 1024

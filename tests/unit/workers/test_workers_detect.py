@@ -122,3 +122,26 @@ def test_a_machine_that_is_no_x86_is_what_llvm_says(monkeypatch: pytest.MonkeyPa
     (found,) = detect.detect()
     target = json.loads(DetectedDevice.from_json(found[0]).device_class.target_json)
     assert (target["mtriple"], target["mcpu"]) == (codegen.llvm_get_system_triple(), codegen.llvm_get_system_cpu())
+
+
+class Gpu:
+    """What TVM says of an H100."""
+
+    def __init__(self, exist: bool) -> None:
+        self.exist = exist
+
+    compute_version = "9.0"
+    max_shared_memory_per_block = 49152
+    max_threads_per_block = 1024
+    warp_size = 32
+    multi_processor_count = 132
+    device_name = "NVIDIA H100"
+
+
+def test_a_gpu_offers_the_shared_memory_that_kernels_may_ask_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tvm.runtime.device", lambda kind, index: Gpu(index == 0))
+    (found,) = detect.detect()
+    _, gpu = [DetectedDevice.from_json(fields) for fields in found]
+    assert gpu.name == "cuda:0"
+    target = target_from(gpu.device_class.target_json)
+    assert (target.attrs["arch"], target.attrs["max_shared_memory_per_block"]) == ("sm_90", 232448)
