@@ -12,6 +12,7 @@ from tvm.s_tir import SBlock
 from tvm.target import Target
 from tvm.tirx import AssertStmt
 
+from loopwright.codegen.compiler_errors import refusals_in_words
 from loopwright.codegen.functions import has_relax, prim_funcs
 from loopwright.codegen.shared_memory import shared_memory_limit
 
@@ -32,10 +33,11 @@ def compile_module(
         defaults, or those of the ``PassContext`` around the call, and what the module itself needs.
 
     Raises:
+        CodeRefused: CUDA's compiler refuses the code; the message has its errors.
         ValueError: a kernel needs more shared memory than the target's GPUs have.
     """
     # TVM hands a GPU's architecture to the CUDA compiler through the scope of the target, not through the module.
-    with target, _options(mod, target, argument_checks):
+    with target, _options(mod, target, argument_checks), refusals_in_words():
         if has_relax(mod):
             return relax.build(mod, target, relax_pipeline=tvm.transform.Sequential(executable_passes(target)))
         return tvm.compile(mod, target=target).mod

@@ -21,6 +21,10 @@ class InvalidLabel(CodegenError, ValueError):
     """A label of a worker is not ``KEY=VALUE``. Not retried."""
 
 
+class CodeRefused(CodegenError, RuntimeError):
+    """The compiler refuses the code that was generated for a schedule. Not retried; another schedule may build."""
+
+
 class UnsupportedVersion(CodegenError):
     """The installed TVM is not the one that Loopwright is made for, or Loopwright is too old for a record."""
 
