@@ -8,6 +8,8 @@ from tvm.target import Target
 
 from loopwright.codegen.intrinsics import only_intrinsics_of
 
+_WITHOUT_TENSOR_CORES = Target({"kind": "cuda", "arch": "sm_61"})
+
 
 def default_schedule(mod: tvm.IRModule, target: Target) -> tvm.IRModule:
     """Return the module's functions under their default schedules.
@@ -18,7 +20,7 @@ def default_schedule(mod: tvm.IRModule, target: Target) -> tvm.IRModule:
     if "gpu" not in target.keys:
         return mod
     rules = (
-        dlight.gpu.Matmul(),
+        _Matmul(),
         dlight.gpu.GEMV(),
         dlight.gpu.Reduction(),
         dlight.gpu.GeneralReduction(),
@@ -26,3 +28,15 @@ def default_schedule(mod: tvm.IRModule, target: Target) -> tvm.IRModule:
     )
     with target, only_intrinsics_of(target):
         return dlight.ApplyDefaultSchedule(*rules)(mod)
+
+
+class _Matmul(dlight.gpu.Matmul):
+    """DLight's rule for products, without tensor cores for products of int8: what it makes of them does not build.
+
+    `InjectSoftwarePipeline` of TVM 0.27 refuses their fragments.
+    """
+
+    def apply(self, func: tvm.tirx.PrimFunc, target: Target, tunable: bool) -> tvm.s_tir.Schedule | None:
+        if any(str(buffer.dtype) == "int8" for buffer in func.params):
+            target = _WITHOUT_TENSOR_CORES
+        return super().apply(func, target, tunable)

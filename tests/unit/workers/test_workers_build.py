@@ -136,7 +136,16 @@ def test_cuda_candidates_of_a_softmax_become_source() -> None:
         assert "__global__ void" in built(workload, trace, programs.CUDA).code
 
 
-@pytest.mark.parametrize("workload", [programs.product(64), softmax(), programs.elementwise()], ids=lambda w: w.name)
+@pytest.mark.parametrize(
+    "workload",
+    [
+        programs.product(64),
+        softmax(),
+        programs.elementwise(),
+        make_workload(product_of_types(128, 128, 128, "int8", "int32"), "int8"),
+    ],
+    ids=lambda workload: workload.name,
+)
 def test_the_cuda_baseline_is_a_bound_schedule(workload: Workload) -> None:
     artifact = built(workload, None, programs.CUDA)
     assert artifact.format is ArtifactFormat.CUDA_SOURCE
