@@ -9,6 +9,7 @@ from tvm.s_tir.schedule import Trace
 from tvm.target import Target
 from tvm.tirx import IterVar
 
+from tuner.space import tensor_core
 from tuner.space.design_space import REFUSALS, DesignSpace
 from tuner.space.rules import CPU_RULES
 from tuner.space.rules.rule import Machine
@@ -23,19 +24,29 @@ _INNERMOST = 64
 
 
 def builtin_space(mod: tvm.IRModule, target: Target, seed: int) -> DesignSpace:
-    """Return the sketches of Loopwright's rules (on llvm) beside those of TVM; ``seed`` in [1, 2^31-1]."""
+    """Return the sketches of Loopwright's rules beside those of TVM; ``seed`` in [1, 2^31-1].
+
+    On cuda, tensor cores for bfloat16 are the one rule of Loopwright's.
+    """
     if target.kind.name != "llvm":
-        return stock_space(mod, target, seed)
-    return _with_stock(mod, target, seed, Sketches(mod, Machine.of(target), CPU_RULES))
+        generator = tensor_core.bf16_generator(mod, target) or _generator(mod, target)
+        return _with_stock(mod, target, seed, generator, None)
+    return _with_stock(mod, target, seed, _generator(mod, target), Sketches(mod, Machine.of(target), CPU_RULES))
 
 
 def stock_space(mod: tvm.IRModule, target: Target, seed: int) -> DesignSpace:
     """Return what TVM's PostOrderApply generates for llvm or cuda, and nothing else; ``seed`` in [1, 2^31-1]."""
-    return _with_stock(mod, target, seed, None)
+    return _with_stock(mod, target, seed, _generator(mod, target), None)
 
 
-def _with_stock(mod: tvm.IRModule, target: Target, seed: int, sketches: Sketches | None) -> DesignSpace:
-    context = tune_context(mod, target, _generator(mod, target), seed)
+def _with_stock(
+    mod: tvm.IRModule,
+    target: Target,
+    seed: int,
+    generator: ms.space_generator.PostOrderApply,
+    sketches: Sketches | None,
+) -> DesignSpace:
+    context = tune_context(mod, target, generator, seed)
     try:
         traces = [schedule.trace for schedule in context.generate_design_space()]
     except REFUSALS:

@@ -13,7 +13,7 @@ from pathlib import Path
 import tvm.s_tir
 from tvm.target import Target
 
-from loopwright.codegen import column_reduction, dot_product, row_reduction
+from loopwright.codegen import bf16_tensor_core, column_reduction, dot_product, row_reduction
 from loopwright.codegen.script import skip_searches
 from loopwright.codegen.target import triple
 
@@ -45,7 +45,10 @@ def only_intrinsics_of(target: Target) -> Iterator[None]:
         substitute.__path__ = [str(Path(tvm.s_tir.__file__).parent / "tensor_intrin")]
         sys.modules[_PACKAGE] = substitute
     try:
-        _load(f"{_PACKAGE}.{_vendor(target)}")
+        vendor = _vendor(target)
+        _load(f"{_PACKAGE}.{vendor}")
+        if vendor == "cuda":
+            bf16_tensor_core.register()
         yield
     finally:
         if substitute is not None and sys.modules.get(_PACKAGE) is substitute:
