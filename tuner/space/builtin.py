@@ -48,7 +48,11 @@ def _with_stock(
 ) -> DesignSpace:
     context = tune_context(mod, target, generator, seed)
     try:
-        traces = [schedule.trace for schedule in context.generate_design_space()]
+        schedules = context.generate_design_space()
+        if target.kind.name == "cuda":
+            for schedule in schedules:
+                tensor_core.pad_bf16(schedule)
+        traces = [schedule.trace for schedule in schedules]
     except REFUSALS:
         # TVM's rules raise where a block maps the results of two reductions. What remains is the function as it is.
         traces = [Trace([], {})]

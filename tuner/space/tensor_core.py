@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 
 import tvm
+import tvm_ffi
+from tvm.s_tir import SBlock, Schedule
 from tvm.s_tir import meta_schedule as ms
 from tvm.target import Target
 
@@ -13,6 +15,8 @@ from loopwright.codegen.intrinsics import only_intrinsics_of
 
 _FIRST = 80
 """Compute capability, times ten, of the first tensor cores that multiply bfloat16."""
+_ALIGNMENT = (32, 8)
+"""A row's length is 8 elements more than a multiple of 32, as in TVM's rule for float16."""
 
 
 def bf16_generator(mod: tvm.IRModule, target: Target) -> ms.space_generator.PostOrderApply | None:
@@ -34,6 +38,19 @@ def bf16_generator(mod: tvm.IRModule, target: Target) -> ms.space_generator.Post
         return ms.space_generator.PostOrderApply(
             sch_rules=[first, rule, *others], postprocs="from-target", mutator_probs="from-target"
         )
+
+
+def pad_bf16(schedule: Schedule) -> None:
+    """Pad the rows of bfloat16 in dynamic shared memory, so that the rows of a fragment lie in different banks.
+
+    TVM's rule pads rows of float16 and int8, and warns that it leaves others as they are.
+    """
+    blocks: list[SBlock] = []
+    tvm_ffi.structural_walk(schedule.mod["main"].body, (SBlock, blocks.append), order="pre")
+    for block in blocks:
+        buffers = [region.source for region in block.writes]
+        if any(buffer.scope() == "shared.dyn" and str(buffer.dtype) == bf16_tensor_core.ELEMENT for buffer in buffers):
+            schedule.storage_align(schedule.get_sblock(block.name_hint), 0, -2, *_ALIGNMENT)
 
 
 def _capability(target: Target) -> int:
