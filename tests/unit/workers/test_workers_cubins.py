@@ -1,0 +1,69 @@
+"""Candidates for GPUs become machine code, on machines without a GPU."""
+
+from __future__ import annotations
+
+import json
+from itertools import islice
+
+import pytest
+
+from loopwright.codegen.compiler_errors import compiler_errors
+from loopwright.codegen.errors import last_line
+from loopwright.codegen.schedule import scheduled_module
+from loopwright.codegen.serialization import module_from_json, trace_to_json
+from loopwright.codegen.target import target_from, with_assumed_attributes
+from tests.support.gpu_programs import PROGRAMS
+from tests.support.nvrtc import cubin
+from tuner.space.builtin import builtin_space
+from tuner.types import Workload
+from tuner.workload import make_workload
+from workers import cuda
+
+ARCHITECTURES = ("sm_80", "sm_90")
+LEAST_OF_20 = dict.fromkeys(PROGRAMS, 19)
+"""Candidates that build, of 20 of each workload: measured are 20 each."""
+
+
+def samples(workload: Workload, arch: str, count: int) -> list[str]:
+    """Return traces of the built-in space with random decisions that the space accepts."""
+    target = target_from({"kind": "cuda", "arch": arch})
+    space = builtin_space(module_from_json(workload.module_json), target, 1)
+    drawn = (space.replay(space.traces[seed % len(space.traces)], seed) for seed in range(1, 1000))
+    accepted = [trace_to_json(schedule.trace) for schedule in islice(filter(None, drawn), count)]
+    assert len(accepted) == count, "the space accepts too little"
+    return accepted
+
+
+def failure(workload: Workload, trace_json: str | None, arch: str) -> str | None:
+    """Return why a candidate does not become machine code; None if it does."""
+    target = with_assumed_attributes(target_from({"kind": "cuda", "arch": arch}))
+    trace = None if trace_json is None else json.loads(trace_json)
+    try:
+        source = cuda.source(scheduled_module(module_from_json(workload.module_json), trace, target), target)
+        return None if cubin(source, arch).startswith(b"\x7fELF") else "no ELF"
+    except Exception as error:
+        return compiler_errors(str(error)) or last_line(error)
+
+
+def failures(name: str, count: int) -> list[str]:
+    """Return why candidates do not become machine code, of ``count`` on each architecture."""
+    workload = make_workload(PROGRAMS[name](), name)
+    outcomes = [failure(workload, trace, arch) for arch in ARCHITECTURES for trace in samples(workload, arch, count)]
+    return [outcome for outcome in outcomes if outcome is not None]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_candidate_for_each_architecture_becomes_machine_code(name: str) -> None:
+    assert failures(name, 1) == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_of_twenty_candidates_enough_become_machine_code(name: str) -> None:
+    reasons = failures(name, 10)
+    assert 20 - len(reasons) >= LEAST_OF_20[name], reasons
+
+
+@pytest.mark.parametrize("name", ["product bf16, sums fp32", "product int8, sums int32"])
+def test_the_baseline_of_a_product_becomes_machine_code(name: str) -> None:
+    assert failure(make_workload(PROGRAMS[name](), name), None, "sm_90") is None
