@@ -7,8 +7,11 @@ from tvm.s_tir import dlight
 from tvm.target import Target
 
 from loopwright.codegen.intrinsics import only_intrinsics_of
+from loopwright.codegen.target import most_shared_bytes
 
 _WITHOUT_TENSOR_CORES = Target({"kind": "cuda", "arch": "sm_61"})
+_TENSOR_CORE_BYTES = 72 * 1024
+"""Shared memory that DLight's kernels for tensor cores need, whatever the shape."""
 
 
 def default_schedule(mod: tvm.IRModule, target: Target) -> tvm.IRModule:
@@ -31,12 +34,14 @@ def default_schedule(mod: tvm.IRModule, target: Target) -> tvm.IRModule:
 
 
 class _Matmul(dlight.gpu.Matmul):
-    """DLight's rule for products, without tensor cores for products of int8: what it makes of them does not build.
+    """DLight's rule for products, without tensor cores where what it makes for them does not build.
 
-    `InjectSoftwarePipeline` of TVM 0.27 refuses their fragments.
+    `InjectSoftwarePipeline` of TVM 0.27 refuses the fragments of int8, and some GPUs have too little shared memory.
     """
 
     def apply(self, func: tvm.tirx.PrimFunc, target: Target, tunable: bool) -> tvm.s_tir.Schedule | None:
-        if any(str(buffer.dtype) == "int8" for buffer in func.params):
+        most = most_shared_bytes(target)
+        is_short = most is not None and most < _TENSOR_CORE_BYTES
+        if is_short or any(str(buffer.dtype) == "int8" for buffer in func.params):
             target = _WITHOUT_TENSOR_CORES
         return super().apply(func, target, tunable)

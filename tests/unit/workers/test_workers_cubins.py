@@ -64,6 +64,13 @@ def test_of_twenty_candidates_enough_become_machine_code(name: str) -> None:
     assert 20 - len(reasons) >= LEAST_OF_20[name], reasons
 
 
-@pytest.mark.parametrize("name", ["product bf16, sums fp32", "product int8, sums int32"])
-def test_the_baseline_of_a_product_becomes_machine_code(name: str) -> None:
-    assert failure(make_workload(PROGRAMS[name](), name), None, "sm_90") is None
+@pytest.mark.parametrize(
+    ("name", "arch"),
+    [
+        ("product bf16, sums fp32", "sm_90"),
+        ("product int8, sums int32", "sm_90"),
+        ("product fp16, sums fp32", "sm_75"),  # has 64 KiB of shared memory
+    ],
+)
+def test_the_baseline_of_a_product_becomes_machine_code(name: str, arch: str) -> None:
+    assert failure(make_workload(PROGRAMS[name](), name), None, arch) is None
