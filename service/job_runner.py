@@ -85,7 +85,7 @@ class JobRunner:
                     if cut_off:
                         claimed = self._renewed(claimed)
                         outage.over()
-                    with closing(self._sharing.share(claimed.job.priority)) as self._share:
+                    with closing(self._sharing.share(claimed.job.priority, builders, measurers)) as self._share:
                         self._await_turn(claimed)
                         with self._searches.one() as self._searching:
                             return self._run(claimed, builders, measurers)

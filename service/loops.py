@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 
 from db import Database
 from db.views import ClaimedJob
-from loopwright.codegen.threads import usable_cores
 from service.job_runner import JobRunner, RunEnd
 from workers.search_children import SearchChildren
 from workers.sharing import Sharing
@@ -39,7 +38,7 @@ class Loops:
         self._db = database
         self._searches = searches
         self._places = places
-        self._sharing = Sharing(ahead=usable_cores())
+        self._sharing = Sharing()
         self._loops: list[Loop] = []
 
     @property

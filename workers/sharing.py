@@ -2,7 +2,7 @@
 
 To serve the shortest first ends most jobs soonest, and the long ones hardly later. So that these still get on, the loop
 that was served longest ago is next from time to time, whatever it has left. A loop begins, which takes seconds of a
-core, when few others are ahead of it.
+core, when few others of the same actors are ahead of it.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ _FAVOUR_SECONDS = 1.0
 """Between two calls of loops that were served longest ago. Not tuned."""
 _BEGIN_SECONDS = 30.0
 """After so long a loop begins whatever others do. Not tuned."""
+_MORE_THAN_MEASURERS = 1
+"""So many loops may be ahead of one that begins: a measurer is busy with one of them, while another searches. Not
+tuned."""
 _LOOK_SECONDS = 0.5
 """Between two questions of a loop that waits to begin, whether it is still to."""
 _WORD_SECONDS = 2.0
@@ -27,24 +30,22 @@ half second."""
 
 
 class Sharing:
-    """Counts the calls of all loops, and says which loop may make the next.
+    """Counts the calls of all loops, and says which loop may make the next."""
 
-    ``ahead`` is how many loops may be ahead of one that begins: on as many cores they keep all busy.
-    """
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic, ahead: int = 2) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._ahead = ahead
         self._changed = threading.Condition()
         self._changes = 0
         self._shares: list[Share] = []
         self._favoured: Share | None = None
         self._next_favour = clock() + _FAVOUR_SECONDS
 
-    def share(self, priority: int = 0) -> Share:
-        """Return what a new loop asks; it closes it at its end. Of two priorities the larger number is first."""
+    def share(self, priority: int = 0, builders: Collection[str] = (), measurers: Collection[str] = ()) -> Share:
+        """Return what a new loop of these actors asks; it closes it at its end. The larger priority is first."""
         with self._changed:
-            share = Share(self, priority)
+            share = Share(
+                self, priority, frozenset(builders) | frozenset(measurers), _MORE_THAN_MEASURERS + len(measurers)
+            )
             self._shares.append(share)
         return share
 
@@ -74,15 +75,21 @@ class Sharing:
         return -share.priority, share.seconds_left(self._clock()), self._shares.index(share)
 
     def _count_ahead_of(self, share: Share) -> int:
-        """Return how many loops have begun that are ahead of this one, whether they wait for an actor now or not."""
-        return sum(each.has_begun and self._order(each) < self._order(share) for each in self._shares)
+        """Return how many loops of the same actors have begun that are ahead of this one, whether they wait or not."""
+        begun = [each for each in self._shares if each.has_begun and each.actors & share.actors]
+        return sum(self._order(each) < self._order(share) for each in begun)
 
 
 class Share:
-    """One loop among the others. ``trials`` are left to it, until the time ``until`` of the clock at most."""
+    """One loop among the others. ``trials`` are left to it, until the time ``until`` of the clock at most.
 
-    def __init__(self, sharing: Sharing, priority: int) -> None:
+    It begins when at most ``most_ahead`` loops of its ``actors`` are ahead of it.
+    """
+
+    def __init__(self, sharing: Sharing, priority: int, actors: frozenset[str], most_ahead: int) -> None:
         self.priority = priority
+        self.actors = actors
+        self.most_ahead = most_ahead
         self.trials = 0
         self.until = math.inf
         self.calls: Counter[str] = Counter()
@@ -113,7 +120,7 @@ class Share:
                 self.has_begun = True
 
     def _may_begin(self) -> bool:
-        return self._sharing._count_ahead_of(self) <= self._sharing._ahead
+        return self._sharing._count_ahead_of(self) <= self.most_ahead
 
     @property
     def leads(self) -> bool:

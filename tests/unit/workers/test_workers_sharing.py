@@ -30,7 +30,7 @@ def sharing(clock: Clock) -> Sharing:
 
 
 def loop(sharing: Sharing, trials: int, priority: int = 0) -> Share:
-    made = sharing.share(priority)
+    made = sharing.share(priority, ["b"], ["a"])
     made.trials = trials
     return made
 
@@ -139,6 +139,23 @@ def test_a_long_loop_keeps_no_short_one_from_beginning(sharing: Sharing) -> None
         begun_long = loop(sharing, 2000)
         begun_long.has_begun = True
     begun(sharing, 16)
+
+
+def test_loops_of_other_machines_are_not_in_the_way(sharing: Sharing) -> None:
+    for _ in range(5):
+        begun_here = loop(sharing, 16)
+        begun_here.has_begun = True
+    other = sharing.share(0, ["builder there"], ["measurer there"])
+    other.trials = 2000
+    other.begin(lambda: pytest.fail("it need not wait"))
+    assert other.leads
+
+
+def test_with_more_measurers_more_loops_begin(sharing: Sharing) -> None:
+    for _ in range(9):
+        made = sharing.share(0, ["b"], [f"measurer {number}" for number in range(8)])
+        made.trials = 16
+        made.begin(lambda: pytest.fail("it need not wait"))
 
 
 def test_a_loop_that_waits_for_long_begins_all_the_same(sharing: Sharing, clock: Clock) -> None:
