@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import os
 import shutil
 import signal
 import sys
@@ -17,7 +16,7 @@ import psutil
 
 from tests.support.kept import Kept
 from tests.support.network_namespaces import network
-from tests.support.processes import Family
+from tests.support.processes import Family, clean_environment
 from tests.support.ray_nodes import TOKEN
 from tests.support.service import START_SECONDS, free_port
 from tests.support.waiting import wait_for
@@ -41,7 +40,7 @@ class Machine:
         self._home.mkdir()
         self.log = folder / f"{name}.log"
         self._family = Family(self._home)
-        self._main = Kept(command, {**os.environ, **_ENVIRONMENT, "HOME": str(self._home)}, self.log)
+        self._main = Kept(command, clean_environment() | _ENVIRONMENT | {"HOME": str(self._home)}, self.log)
 
     def has_said(self, word: str) -> bool:
         return self.log.exists() and word in self.log.read_text()

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 from pathlib import Path
 
 import psutil
+
+_OF_TESTS = ("LOOPWRIGHT_", "XDG_", "RAY_", "OMP_")
+
+
+def clean_environment() -> dict[str, str]:
+    """Return the environment without what this process's tests have set: one that starts Ray itself sets some of it."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(_OF_TESTS)}
 
 
 class Family:

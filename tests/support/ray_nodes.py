@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import os
 import shutil
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import psutil
 
+from tests.support.processes import clean_environment
 from tests.support.service import START_SECONDS, free_port
 from tests.support.waiting import wait_for
 
@@ -35,7 +35,7 @@ class RayNodes:
         command = [str(Path(sys.executable).with_name("ray")), "start", "--block", *options]
         path = self._folder / f"node-{next(self._numbers)}.log"
         with path.open("ab") as log:
-            node = subprocess.Popen(command, env={**os.environ, **self.environment}, stdout=log, stderr=log)
+            node = subprocess.Popen(command, env=clean_environment() | self.environment, stdout=log, stderr=log)
         self._nodes.append(node)
         wait_for(f"a node, see {path}", lambda: "Ray runtime started" in path.read_text() or None, START_SECONDS)
         return node
@@ -92,5 +92,7 @@ def joined_by_command(
         "--sandbox=prefer",
     ]
     with said.open("wb") as log:
-        host = subprocess.Popen([sys.executable, "-m", "workers.host", *options], stdout=log, stderr=log)
+        host = subprocess.Popen(
+            [sys.executable, "-m", "workers.host", *options], env=clean_environment(), stdout=log, stderr=log
+        )
     return host, said

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import select
 import signal
 import socket
@@ -18,7 +17,7 @@ from typing import Any, Self
 import httpx
 import psutil
 
-from tests.support.processes import Family, command_of
+from tests.support.processes import Family, clean_environment, command_of
 from tests.support.waiting import wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -44,9 +43,7 @@ class Service:
         self.home = folder / "home"
         self.home.mkdir(parents=True)
         self.port = free_port()
-        dropped = ("LOOPWRIGHT_", "XDG_", "RAY_", "OMP_")
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
-        self.environment = {**kept, "HOME": str(self.home), "XDG_STATE_HOME": str(folder / "state")}
+        self.environment = {**clean_environment(), "HOME": str(self.home), "XDG_STATE_HOME": str(folder / "state")}
         if database_url is not None:
             self.environment["LOOPWRIGHT_DATABASE_URL"] = database_url
         self.directory = ROOT

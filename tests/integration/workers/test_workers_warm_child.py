@@ -362,6 +362,7 @@ def test_what_is_done_meanwhile_can_end_a_call(child: WarmChild) -> None:
     def enough() -> None:
         raise Enough
 
+    child.start()  # another test may have left it ended
     process = child._process
     with pytest.raises(Enough):
         child.call(name("spin"), {}, 600, enough)
