@@ -167,8 +167,6 @@ class Share:
         with self._sharing._changed:
             before, self.awaited = self.awaited, frozenset(actors)
             self.said = self._sharing._clock()
-            if not actors and self._sharing._favoured is self:
-                self._sharing._favoured = None
             if before - self.awaited:
                 self._sharing._note_change()
 
