@@ -113,6 +113,7 @@ def test_requests_are_counted_by_template_method_and_class_of_status(api: Api, j
 def test_what_callers_make_up_adds_no_series(api: Api) -> None:
     api.http.get("/api/v1/none/1", headers=api.headers)
     api.http.request("BREW", "/pot", headers=api.headers)
+    api.http.get("/metrics", headers=api.headers)
     known = set(routes(api))
     for number in range(5):
         api.http.get(f"/api/v1/none/{number}", headers=api.headers)
