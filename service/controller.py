@@ -39,7 +39,7 @@ from service.webhooks.deliver import Deliverer
 from tuner.errors import LeaseLost
 from tuner.types import DeviceClass
 from workers.boards.config import read_boards
-from workers.cluster import Cluster, Offer, connect, present
+from workers.cluster import Cluster, Offer, connect, crew_of, present
 from workers.liveness import watch_ray
 from workers.lock_watch import LockWatch
 from workers.search_children import SearchChildren
@@ -269,21 +269,24 @@ class Controller:
                 tasks.finish()
                 return
         wanted = self._db.devices.get(job.device_class_id)
-        serving = [
-            offer
-            for offer in self._offers
-            if same_machine(offer.device_class, wanted) and worker_labels.matches(offer.labels, job.labels)
-        ]
-        offers = present(serving)
+
+        def serving() -> list[Offer]:
+            return [
+                offer
+                for offer in self._offers
+                if same_machine(offer.device_class, wanted) and worker_labels.matches(offer.labels, job.labels)
+            ]
+
+        offers = present(serving())
         if self._loops.are_full or not offers:
             # Its answer has just gone, or its workers, which are looked for at the next heartbeat. It keeps its place.
             self._db.jobs.release(job.id, claimed.lease_token)
             self._next_answers = time.monotonic() + _ANSWERS_SECONDS
             if not offers:
-                self._use([offer for offer in self._offers if offer not in serving])
+                gone = {offer.id for offer in serving()}
+                self._use([offer for offer in self._offers if offer.id not in gone])
             return
-        builders = {name: places for offer in offers for name, places in offer.builders.items()}
-        self._loops.start(claimed, builders, {offer.measurer: offer.id for offer in offers})
+        self._loops.start(claimed, crew_of(offers), lambda: crew_of(serving()))
 
     def _absorb(self) -> None:
         """Collect loops that ended; the job of one that failed goes back into the queue."""

@@ -8,7 +8,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 
@@ -29,6 +29,7 @@ from service.units import seconds
 from tuner.errors import FleetDrained, LeaseLost, NoDevice, SearchFailed
 from tuner.tune import TuneRequest, tune
 from tuner.types import TaskSpec, Workload
+from workers.crew import Crew
 from workers.fleet import RayFleet
 from workers.search_children import SearchChildren
 from workers.sharing import Sharing
@@ -69,8 +70,10 @@ class JobRunner:
         self._sharing = sharing
 
     @observed
-    def run(self, claimed: ClaimedJob, builders: Mapping[str, int], measurers: dict[str, str]) -> RunEnd:
+    def run(self, claimed: ClaimedJob, crew: Callable[[], Crew]) -> RunEnd:
         """Tune until every task has an answer, or until the job is cancelled or its lease lost.
+
+        ``crew`` returns the actors for the job, and later those that have joined, too.
 
         A run that an outage of the database cuts off is begun again from what is stored, as one of which the process
         died: a single write is not repeated, because nobody knows whether it was stored.
@@ -85,10 +88,12 @@ class JobRunner:
                     if cut_off:
                         claimed = self._renewed(claimed)
                         outage.over()
-                    with closing(self._sharing.share(claimed.job.priority, builders, measurers)) as self._share:
+                    first = crew()
+                    share = self._sharing.share(claimed.job.priority, first.builders, first.measurers)
+                    with closing(share) as self._share:
                         self._await_turn(claimed)
                         with self._searches.one() as self._searching:
-                            return self._run(claimed, builders, measurers)
+                            return self._run(claimed, crew)
                 except Unavailable as error:
                     outage.sit_out(error)
                     cut_off = True
@@ -112,7 +117,7 @@ class JobRunner:
             raise LeaseLost(f"job {claimed.job.id} ended or was taken over while the database was away")
         return replace(claimed, job=self._db.jobs.get(claimed.job.id))
 
-    def _run(self, claimed: ClaimedJob, builders: Mapping[str, int], measurers: dict[str, str]) -> RunEnd:
+    def _run(self, claimed: ClaimedJob, crew: Callable[[], Crew]) -> RunEnd:
         job = claimed.job
         started = time.monotonic()
         while True:
@@ -130,26 +135,24 @@ class JobRunner:
                     None if job.max_seconds is None else job.max_seconds - job.elapsed_s - (time.monotonic() - started)
                 )
                 others = [task for task in tasks.tasks if task not in mine]
-                self._tune(claimed, mine, others, left, builders, measurers)
+                self._tune(claimed, mine, others, left, crew)
             elif unanswered:
                 time.sleep(_JOIN_POLL_SECONDS)
-        if not self._concluded(claimed, tasks, builders, measurers):
+        if not self._concluded(claimed, tasks, crew):
             return RunEnd.DONE
         tasks.finish()
         if any(task.answered_from is AnsweredFrom.SEARCH for task in tasks.tasks):
             self._train_base(job.device_class_id)
         return RunEnd.DONE
 
-    def _concluded(
-        self, claimed: ClaimedJob, tasks: ClaimedTasks, builders: Mapping[str, int], measurers: dict[str, str]
-    ) -> bool:
+    def _concluded(self, claimed: ClaimedJob, tasks: ClaimedTasks, crew: Callable[[], Crew]) -> bool:
         """Race the job with its reference, if it has one and all of its tasks succeeded, and the bests it rechecks.
 
         Then time its whole model. Return False if that ended the job: it was cancelled, or the race could not be had.
         """
         job = claimed.job
         stored = self._db.gates.of_job(job.id)
-        fleet = self._fleet(job, builders, measurers)
+        fleet = self._fleet(job, crew)
         meanwhile = self._unless_cancelled(claimed)
         try:
             if stored is not None and stored.result is None and tasks.succeeded:
@@ -202,8 +205,7 @@ class JobRunner:
         tasks: Sequence[TaskView],
         others: Sequence[TaskView],
         time_left: float | None,
-        builders: Mapping[str, int],
-        measurers: dict[str, str],
+        crew: Callable[[], Crew],
     ) -> None:
         job = claimed.job
         share = budget_per_task(job.max_trials, len(tasks) + len(others))
@@ -222,12 +224,20 @@ class JobRunner:
         )
         self._share.trials = request.max_trials - sum(task.trials for task in tasks)
         self._share.until = math.inf if time_left is None else time.monotonic() + time_left
-        fleet = self._fleet(job, builders, measurers)
+        fleet = self._fleet(job, crew)
         with closing(WalledSearch(self._searching, request)) as search:
             tune(request, search, fleet, DatabaseLedger(self._db, claimed, tasks, share, others))
 
-    def _fleet(self, job: JobView, builders: Mapping[str, int], measurers: dict[str, str]) -> RayFleet:
-        return RayFleet(job.target_json, builders, measurers, drained=self._db.workers.drained, share=self._share)
+    def _fleet(self, job: JobView, crew: Callable[[], Crew]) -> RayFleet:
+        first = crew()
+        return RayFleet(
+            job.target_json,
+            first.builders,
+            first.measurers,
+            drained=self._db.workers.drained,
+            crew=crew,
+            share=self._share,
+        )
 
     def _device_seconds_left(self, job: JobView, others: Sequence[TaskView]) -> float | None:
         """Return how long the tasks of a run may be in measuring slots, after what the job's other tasks have used."""

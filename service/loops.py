@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from db import Database
 from db.views import ClaimedJob
 from service.job_runner import JobRunner, RunEnd
+from workers.crew import Crew
 from workers.search_children import SearchChildren
 from workers.sharing import Sharing
 
@@ -19,16 +20,20 @@ log = logging.getLogger("loopwright.controller")
 
 @dataclass(slots=True, eq=False)
 class Loop:
-    """One job at work. ``workers`` are the ids of the offers that it is measured on."""
+    """One job at work, with all the actors that it could use so far; ``workers`` are the ids of their offers."""
 
     claimed: ClaimedJob
-    workers: frozenset[str]
+    crew: Crew
     since: float = field(default_factory=time.monotonic)
     leaving: bool = False
     """Whether its job was put back; it ends when it looks next."""
     thread: threading.Thread | None = None
     outcome: RunEnd | Exception | None = None
     """None while it runs."""
+
+    @property
+    def workers(self) -> frozenset[str]:
+        return frozenset(self.crew.measurers.values())
 
 
 class Loops:
@@ -50,12 +55,12 @@ class Loops:
     def are_full(self) -> bool:
         return len(self._loops) >= self._places
 
-    def start(self, claimed: ClaimedJob, builders: Mapping[str, int], measurers: dict[str, str]) -> None:
-        """Begin a job on these actors; ``measurers`` maps their names to the workers' ids."""
-        loop = Loop(claimed, frozenset(measurers.values()))
+    def start(self, claimed: ClaimedJob, crew: Crew, serving: Callable[[], Crew]) -> None:
+        """Begin a job with a crew. ``serving`` returns those who could work on it at the moment, from any thread."""
+        loop = Loop(claimed, crew)
         # A daemon: when the controller ends, whoever claims the job next goes on from what is stored.
         loop.thread = threading.Thread(
-            target=self._run, args=(loop, builders, measurers), name=f"job {claimed.job.id}", daemon=True
+            target=self._run, args=(loop, serving), name=f"job {claimed.job.id}", daemon=True
         )
         self._loops.append(loop)
         loop.thread.start()
@@ -73,9 +78,13 @@ class Loops:
             if loop.thread is not None:
                 loop.thread.join(max(0.0, until - time.monotonic()))
 
-    def _run(self, loop: Loop, builders: Mapping[str, int], measurers: dict[str, str]) -> None:
+    def _run(self, loop: Loop, serving: Callable[[], Crew]) -> None:
+        def crew() -> Crew:
+            loop.crew |= serving()
+            return loop.crew
+
         try:
-            loop.outcome = JobRunner(self._db, self._searches, self._sharing).run(loop.claimed, builders, measurers)
+            loop.outcome = JobRunner(self._db, self._searches, self._sharing).run(loop.claimed, crew)
         except Exception as error:
             job_id = loop.claimed.job.id
             log.warning("the loop of job %s failed", job_id, exc_info=error, extra={"job": job_id})

@@ -25,12 +25,13 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from loopwright.codegen.own_folder import own_folder
 from tuner.types import Activity, DeviceClass, SandboxLevel
-from workers import actor_calls, child_calls, fleet_versions
+from workers import actor_calls, child_calls, fleet_versions, known_devices
 from workers.actor_calls import Pending
 from workers.actors import CONTROL, Builder, Measurer
 from workers.boards.config import Board
 from workers.boards.joining import Boards
 from workers.boards.measurer import BoardMeasurer
+from workers.crew import Crew
 from workers.messages import DetectedDevice, Json
 from workers.names import NAMESPACE, builder_name, host_name, living, measurer_name, own_labels
 from workers.old_sessions import remove_old_sessions
@@ -176,6 +177,7 @@ class Cluster:
         alive = {node["NodeID"]: node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU")}
         for gone in set(self._offers) - set(alive):
             del self._offers[gone]
+            known_devices.forget(gone)
         for node_id in alive.keys() - self._offers.keys() - self._joining.keys():
             self._joining[node_id] = _Joining(alive[node_id], self._walls)
         until = time.monotonic() + timeout
@@ -272,8 +274,7 @@ class _Joining:
 
     def _join(self, node: dict[str, Any], walls: Policy) -> None:
         try:
-            detected = ray.get(_detect.options(**_on(node["NodeID"])).remote(walls))
-            self.offers = _equip(node, [DetectedDevice.from_json(fields) for fields in detected], walls)
+            self.offers = _equip(node, _devices(node["NodeID"], walls), walls)
         except ray.exceptions.RayError as error:
             log.warning("node %s could not be equipped: %s", host_name(node), error)
 
@@ -287,6 +288,12 @@ def present(offers: Iterable[Offer]) -> list[Offer]:
         if offer.measurer in actors and builders:
             found.append(replace(offer, builders=builders))
     return found
+
+
+def crew_of(offers: Sequence[Offer]) -> Crew:
+    """Return the actors of these offers; the offers' ids are the workers' names."""
+    builders = {name: places for offer in offers for name, places in offer.builders.items()}
+    return Crew(builders, {offer.measurer: offer.id for offer in offers})
 
 
 def _call_all(names: Iterable[str], call: Callable[[Any], Pending[T]]) -> dict[str, Pending[T]]:
@@ -307,6 +314,16 @@ def _answers(calls: dict[str, Pending[T]], ready: Sequence[Any]) -> dict[str, T]
 def _on(node_id: str) -> dict[str, Any]:
     """Return options that pin a task or an actor to a node, without a logical CPU: the host lock governs the cores."""
     return {"num_cpus": 0, "scheduling_strategy": NodeAffinitySchedulingStrategy(node_id, soft=False)}
+
+
+def _devices(node_id: str, walls: Policy) -> list[DetectedDevice]:
+    """Return the devices of a node, which are detected if no controller has done so before."""
+    devices = known_devices.of_node(node_id, walls)
+    if devices is None:
+        detected = ray.get(_detect.options(**_on(node_id)).remote(walls))
+        devices = [DetectedDevice.from_json(fields) for fields in detected]
+        known_devices.store(node_id, walls, devices)
+    return devices
 
 
 @ray.remote(max_retries=2)

@@ -18,6 +18,7 @@ from workers import actor_calls
 from workers.actor_calls import Pending
 from workers.actor_pool import ActorPool
 from workers.closing_race import ATTEMPTS, ClosingRace
+from workers.crew import Crew
 from workers.kept_artifacts import KeptArtifacts
 from workers.messages import (
     Artifact,
@@ -42,8 +43,8 @@ _MEASURE_BATCH = 4
 """Candidates that one process measures: its start costs tens of milliseconds. Not tuned."""
 _LEAST_SLOTS = 8
 """Not tuned."""
-_DRAIN_SECONDS = 2.0
-"""Between two looks at which workers are drained."""
+_ROLL_CALL_SECONDS = 2.0
+"""Between two looks at which workers have joined, and which are drained."""
 _POLL_SECONDS = 0.02
 """Between two looks for answers while the loop computes; a look takes a millisecond."""
 _SHARED_SECONDS = 0.05
@@ -88,24 +89,27 @@ class RayFleet:
     ``measurers`` to the workers' names in the ledger.
 
     ``drained`` returns the workers, of any fleet, that get no more work. What they have ends; once none is left and
-    nothing is being measured, methods raise FleetDrained. ``share`` is that of the loop if others use the same actors.
+    nothing is being measured, methods raise FleetDrained. ``crew`` returns actors that may have joined: those that are
+    new are used from then on. ``share`` is that of the loop if others use the same actors.
     """
 
     def __init__(
         self,
         target_json: str,
         builders: Mapping[str, int],
-        measurers: dict[str, str],
+        measurers: Mapping[str, str],
         *,
         drained: Callable[[], Collection[str]] = frozenset,
+        crew: Callable[[], Crew] = Crew,
         share: Share | None = None,
     ) -> None:
         self._target_json = target_json
         self._drained = drained
+        self._crew = crew
         self._share = share or Sharing().share()
         self._builders = ActorPool(builders, self._share)
         self._measurers = ActorPool(dict.fromkeys(measurers, 1), self._share)
-        self._workers = {actor: measurers[self._measurers.name_of(actor)] for actor in self._measurers}
+        self._workers = dict(measurers)
         self._to_build: deque[_Candidate] = deque()
         self._to_measure: deque[_Built] = deque()
         self._builds: dict[Any, _Build] = {}
@@ -116,7 +120,7 @@ class RayFleet:
         self._caller = secrets.token_hex(8)
         self._closing_race = ClosingRace(target_json, self._caller, self._builders, self._measurers, self._kept)
         self._next_look = 0.0
-        self._next_drain = 0.0
+        self._next_roll_call = 0.0
 
     @property
     def slots(self) -> int:
@@ -165,12 +169,12 @@ class RayFleet:
         self._dispatch()
 
     def race(self, request: RaceRequest, meanwhile: Meanwhile) -> RaceResult:
-        self._drain()
+        self._call_roll()
         return self._closing_race.run(request, meanwhile)
 
     def time_model(self, model: ModelProgram, meanwhile: Meanwhile) -> ModelTimes | Failure:
         """Build a whole model and time it on a device."""
-        self._drain()
+        self._call_roll()
         measurer = self._measurers.take()
         error: RayError | None = None
         try:
@@ -200,14 +204,21 @@ class RayFleet:
     def _calls(self) -> list[Any]:
         return [*self._builds, *self._measurements]
 
-    def _drain(self) -> None:
-        """Send nothing more to workers that are drained, nor to the builders of hosts without any other worker."""
+    def _call_roll(self) -> None:
+        """Take up workers that have joined; send nothing more to those that are drained.
+
+        Nor to the builders of hosts without any other worker.
+        """
         now = time.monotonic()
-        if now < self._next_drain:
+        if now < self._next_roll_call:
             return
-        self._next_drain = now + _DRAIN_SECONDS
+        self._next_roll_call = now + _ROLL_CALL_SECONDS
+        crew = self._crew()
+        self._workers.update(crew.measurers)
+        self._measurers.add(dict.fromkeys(crew.measurers, 1))
+        self._builders.add(crew.builders)
         drained = self._drained()
-        leaving = [measurer for measurer in self._measurers if self._workers[measurer] in drained]
+        leaving = [measurer for measurer in self._measurers if self._worker(measurer) in drained]
         nodes = {node_of(self._measurers.name_of(measurer)) for measurer in leaving}
         for measurer in leaving:
             self._measurers.drain(measurer)
@@ -216,8 +227,12 @@ class RayFleet:
             if node_of(self._builders.name_of(builder)) in nodes:
                 self._builders.drain(builder)
 
+    def _worker(self, measurer: Any) -> str:
+        """Return the name in the ledger."""
+        return self._workers[self._measurers.name_of(measurer)]
+
     def _dispatch(self) -> None:
-        self._drain()
+        self._call_roll()
         if self._measurers.is_drained:
             self._share.awaits(())
             return
@@ -281,7 +296,7 @@ class RayFleet:
             self._to_build.append(candidate)
 
     def _receive_measurement(self, measurement: _Measurement) -> None:
-        worker = self._workers[measurement.measurer]
+        worker = self._worker(measurement.measurer)
         try:
             answers = measurement.answer.result()
         except RayError as error:

@@ -104,6 +104,11 @@ class Share:
         self._seen = math.inf
         """The number of changes when it first was refused an actor since it last waited."""
 
+    def use(self, actors: Collection[str]) -> None:
+        """Say that the loop uses these actors, too."""
+        with self._sharing._changed:
+            self.actors |= frozenset(actors)
+
     def seconds_left(self, now: float) -> float:
         """Return roughly what the loop needs all actors for."""
         return max(0.0, min(self.trials * _TRIAL_SECONDS, self.until - now))

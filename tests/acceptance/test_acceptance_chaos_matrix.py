@@ -34,7 +34,7 @@ from tests.support.programs import product
 from tests.support.service import FINISHED, JOB_SECONDS, START_SECONDS, Service
 from tests.support.waiting import wait_for
 
-TRIALS = 160
+TRIALS = 320
 ROUNDS = 30
 OUTAGE_SECONDS = 10.0
 MOST_SECONDS = 240.0
@@ -78,6 +78,20 @@ class Scene:
             return len(fresh) == len(self.cluster.workers)
 
         wait_for("all machines", seen, START_SECONDS)
+
+    def await_work_of_all(self, job_id: str) -> None:
+        """Return when all machines have measured for a job from now on: it takes up those that join."""
+        self.await_machines()
+        since = datetime.now(UTC)
+
+        def measured() -> bool:
+            self.progress(job_id)
+            trials = self.service.items(f"/jobs/{job_id}/trials", page_size=50)
+            finished = [trial for trial in trials if trial["finished_at"]]
+            new = [trial for trial in finished if datetime.fromisoformat(trial["finished_at"]) > since]
+            return len({trial["worker"] for trial in new}) == len(self.cluster.workers)
+
+        wait_for("work of all machines", measured, JOB_SECONDS)
 
     def await_end(self, job_id: str) -> dict[str, Any]:
         """Return the job, once it has ended."""
@@ -137,7 +151,8 @@ def lose_database(scene: Scene, _: str) -> datetime:
 
 
 def lose_machine(scene: Scene, job_id: str) -> datetime:
-    """Kill all processes of a machine. It is started again once the job has gone on without it."""
+    """Kill all processes of a machine, once the other one is at work. Start it again when the job has gone on."""
+    scene.await_work_of_all(job_id)
     lost = scene.cluster.workers[1]
     lost.power_off()
     struck = datetime.now(UTC)
@@ -154,12 +169,17 @@ BLOWS: dict[str, Callable[[Scene, str], datetime]] = {
 }
 """Each returns the time from which the wait for the next trial counts."""
 ROUND = (
-    (("builder", "measurer", "measuring child", "measuring fork", "search child", "database", "raylet", "API"), 1),
-    (("machine", "controller", "GCS"), 3),
-)
+    (
+        (
+            "builder", "measurer", "measuring child", "measuring fork", "search child", "database", "raylet", "API",
+            "machine", "controller", "GCS",
+        ),
+        3,
+    ),
+)  # fmt: skip
 LONG_ROUND = (*ROUND, (("frozen machine",), 1))
-"""The blows of two jobs, one after the other, and the attempts that each may use up: one, and one for each controller
-that dies. A job does not take up machines that join while it runs, so that only one machine is lost with each."""
+"""The blows of each job, one after the other, and the attempts that it may use up: one, and one for each controller
+that dies."""
 
 
 @contextlib.contextmanager

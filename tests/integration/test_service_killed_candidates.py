@@ -19,6 +19,7 @@ from tests.support import workloads as programs
 from tests.support.builders import KillingBuilder, is_killer
 from tuner.types import FailureKind, Lane, TaskSpec
 from workers.cluster import Offer, actor_class
+from workers.crew import Crew
 from workers.names import NAMESPACE
 from workers.search_children import SearchChildren
 from workers.sharing import Sharing
@@ -73,7 +74,8 @@ def run(database: Database, runner: JobRunner, offer: Offer) -> list[TrialView]:
     database.jobs.create(new, [TaskSpec(programs.product(), 1)], "0.27")
     claimed = database.jobs.claim("test", 600)
     assert claimed is not None
-    assert runner.run(claimed, {"killing builder": 1}, {offer.measurer: offer.id}) is RunEnd.DONE
+    crew = Crew({"killing builder": 1}, {offer.measurer: offer.id})
+    assert runner.run(claimed, lambda: crew) is RunEnd.DONE
     assert database.jobs.get(claimed.job.id).state is JobState.SUCCEEDED
     # The worker is not to be held out for what the candidates do.
     assert database.workers.lost(offer.id, LOST_WITHIN_SECONDS) == 0

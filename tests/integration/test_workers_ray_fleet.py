@@ -33,11 +33,12 @@ from tuner.testing.fleet_contract import FleetContract
 from tuner.testing.memory_ledger import MemoryLedger
 from tuner.tune import TuneRequest, tune
 from tuner.types import Failure, FailureKind, Lane, Measured, Outcome, Stage, TaskSpec, Workload
-from workers import actor_calls
+from workers import actor_calls, known_devices
 from workers.actors import Builder, Measurer
 from workers.cluster import Cluster, Offer, actor_class, present
+from workers.crew import Crew
 from workers.fleet import RayFleet
-from workers.messages import DeviceSpeed, MeasurerStatus
+from workers.messages import DetectedDevice, DeviceSpeed, MeasurerStatus
 from workers.names import NAMESPACE
 from workers.sharing import Sharing
 from workers.walls.levels import Policy, choose
@@ -45,6 +46,7 @@ from workers.walls.levels import Policy, choose
 _numbers = itertools.count()
 UNCHANGED = "[[],[]]"
 """A trace that does nothing."""
+RACE = RaceRequest(programs.product().module_json, programs.product().args, (False, False, True), {}, 0)
 
 
 @pytest.fixture
@@ -118,6 +120,27 @@ def test_an_offer_has_living_actors(cluster: Cluster, offer: Offer) -> None:
     assert all(pid_of(name) for name in (offer.measurer, *offer.builders))
     assert cluster.reconcile() == cluster.reconcile()
     assert offer in cluster.reconcile()
+
+
+def test_a_controller_that_starts_anew_does_not_detect_what_is_known(
+    cluster: Cluster, offer: Offer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert offer  # it was detected
+    monkeypatch.setattr("workers.cluster._detect", None)
+    assert Cluster(Policy.PREFER).reconcile() == cluster.reconcile()
+
+
+def test_what_is_known_of_a_node_is_forgotten_with_it(cluster: Cluster, offer: Offer) -> None:
+    devices = [DetectedDevice("cpu", offer.device_class)]
+    for node_id in ("gone", "kept"):
+        assert known_devices.of_node(node_id, Policy.PREFER) is None
+        known_devices.store(node_id, Policy.PREFER, devices)
+    assert known_devices.of_node("gone", Policy.PREFER) == devices
+    assert known_devices.of_node("gone", Policy.REQUIRE) is None
+    known_devices.forget("gone")
+    assert known_devices.of_node("gone", Policy.PREFER) is None
+    assert known_devices.of_node("kept", Policy.PREFER) == devices
+    known_devices.forget("kept")
 
 
 def test_actors_that_have_left_are_passed_over(offer: Offer) -> None:
@@ -398,7 +421,7 @@ def test_a_drained_fleet_ends_what_it_measures_and_begins_nothing(offer: Offer, 
     assert all(isinstance(outcome, Measured) for outcome in outcomes.values())
     assert status_of(measurer).since is None
     with pytest.raises(FleetDrained):
-        fleet.race(RaceRequest(programs.product().module_json, programs.product().args, (False,), {}, 0), lambda: None)
+        fleet.race(RACE, nothing_meanwhile)
 
 
 def test_with_one_of_two_workers_drained_the_other_does_all(offer: Offer, start: Callable[..., str]) -> None:
@@ -408,6 +431,49 @@ def test_with_one_of_two_workers_drained_the_other_does_all(offer: Offer, start:
         fleet.submit(request(str(number), programs.product()))
     outcomes = gather(fleet, 6)
     assert {outcome.worker for outcome in outcomes.values() if isinstance(outcome, Measured)} == {"two"}
+
+
+def test_a_worker_that_joins_or_is_back_is_taken_up(offer: Offer, start: Callable[..., str]) -> None:
+    first, second = (start(Measurer, "cpu", 1, Policy.PREFER) for _ in range(2))
+    drained, crew = {"one"}, Crew({}, {second: "two"})
+    fleet = RayFleet(
+        offer.device_class.target_json, offer.builders, {first: "one"}, drained=lambda: drained, crew=lambda: crew
+    )
+    for number in range(6):
+        fleet.submit(request(str(number), programs.product()))
+    outcomes = gather(fleet, 6)
+    assert {outcome.worker for outcome in outcomes.values() if isinstance(outcome, Measured)} == {"two"}
+    drained.clear()
+    crew = Crew({}, {first: "one", second: "two"})
+
+    def both_measure() -> bool:
+        for number in range(8):
+            fleet.submit(request(str(number), programs.product()))
+        outcomes = gather(fleet, 8)
+        return {outcome.worker for outcome in outcomes.values() if isinstance(outcome, Measured)} == {"one", "two"}
+
+    wait_for("both to measure", both_measure)
+    drained.update(("one", "two"))
+
+    def race_on() -> None:
+        while True:
+            fleet.race(RACE, nothing_meanwhile)
+
+    with pytest.raises(FleetDrained):
+        race_on()
+
+
+def test_a_worker_that_was_lost_is_not_taken_up_again(offer: Offer, start: Callable[..., str]) -> None:
+    gone, kept = (start(Measurer, "cpu", 1, Policy.PREFER) for _ in range(2))
+    workers = {gone: "gone", kept: "kept"}
+    fleet = RayFleet(
+        offer.device_class.target_json, offer.builders, workers, crew=lambda: Crew(offer.builders, workers)
+    )
+    ray.kill(ray.get_actor(gone, NAMESPACE))
+    for number in range(12):
+        fleet.submit(request(str(number), programs.product()))
+    outcomes = gather(fleet, 12)
+    assert {outcome.worker for outcome in outcomes.values() if isinstance(outcome, Measured)} == {"kept"}
 
 
 def test_a_small_loop_overtakes_a_large_one(offer: Offer, start: Callable[..., str]) -> None:

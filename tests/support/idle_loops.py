@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from db.views import ClaimedJob
@@ -11,6 +11,7 @@ from service.loops import Loop, Loops
 from tests.support.played_fleet import MACHINE
 from tuner.types import DeviceClass
 from workers.cluster import Cluster, Offer
+from workers.crew import Crew
 from workers.search_children import SearchChildren
 from workers.walls.levels import Level, Policy
 
@@ -62,9 +63,9 @@ class IdleLoops(Loops):
         self._loops: list[Loop] = []
         self.started: list[str] = []
 
-    def start(self, claimed: ClaimedJob, builders: Mapping[str, int], measurers: dict[str, str]) -> None:
+    def start(self, claimed: ClaimedJob, crew: Crew, serving: Callable[[], Crew]) -> None:
         self.started.append(claimed.job.name)
-        self._loops.append(Loop(claimed, frozenset(measurers.values())))
+        self._loops.append(Loop(claimed, crew))
 
     def ended(self) -> list[Loop]:
         self._loops = [loop for loop in self._loops if not loop.leaving]

@@ -21,6 +21,7 @@ from service.settings import Settings
 from tests.support.idle_loops import IdleLoops, NoSearches, OneNode
 from tests.support.played_fleet import MACHINE
 from tests.support.waiting import wait_for
+from workers.crew import Crew
 from workers.sharing import Sharing
 
 
@@ -109,7 +110,7 @@ def test_a_loop_that_is_cut_off_begins_again_from_what_is_stored(database: Datab
             raise DatabaseAway("gone")
         return RunEnd.DONE
 
-    assert runner_of(database, run).run(claimed, {}, {}) is RunEnd.DONE
+    assert runner_of(database, run).run(claimed, Crew) is RunEnd.DONE
     assert runs == [0.0, 7.0]
 
 
@@ -124,5 +125,5 @@ def test_a_loop_whose_job_was_taken_over_during_an_outage_ends(database: Databas
         assert database.jobs.claim("other", 60) is not None
         raise DatabaseAway("gone")
 
-    assert runner_of(database, run).run(claimed, {}, {}) is RunEnd.LOST
+    assert runner_of(database, run).run(claimed, Crew) is RunEnd.LOST
     assert len(runs) == 1
