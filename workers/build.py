@@ -27,6 +27,7 @@ from loopwright.codegen.serialization import module_from_json
 from loopwright.codegen.target import target_from
 from workers import cuda
 from workers.messages import Artifact, ArtifactFormat, BuildRequest, Json
+from workers.unscheduled import on_all_threads
 
 FUNCTION = "main"
 
@@ -43,7 +44,8 @@ def artifact_of(request: BuildRequest) -> Artifact:
     target = target_from(request.target_json)
     trace = None if request.trace_json is None else json.loads(request.trace_json)
     mod = module_from_json(request.module_json)
-    return artifact(scheduled_module(mod, trace, target, exact_math=request.exact_math), target)
+    scheduled = scheduled_module(mod, trace, target, exact_math=request.exact_math)
+    return artifact(on_all_threads(scheduled) if request.exact_math else scheduled, target)
 
 
 def artifact(mod: tvm.IRModule, target: Target) -> Artifact:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -21,7 +21,8 @@ from workers.messages import Artifact, BuildRequest, BuiltRace, SandboxedRace
 
 ATTEMPTS = 3
 """Calls until a lost process counts as a lost device. Not tuned."""
-_HOST_TARGET = '{"kind": "llvm"}'
+_ANY_HOST = '{"kind": "llvm"}'
+"""Without the instructions that convert float16, for example: a product takes ten times as long."""
 
 T = TypeVar("T")
 
@@ -36,15 +37,26 @@ class _Programs:
 
 
 class ClosingRace:
-    """Runs races on the actors of a fleet; ``kept`` contains artifacts that need not be built again."""
+    """Runs races on the actors of a fleet.
+
+    ``hosts`` maps measurers to the targets of their hosts' processors; ``kept`` contains artifacts that need not be
+    built again.
+    """
 
     def __init__(
-        self, target_json: str, caller: str, builders: ActorPool, measurers: ActorPool, kept: KeptArtifacts
+        self,
+        target_json: str,
+        caller: str,
+        builders: ActorPool,
+        measurers: ActorPool,
+        hosts: Mapping[str, str],
+        kept: KeptArtifacts,
     ) -> None:
         self._target_json = target_json
         self._caller = caller
         self._builders = builders
         self._measurers = measurers
+        self._hosts = hosts
         self._kept = kept
         self._built: dict[BuildRequest, Artifact] = {}
         """The last ones: a gate races the same programs again and again."""
@@ -81,7 +93,7 @@ class ClosingRace:
         target = json.loads(self._target_json)
         # A target with a triple may be for a board of another kind: what it needs, this host may not have.
         on_host = target["kind"] == "llvm" and "mtriple" not in target
-        host = self._target_json if on_host else _HOST_TARGET
+        host = self._target_json if on_host else self._host_target()
         reference = BuildRequest(request.module_json, None, host, exact_math=True)
         baseline = BuildRequest(request.module_json, None, self._target_json)
         contenders = {
@@ -104,6 +116,11 @@ class ClosingRace:
             baseline=_unscheduled(built[baseline]),
             contenders={key: built[each] for key, each in contenders.items()},
         )
+
+    def _host_target(self) -> str:
+        """Return the target of a program that runs on the host of any measurer."""
+        targets = {self._hosts.get(name, _ANY_HOST) for name in self._measurers.names}
+        return targets.pop() if len(targets) == 1 else _ANY_HOST
 
     def _race(
         self, request: RaceRequest, programs: _Programs, racing: dict[str, Artifact], meanwhile: Meanwhile

@@ -56,7 +56,7 @@ class Offer:
 
     ``sandbox`` is the level of the walls around the process that runs programs on the device, ``system`` is that of
     `workers.system`, ``labels`` are what the node's operator gave it. ``builders`` maps the names of actors to the
-    number of builds that each works on at a time.
+    number of builds that each works on at a time. ``host_target`` is that of the node's processor.
     """
 
     id: str
@@ -67,6 +67,7 @@ class Offer:
     system: str
     measurer: str
     builders: Mapping[str, int]
+    host_target: str
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -293,7 +294,11 @@ def present(offers: Iterable[Offer]) -> list[Offer]:
 def crew_of(offers: Sequence[Offer]) -> Crew:
     """Return the actors of these offers; the offers' ids are the workers' names."""
     builders = {name: places for offer in offers for name, places in offer.builders.items()}
-    return Crew(builders, {offer.measurer: offer.id for offer in offers})
+    return Crew(
+        builders,
+        measurers={offer.measurer: offer.id for offer in offers},
+        hosts={offer.measurer: offer.host_target for offer in offers},
+    )
 
 
 def _call_all(names: Iterable[str], call: Callable[[Any], Pending[T]]) -> dict[str, Pending[T]]:
@@ -334,14 +339,15 @@ def _detect(walls: Policy) -> list[Json]:
 
 def _equip(node: dict[str, Any], devices: list[DetectedDevice], walls: Policy) -> list[Offer]:
     node_id, host = node["NodeID"], host_name(node)
-    cores = next(device.device_class.cores for device in devices if device.name == "cpu")
-    builders = {builder_name(node_id): cores}
+    processor = next(device.device_class for device in devices if device.name == "cpu")
+    builders = {builder_name(node_id): processor.cores}
     cuda = any(device.name != "cpu" for device in devices)
     for name, places in builders.items():
         _actor(node_id, name, Builder, places).remote(cuda, walls, label=f"{host}/builder")
     measurers = {measurer_name(node_id, device.name): device for device in devices}
     for name, device in measurers.items():
-        _actor(node_id, name, Measurer).remote(device.name, device.device_class.threads, walls)
+        # A GPU's measurer needs the processor for references only, which run on all of its threads.
+        _actor(node_id, name, Measurer).remote(device.name, processor.threads, walls)
     # Wait until the actors are up, so that no job waits for their imports.
     for building in _call_all(builders, actor_calls.builder_status).values():
         building.result()
@@ -360,6 +366,7 @@ def _equip(node: dict[str, Any], devices: list[DetectedDevice], walls: Policy) -
                 system=status.system,
                 measurer=name,
                 builders=builders,
+                host_target=processor.target_json,
                 labels=own_labels(node),
             )
         )

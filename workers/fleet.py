@@ -110,6 +110,7 @@ class RayFleet:
         self._builders = ActorPool(builders, self._share)
         self._measurers = ActorPool(dict.fromkeys(measurers, 1), self._share)
         self._workers = dict(measurers)
+        self._hosts: dict[str, str] = {}
         self._to_build: deque[_Candidate] = deque()
         self._to_measure: deque[_Built] = deque()
         self._builds: dict[Any, _Build] = {}
@@ -118,7 +119,9 @@ class RayFleet:
         self._kept = KeptArtifacts()
         self._patience = Patience()
         self._caller = secrets.token_hex(8)
-        self._closing_race = ClosingRace(target_json, self._caller, self._builders, self._measurers, self._kept)
+        self._closing_race = ClosingRace(
+            target_json, self._caller, self._builders, self._measurers, self._hosts, self._kept
+        )
         self._next_look = 0.0
         self._next_roll_call = 0.0
 
@@ -214,7 +217,8 @@ class RayFleet:
             return
         self._next_roll_call = now + _ROLL_CALL_SECONDS
         crew = self._crew()
-        self._workers.update(crew.measurers)
+        self._workers |= crew.measurers
+        self._hosts |= crew.hosts
         self._measurers.add(dict.fromkeys(crew.measurers, 1))
         self._builders.add(crew.builders)
         drained = self._drained()

@@ -100,7 +100,8 @@ class Artifact:
 class BuildRequest(_Flat):
     """A program to build: a module with a trace applied (None: the baseline).
 
-    With ``exact_math`` its elementary functions are those of the C library, as in the reference for results.
+    With ``exact_math`` it is a reference for results: its elementary functions are those of the C library, and it runs
+    on all threads.
     """
 
     module_json: str

@@ -606,6 +606,24 @@ def test_a_miscompiled_contender_is_rejected_for_its_wrong_result(offer: Offer, 
     assert (rejected.stage, rejected.kind) == (Stage.CERTIFY, FailureKind.WRONG_RESULT)
 
 
+def test_the_reference_of_a_gpu_is_built_for_the_processor_beside_it(offer: Offer, start: Callable[..., str]) -> None:
+    builder = start(RecordingBuilder)
+    recording = ray.get_actor(builder, NAMESPACE)
+    one, other = (start(Measurer, "cuda:0", 1, Policy.PREFER, "tests.support.simulated_cuda") for _ in range(2))
+    any_host = '{"kind": "llvm"}'
+
+    def target_with(hosts: dict[str, str]) -> list[str]:
+        crew = Crew({}, {one: "gpu", other: "gpu"}, hosts)
+        RayFleet(programs.CUDA, {builder: 1}, {one: "gpu"}, crew=lambda: crew).race(RACE, nothing_meanwhile)
+        targets: list[str] = ray.get(recording.targets_of_references.remote())
+        ray.get(recording.take_traces.remote())
+        return targets
+
+    assert target_with({one: offer.host_target, other: offer.host_target}) == [offer.host_target]
+    assert target_with({one: offer.host_target, other: any_host}) == [any_host]
+    assert target_with({one: offer.host_target}) == [any_host]
+
+
 def test_a_job_on_a_simulated_gpu(start: Callable[..., str]) -> None:
     """Search, CUDA code generation, fleet and certificate for cuda; only the timing is not a GPU's."""
     builder = start(Builder, True, Policy.PREFER)

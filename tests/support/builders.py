@@ -11,20 +11,24 @@ from workers.walls.levels import Policy
 
 
 class RecordingBuilder(Builder):
-    """Remembers the traces that it built, in order."""
+    """Remembers what it built, in order."""
 
     def __init__(self) -> None:
         super().__init__(cuda=False, walls=Policy.PREFER, places=1)
-        self._traces: list[str | None] = []
+        self._requests: list[Json] = []
 
     def build(self, request: Json, caller: str, seconds: float = math.inf) -> Json:
-        self._traces.append(request["trace_json"])
+        self._requests.append(request)
         return super().build(request, caller, seconds)
 
     def take_traces(self) -> list[str | None]:
         """Return the traces built since the last call."""
-        traces, self._traces = self._traces, []
-        return traces
+        requests, self._requests = self._requests, []
+        return [request["trace_json"] for request in requests]
+
+    def targets_of_references(self) -> list[str]:
+        """Return the targets of the references built since the last call of `take_traces`."""
+        return [request["target_json"] for request in self._requests if request["exact_math"]]
 
 
 class MiscompilingBuilder(Builder):
@@ -56,7 +60,7 @@ class KillingBuilder(RecordingBuilder):
     def build(self, request: Json, caller: str, seconds: float = math.inf) -> Json:
         if not is_killer(request["trace_json"]):
             return super().build(request, caller, seconds)
-        self._traces.append(request["trace_json"])
+        self._requests.append(request)
         killing = request | {"module_json": self._killing_module_json, "trace_json": None}
         return Builder.build(self, killing, caller, seconds)
 

@@ -35,6 +35,7 @@ class OneNode(Cluster):
                 system="system",
                 measurer=f"measurer {number}",
                 builders={"builder": 1},
+                host_target='{"kind": "llvm"}',
                 labels=self.labels,
             )
             for number, machine in enumerate(self.machines)
