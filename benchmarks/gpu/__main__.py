@@ -1,8 +1,8 @@
-"""``scripts/gpu-check``: the whole service on this machine's NVIDIA GPU, with results compared with PyTorch's.
+"""``scripts/gpu-check``: the whole service on this machine's NVIDIA GPU, compared with PyTorch and stock MetaSchedule.
 
-Tunes the workloads of `benchmarks.gpu.workloads` on cuda, compares each certified program with PyTorch where it has
-CUDA, and writes benchmarks/results/gpu.json after each of them. Exit status 0 if all are certified, 1 if not, 2 without
-a GPU.
+Tunes the workloads of `benchmarks.gpu.workloads` on cuda, and with stock MetaSchedule; times each certified program in
+turn with stock's and with PyTorch's, where that has CUDA; and writes benchmarks/results/gpu.json after each of them.
+Exit status 0 if all are certified, 1 if not, 2 without a GPU.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from typing import Any
 
 from rich.console import Console
 
+from benchmarks.gpu import stock
 from benchmarks.gpu.pytorch import beside_pytorch
 from benchmarks.gpu.workloads import CASES, Case
 from benchmarks.results import RAW
-from loopwright import Client
+from loopwright import Client, Job
 from service.settings import Settings, ensure_token
 from service.supervisor import Supervisor
 from workers.child_calls import detect_devices
@@ -35,6 +36,9 @@ def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="scripts/gpu-check", description=__doc__)
     parser.add_argument("--trials", type=int, default=128, help="trials for each workload (default 128)")
     parser.add_argument("--seconds", type=float, default=60, help="seconds of search for each workload (default 60)")
+    parser.add_argument(
+        "--stock-seconds", type=float, default=300, help="for stock MetaSchedule on each (default 300); 0: without it"
+    )
     parser.add_argument("--only", default="", metavar="TEXT", help="only the workloads with this in their names")
     parser.add_argument("--port", type=int, default=8080)
     parser.add_argument("--output", type=Path, default=RESULTS)
@@ -68,6 +72,7 @@ def main() -> None:
 
 def check(client: Client, case: Case, target: str, options: argparse.Namespace, console: Console) -> dict[str, Any]:
     """Tune one case through the service; its figures, with PyTorch's beside them where PyTorch has CUDA."""
+    submitted = datetime.now(UTC)
     job = client.submit(
         case.func(), target=target, max_trials=options.trials, max_seconds=options.seconds, name=case.name
     )
@@ -84,14 +89,41 @@ def check(client: Client, case: Case, target: str, options: argparse.Namespace, 
         "speedup": task.speedup,
         "error": task.error,
         "sandbox": None,
+        "stock": None,
         "beside_pytorch": None,
     }
+    others = {}
+    if options.stock_seconds:
+        found = stock.tuned(case.name, options.trials, options.stock_seconds, target)
+        result["stock"] = beside_stock(found, job, submitted)
+        if found.trace_json is not None:
+            others["stock"] = stock.program(case.func(), found.trace_json, target)
     if task.certified:
         best = client.best(case.func(), target)
         result["sandbox"] = best and best.certificate.sandbox
-        result["beside_pytorch"] = beside_pytorch(client.compile(case.func(), target), case)
+        result["beside_pytorch"] = beside_pytorch(client.compile(case.func(), target), case, others)
     console.print(result)
     return result
+
+
+def beside_stock(found: stock.Found, job: Job, submitted: datetime) -> dict[str, Any]:
+    """Return what stock MetaSchedule found, and when each side knew a program nearly as fast as stock's best.
+
+    Times are by each side's own timings: seconds since the job was submitted, and since stock's process began.
+    """
+    ours = [
+        ((trial.finished_at - submitted).total_seconds(), trial.median_us / 1e6)
+        for trial in job.trials()
+        if trial.finished_at is not None and trial.median_us is not None
+    ]
+    near = found.best / stock.NEAR
+    return {
+        "trials": found.trials,
+        "failed": found.failed,
+        "best_us": found.best * 1e6 if found.progress else None,
+        "seconds_until_near": stock.seconds_until(found.progress, near),
+        "loopwright_seconds_until_near": stock.seconds_until(ours, near) if found.progress else None,
+    }
 
 
 def report(gpu: DetectedDevice, options: argparse.Namespace, results: list[dict[str, Any]]) -> dict[str, Any]:

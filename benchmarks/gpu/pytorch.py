@@ -1,10 +1,11 @@
-"""A certified program beside PyTorch, eager and compiled, on the same GPU, in the same process, in turn."""
+"""A certified program beside PyTorch, eager and compiled, and others, on one GPU, in one process, in turn."""
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import tvm
@@ -16,12 +17,13 @@ _ROUNDS = 21
 _SAMPLE_SECONDS = 0.02
 
 
-def beside_pytorch(module: Any, case: Case) -> dict[str, Any] | None:
-    """Time a program beside PyTorch. Returns None where PyTorch has no CUDA.
+def beside_pytorch(module: Any, case: Case, others: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Time a program beside PyTorch and ``others``, programs by name. Returns None where PyTorch has no CUDA.
 
     Returns:
         ``us``: microseconds a call, medians of interleaved rounds; ``over_loopwright``: of PyTorch, eager and compiled
-        (``max-autotune`` without CUDA graphs), the quartiles of the ratios to ours within a round; ``not_compiled``:
+        (``max-autotune`` without CUDA graphs), and the others, the quartiles of the ratios to ours within a round;
+        ``not_compiled``:
         why there is no compiled PyTorch, or None; ``error``: the norm of the difference to PyTorch's result, relative
         to the norm of that.
     """
@@ -38,7 +40,11 @@ def beside_pytorch(module: Any, case: Case) -> dict[str, Any] | None:
     def eager(*tensors: Any) -> Any:
         return case.reference(torch, *tensors)
 
-    calls = {"loopwright": lambda: module["main"](*arguments), "eager": lambda: eager(*inputs)}
+    calls: dict[str, Callable[[], object]] = {
+        name: functools.partial(program["main"], *arguments)
+        for name, program in {"loopwright": module, **others}.items()
+    }
+    calls["eager"] = lambda: eager(*inputs)
     refused = None
     with torch.inference_mode():
         compiled = torch.compile(eager, mode="max-autotune-no-cudagraphs")

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import pytest
 import torch
 import tvm
 
+from benchmarks.gpu import stock
+from benchmarks.gpu.__main__ import beside_stock
 from benchmarks.gpu.workloads import CASES, Case
+from loopwright import Job
 from tests.support import workloads as programs
 from tuner.workload import make_workload
 from workers import build
@@ -38,3 +44,54 @@ def test_pytorch_computes_the_same(name: str, tmp_path: Path, monkeypatch: pytes
     build.load(baseline(case, programs.LLVM))["main"](*arguments)
     expected = case.reference(torch, *map(torch.from_numpy, arrays[:-1])).numpy()
     np.testing.assert_allclose(arguments[-1].numpy(), expected, rtol=1e-4, atol=1e-4)
+
+
+SUBMITTED = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def job_of(*trials: tuple[float | None, float | None]) -> Job:
+    """A job with trials: seconds after its submission, and microseconds a call."""
+    found = [
+        SimpleNamespace(
+            finished_at=None if seconds is None else SUBMITTED + timedelta(seconds=seconds), median_us=microseconds
+        )
+        for seconds, microseconds in trials
+    ]
+    return cast(Job, SimpleNamespace(trials=lambda: iter(found)))
+
+
+def test_times_until_both_are_nearly_as_fast_as_stock() -> None:
+    found = stock.Found(9, 2, [(10.0, 90e-6), (20.0, 52e-6), (30.0, 50e-6)], "[]")
+    job = job_of((1.0, None), (None, None), (3.0, 60.0), (5.0, 52.0), (4.0, 51.0), (9.0, 40.0))
+    assert beside_stock(found, job, SUBMITTED) == {
+        "trials": 9,
+        "failed": 2,
+        "best_us": pytest.approx(50.0),
+        "seconds_until_near": 20.0,
+        "loopwright_seconds_until_near": 4.0,
+    }
+
+
+def test_a_program_that_was_never_found_has_no_time() -> None:
+    found = stock.Found(9, 2, [(10.0, 90e-6)], "[]")
+    assert beside_stock(found, job_of((3.0, 100.0)), SUBMITTED)["loopwright_seconds_until_near"] is None
+    nothing = beside_stock(stock.Found(8, 8), job_of((3.0, 100.0)), SUBMITTED)
+    assert [nothing[name] for name in ("best_us", "seconds_until_near", "loopwright_seconds_until_near")] == [None] * 3
+
+
+@pytest.mark.long
+def test_stock_tunes_a_case_and_its_program_can_be_built() -> None:
+    """On this machine's processor: what a GPU does with the same calls is for scripts/gpu-check."""
+    softmax = CASES[0]
+    found = stock.tuned(softmax.name, 4, 600, programs.LLVM)
+    assert found.trials == 4
+    assert found.trace_json is not None
+    assert min(seconds for seconds, _ in found.progress) > 0
+    arrays = [np.ones(arg.shape, arg.dtype) for arg in make_workload(softmax.func(), softmax.name).args]
+    arguments = [tvm.runtime.tensor(array) for array in arrays]
+    stock.program(softmax.func(), found.trace_json, programs.LLVM)["main"](*arguments)
+    np.testing.assert_allclose(arguments[-1].numpy(), 1 / arrays[0].shape[1], rtol=1e-5)
+
+
+def test_stock_that_has_no_time_has_found_nothing() -> None:
+    assert stock.tuned(CASES[0].name, 4, 0.01, programs.LLVM) == stock.Found()
