@@ -1,6 +1,6 @@
 """``python -m service``: the whole service; with ``api`` or ``controller`` first, that part alone.
 
-``migrate``, ``prune`` and ``backup`` look after the database.
+``migrate``, ``prune`` and ``backup`` look after the database. ``doctor`` says what a service here would lack.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from workers.boards.config import BadBoards, read_boards
 
 def parser() -> argparse.ArgumentParser:
     parser = settings_parser()
-    roles = ["serve", "migrate", "api", "controller", "prune", "backup"]
+    roles = ["serve", "migrate", "api", "controller", "prune", "backup", "doctor"]
     parser.add_argument("role", nargs="?", default="serve", choices=roles)
     parser.add_argument("--grant-to", metavar="ROLE", help="with migrate: let a role of PostgreSQL read and write rows")
     parser.add_argument("--days", type=float, default=90.0, help="with prune: of jobs that ended longer ago (90)")
@@ -96,6 +96,10 @@ def run(role: str, settings: Settings, asked: dict[str, Any]) -> None:
         if asked["to"] is None:
             sys.exit("loopwright: say where to with --to FILE")
         upkeep.back_up(settings, Path(asked["to"]))
+    elif role == "doctor":
+        from service import doctor
+
+        doctor.main(settings)
 
 
 def _require_tables(settings: Settings) -> None:

@@ -15,7 +15,7 @@ import typer
 
 import loopwright
 from loopwright import config
-from loopwright.cli import check, compare, job, package, record, schedule, token, user, webhook, worker
+from loopwright.cli import check, compare, doctor, job, package, record, schedule, token, user, webhook, worker
 from loopwright.cli.options import Json, Limit, connect
 from loopwright.cli.output import print_json, print_line
 from loopwright.cli.views import show_audit
@@ -30,6 +30,7 @@ app = typer.Typer(
 )
 app.command("check")(check.check)
 app.command("compare")(compare.compare)
+app.command("doctor")(doctor.doctor)
 app.command("package")(package.package)
 app.command("verify")(package.verify)
 app.add_typer(job.app, name="job")

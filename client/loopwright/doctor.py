@@ -1,0 +1,164 @@
+"""What an installation consists of, what is wrong with it, and what to do. See the command ``loopwright doctor``."""
+
+from __future__ import annotations
+
+import enum
+import importlib.metadata
+import importlib.util
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel
+
+from loopwright.codegen import threads
+from loopwright.codegen.errors import UnsupportedVersion
+from loopwright.codegen.versions import PINS, check_versions
+from loopwright.errors import LoopwrightError
+
+if TYPE_CHECKING:
+    from loopwright.client import Client
+
+_SERVICE_SECONDS = 120.0
+"""For the service's own findings: it asks the devices, which loads TVM twice."""
+_MODEL_LIBRARIES = {"torch": "PyTorch", "onnx": "ONNX", "torchvision": "torchvision"}
+
+
+class Health(enum.StrEnum):
+    OK = "ok"
+    WARNING = "warning"
+    """It works, but not as well as it could."""
+    PROBLEM = "problem"
+    """It does not work."""
+
+
+class Finding(BaseModel):
+    """One thing that was looked at. ``advice`` is what to do about it; None if there is nothing to do."""
+
+    subject: str
+    health: Health
+    found: str
+    advice: str | None = None
+
+
+def of_this_python() -> Iterator[Finding]:
+    """Yield what this Python has for tuned modules."""
+    yield Finding(subject="Python", health=Health.OK, found=f"{platform.python_version()}, {platform.platform()}")
+    yield _tvm()
+    if linker := shutil.which("ld"):
+        yield Finding(subject="linker", health=Health.OK, found=linker)
+    else:
+        yield Finding(
+            subject="linker",
+            health=Health.WARNING,
+            found="none",
+            advice="install binutils: without ld, libraries cannot be exported, and candidates are built more slowly",
+        )
+    yield _threads()
+    for module, name in _MODEL_LIBRARIES.items():
+        if importlib.util.find_spec(module) is not None:
+            yield Finding(subject=name, health=Health.OK, found=importlib.metadata.version(module))
+
+
+def of_the_service(client: Client) -> Iterator[Finding]:
+    """Yield what the service says that the client is for."""
+    subject = f"service at {client.url}"
+    try:
+        version = client.version()
+        user = client.access.me()
+        workers = list(client.workers())
+    except LoopwrightError as error:
+        yield Finding(
+            subject=subject,
+            health=Health.PROBLEM,
+            found=str(error),
+            advice="start one with scripts/serve, or name it with --url or loopwright login",
+        )
+        return
+    found = f"Loopwright {version.loopwright}, TVM {version.tvm}; you are {user.user}, who may {user.scope}"
+    if version.tvm != PINS["apache-tvm"]:
+        yield Finding(
+            subject=subject,
+            health=Health.PROBLEM,
+            found=found,
+            advice=f"install the client of the service's release: this one needs TVM {PINS['apache-tvm']}",
+        )
+    else:
+        yield Finding(subject=subject, health=Health.OK, found=found)
+    alive = [worker for worker in workers if worker.alive]
+    names = ", ".join(f"{worker.id} ({worker.device_model})" for worker in alive)
+    if alive:
+        yield Finding(subject="workers", health=Health.OK, found=names)
+    else:
+        yield Finding(
+            subject="workers",
+            health=Health.PROBLEM,
+            found="none is alive",
+            advice="jobs wait until one joins; the controller's log says why there is none",
+        )
+
+
+def of_the_checkout(options: list[str]) -> Iterator[Finding]:
+    """Yield what is found of the parts that serve, if they are installed. ``options`` are those of scripts/serve."""
+    if importlib.util.find_spec("service") is None:
+        return
+    command = [sys.executable, "-m", "service", "doctor", *options]
+    try:
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=_SERVICE_SECONDS, check=True)
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+        said = error.stderr if isinstance(error.stderr, str) else ""
+        yield Finding(
+            subject="parts that serve",
+            health=Health.PROBLEM,
+            found=(said.strip().splitlines() or [str(error)])[-1],
+            advice="see what it says; scripts/setup installs what is missing",
+        )
+        return
+    yield from (Finding.model_validate(fields) for fields in json.loads(ended.stdout))
+
+
+def _tvm() -> Finding:
+    installed = {name: _version(name) for name in PINS}
+    if not any(installed.values()):
+        return Finding(
+            subject="TVM",
+            health=Health.WARNING,
+            found="none",
+            advice="pip install 'loopwright[tvm]': without TVM, models can be submitted as text, but not compiled here",
+        )
+    try:
+        check_versions()
+    except UnsupportedVersion as error:
+        return Finding(subject="TVM", health=Health.PROBLEM, found=_pair(installed), advice=str(error))
+    return Finding(subject="TVM", health=Health.OK, found=_pair(installed))
+
+
+def _pair(installed: dict[str, str | None]) -> str:
+    return " and ".join(f"{name} {version or '(none)'}" for name, version in installed.items())
+
+
+def _threads() -> Finding:
+    if not hasattr(os, "sched_getaffinity"):
+        return Finding(subject="threads", health=Health.OK, found="left to TVM's runtime on this system")
+    cores, configured = threads.usable_cores(), threads.configured()
+    if configured in (None, cores):
+        return Finding(subject="threads", health=Health.OK, found=f"{cores}, one for each core")
+    name = threads.NUM_THREADS if threads.NUM_THREADS in os.environ else threads.OMP_NUM_THREADS
+    return Finding(
+        subject="threads",
+        health=Health.WARNING,
+        found=f"{configured} by {name}, of {cores} cores",
+        advice=f"unset {name}: programs are certified with one thread for each core, and are slower with others",
+    )
+
+
+def _version(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
