@@ -18,7 +18,7 @@ import psutil
 
 from db import migrate
 from db.errors import AccessRefused, DatabaseDamaged, SchemaTooNew, Unavailable
-from loopwright.doctor import Finding, Health
+from loopwright.doctor import Finding
 from service.app import DASHBOARD
 from service.settings import Settings
 from workers import child_calls
@@ -46,12 +46,7 @@ def findings(settings: Settings) -> Iterator[Finding]:
     yield _ray(settings)
     yield _port(settings)
     if not (DASHBOARD / "index.html").exists():
-        yield Finding(
-            subject="dashboard",
-            health=Health.WARNING,
-            found="not built",
-            advice="run scripts/setup: without it the service has no pages",
-        )
+        yield Finding.warning("dashboard", "not built", "run scripts/setup: without it the service has no pages")
 
 
 def _walls(settings: Settings) -> Finding:
@@ -59,15 +54,14 @@ def _walls(settings: Settings) -> Finding:
     try:
         level = choose(settings.walls)
     except NoWalls as error:
-        return Finding(subject=subject, health=Health.PROBLEM, found="none, and they are required", advice=str(error))
+        return Finding.problem(subject, "none, and they are required", str(error))
     if level is Level.NAMESPACES:
-        return Finding(subject=subject, health=Health.OK, found=str(level))
+        return Finding.ok(subject, str(level))
     reasons = "; ".join(f"{name}: {reason}" for name, reason in obstacles().items() if reason is not None)
-    return Finding(
-        subject=subject,
-        health=Health.WARNING,
-        found=f"{level}, by LOOPWRIGHT_SANDBOX={settings.walls} ({reasons or 'no stronger ones are wanted'})",
-        advice="SECURITY.md says what each level keeps out, and what it needs",
+    return Finding.warning(
+        subject,
+        f"{level}, by LOOPWRIGHT_SANDBOX={settings.walls} ({reasons or 'no stronger ones are wanted'})",
+        "docs/security.md says what each level keeps out, and what it needs",
     )
 
 
@@ -75,23 +69,19 @@ def _devices() -> Iterator[Finding]:
     try:
         devices = child_calls.detect_devices()
     except ChildError as error:
-        yield Finding(
-            subject="devices",
-            health=Health.PROBLEM,
-            found=f"they could not be asked: {error}",
-            advice="this machine can serve, but not measure, until that works",
+        yield Finding.problem(
+            "devices", f"they could not be asked: {error}", "this machine can serve, but not measure, until that works"
         )
         return
     for device in devices:
         found = f"{device.device_class.model}, {json.loads(device.device_class.target_json).get('mcpu') or 'CUDA'}"
-        yield Finding(subject=f"device {device.name}", health=Health.OK, found=found)
+        yield Finding.ok(f"device {device.name}", found)
     has_driver = Path("/dev/nvidiactl").exists()
     if has_driver and all(device.name == "cpu" for device in devices):
-        yield Finding(
-            subject="device cuda",
-            health=Health.WARNING,
-            found="there is an NVIDIA driver, but TVM finds no GPU",
-            advice="check that nvidia-smi lists the GPU for this user, and that CUDA_VISIBLE_DEVICES does not hide it",
+        yield Finding.warning(
+            "device cuda",
+            "there is an NVIDIA driver, but TVM finds no GPU",
+            "check that nvidia-smi lists the GPU for this user, and that CUDA_VISIBLE_DEVICES does not hide it",
         )
 
 
@@ -99,12 +89,9 @@ def _memory() -> Finding:
     available = psutil.virtual_memory().available
     found = f"{available / 1e9:.1f} GB free"
     if available >= _MEMORY_BYTES:
-        return Finding(subject="memory", health=Health.OK, found=found)
-    return Finding(
-        subject="memory",
-        health=Health.WARNING,
-        found=found,
-        advice="the service with one job takes up to 3 GB, and with less some of its processes may be killed",
+        return Finding.ok("memory", found)
+    return Finding.warning(
+        "memory", found, "the service with one job takes up to 3 GB, and with less some of its processes may be killed"
     )
 
 
@@ -112,90 +99,69 @@ def _data_directory(settings: Settings) -> Finding:
     subject = "data directory"
     there = next(path for path in (settings.data_dir, *settings.data_dir.parents) if path.exists())
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
-        return Finding(
-            subject=subject,
-            health=Health.PROBLEM,
-            found=f"{settings.data_dir} cannot be written",
-            advice="give one that this user may write, with --data-dir or LOOPWRIGHT_DATA_DIR",
+        return Finding.problem(
+            subject,
+            f"{settings.data_dir} cannot be written",
+            "give one that this user may write, with --data-dir or LOOPWRIGHT_DATA_DIR",
         )
     free = shutil.disk_usage(there).free
     found = f"{settings.data_dir}, {free / 1e9:.1f} GB free on its disk"
     if free >= _ROOM_BYTES:
-        return Finding(subject=subject, health=Health.OK, found=found)
-    return Finding(
-        subject=subject,
-        health=Health.WARNING,
-        found=found,
-        advice="make room: a million trials take 2 GB, and a full disk ends the service (nothing is lost)",
+        return Finding.ok(subject, found)
+    return Finding.warning(
+        subject, found, "make room: a million trials take 2 GB, and a full disk ends the service (nothing is lost)"
     )
 
 
 def _database(settings: Settings) -> Finding:
     subject = "database"
     if settings.database_url is None and not (settings.data_dir / "loopwright.db").exists():
-        return Finding(subject=subject, health=Health.OK, found="SQLite, made at the first start")
+        return Finding.ok(subject, "SQLite, made at the first start")
     try:
         migrate.check(settings.database)
         revision, newest = migrate.current(settings.database), migrate.head()
     except SchemaTooNew as error:
-        return Finding(
-            subject=subject,
-            health=Health.PROBLEM,
-            found=str(error),
-            advice="run the version that made it, or restore a backup from before it",
-        )
+        return Finding.problem(subject, str(error), "run the version that made it, or restore a backup from before it")
     except DatabaseDamaged as error:
-        return Finding(
-            subject=subject, health=Health.PROBLEM, found=str(error), advice="restore a backup: docs/guides/recovery.md"
-        )
+        return Finding.problem(subject, str(error), "restore a backup: docs/guides/recovery.md")
     except (AccessRefused, Unavailable) as error:
-        return Finding(
-            subject=subject,
-            health=Health.PROBLEM,
-            found=str(error),
-            advice="start it, or correct LOOPWRIGHT_DATABASE_URL",
-        )
+        return Finding.problem(subject, str(error), "start it, or correct LOOPWRIGHT_DATABASE_URL")
     kind = "SQLite" if settings.database.startswith("sqlite") else "PostgreSQL"
     if revision == newest:
-        return Finding(subject=subject, health=Health.OK, found=f"{kind}, tables of revision {revision}")
-    return Finding(
-        subject=subject,
-        health=Health.WARNING,
-        found=f"{kind}, tables of revision {revision}, older than {newest}",
-        advice="scripts/serve brings them up to date; 'python -m service migrate' does it alone. Make a backup before",
+        return Finding.ok(subject, f"{kind}, tables of revision {revision}")
+    return Finding.warning(
+        subject,
+        f"{kind}, tables of revision {revision}, older than {newest}",
+        "scripts/serve brings them up to date; 'python -m service migrate' does it alone. Make a backup before",
     )
 
 
 def _ray(settings: Settings) -> Finding:
     version = importlib.metadata.version("ray")
     if settings.ray_address is None:
-        return Finding(subject="Ray", health=Health.OK, found=f"{version}, started by the service")
+        return Finding.ok("Ray", f"{version}, started by the service")
     host, _, port = settings.ray_address.rpartition(":")
     try:
         socket.create_connection((host.strip("[]"), int(port)), _ANSWER_SECONDS).close()
     except (OSError, ValueError) as error:
-        return Finding(
-            subject="Ray",
-            health=Health.PROBLEM,
-            found=f"nothing answers at {settings.ray_address}: {error}",
-            advice="start Ray's head there, or correct LOOPWRIGHT_RAY_ADDRESS",
+        return Finding.problem(
+            "Ray",
+            f"nothing answers at {settings.ray_address}: {error}",
+            "start Ray's head there, or correct LOOPWRIGHT_RAY_ADDRESS",
         )
-    return Finding(subject="Ray", health=Health.OK, found=f"{version}; a head answers at {settings.ray_address}")
+    return Finding.ok("Ray", f"{version}; a head answers at {settings.ray_address}")
 
 
 def _port(settings: Settings) -> Finding:
     subject = f"port {settings.port}"
     try:
         with socket.create_server((settings.host, settings.port), reuse_port=False):
-            return Finding(subject=subject, health=Health.OK, found=f"free on {settings.host}")
+            return Finding.ok(subject, f"free on {settings.host}")
     except OSError as error:
         if _is_loopwright(settings):
-            return Finding(subject=subject, health=Health.OK, found="Loopwright runs there")
-        return Finding(
-            subject=subject,
-            health=Health.PROBLEM,
-            found=f"cannot be listened on at {settings.host} ({error.strerror})",
-            advice="choose another with --port",
+            return Finding.ok(subject, "Loopwright runs there")
+        return Finding.problem(
+            subject, f"cannot be listened on at {settings.host} ({error.strerror})", "choose another with --port"
         )
 
 

@@ -45,24 +45,35 @@ class Finding(BaseModel):
     found: str
     advice: str | None = None
 
+    @staticmethod
+    def ok(subject: str, found: str) -> Finding:
+        return Finding(subject=subject, health=Health.OK, found=found)
+
+    @staticmethod
+    def warning(subject: str, found: str, advice: str) -> Finding:
+        return Finding(subject=subject, health=Health.WARNING, found=found, advice=advice)
+
+    @staticmethod
+    def problem(subject: str, found: str, advice: str) -> Finding:
+        return Finding(subject=subject, health=Health.PROBLEM, found=found, advice=advice)
+
 
 def of_this_python() -> Iterator[Finding]:
     """Yield what this Python has for tuned modules."""
-    yield Finding(subject="Python", health=Health.OK, found=f"{platform.python_version()}, {platform.platform()}")
+    yield Finding.ok("Python", f"{platform.python_version()}, {platform.platform()}")
     yield _tvm()
     if linker := shutil.which("ld"):
-        yield Finding(subject="linker", health=Health.OK, found=linker)
+        yield Finding.ok("linker", linker)
     else:
-        yield Finding(
-            subject="linker",
-            health=Health.WARNING,
-            found="none",
-            advice="install binutils: without ld, libraries cannot be exported, and candidates are built more slowly",
+        yield Finding.warning(
+            "linker",
+            "none",
+            "install binutils: without ld, libraries cannot be exported, and candidates are built more slowly",
         )
     yield _threads()
     for module, name in _MODEL_LIBRARIES.items():
         if importlib.util.find_spec(module) is not None:
-            yield Finding(subject=name, health=Health.OK, found=importlib.metadata.version(module))
+            yield Finding.ok(name, importlib.metadata.version(module))
 
 
 def of_the_service(client: Client) -> Iterator[Finding]:
@@ -73,33 +84,24 @@ def of_the_service(client: Client) -> Iterator[Finding]:
         user = client.access.me()
         workers = list(client.workers())
     except LoopwrightError as error:
-        yield Finding(
-            subject=subject,
-            health=Health.PROBLEM,
-            found=str(error),
-            advice="start one with scripts/serve, or name it with --url or loopwright login",
+        yield Finding.problem(
+            subject, str(error), "start one with scripts/serve, or name it with --url or loopwright login"
         )
         return
     found = f"Loopwright {version.loopwright}, TVM {version.tvm}; you are {user.user}, who may {user.scope}"
     if version.tvm != PINS["apache-tvm"]:
-        yield Finding(
-            subject=subject,
-            health=Health.PROBLEM,
-            found=found,
-            advice=f"install the client of the service's release: this one needs TVM {PINS['apache-tvm']}",
+        yield Finding.problem(
+            subject, found, f"install the client of the service's release: this one needs TVM {PINS['apache-tvm']}"
         )
     else:
-        yield Finding(subject=subject, health=Health.OK, found=found)
+        yield Finding.ok(subject, found)
     alive = [worker for worker in workers if worker.alive]
     names = ", ".join(f"{worker.id} ({worker.device_model})" for worker in alive)
     if alive:
-        yield Finding(subject="workers", health=Health.OK, found=names)
+        yield Finding.ok("workers", names)
     else:
-        yield Finding(
-            subject="workers",
-            health=Health.PROBLEM,
-            found="none is alive",
-            advice="jobs wait until one joins; the controller's log says why there is none",
+        yield Finding.problem(
+            "workers", "none is alive", "jobs wait until one joins; the controller's log says why there is none"
         )
 
 
@@ -112,11 +114,10 @@ def of_the_checkout(options: list[str]) -> Iterator[Finding]:
         ended = subprocess.run(command, capture_output=True, text=True, timeout=_SERVICE_SECONDS, check=True)
     except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
         said = error.stderr if isinstance(error.stderr, str) else ""
-        yield Finding(
-            subject="parts that serve",
-            health=Health.PROBLEM,
-            found=(said.strip().splitlines() or [str(error)])[-1],
-            advice="see what it says; scripts/setup installs what is missing",
+        yield Finding.problem(
+            "parts that serve",
+            (said.strip().splitlines() or [str(error)])[-1],
+            "see what it says; scripts/setup installs what is missing",
         )
         return
     yield from (Finding.model_validate(fields) for fields in json.loads(ended.stdout))
@@ -125,17 +126,16 @@ def of_the_checkout(options: list[str]) -> Iterator[Finding]:
 def _tvm() -> Finding:
     installed = {name: _version(name) for name in PINS}
     if not any(installed.values()):
-        return Finding(
-            subject="TVM",
-            health=Health.WARNING,
-            found="none",
-            advice="pip install 'loopwright[tvm]': without TVM, models can be submitted as text, but not compiled here",
+        return Finding.warning(
+            "TVM",
+            "none",
+            "pip install 'loopwright[tvm]': without TVM, models can be submitted as text, but not compiled here",
         )
     try:
         check_versions()
     except UnsupportedVersion as error:
-        return Finding(subject="TVM", health=Health.PROBLEM, found=_pair(installed), advice=str(error))
-    return Finding(subject="TVM", health=Health.OK, found=_pair(installed))
+        return Finding.problem("TVM", _pair(installed), str(error))
+    return Finding.ok("TVM", _pair(installed))
 
 
 def _pair(installed: dict[str, str | None]) -> str:
@@ -144,16 +144,15 @@ def _pair(installed: dict[str, str | None]) -> str:
 
 def _threads() -> Finding:
     if not hasattr(os, "sched_getaffinity"):
-        return Finding(subject="threads", health=Health.OK, found="left to TVM's runtime on this system")
+        return Finding.ok("threads", "left to TVM's runtime on this system")
     cores, configured = threads.usable_cores(), threads.configured()
     if configured in (None, cores):
-        return Finding(subject="threads", health=Health.OK, found=f"{cores}, one for each core")
+        return Finding.ok("threads", f"{cores}, one for each core")
     name = threads.NUM_THREADS if threads.NUM_THREADS in os.environ else threads.OMP_NUM_THREADS
-    return Finding(
-        subject="threads",
-        health=Health.WARNING,
-        found=f"{configured} by {name}, of {cores} cores",
-        advice=f"unset {name}: programs are certified with one thread for each core, and are slower with others",
+    return Finding.warning(
+        "threads",
+        f"{configured} by {name}, of {cores} cores",
+        f"unset {name}: programs are certified with one thread for each core, and are slower with others",
     )
 
 
