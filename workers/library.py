@@ -1,4 +1,4 @@
-"""A vendor library's time for a product, for comparison in the closing race: NumPy's BLAS, which every worker has.
+"""The yardstick of CPUs for a product in the closing race: NumPy's BLAS, which every worker has.
 
 What a function computes is not known: a few NumPy calls are tried, and one that reproduces the function's result is
 used. Operations other than products have no comparison, because NumPy has no kernels for them.
@@ -6,14 +6,14 @@ used. Operations other than products have no comparison, because NumPy has no ke
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
 from loopwright.codegen.arrays import compare, tolerance
+from workers.yardstick import Array, Yardstick, only_result
 
-Array = np.ndarray[Any, Any]
 Call = Callable[[], Array]
 
 _MOST_WORK = 2**33
@@ -26,17 +26,22 @@ def library_name() -> str:
     return f"NumPy {np.__version__} ({blas['name']} {blas['version']})"
 
 
+def yardstick(inputs: Sequence[Array], outputs: Sequence[bool], expected: Sequence[Array]) -> Yardstick | None:
+    """Return what `find` returns as a yardstick of the closing race."""
+    call = find(inputs, outputs, expected)
+    return None if call is None else Yardstick(library_name(), _timed(call), rests=True)
+
+
 def find(inputs: Sequence[Array], outputs: Sequence[bool], expected: Sequence[Array]) -> Call | None:
     """Return a call that computes the only output among ``expected`` from ``inputs``, or None.
 
     ``expected`` are the values of all arguments after a call of the function. The call writes to its own memory.
     """
-    given = [array for array, is_output in zip(inputs, outputs, strict=True) if not is_output]
-    results = [array for array, is_output in zip(expected, outputs, strict=True) if is_output]
-    if len(results) != 1 or results[0].dtype not in (np.float32, np.float64):
+    function = only_result(inputs, outputs, expected)
+    if function is None:
         return None
-    [result] = results
-    if any(array.dtype != result.dtype for array in given):
+    given, result = function
+    if result.dtype not in (np.float32, np.float64) or any(array.dtype != result.dtype for array in given):
         return None
     for call in _products(given, result.shape):
         try:
@@ -76,3 +81,15 @@ class _Product:
         if self._is_clipped:
             np.maximum(self._out, 0, out=self._out)
         return self._out
+
+
+def _timed(call: Call) -> Callable[[int], float]:
+    def seconds(number: int) -> float:
+        if number:
+            call()
+        started = time.perf_counter()
+        for _ in range(max(1, number)):
+            call()
+        return (time.perf_counter() - started) / max(1, number)
+
+    return seconds

@@ -8,22 +8,24 @@ from __future__ import annotations
 import heapq
 import statistics
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
+import tvm
 
 from loopwright.codegen import host_lock
 from loopwright.codegen.arrays import DRAWS
 from tuner.ports import Raced
 from tuner.types import Failure, LibraryTime, Stage
+from workers import gpu_library, library
 from workers.arguments import draw, to_device, tvm_device
 from workers.build import load, with_packed_weight
-from workers.check import Agreement, check, expected
+from workers.check import Agreement, Expected, check, expected
 from workers.clock import Clock
-from workers.library import find, library_name
 from workers.measure import LONG_SECONDS, Calls, failure_of
 from workers.messages import BuiltRace, Device, Json, RaceAnswer
+from workers.yardstick import Yardstick
 
 SAMPLE_SECONDS = 0.01
 """Of one sample: the mean of as many calls as take so long. Not tuned."""
@@ -41,8 +43,8 @@ FAR_SLOWER = 2.0
 """A baseline that is so many times slower than the fastest contender does not run after the heats, if its rounds alone
 would take longer than `RACE_SECONDS`. Not tuned."""
 REST_SECONDS = 0.12
-"""Before and after the library: its threads and those of TVM's runtime spin for 0.1 s after their work, and would
-occupy each other's cores."""
+"""Before and after a library on a CPU: its threads and those of TVM's runtime spin for 0.1 s after their work, and
+would occupy each other's cores."""
 BEAT_SECONDS = 1.0
 """A round that takes longer restarts the deadline; in a shorter one the frame would disturb the timings. Not tuned."""
 
@@ -56,20 +58,20 @@ def race(device: Json, race: Json) -> Iterator[Json | Clock]:
 def run_race(device: Device, race: BuiltRace) -> Generator[Clock, None, RaceAnswer]:
     """Check all contenders, time those with right results together, and return both.
 
-    ``run_secs[i]`` of all contenders come from round i, the library's from every few rounds. Contenders that are not
-    among the best `FINALISTS` in the first `HEATS` rounds end there, and so does the baseline if it is slow
-    (`FAR_SLOWER`). On cuda an error of a contender is raised.
+    ``run_secs[i]`` of all contenders come from round i, the library's from each round, or from every few rounds if it
+    rests. Contenders that are not among the best `FINALISTS` in the first `HEATS` rounds end there, and so does the
+    baseline if it is slow (`FAR_SLOWER`). On cuda an error of a contender is raised.
     """
     on_device = tvm_device(device)
     reference = load(race.reference)
     modules = [load(artifact) for artifact in race.contenders]
-    library = None
+    yardstick = None
     checks: list[Agreement | Failure] = [Agreement() for _ in modules]
     for number, kind in enumerate(DRAWS):
         results = expected(reference, race.args, race.outputs, kind, race.seed + number)
         yield Clock.START
-        if race.yardsticks and device.kind == "llvm" and number == 0:
-            library = find(results.inputs, race.outputs, results.results)
+        if race.yardsticks and number == 0:
+            yardstick = _yardstick(device, on_device, race.outputs, results)
             yield Clock.START
         for position, (module, artifact) in enumerate(zip(modules, race.contenders, strict=True)):
             before = checks[position]
@@ -92,9 +94,11 @@ def run_race(device: Device, race: BuiltRace) -> Generator[Clock, None, RaceAnsw
             if isinstance(checks[position], Agreement) and (position or race.yardsticks):
                 packed = with_packed_weight(module, artifact, arguments, on_device)
                 runs[position] = _evaluated(Calls(module, on_device, packed))
-        if library is not None:
-            runs[len(modules)] = _called(library)
-        samples = yield from interleaved(runs, None if library is None else len(modules), race.seed)
+        if yardstick is not None:
+            runs[len(modules)] = yardstick.seconds
+        library_run = None if yardstick is None else len(modules)
+        rests = yardstick is not None and yardstick.rests
+        samples = yield from interleaved(runs, race.seed, library=library_run, rests=rests)
     return RaceAnswer(
         tuple(
             checked
@@ -102,8 +106,17 @@ def run_race(device: Device, race: BuiltRace) -> Generator[Clock, None, RaceAnsw
             else Raced(tuple(samples.get(position, ())), checked.max_abs_error, checked.max_rel_error)
             for position, checked in enumerate(checks)
         ),
-        None if library is None else LibraryTime(library_name(), tuple(samples[len(modules)])),
+        None if yardstick is None else LibraryTime(yardstick.name, tuple(samples[len(modules)])),
     )
+
+
+def _yardstick(
+    device: Device, on_device: tvm.runtime.Device, outputs: Sequence[bool], results: Expected
+) -> Yardstick | None:
+    """Return the call of a vendor's library that gives the results, if the device has a library with one."""
+    if device.kind == "cuda":
+        return gpu_library.yardstick(results.inputs, outputs, results.results, on_device)
+    return library.yardstick(results.inputs, outputs, results.results)
 
 
 def not_the_same_twice(failure: Failure) -> Failure:
@@ -120,27 +133,14 @@ def _evaluated(calls: Calls) -> Callable[[int], float]:
     return lambda number: calls.mean(number) if number else calls.cold()
 
 
-def _called(call: Callable[[], object]) -> Callable[[int], float]:
-    """Return the same for a Python function."""
-
-    def run(number: int) -> float:
-        if number:
-            call()
-        started = time.perf_counter()
-        for _ in range(max(1, number)):
-            call()
-        return (time.perf_counter() - started) / max(1, number)
-
-    return run
-
-
 def interleaved(
-    runs: dict[int, Callable[[int], float]], resting: int | None, seed: int
+    runs: dict[int, Callable[[int], float]], seed: int, *, library: int | None = None, rests: bool = False
 ) -> Generator[Clock, None, dict[int, list[float]]]:
     """Return seconds per call of each run, one sample a round, in a new random order each round.
 
     A single call that takes longer than `LONG_SECONDS` is a sample. Run 0 is the baseline, if there is one. The run
-    ``resting``, with rests before and after it, takes part in `MIN_ROUNDS` of the rounds, or a few more.
+    ``library`` goes on after the heats, however fast it is. If it ``rests``, before and after each of its samples, it
+    takes part in `MIN_ROUNDS` of the rounds, or a few more, and otherwise in all.
     """
     first = {i: _first(run) for i, run in runs.items()}
     numbers = {
@@ -152,11 +152,11 @@ def interleaved(
 
     def lasting(figures: dict[int, float]) -> list[int]:
         """Return the runs that go on after the heats, by their seconds per call."""
-        fastest = heapq.nsmallest(FINALISTS, (i for i in figures if i not in (0, resting)), key=figures.__getitem__)
+        fastest = heapq.nsmallest(FINALISTS, (i for i in figures if i not in (0, library)), key=figures.__getitem__)
         if 0 not in figures:
             return fastest
         slow = ROUNDS * seconds[0] > RACE_SECONDS and any(figures[0] > FAR_SLOWER * figures[i] for i in fastest)
-        return [i for i in figures if i in fastest or i == resting or (i == 0 and not slow)]
+        return [i for i in figures if i in fastest or i == library or (i == 0 and not slow)]
 
     final_seconds = sum(seconds[i] for i in lasting(first))
     rounds = int(np.clip(RACE_SECONDS / max(final_seconds, 1e-9), MIN_ROUNDS, ROUNDS))
@@ -169,7 +169,7 @@ def interleaved(
         if sum(seconds[i] for i in racing) > BEAT_SECONDS:
             yield Clock.START
         for i in map(int, order.permutation(racing)):
-            if i != resting:
+            if i != library or not rests:
                 samples[i].append(runs[i](numbers[i]))
             elif number % (rounds // MIN_ROUNDS) == 0:
                 time.sleep(REST_SECONDS)

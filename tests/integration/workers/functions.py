@@ -133,3 +133,18 @@ def answers(questions: Iterator[Any], start: int = 0) -> Iterator[Any]:
             continue
         total += question
         yield total
+
+
+def product_of_pytorch() -> Iterator[dict[str, Any]]:
+    """Looks for a call of PyTorch that computes a product, and runs it."""
+    import numpy as np
+    import tvm
+
+    from workers import gpu_library
+
+    hidden = sys.modules["torch"] is None
+    left, right = (np.random.default_rng(seed).standard_normal((8, 8), dtype="float32") for seed in (0, 1))
+    product, arrays = left @ right, [left, right, np.zeros((8, 8), "float32")]
+    torch = gpu_library.loaded()
+    call = torch and gpu_library.find(torch, arrays, [False, False, True], [left, right, product], tvm.cpu(0))
+    yield {"hidden": hidden, "error": float(np.abs(call().numpy() - product).max()) if call else None}

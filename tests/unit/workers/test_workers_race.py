@@ -1,18 +1,27 @@
-"""The closing race of a function whose unscheduled program does not agree with its own reference."""
+"""The closing race of a function that is not the same twice, of one with a library for GPUs, and without a library."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Generator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, TypeVar
 
 import pytest
+import tvm
 
 from loopwright.codegen import host_lock
 from tests.support import workloads
-from tuner.types import Failure, FailureKind, Workload
-from workers import build
+from tuner.ports import Raced
+from tuner.types import Failure, FailureKind, LibraryTime, Workload
+from workers import build, gpu_library
 from workers.clock import Clock
 from workers.messages import Artifact, BuildRequest, BuiltRace, Device, RaceAnswer
-from workers.race import run_race
+from workers.race import ROUNDS, interleaved, run_race
+from workers.yardstick import Yardstick
+
+HOST = Device("llvm", 0)
+Returned = TypeVar("Returned")
 
 
 @pytest.fixture(autouse=True)
@@ -20,6 +29,18 @@ def _apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files and locks of its own."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(host_lock, "directory", lambda: tmp_path)
+
+
+def returned(running: Generator[Clock, None, Returned]) -> Returned:
+    while True:
+        try:
+            next(running)
+        except StopIteration as end:
+            return end.value
+
+
+def answer_of(race: BuiltRace, device: Device = HOST) -> RaceAnswer:
+    return returned(run_race(device, race))
 
 
 def built(workload: Workload) -> Artifact:
@@ -31,19 +52,57 @@ def test_a_function_that_is_not_the_same_twice_is_called_so() -> None:
     first = workloads.elementwise()
     other = built(workloads.elementwise("C[vi, vj] = A[vi, vj] - B[vi, vj]"))
     race = BuiltRace(first.args, (False, False, True), built(first), (other, built(first)), 3)
-    steps = list(_steps(race))
-    assert isinstance(steps[-1], RaceAnswer)
-    for result in steps[-1].contenders:
+    for result in answer_of(race).contenders:
         assert isinstance(result, Failure)
         assert result.kind is FailureKind.WRONG_RESULT
         assert result.message.startswith("the function does not compute the same twice")
 
 
-def _steps(race: BuiltRace) -> list[Clock | RaceAnswer]:
-    steps: list[Clock | RaceAnswer] = []
-    running = run_race(Device("llvm", 0), race)
-    while True:
-        try:
-            steps.append(next(running))
-        except StopIteration as end:
-            return [*steps, end.value]
+def product_race(**options: bool) -> BuiltRace:
+    product = workloads.product()
+    artifact = built(product)
+    return BuiltRace(product.args, (False, False, True), artifact, (artifact, artifact), 3, **options)
+
+
+def test_a_library_for_gpus_is_timed_in_all_rounds_without_rests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the CPU, with a library whose calls are always as fast."""
+    numbers: list[int] = []
+
+    def seconds(number: int) -> float:
+        numbers.append(number)
+        return 0.001
+
+    def yardstick(inputs: Any, outputs: Any, expected: Any, device: tvm.runtime.Device) -> Yardstick:
+        assert device == tvm.cpu(0)
+        assert [list(outputs), len(inputs), len(expected)] == [[False, False, True], 3, 3]
+        return Yardstick("cuBLAS", seconds, rests=False)
+
+    monkeypatch.setattr("workers.race.tvm_device", lambda device: tvm.cpu(0))
+    monkeypatch.setattr(gpu_library, "yardstick", yardstick)
+    awake = SimpleNamespace(sleep=lambda seconds: pytest.fail("a GPU's library needs no rest"))
+    monkeypatch.setattr("workers.race.time", awake)
+    answer = answer_of(product_race(), Device("cuda", 0))
+    baseline = answer.contenders[0]
+    assert isinstance(baseline, Raced)
+    assert answer.library == LibraryTime("cuBLAS", (0.001,) * len(baseline.run_secs))
+    assert numbers == [0, 1] + [10] * len(baseline.run_secs)  # samples of 10 ms
+
+
+@pytest.mark.parametrize("options", [{"yardsticks": False}], ids=str)
+def test_a_race_that_wants_no_library_asks_for_none(monkeypatch: pytest.MonkeyPatch, options: dict[str, bool]) -> None:
+    monkeypatch.setattr("workers.race.library.yardstick", lambda *arguments: pytest.fail("nobody wants it"))
+    answer = answer_of(product_race(**options))
+    assert answer.library is None
+    assert all(isinstance(result, Raced) for result in answer.contenders)
+
+
+def test_a_slow_library_goes_on_after_the_heats(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workers.race.FINALISTS", 1)
+    seconds = {0: 0.002, 1: 0.001, 2: 0.003, 3: 0.1}
+    runs = {position: _always(each) for position, each in seconds.items()}
+    samples = returned(interleaved(runs, 3, library=3))
+    assert {position: len(each) for position, each in samples.items()} == {0: ROUNDS, 1: ROUNDS, 2: 3, 3: ROUNDS}
+
+
+def _always(seconds: float) -> Callable[[int], float]:
+    return lambda number: seconds

@@ -1,0 +1,21 @@
+"""The yardstick of GPUs behind walls, in a child that hides PyTorch from TVM; on the CPU."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.integration.workers.children import FUNCTIONS, name
+from workers.child_calls import TIMING
+from workers.walls.levels import Level
+from workers.warm_child import WarmChild
+
+
+@pytest.mark.parametrize("level", [Level.NAMESPACES, Level.LANDLOCK])
+def test_pytorch_computes_behind_walls(level: Level) -> None:
+    child = WarmChild([TIMING, FUNCTIONS], level=level)
+    try:
+        answer = child.call(name("product_of_pytorch"), {}, 60)
+    finally:
+        child.close()
+    assert answer["hidden"]
+    assert answer["error"] < 1e-4
