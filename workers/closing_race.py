@@ -1,4 +1,4 @@
-"""The closing race on the fleet: build what is not kept, race, and find the contender that ends the process."""
+"""The closing race on the fleet: build what is not kept, race, and find what ends the process."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class ClosingRace:
         """The last ones: a gate races the same programs again and again."""
 
     def run(self, request: RaceRequest, meanwhile: Meanwhile) -> RaceResult:
-        """Race all contenders in one process, or without those that end it.
+        """Race all contenders in one process, or without those that end it, or without the library that does.
 
         Raises RaceFailed if the reference or the baseline cannot be built or run, NoDevice if processes were lost
         several times in a row.
@@ -74,11 +74,15 @@ class ClosingRace:
         racing = {key: built for key, built in programs.contenders.items() if isinstance(built, Artifact)}
         race = self._race(request, programs, racing, meanwhile)
         if isinstance(race, Failure):
-            # Some contender ends the whole process: race each of them alone to find out which.
-            alone = {key: self._race(request, programs, {key: artifact}, meanwhile) for key, artifact in racing.items()}
-            results |= {key: outcome for key, outcome in alone.items() if isinstance(outcome, Failure)}
-            racing = {key: artifact for key, artifact in racing.items() if key not in results}
-            race = self._race(request, programs, racing, meanwhile)
+            # Some contender, or the library, ends the whole process: race each contender alone to find out which.
+            alone = {
+                key: self._race(request, programs, {key: artifact}, meanwhile, library=False)
+                for key, artifact in racing.items()
+            }
+            ended = {key: outcome for key, outcome in alone.items() if isinstance(outcome, Failure)}
+            results |= ended
+            racing = {key: artifact for key, artifact in racing.items() if key not in ended}
+            race = self._race(request, programs, racing, meanwhile, library=bool(ended))
             if isinstance(race, Failure):
                 raise RaceFailed(race.message)
         baseline, *contenders = race.answer.contenders
@@ -123,7 +127,13 @@ class ClosingRace:
         return targets.pop() if len(targets) == 1 else _ANY_HOST
 
     def _race(
-        self, request: RaceRequest, programs: _Programs, racing: dict[str, Artifact], meanwhile: Meanwhile
+        self,
+        request: RaceRequest,
+        programs: _Programs,
+        racing: dict[str, Artifact],
+        meanwhile: Meanwhile,
+        *,
+        library: bool = True,
     ) -> SandboxedRace | Failure:
         """Return the results, the baseline's first, or the failure that ended the racing process."""
         race = BuiltRace(
@@ -133,6 +143,7 @@ class ClosingRace:
             contenders=(programs.baseline, *racing.values()),
             seed=request.seed,
             yardsticks=request.yardsticks,
+            library=library,
         )
         calls = [partial(actor_calls.race, race=race, caller=self._caller)]
         [answer] = self._answers(self._measurers, calls, meanwhile)

@@ -257,7 +257,8 @@ class BuiltRace:
     """A closing race whose programs are built.
 
     ``outputs`` says for each argument whether the function only writes it, ``reference`` is the unscheduled program
-    for the host, and the first of ``contenders`` is the baseline, which is timed if there are ``yardsticks``.
+    for the host, and the first of ``contenders`` is the baseline, which is timed if there are ``yardsticks``. So
+    is a vendor's library, if the worker has one that computes the same, unless ``library`` is False.
     """
 
     args: tuple[TensorInfo, ...]
@@ -266,10 +267,12 @@ class BuiltRace:
     contenders: tuple[Artifact, ...]
     seed: int
     yardsticks: bool = True
+    library: bool = True
 
     def to_json(self) -> Json:
         return {
             "yardsticks": self.yardsticks,
+            "library": self.library,
             "args": [info.to_json() for info in self.args],
             "outputs": list(self.outputs),
             "reference": self.reference.to_json(),
@@ -286,6 +289,7 @@ class BuiltRace:
             contenders=tuple(map(Artifact.from_json, fields["contenders"])),
             seed=fields["seed"],
             yardsticks=fields["yardsticks"],
+            library=fields["library"],
         )
 
 

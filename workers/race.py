@@ -70,7 +70,7 @@ def run_race(device: Device, race: BuiltRace) -> Generator[Clock, None, RaceAnsw
     for number, kind in enumerate(DRAWS):
         results = expected(reference, race.args, race.outputs, kind, race.seed + number)
         yield Clock.START
-        if race.yardsticks and number == 0:
+        if race.yardsticks and race.library and number == 0:
             yardstick = _yardstick(device, on_device, race.outputs, results)
             yield Clock.START
         for position, (module, artifact) in enumerate(zip(modules, race.contenders, strict=True)):

@@ -90,7 +90,12 @@ MESSAGES: dict[str, tuple[st.SearchStrategy[Any], Callable[[Any], Any]]] = {
     ),
     "MeasureAnswer": (st.builds(MeasureAnswer, samples | failures, levels, numbers, numbers), MeasureAnswer.from_json),
     "BuiltRace": (
-        st.builds(BuiltRace, tuples(infos), tuples(st.booleans()), artifacts, tuples(artifacts), counts),
+        st.builds(
+            BuiltRace,
+            *(tuples(infos), tuples(st.booleans()), artifacts, tuples(artifacts), counts),
+            yardsticks=st.booleans(),
+            library=st.booleans(),
+        ),
         BuiltRace.from_json,
     ),
     "RaceAnswer": (races, RaceAnswer.from_json),

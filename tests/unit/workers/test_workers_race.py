@@ -88,7 +88,7 @@ def test_a_library_for_gpus_is_timed_in_all_rounds_without_rests(monkeypatch: py
     assert numbers == [0, 1] + [10] * len(baseline.run_secs)  # samples of 10 ms
 
 
-@pytest.mark.parametrize("options", [{"yardsticks": False}], ids=str)
+@pytest.mark.parametrize("options", [{"library": False}, {"yardsticks": False}], ids=str)
 def test_a_race_that_wants_no_library_asks_for_none(monkeypatch: pytest.MonkeyPatch, options: dict[str, bool]) -> None:
     monkeypatch.setattr("workers.race.library.yardstick", lambda *arguments: pytest.fail("nobody wants it"))
     answer = answer_of(product_race(**options))
