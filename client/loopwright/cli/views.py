@@ -28,6 +28,9 @@ _LIMITS = {
     "daily_bytes": "bytes a day",
 }
 
+_ALIKE = 1.005
+"""Latencies whose ratio is smaller are shown as 1.00x."""
+
 
 def show_jobs(jobs: Sequence[schemas.Job]) -> None:
     columns = (Column("job"), Column("name", folds=True), Column("state"), Column("trials", is_number=True))
@@ -72,6 +75,8 @@ def show_job(job: schemas.Job, all_tasks: bool = False) -> None:
         if task.failures:
             failures = ", ".join(f"{count} {kind}" for kind, count in task.failures.items())
             print_line(f"{task.name}: {sum(task.failures.values())} of {task.trials} trials failed ({failures})")
+        if task.library is not None and task.best_us is not None and task.best_us > _ALIKE * task.library.us:
+            print_line(f"{task.name}: {library_words(task.library, task.best_us)}")
 
 
 def show_comparison(comparison: Comparison) -> None:
@@ -120,6 +125,7 @@ def show_best(best: schemas.Best) -> None:
         ("baseline", latency(best.baseline_us)),
         ("best", f"{latency(best.best_us)}, {ratio(best.speedup)} ({kind})"),
         ("certified", certificate_words(best.certificate)),
+        *_library(best.certificate),
         *_rejected(best.certificate),
     ]
     print_facts(facts)
@@ -131,6 +137,22 @@ def certificate_words(certificate: schemas.Certificate) -> str:
     if certificate.sandbox is not None:
         race += f" (sandbox: {certificate.sandbox})"
     return f"{certificate.created_at:%Y-%m-%d %H:%M} UTC; {race}; {error}; inputs: {certificate.inputs}"
+
+
+def library_words(library: schemas.Library, best_us: float) -> str:
+    """Return what a vendor's library took for the same, and which of the two is faster."""
+    took = f"{library.name} took {latency(library.us)} for the same"
+    gain, loss = library.us / best_us, best_us / library.us
+    if max(gain, loss) < _ALIKE:
+        return f"{took}, as long as this schedule"
+    if gain > 1:
+        return f"{took}; this schedule is {ratio(gain)} faster"
+    return f"{took}; the library is {ratio(loss)} faster, so call it instead where you can"
+
+
+def _library(certificate: schemas.Certificate) -> list[tuple[str, str]]:
+    library = certificate.library
+    return [] if library is None else [("library", library_words(library, certificate.best_us))]
 
 
 def _rejected(certificate: schemas.Certificate) -> list[tuple[str, str]]:
@@ -169,6 +191,7 @@ def show_record(record: schemas.RecordDetail) -> None:
         ("found by", record.origin + (f", job {record.job_id}" if record.job_id else "")),
         *([] if record.sandbox is None else [("sandbox", record.sandbox)]),
         ("certified", "no" if record.certificate is None else certificate_words(record.certificate)),
+        *([] if record.certificate is None else _library(record.certificate)),
         *([] if record.certificate is None else _rejected(record.certificate)),
     ]
     print_facts(facts)

@@ -246,6 +246,32 @@ def test_best_is_shown(service: FakeService, run: Command) -> None:
     assert "no certified best" in run("schedule", "best", "b" * 32).out
 
 
+@pytest.mark.parametrize(
+    ("us", "words"),
+    [
+        (6.25, "A library took 6.25 µs for the same; the library is 1.60x faster, so call it instead where you can"),
+        (25.0, "A library took 25.0 µs for the same; this schedule is 2.50x faster"),
+        (10.04, "A library took 10.0 µs for the same, as long as this schedule"),
+    ],
+)
+def test_best_says_whether_a_library_is_faster(service: FakeService, run: Command, us: float, words: str) -> None:
+    library = {"name": "A library", "us": us, "run_secs": [us * 1e-6]}
+    certificate = best_json(HASH, [])["certificate"] | {"library": library}
+    service.on("GET", f"/api/v1/workloads/{HASH}/best", best_json(HASH, [], certificate=certificate))
+    shown = " ".join(run("schedule", "best", HASH).out.split())
+    assert f"library {words}" in shown
+
+
+@pytest.mark.parametrize(("us", "is_shown"), [(6.25, True), (9.96, False), (25.0, False)])
+def test_a_job_names_its_tasks_for_which_a_library_is_faster(
+    service: FakeService, run: Command, us: float, is_shown: bool
+) -> None:
+    job = job_json("succeeded")
+    job["tasks"][0]["library"] = {"name": "A library", "us": us, "run_secs": [us * 1e-6]}
+    service.on("GET", "/api/v1/jobs/job-1", job)
+    assert ("main: A library took" in run("job", "show", "job-1").out) is is_shown
+
+
 def test_a_rejected_contender_is_shown_with_its_reason(service: FakeService, run: Command) -> None:
     rejected = {
         "candidate": "c" * 32,

@@ -4,6 +4,7 @@ import { Notice } from "../components/notice";
 import { RelativeTime } from "../components/relative-time";
 import { SandboxTag } from "../components/sandbox-tag";
 import { formatLatency, formatSmall, formatSpeedup, plural } from "../format/units";
+import { libraryWords } from "./library-words";
 
 /** What the certificate proves, as one would say it. */
 export function CertificateWords({ certificate: c }: { certificate: Certificate }) {
@@ -27,12 +28,7 @@ export function CertificateWords({ certificate: c }: { certificate: Certificate 
         {plural(c.rounds, "interleaved round")} among {plural(c.contenders, "contender")}, of which the
         fastest went through them all, the baseline took {formatLatency(c.baseline_us)} and this schedule{" "}
         {formatLatency(c.best_us)} (medians): {formatSpeedup(c.speedup)}.
-        {c.library && (
-          <>
-            {" "}
-            {c.library.name}, which computes the same, took {formatLatency(c.library.us)} in the same rounds.
-          </>
-        )}
+        {c.library && <> {libraryWords(c.library, c.best_us)}</>}
       </Text>
       <Text size="sm" c="var(--muted)">
         Certified <RelativeTime time={c.created_at} />.
