@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -12,8 +14,14 @@ import pytest
 import torch
 import tvm
 from torch.nn import functional
+from tvm import te, topi
 
+from tests.support.workloads import LLVM
+from tuner.workload import make_workload
 from workers import gpu_library
+from workers.build import artifact_of, load
+from workers.check import expected as run_reference
+from workers.messages import BuildRequest
 
 Array = np.ndarray
 CPU = tvm.runtime.device("cpu", 0)
@@ -189,6 +197,62 @@ def test_softmax_of_bfloat16_is_found() -> None:
 )
 def test_other_functions_have_no_call(wanted: torch.Tensor, inputs: list[torch.Tensor]) -> None:
     assert found(inputs, wanted) is None
+
+
+def placeholders(*args: tuple[tuple[int, ...], str]) -> list[te.Tensor]:
+    return [te.placeholder(shape, dtype, name=f"x{number}") for number, (shape, dtype) in enumerate(args)]
+
+
+def _linear() -> list[te.Tensor]:
+    x, w, bias = placeholders(((24, 16), "float32"), ((40, 16), "float32"), ((40,), "float32"))
+    return [x, w, bias, topi.nn.relu(topi.add(topi.nn.dense(x, w), bias))]
+
+
+def _convolution() -> list[te.Tensor]:
+    x, w, bias = placeholders(((1, 8, 12, 12), "float32"), ((8, 8, 3, 3), "float32"), ((1, 8, 1, 1), "float32"))
+    return [x, w, bias, topi.nn.relu(topi.add(topi.nn.conv2d_nchw(x, w, 2, 1, 1), bias))]
+
+
+def _depthwise() -> list[te.Tensor]:
+    x, w = placeholders(((1, 8, 12, 12), "float32"), ((8, 1, 3, 3), "float32"))
+    return [x, w, topi.nn.depthwise_conv2d_nchw(x, w, 1, 1, 1)]
+
+
+def _layer_norm() -> list[te.Tensor]:
+    x, scale, shift = placeholders(((24, 16), "float32"), ((16,), "float32"), ((16,), "float32"))
+    return [x, scale, shift, topi.nn.layer_norm(x, scale, shift, [1], 1e-5)]
+
+
+def _softmax() -> list[te.Tensor]:
+    [x] = placeholders(((4, 6, 16), "float32"))
+    return [x, topi.nn.softmax(x)]
+
+
+def _product(dtype: str, sums: str) -> list[te.Tensor]:
+    a, b = placeholders(((24, 16), dtype), ((16, 40), dtype))
+    return [a, b, topi.nn.matmul(a, b, out_dtype=sums)]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        *(_linear, _convolution, _depthwise, _layer_norm, _softmax),
+        *(
+            partial(_product, *dtypes)
+            for dtypes in (("float16", "float32"), ("bfloat16", "bfloat16"), ("int8", "int32"))
+        ),
+    ],
+    ids=["linear", "convolution", "depthwise", "layer norm", "softmax", "float16", "bfloat16", "int8"],
+)
+def test_functions_of_tvm_are_found_on_the_inputs_of_a_race(
+    function: Callable[[], list[te.Tensor]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    workload = make_workload(te.create_prim_func(function()), "main")
+    reference = load(artifact_of(BuildRequest(workload.module_json, None, LLVM)))
+    outputs = [False] * (len(workload.args) - 1) + [True]
+    results = run_reference(reference, workload.args, outputs, "normal", 3)
+    assert gpu_library.find(torch, results.inputs, outputs, results.results, CPU) is not None
 
 
 def test_functions_with_several_results_have_no_call() -> None:
