@@ -32,6 +32,8 @@ class Answer:
 class Pool:
     """Of actors that are always there."""
 
+    names = ("actor",)
+
     def take(self) -> None:
         return None
 
@@ -58,7 +60,7 @@ def raced(
     monkeypatch.setattr(actor_calls, "build_artifact", build)
     monkeypatch.setattr(actor_calls, "race", race)
     pool: Any = Pool()
-    closing = ClosingRace('{"kind": "cuda"}', "caller", pool, pool, KeptArtifacts())
+    closing = ClosingRace('{"kind": "cuda"}', "caller", pool, pool, {}, KeptArtifacts())
     request = RaceRequest("module", (TensorInfo((1,), "float32"),), (True,), {each: each for each in contenders}, 0)
     return closing.run(request, lambda: None), races
 
