@@ -102,4 +102,5 @@ def _certificate(
         library=result.library,
         sandbox=result.sandbox,
         system=result.system,
+        device_state=result.device_state,
     )

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from tuner.types import (
     Certificate,
+    DeviceState,
     Failure,
     LibraryTime,
     MeasureCandidate,
@@ -85,7 +86,8 @@ class RaceResult:
 
     A contender that may not be published is a `Failure`; a wrong result is ``Failure(CERTIFY, WRONG_RESULT, …)``.
     ``library`` is the time of a vendor's library, if one computes the same; ``sandbox`` the level of the walls around
-    the process of the race, ``system`` the kernel and the driver under it; None if they are unknown.
+    the process of the race, ``system`` the kernel and the driver under it, ``device_state`` that of a GPU after the
+    last round; None if they are unknown.
     """
 
     baseline: Raced
@@ -93,6 +95,7 @@ class RaceResult:
     library: LibraryTime | None = None
     sandbox: SandboxLevel | None = None
     system: str | None = None
+    device_state: DeviceState | None = None
 
 
 Meanwhile = Callable[[], None]

@@ -93,6 +93,29 @@ class SandboxLevel(enum.StrEnum):
     NONE = "none"
 
 
+class ThrottleReason(enum.StrEnum):
+    """Why the clocks of a GPU are below what they could be, as NVML tells it."""
+
+    POWER_CAP = "power_cap"
+    TEMPERATURE = "temperature"
+    HARDWARE_SLOWDOWN = "hardware_slowdown"
+    """The hardware halves the clocks, or lowers them further; the two that follow say why."""
+    HARDWARE_TEMPERATURE = "hardware_temperature"
+    POWER_BRAKE = "power_brake"
+    """The power supply asks for less."""
+    CLOCK_SETTING = "clock_setting"
+    """An operator limited the clocks."""
+    DISPLAY_CLOCK_SETTING = "display_clock_setting"
+    SYNC_BOOST = "sync_boost"
+    """The GPUs of its group have the same clocks."""
+    OTHER = "other"
+    """A reason that is not known here."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> ThrottleReason:
+        return cls.OTHER
+
+
 @dataclass(frozen=True, slots=True)
 class TensorInfo:
     """A buffer argument: its shape (elements) and TVM dtype."""
@@ -276,17 +299,51 @@ class Activity:
 
 
 @dataclass(frozen=True, slots=True)
+class DeviceState:
+    """The clocks (MHz), temperature and power of a GPU right after it was timed.
+
+    ``throttled`` is empty if nothing slows the clocks down. What the driver does not tell is None.
+    """
+
+    sm_mhz: int | None = None
+    memory_mhz: int | None = None
+    celsius: int | None = None
+    watts: int | None = None
+    throttled: tuple[ThrottleReason, ...] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return JSON values for another process or for the database; without what is None."""
+        fields: dict[str, Any] = {name: value for name, value in asdict(self).items() if value is not None}
+        if self.throttled is not None:
+            fields["throttled"] = [reason.value for reason in self.throttled]
+        return fields
+
+    @staticmethod
+    def from_json(fields: dict[str, Any] | None) -> DeviceState | None:
+        """Return the state that `to_json` wrote, None for None; other fields are ignored. Raises ValueError."""
+        if fields is None:
+            return None
+        numbers = {name: int(fields[name]) for name in _STATE_NUMBERS if name in fields}
+        throttled = tuple(map(ThrottleReason, fields["throttled"])) if "throttled" in fields else None
+        return DeviceState(**numbers, throttled=throttled)
+
+
+_STATE_NUMBERS = ("sm_mhz", "memory_mhz", "celsius", "watts")
+
+
+@dataclass(frozen=True, slots=True)
 class Measured:
     """Raw samples of one candidate, in seconds per call.
 
     ``spans`` are its build and its measurement. ``sandbox`` is the level of the walls around the process that ran the
-    candidate, None if it is unknown.
+    candidate, None if it is unknown. ``device_state`` is None for a CPU, too.
     """
 
     run_secs: tuple[float, ...]
     worker: str
     spans: tuple[Span, ...] = field(default=(), compare=False)
     sandbox: SandboxLevel | None = None
+    device_state: DeviceState | None = None
 
     @property
     def median(self) -> float:
@@ -378,6 +435,8 @@ class Certificate:
     """The level of the walls around the process of the race; None if it is unknown."""
     system: str | None = None
     """The kernel and the driver of the race; None if they are unknown."""
+    device_state: DeviceState | None = None
+    """Of the GPU after the last round; None for a CPU, and if it is unknown."""
 
     @property
     def speedup(self) -> float:

@@ -90,7 +90,14 @@ class ClosingRace:
             raise RaceFailed(baseline.message)
         results |= dict(zip(racing, contenders, strict=True))
         in_order = {key: results[key] for key in request.contenders}
-        return RaceResult(baseline, in_order, race.answer.library, race.sandbox, race.system)
+        return RaceResult(
+            baseline,
+            in_order,
+            library=race.answer.library,
+            sandbox=race.sandbox,
+            system=race.system,
+            device_state=race.answer.device_state,
+        )
 
     def _build(self, request: RaceRequest, meanwhile: Meanwhile) -> _Programs:
         kept = self._kept.take(request.module_json)

@@ -313,7 +313,8 @@ class RayFleet:
             candidate = built.candidate
             candidate.spans = (*candidate.spans[:1], Span(Lane.MEASURE, worker, answer.start, answer.end))
             if isinstance(answer.result, Samples):
-                self._measured(built, Measured(answer.result.run_secs, worker, candidate.spans, answer.sandbox))
+                run_secs, state = answer.result.run_secs, answer.result.device_state
+                self._measured(built, Measured(run_secs, worker, candidate.spans, answer.sandbox, state))
             elif self._tried_again(candidate, replace(answer.result, worker=worker)):
                 self._to_measure.append(built)
 

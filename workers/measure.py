@@ -13,6 +13,7 @@ from tuner.types import Failure, FailureKind, Stage
 from workers.arguments import draw, to_device, tvm_device
 from workers.build import FUNCTION, load, with_packed_weight
 from workers.clock import Clock
+from workers.device_state import state_reader
 from workers.error_text import for_users
 from workers.messages import Device, Json, MeasureBatch, MeasureFinished, MeasureStarted, Samples
 
@@ -58,6 +59,7 @@ def measured(device: Device, batch: MeasureBatch) -> Iterator[MeasureStarted | M
             yield MeasureFinished(position, failure_of(error, Stage.RUN))
             if device.kind == "cuda":
                 return
+    state = state_reader(device)
     yield Clock.STOP
     # One lock for all candidates: running builds are waited for once.
     with host_lock.quiet():
@@ -67,7 +69,7 @@ def measured(device: Device, batch: MeasureBatch) -> Iterator[MeasureStarted | M
                 packed = with_packed_weight(module, batch.candidates[position].artifact, arguments, on_device)
                 calls = Calls(module, on_device, packed)
                 run_secs = sample(calls.cold, calls.mean, batch.candidates[position].cutoff)
-                yield MeasureFinished(position, Samples(tuple(run_secs)))
+                yield MeasureFinished(position, Samples(tuple(run_secs), state()))
             except Exception as error:
                 yield MeasureFinished(position, failure_of(error, Stage.RUN))
                 if device.kind == "cuda":

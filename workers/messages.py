@@ -17,7 +17,7 @@ from typing import Any, Protocol, Self, TypeVar
 
 from loopwright.codegen.packed_weight import PackedWeight
 from tuner.ports import Raced
-from tuner.types import DeviceClass, Failure, LibraryTime, SandboxLevel, TensorInfo
+from tuner.types import DeviceClass, DeviceState, Failure, LibraryTime, SandboxLevel, TensorInfo
 
 Json = dict[str, Any]
 T = TypeVar("T")
@@ -55,6 +55,10 @@ class _FlatAnswer(_Flat):
     @classmethod
     def from_json(cls, fields: Json) -> Self:
         return cls(**_known(cls, fields))
+
+
+def _state_to_json(state: DeviceState | None) -> Json | None:
+    return None if state is None else state.to_json()
 
 
 def _known(cls: type[Any], fields: Json) -> Json:
@@ -186,16 +190,17 @@ class MeasureBatch:
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """Seconds per call of one candidate."""
+    """Seconds per call of one candidate, and the state of the device after the last of them."""
 
     run_secs: tuple[float, ...]
+    device_state: DeviceState | None = None
 
     def to_json(self) -> Json:
-        return {"run_secs": list(self.run_secs)}
+        return {"run_secs": list(self.run_secs), "device_state": _state_to_json(self.device_state)}
 
     @staticmethod
     def from_json(fields: Json) -> Samples:
-        return Samples(tuple(fields["run_secs"]))
+        return Samples(tuple(fields["run_secs"]), DeviceState.from_json(fields.get("device_state")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,15 +300,17 @@ class BuiltRace:
 
 @dataclass(frozen=True, slots=True)
 class RaceAnswer:
-    """Results of a `BuiltRace`, in the order of its contenders."""
+    """Results of a `BuiltRace`, in the order of its contenders, and the state of the device after the last round."""
 
     contenders: tuple[Raced | Failure, ...]
     library: LibraryTime | None
+    device_state: DeviceState | None = None
 
     def to_json(self) -> Json:
         return {
             "contenders": [result_to_json(contender) for contender in self.contenders],
             "library": None if self.library is None else self.library.to_json(),
+            "device_state": _state_to_json(self.device_state),
         }
 
     @staticmethod
@@ -311,6 +318,7 @@ class RaceAnswer:
         return RaceAnswer(
             tuple(result_from_json(contender, Raced.from_json) for contender in fields["contenders"]),
             None if fields["library"] is None else LibraryTime.from_json(fields["library"]),
+            DeviceState.from_json(fields.get("device_state")),
         )
 
 

@@ -23,6 +23,7 @@ from workers.arguments import draw, to_device, tvm_device
 from workers.build import load, with_packed_weight
 from workers.check import Agreement, Expected, check, expected
 from workers.clock import Clock
+from workers.device_state import state_reader
 from workers.measure import LONG_SECONDS, Calls, failure_of
 from workers.messages import BuiltRace, Device, Json, RaceAnswer
 from workers.yardstick import Yardstick
@@ -86,6 +87,7 @@ def run_race(device: Device, race: BuiltRace) -> Generator[Clock, None, RaceAnsw
     if isinstance(checks[0], Failure):
         return RaceAnswer(tuple(not_the_same_twice(checks[0]) for _ in checks), None)
     arguments = to_device(draw(race.args, [False] * len(race.args), "normal", race.seed), on_device)
+    state = state_reader(device)
     yield Clock.STOP
     with host_lock.quiet():
         yield Clock.START
@@ -99,6 +101,7 @@ def run_race(device: Device, race: BuiltRace) -> Generator[Clock, None, RaceAnsw
         library_run = None if yardstick is None else len(modules)
         rests = yardstick is not None and yardstick.rests
         samples = yield from interleaved(runs, race.seed, library=library_run, rests=rests)
+        device_state = state()
     return RaceAnswer(
         tuple(
             checked
@@ -107,6 +110,7 @@ def run_race(device: Device, race: BuiltRace) -> Generator[Clock, None, RaceAnsw
             for position, checked in enumerate(checks)
         ),
         None if yardstick is None else LibraryTime(yardstick.name, tuple(samples[len(modules)])),
+        device_state,
     )
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from tuner.search.config import SearchConfig
 from tuner.tune import TuneRequest
 from tuner.types import (
+    DeviceState,
     Failure,
     MeasureCandidate,
     Measured,
@@ -108,7 +109,13 @@ def _candidate_from_json(fields: Json) -> MeasureCandidate:
 def _outcome_to_json(outcome: Outcome | None) -> Json | None:
     if isinstance(outcome, Measured):
         sandbox = None if outcome.sandbox is None else outcome.sandbox.value
-        return {"run_secs": list(outcome.run_secs), "worker": outcome.worker, "sandbox": sandbox}
+        state = None if outcome.device_state is None else outcome.device_state.to_json()
+        return {
+            "run_secs": list(outcome.run_secs),
+            "worker": outcome.worker,
+            "sandbox": sandbox,
+            "device_state": state,
+        }
     return None if outcome is None else outcome.to_json()
 
 
@@ -118,7 +125,10 @@ def _outcome_from_json(fields: Json | None) -> Outcome | None:
     if "run_secs" in fields:
         sandbox = fields["sandbox"]
         return Measured(
-            tuple(fields["run_secs"]), fields["worker"], sandbox=None if sandbox is None else SandboxLevel(sandbox)
+            tuple(fields["run_secs"]),
+            fields["worker"],
+            sandbox=None if sandbox is None else SandboxLevel(sandbox),
+            device_state=DeviceState.from_json(fields["device_state"]),
         )
     return Failure.from_json(fields)
 

@@ -21,6 +21,7 @@ import ray
 import workers.patience
 from loopwright.codegen.serialization import module_from_json, trace_to_json
 from loopwright.codegen.target import target_from
+from tests.support import simulated_cuda
 from tests.support import workloads as programs
 from tests.support.builders import BatchRecorder, MiscompilingBuilder, RecordingBuilder
 from tests.support.processes import is_warm_child
@@ -627,7 +628,7 @@ def test_the_reference_of_a_gpu_is_built_for_the_processor_beside_it(offer: Offe
 def test_a_job_on_a_simulated_gpu(start: Callable[..., str]) -> None:
     """Search, CUDA code generation, fleet and certificate for cuda; only the timing is not a GPU's."""
     builder = start(Builder, True, Policy.PREFER)
-    measurer = start(Measurer, "cuda:0", 1, Policy.PREFER, "tests.support.simulated_cuda")
+    measurer = start(Measurer, "cuda:0", 1, Policy.PREFER, simulated_cuda.__name__)
     fleet = RayFleet(programs.CUDA, {builder: 1}, {measurer: "gpu"})
     ledger = MemoryLedger(1)
     request = TuneRequest([TaskSpec(programs.product(64), 1)], programs.CUDA, None, 4, None, 1)
@@ -638,6 +639,8 @@ def test_a_job_on_a_simulated_gpu(start: Callable[..., str]) -> None:
     measured = [trial.outcome for trial in trials if isinstance(trial.outcome, Measured)]
     assert len(measured) >= 2
     assert {outcome.worker for outcome in measured} == {"gpu"}
+    assert {outcome.device_state for outcome in measured} == {simulated_cuda.MEASURED_STATE}
+    assert certificate.device_state == simulated_cuda.RACED_STATE
     best = min(outcome.median for outcome in measured)
     assert statistics.median(certificate.best_run_secs) <= statistics.median(certificate.baseline_run_secs)
     assert statistics.median(certificate.best_run_secs) == pytest.approx(best, rel=0.02)

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from workers.clock import Clock
+from workers.device_state import state_reader
+from workers.messages import Device
 
 
 def values(items: list[Any], pause: float = 0.0) -> Iterator[Any]:
@@ -103,6 +105,12 @@ def kill_self() -> Iterator[Any]:
 
 def unspeakable() -> Iterator[Any]:
     yield object()
+
+
+def gpu_states(devices: list[Any]) -> Iterator[Any]:
+    for device in devices:
+        state = state_reader(Device.from_json(device))()
+        yield None if state is None else state.to_json()
 
 
 def too_long(size: int) -> Iterator[str]:

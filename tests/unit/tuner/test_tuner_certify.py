@@ -14,6 +14,7 @@ from tuner.testing.simulated_fleet import SimulatedFleet
 from tuner.types import (
     BASELINE,
     Certificate,
+    DeviceState,
     Failure,
     FailureKind,
     MeasureCandidate,
@@ -35,6 +36,9 @@ def _entry(*run_secs: float) -> Raced:
     return Raced(run_secs, 1e-6, 1e-7)
 
 
+STATE = DeviceState(sm_mhz=1980, throttled=())
+
+
 class _ScriptedRaces(SimulatedFleet):
     """Races end as ``entries`` say, by trace."""
 
@@ -45,7 +49,7 @@ class _ScriptedRaces(SimulatedFleet):
     def race(self, request: RaceRequest, meanwhile: Meanwhile) -> RaceResult:
         self.races.append(request)
         entries = {key: self._entries[t] for key, t in request.contenders.items()}
-        return RaceResult(_entry(*BASELINE_SECS), entries, sandbox=SandboxLevel.LANDLOCK)
+        return RaceResult(_entry(*BASELINE_SECS), entries, sandbox=SandboxLevel.LANDLOCK, device_state=STATE)
 
 
 def _trial(trace: str, latency: float | None) -> Trial:
@@ -74,7 +78,7 @@ def test_the_fastest_of_the_race_wins_not_of_the_search() -> None:
     assert found.speedup == pytest.approx(1.1 / 0.45)
     assert (found.contenders, found.rejected) == (3, {})
     assert found.max_abs_error == 1e-6
-    assert found.sandbox is SandboxLevel.LANDLOCK
+    assert (found.sandbox, found.device_state) == (SandboxLevel.LANDLOCK, STATE)
 
 
 def test_a_wrong_result_never_wins() -> None:

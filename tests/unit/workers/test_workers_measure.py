@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import functools
+import itertools
 import statistics
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ import pytest
 from loopwright.codegen import host_lock
 from tests.support import workloads as programs
 from tuner.ports import Raced
-from tuner.types import Failure, FailureKind, Stage, Workload
+from tuner.types import DeviceState, Failure, FailureKind, Stage, Workload
 from workers import build, measure
 from workers.clock import Clock
 from workers.library import library_name
@@ -87,6 +89,26 @@ def test_samples_are_seconds_and_a_larger_program_takes_longer() -> None:
     assert [len(run_secs(result)) for result in results] == [measure.SAMPLES] * 2
     fast, slow = (statistics.median(run_secs(result)) for result in results)
     assert 0 < fast < slow < 1  # 1,024 additions against 32,768 multiplications and more
+
+
+def test_the_state_of_the_device_is_read_after_each_candidate_and_after_the_race(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    celsius = itertools.count(61)
+    devices = []
+
+    def played(device: Device) -> Callable[[], DeviceState]:
+        devices.append(device)
+        return lambda: DeviceState(celsius=next(celsius))
+
+    monkeypatch.setattr("workers.measure.state_reader", played)
+    monkeypatch.setattr("workers.race.state_reader", played)
+    program = artifact(programs.elementwise())
+    results = measured((program, None), (artifact(RAISES), None), (program, None))
+    states = [result.device_state for result in results if isinstance(result, Samples)]
+    assert states == [DeviceState(celsius=61), DeviceState(celsius=62)]
+    assert answer(programs.elementwise(), ()).device_state == DeviceState(celsius=63)
+    assert devices == [HOST, HOST]
 
 
 def test_beyond_the_cutoff_fewer_samples_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:

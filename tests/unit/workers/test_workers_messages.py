@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tuner.ports import Raced
-from tuner.types import DeviceClass, Failure, FailureKind, LibraryTime, SandboxLevel, Stage, TensorInfo
+from tuner.types import (
+    DeviceClass,
+    DeviceState,
+    Failure,
+    FailureKind,
+    LibraryTime,
+    SandboxLevel,
+    Stage,
+    TensorInfo,
+    ThrottleReason,
+)
 from workers import messages
 from workers.messages import (
     Artifact,
@@ -50,11 +61,14 @@ def tuples(values: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[Any, ...]]
 failures = st.builds(Failure, st.sampled_from(Stage), st.sampled_from(FailureKind), texts, st.none() | texts)
 artifacts = st.builds(Artifact, st.sampled_from(ArtifactFormat), texts)
 infos = st.builds(TensorInfo, tuples(counts), texts)
-samples = st.builds(Samples, tuples(numbers))
+states = st.builds(
+    DeviceState, *[st.none() | counts] * 4, throttled=st.none() | tuples(st.sampled_from(ThrottleReason))
+)
+samples = st.builds(Samples, tuples(numbers), st.none() | states)
 levels = st.sampled_from(SandboxLevel)
 raced = st.builds(Raced, tuples(numbers), numbers, numbers)
 libraries = st.builds(LibraryTime, texts, tuples(numbers))
-races = st.builds(RaceAnswer, tuples(raced | failures), st.none() | libraries)
+races = st.builds(RaceAnswer, tuples(raced | failures), st.none() | libraries, st.none() | states)
 candidates = st.builds(BuiltCandidate, texts, artifacts, st.none() | numbers)
 device_classes = st.builds(DeviceClass, texts, texts, tuples(texts), counts, counts, texts)
 
@@ -71,6 +85,7 @@ def is_json(value: Any) -> bool:
 MESSAGES: dict[str, tuple[st.SearchStrategy[Any], Callable[[Any], Any]]] = {
     "TensorInfo": (infos, TensorInfo.from_json),
     "Failure": (failures, Failure.from_json),
+    "DeviceState": (states, DeviceState.from_json),
     "Raced": (raced, Raced.from_json),
     "LibraryTime": (libraries, LibraryTime.from_json),
     "Artifact": (artifacts, Artifact.from_json),
@@ -149,6 +164,17 @@ def test_a_status_of_another_version_is_read(status: BuilderStatus | MeasurerSta
     wire = status.to_json()
     wire.pop("leaving", None)
     assert type(status).from_json(wire) == status
+
+
+@pytest.mark.parametrize("answer", [Samples((0.5,)), RaceAnswer((), None)])
+def test_an_answer_of_another_version_is_read(answer: Samples | RaceAnswer) -> None:
+    """A node with an earlier version does not tell the state of its device; one with a later version tells more."""
+    wire = answer.to_json()
+    del wire["device_state"]
+    assert type(answer).from_json(wire) == answer
+    later = {"celsius": 61, "throttled": ["power_cap", "a later reason"], "fan_percent": 30}
+    state = DeviceState(celsius=61, throttled=(ThrottleReason.POWER_CAP, ThrottleReason.OTHER))
+    assert type(answer).from_json(wire | {"device_state": later}) == replace(answer, device_state=state)
 
 
 def test_a_request_that_is_not_understood_is_refused() -> None:

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from tuner.types import (
+    DeviceState,
     Failure,
     FailureKind,
     MeasureCandidate,
@@ -17,6 +18,7 @@ from tuner.types import (
     Stage,
     TaskSpec,
     TensorInfo,
+    ThrottleReason,
     Trial,
     Workload,
 )
@@ -29,6 +31,7 @@ from workers.search_messages import spec_from_json, spec_to_json, trial_from_jso
         None,
         Measured((0.5, 0.25), "worker"),
         *(Measured((0.5,), "worker", sandbox=level) for level in SandboxLevel),
+        Measured((0.5,), "worker", device_state=DeviceState(1980, 2619, 61, 412, tuple(ThrottleReason))),
         Failure(Stage.RUN, FailureKind.CRASH, "it crashed", "worker"),
     ],
 )
