@@ -19,7 +19,7 @@ from db.models import Certificate as CertificateRow
 from db.paging import MAX_PAGE_SIZE, Keyset, Page
 from db.states import TrialState
 from db.views import BestView, CertificateView
-from tuner.types import Certificate, Failure, FailureKind, LibraryTime, Stage
+from tuner.types import Certificate, DeviceState, Failure, FailureKind, LibraryTime, Stage
 
 _NEWEST = Keyset("bests", Best.created_at, Best.workload_hash, Best.device_class_id, descending=True)
 
@@ -55,6 +55,7 @@ def certificate_view(row: CertificateRow, candidate_hash: str) -> CertificateVie
         rejected={key: _rejection(stored) for key, stored in row.rejected.items()},
         library=library_time(row),
         sandbox=row.sandbox,
+        device_state=DeviceState.from_json(row.device_state),
     )
     return CertificateView(
         id=row.id,
@@ -153,6 +154,7 @@ class Certificates:
                 search_secs=self._search_secs(session, task),
                 library=None if certificate.library is None else certificate.library.to_json(),
                 sandbox=certificate.sandbox,
+                device_state=None if certificate.device_state is None else certificate.device_state.to_json(),
                 conditions=self._conditions(session, job.device_class_id, certificate),
                 created_at=self._sessions.now(),
             )

@@ -423,6 +423,8 @@ class Trial(Base):
     sandbox: Mapped[SandboxLevel | None]
     """The level of the walls in which it was measured; none if it was not measured, if it was imported, and if an
     earlier version measured it."""
+    device_state: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+    """Of a GPU after the samples; as `tuner.types.DeviceState` writes it."""
     seed: Mapped[int | None]
     features: Mapped[bytes | None] = mapped_column(deferred=True)
     """What the cost model sees of it; none for baselines and imported records."""
@@ -542,6 +544,8 @@ class Certificate(Base):
     """``name`` and ``run_secs`` of what a vendor's library took; none where there is none that computes the same."""
     sandbox: Mapped[SandboxLevel | None]
     """The level of the walls around the closing race; none if an earlier version stored it."""
+    device_state: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+    """Of a GPU after the last round; as `tuner.types.DeviceState` writes it."""
     conditions: Mapped[str | None]
     """TVM, kernel and driver of the newest race that says what it says; none if an earlier version stored it."""
     created_at: Mapped[datetime]

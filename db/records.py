@@ -21,7 +21,7 @@ from db.upsert import insert_new
 from db.views import ImportCount, RecordDetail, RecordView
 from db.workloads import get_workload
 from loopwright.codegen.versions import CODEGEN_VERSION
-from tuner.types import MeasureCandidate, Origin
+from tuner.types import DeviceState, MeasureCandidate, Origin
 
 _ORDERS = {
     "newest": Keyset("records-newest", Trial.created_at, Trial.id, descending=True),
@@ -58,6 +58,7 @@ def _view(trial: Trial, name: str, target_json: str, job_id: str | None, certifi
         parent=trial.parent,
         worker=trial.worker,
         sandbox=trial.sandbox,
+        device_state=DeviceState.from_json(trial.device_state),
         seed=trial.seed,
         tvm_version=trial.tvm_version,
         codegen_version=trial.codegen_version,

@@ -166,6 +166,7 @@ class Trials:
                     row.run_secs = list(outcome.run_secs)
                     row.median = outcome.median
                     row.sandbox = outcome.sandbox
+                    row.device_state = None if outcome.device_state is None else outcome.device_state.to_json()
                 case Failure():
                     row.state = TrialState.FAILED
                     row.failure_stage = outcome.stage

@@ -11,6 +11,7 @@ from tuner.types import (
     Activity,
     Certificate,
     DeviceClass,
+    DeviceState,
     FailureKind,
     LibraryTime,
     Operation,
@@ -256,7 +257,8 @@ class BestView:
 class RecordView:
     """A measured trial, wherever it came from; ``job_id`` is None for an imported one.
 
-    ``sandbox`` is None for an imported one, and for one that an earlier version measured.
+    ``sandbox`` and ``device_state`` are None for an imported one, and for one that an earlier version measured;
+    ``device_state`` also for one of a CPU.
     """
 
     id: str
@@ -272,6 +274,7 @@ class RecordView:
     parent: str | None
     worker: str | None
     sandbox: SandboxLevel | None
+    device_state: DeviceState | None
     seed: int | None
     tvm_version: str
     codegen_version: int

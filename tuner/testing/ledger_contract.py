@@ -12,6 +12,7 @@ from tuner.ports import Ledger
 from tuner.types import (
     BASELINE,
     Certificate,
+    DeviceState,
     Failure,
     FailureKind,
     Lane,
@@ -23,6 +24,7 @@ from tuner.types import (
     Span,
     Stage,
     StopReason,
+    ThrottleReason,
 )
 
 Reopen = Callable[[Ledger], Ledger]
@@ -96,6 +98,8 @@ class LedgerContract:
         [
             MEASURED,
             Measured((0.1 + 0.2,), "w" * 60, sandbox=SandboxLevel.NAMESPACES),
+            Measured((0.1,), "worker", device_state=DeviceState(1980, 2619, 61, 412, tuple(ThrottleReason))),
+            Measured((0.1,), "worker", device_state=DeviceState(celsius=0, throttled=())),
             *(Failure(Stage.RUN, kind, f"why: {kind} \n\t'\"\\ é", "worker") for kind in FailureKind),
             *(Failure(stage, FailureKind.CRASH, "it crashed", None) for stage in Stage),
         ],

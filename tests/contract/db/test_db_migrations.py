@@ -15,7 +15,7 @@ from db.engine import create_engine
 from db.leaderboard import LeaderboardQuery
 from db.states import JobState, LeaseLoss, TaskState, TrialState
 from db.views import JobChanged, TaskChanged, TrialFinished
-from tuner.types import DeviceClass, Failure, FailureKind, Stage
+from tuner.types import DeviceClass, DeviceState, Failure, FailureKind, Stage
 
 
 def tables(url: str) -> set[str]:
@@ -155,6 +155,35 @@ def test_the_walls_of_an_earlier_release_are_unknown(empty_url: str) -> None:
     assert db.records.get("x").record == record.record
     db.close()
     engine.dispose()
+
+
+def test_the_state_of_a_gpu_is_unknown_to_an_earlier_release(empty_url: str) -> None:
+    migrate.upgrade(empty_url, "0005")
+    engine = create_engine(empty_url)
+    with engine.begin() as connection:
+        for table, row in (ROWS | LATER_ROWS).items():
+            insert(connection, table, row)
+    migrate.upgrade(empty_url)
+    assert states(empty_url) == (None, None)
+    with engine.begin() as connection:
+        for table in ("trials", "certificates"):
+            connection.execute(sqlalchemy.text(f"UPDATE {table} SET device_state = '{{\"celsius\": 61}}'"))
+    engine.dispose()
+    assert states(empty_url) == (DeviceState(celsius=61), DeviceState(celsius=61))
+    migrate.downgrade(empty_url, "0018")
+    migrate.upgrade(empty_url)
+    assert states(empty_url) == (None, None)
+
+
+def states(url: str) -> tuple[DeviceState | None, DeviceState | None]:
+    """Return the state of the GPU of the record of `ROWS`, and that of its certificate."""
+    db = Database(url)
+    try:
+        record = db.records.get("x")
+    finally:
+        db.close()
+    assert record.certificate is not None
+    return record.record.device_state, record.certificate.value.device_state
 
 
 AT = "2030-01-01 00:00:00+00:00"

@@ -15,7 +15,17 @@ from db.views import ImportCount
 from loopwright.codegen.versions import CODEGEN_VERSION
 from tests.contract.db.conftest import World
 from tuner.errors import LeaseLost
-from tuner.types import BUILTIN_SPACE, DeviceClass, Failure, FailureKind, Measured, SandboxLevel, Stage
+from tuner.types import (
+    BUILTIN_SPACE,
+    DeviceClass,
+    DeviceState,
+    Failure,
+    FailureKind,
+    Measured,
+    SandboxLevel,
+    Stage,
+    ThrottleReason,
+)
 
 CUDA = DeviceClass('{"kind":{"name":"cuda"}}', "gpu-1", (), 1, 1, "runtime 1")
 
@@ -226,6 +236,19 @@ def test_what_was_measured_says_behind_which_walls(world: World) -> None:
     assert world.db.records.get(known.id).certificate.value.sandbox is SandboxLevel.NONE
     assert world.db.certificates.best("w0", world.device_class.id).certificate.value == certificate
     assert [trial.outcome.sandbox for trial in world.db.trials.history(task.id)] == [SandboxLevel.LANDLOCK, None]
+
+
+def test_what_was_measured_says_in_what_state_its_gpu_was(world: World) -> None:
+    claimed, task = world.started()
+    known, unknown = world.propose(claimed, task, "[1]", "[2]")
+    state = DeviceState(1980, 2619, 61, 412, (ThrottleReason.POWER_CAP,))
+    assert world.db.trials.finish(known.id, claimed.lease_token, Measured((0.5,), "worker", device_state=state))
+    assert world.db.trials.finish(unknown.id, claimed.lease_token, Measured((0.25,), "worker"))
+    certificate = replace(world.certificate(known, 0.5), device_state=DeviceState(sm_mhz=1755, throttled=()))
+    assert world.db.certificates.store(task.id, claimed.lease_token, certificate, 64).value == certificate
+    assert [record.device_state for record in world.db.records.page(sort="latency").items] == [None, state]
+    assert world.db.records.get(known.id).certificate.value.device_state == DeviceState(sm_mhz=1755, throttled=())
+    assert world.db.certificates.best("w0", world.device_class.id).certificate.value == certificate
 
 
 def test_a_trace_that_needs_a_newer_codegen_starts_no_search(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
