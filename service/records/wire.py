@@ -14,13 +14,26 @@ from loopwright.codegen.rule import applied_rule
 from service.records.reproduce import reproduce
 from service.units import micros
 from tuner.answers import Scripts
-from tuner.types import DeviceClass, LibraryTime
+from tuner.types import DeviceClass, DeviceState, LibraryTime
 
 
 def library(time: LibraryTime | None) -> schemas.Library | None:
     if time is None:
         return None
     return schemas.Library(name=time.name, us=micros(statistics.median(time.run_secs)), run_secs=list(time.run_secs))
+
+
+def device_state(state: DeviceState | None) -> schemas.DeviceState | None:
+    if state is None:
+        return None
+    throttled = None if state.throttled is None else [reason.value for reason in state.throttled]
+    return schemas.DeviceState(
+        sm_mhz=state.sm_mhz,
+        memory_mhz=state.memory_mhz,
+        celsius=state.celsius,
+        watts=state.watts,
+        throttled=throttled,
+    )
 
 
 def certificate(view: CertificateView) -> schemas.Certificate:
@@ -52,6 +65,7 @@ def certificate(view: CertificateView) -> schemas.Certificate:
         ],
         library=library(evidence.library),
         sandbox=None if evidence.sandbox is None else evidence.sandbox.value,
+        device_state=device_state(evidence.device_state),
         conditions=view.conditions,
         checked_at=view.checked_at,
         regressed_at=view.regressed_at,
@@ -110,6 +124,7 @@ def detail(found: RecordDetail, scripts: Scripts, job: JobView | None) -> schema
         predicted=view.predicted,
         parent=view.parent,
         worker=view.worker,
+        device_state=device_state(view.device_state),
         seed=view.seed,
         tvm_version=view.tvm_version,
         codegen_version=view.codegen_version,

@@ -62,6 +62,24 @@ def test_what_is_proven_and_how_to_find_it_again(page: Page, service: Service, j
         expect(main).to_contain_text(text)
 
 
+def test_the_state_of_the_gpu_is_said_where_it_is_known(page: Page, service: Service, job: dict[str, Any]) -> None:
+    record_id = job["tasks"][0]["record_id"]
+    state = {"sm_mhz": 1980, "memory_mhz": 2619, "celsius": 61, "watts": 412, "throttled": ["power_cap"]}
+
+    def with_state(route: Route) -> None:
+        record = route.fetch().json()
+        assert record["device_state"] is record["certificate"]["device_state"] is None  # a CPU
+        record["device_state"] = state
+        record["certificate"]["device_state"] = state | {"throttled": []}
+        route.fulfill(json=record)
+
+    page.route(f"**/api/v1/records/{record_id}", with_state)
+    page.goto(f"{service.url}/records/{record_id}")
+    words = "1980\u00a0MHz, memory 2619\u00a0MHz, 61\u00a0°C, 412\u00a0W"
+    expect(page.get_by_text(f"{words}, throttled: power cap", exact=True)).to_be_visible()
+    expect(page.get_by_text(f"The GPU after the race: {words}, not throttled.")).to_be_visible()
+
+
 @pytest.mark.parametrize(("level", "tone"), [("landlock", "neutral"), ("none", "warn"), (None, None)])
 def test_the_walls_are_named_where_they_are_known(
     page: Page, service: Service, job: dict[str, Any], level: str | None, tone: str | None

@@ -17,6 +17,7 @@ from tuner.types import (
     Activity,
     Certificate,
     DeviceClass,
+    DeviceState,
     Failure,
     FailureKind,
     Lane,
@@ -26,12 +27,16 @@ from tuner.types import (
     SandboxLevel,
     Span,
     Stage,
+    ThrottleReason,
 )
 
 TARGET = canonical_target(target_from({"kind": "llvm", "mcpu": "haswell", "num-cores": 2}))
 MACHINE = DeviceClass(TARGET, "GenuineIntel haswell 0001", ("avx2",), 2, 2, "tvm")
 WORKER = "host/cpu"
 SANDBOX = SandboxLevel.LANDLOCK
+MEASURED_STATE = DeviceState(1980, 2619, 61, 412, (ThrottleReason.POWER_CAP,))
+"""As of a GPU, so that a reader can see it."""
+RACED_STATE = DeviceState(celsius=74, throttled=())
 _IDLE = Activity()
 ROUNDS = 5
 """Batches of four trials that the played search proposes."""
@@ -79,6 +84,7 @@ def play(database: Database, job_id: str) -> None:
             contenders=3,
             rejected={found[-1][0].hash: wrong},
             sandbox=SANDBOX,
+            device_state=RACED_STATE,
         )
         stored = database.certificates.store(task.id, token, certificate, claimed.job.max_trials)
         database.tasks.answer(task.id, token, stored.id, AnsweredFrom.SEARCH)
@@ -96,4 +102,4 @@ def _finish(
         spans = (Span(Lane.BUILD, "host/builder 0", 1.0, 2.0), Span(Lane.MEASURE, WORKER, 2.0, 3.0))
         samples = tuple(latency * factor for factor in (0.99, 1.0, 1.01))
         assert statistics.median(samples) == latency
-        assert database.trials.finish(trial.id, token, Measured(samples, WORKER, spans, SANDBOX))
+        assert database.trials.finish(trial.id, token, Measured(samples, WORKER, spans, SANDBOX, MEASURED_STATE))

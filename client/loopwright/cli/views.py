@@ -136,6 +136,8 @@ def certificate_words(certificate: schemas.Certificate) -> str:
     race = f"race of {certificate.rounds} rounds"
     if certificate.sandbox is not None:
         race += f" (sandbox: {certificate.sandbox})"
+    if certificate.device_state is not None:
+        race += f"; GPU after it: {_state_words(certificate.device_state)}"
     return f"{certificate.created_at:%Y-%m-%d %H:%M} UTC; {race}; {error}; inputs: {certificate.inputs}"
 
 
@@ -153,6 +155,20 @@ def library_words(library: schemas.Library, best_us: float) -> str:
 def _library(certificate: schemas.Certificate) -> list[tuple[str, str]]:
     library = certificate.library
     return [] if library is None else [("library", library_words(library, certificate.best_us))]
+
+
+def _state_words(state: schemas.DeviceState) -> str:
+    """Return what the driver told of a GPU: ``1980 MHz, memory 2619 MHz, 61 °C, 412 W, throttled: power cap``."""
+    words = [
+        *([] if state.sm_mhz is None else [f"{state.sm_mhz} MHz"]),
+        *([] if state.memory_mhz is None else [f"memory {state.memory_mhz} MHz"]),
+        *([] if state.celsius is None else [f"{state.celsius} °C"]),
+        *([] if state.watts is None else [f"{state.watts} W"]),
+    ]
+    if state.throttled is not None:
+        reasons = " and ".join(reason.replace("_", " ") for reason in state.throttled)
+        words.append(f"throttled: {reasons}" if reasons else "not throttled")
+    return ", ".join(words)
 
 
 def _rejected(certificate: schemas.Certificate) -> list[tuple[str, str]]:
@@ -190,6 +206,7 @@ def show_record(record: schemas.RecordDetail) -> None:
         *([("weight", "packed once, outside the times")] if record.packs_weight else []),
         ("found by", record.origin + (f", job {record.job_id}" if record.job_id else "")),
         *([] if record.sandbox is None else [("sandbox", record.sandbox)]),
+        *([] if record.device_state is None else [("GPU", _state_words(record.device_state))]),
         ("certified", "no" if record.certificate is None else certificate_words(record.certificate)),
         *([] if record.certificate is None else _library(record.certificate)),
         *([] if record.certificate is None else _rejected(record.certificate)),

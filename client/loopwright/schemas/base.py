@@ -19,6 +19,18 @@ FailureKind = Literal["COMPILE", "TIMEOUT", "CRASH", "WRONG_RESULT", "DEVICE_LOS
 AnsweredFrom = Literal["search", "database", "joined"]
 SandboxLevel = Literal["namespaces", "landlock", "none"]
 """The walls around a process that runs what users sent, from strong to weak."""
+ThrottleReason = Literal[
+    "power_cap",
+    "temperature",
+    "hardware_slowdown",
+    "hardware_temperature",
+    "power_brake",
+    "clock_setting",
+    "display_clock_setting",
+    "sync_boost",
+    "other",
+]
+"""Why the clocks of a GPU are below what they can be. The hardware halves the clocks, or lowers them further."""
 
 
 def _shown(text: str) -> str:
@@ -51,6 +63,20 @@ class AppliedRule(Wire):
     name: str
     version: int
     knobs: dict[str, int]
+
+
+class DeviceState(Wire):
+    """What a GPU's driver told of it right after a timing. What it does not tell is None."""
+
+    sm_mhz: int | None = None
+    """Clock of the multiprocessors, in MHz."""
+    memory_mhz: int | None = None
+    """Clock of the memory, in MHz."""
+    celsius: int | None = None
+    watts: int | None = None
+    """Power draw; of recent GPUs the mean over the last second."""
+    throttled: list[ThrottleReason] | None = None
+    """Why the clocks were below what they can be; empty if nothing slowed them down."""
 
 
 class Version(Wire):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Literal
 
-from loopwright.schemas.base import AppliedRule, SandboxLevel, Wire
+from loopwright.schemas.base import AppliedRule, DeviceState, SandboxLevel, Wire
 from loopwright.schemas.workloads import Certificate
 
 
@@ -47,6 +47,9 @@ class RecordDetail(Record):
     predicted: float | None
     parent: str | None
     worker: str | None
+    device_state: DeviceState | None = None
+    """Of the GPU that measured it, after the samples; None for CPUs and imported records, and if the driver told
+    nothing or an earlier version of the service measured it."""
     seed: int | None
     tvm_version: str
     codegen_version: int = 1

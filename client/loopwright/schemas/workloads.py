@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from loopwright.schemas.base import AppliedRule, FailureKind, SandboxLevel, Wire
+from loopwright.schemas.base import AppliedRule, DeviceState, FailureKind, SandboxLevel, Wire
 
 
 class Library(Wire):
@@ -80,6 +80,9 @@ class Certificate(Wire):
     """A yardstick, timed between the contenders' rounds, where a library computes the same."""
     sandbox: SandboxLevel | None = None
     """The walls around the closing race; None if an earlier version of the service stored the certificate."""
+    device_state: DeviceState | None = None
+    """Of the GPU of the closing race, after the last round; None for CPUs, and if the driver told nothing or an earlier
+    version of the service stored the certificate."""
     conditions: str | None = None
     """TVM, kernel and driver of the newest race of this best; None if an earlier version stored the certificate."""
     checked_at: datetime | None = None

@@ -11,7 +11,7 @@ import pytest
 from loopwright import schemas
 from service.overview.endpoints import _csv
 from tests.integration.service.conftest import Api
-from tests.support.played_fleet import MACHINE, ROUNDS, WORKER
+from tests.support.played_fleet import MACHINE, MEASURED_STATE, RACED_STATE, ROUNDS, WORKER
 from tests.support.programs import product
 
 
@@ -163,6 +163,13 @@ def test_a_certificate_names_its_rejected_contenders(api: Api, job: dict[str, An
     assert (rejected["stage"], rejected["kind"]) == ("certify", "WRONG_RESULT")
     assert rejected["message"] == "argument 2 differs by up to 0.5"
     assert api.get(f"/records/{rejected['record_id']}")["certified"] is False
+
+
+def test_a_record_and_its_certificate_say_in_what_state_the_gpu_was(api: Api, job: dict[str, Any]) -> None:
+    record = api.get(f"/records/{job['tasks'][0]['record_id']}")
+    assert record["device_state"] == MEASURED_STATE.to_json()
+    untold = {"sm_mhz": None, "memory_mhz": None, "watts": None}
+    assert record["certificate"]["device_state"] == untold | RACED_STATE.to_json()
 
 
 def test_assembly_of_a_record_and_of_the_baseline(api: Api, job: dict[str, Any]) -> None:

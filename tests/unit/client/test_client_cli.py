@@ -242,6 +242,17 @@ def test_best_is_shown(service: FakeService, run: Command) -> None:
     best["certificate"]["sandbox"] = "landlock"
     service.on("GET", f"/api/v1/workloads/{HASH}/best", best)
     assert "(sandbox: landlock)" in run("schedule", "best", HASH).out
+    assert "GPU after it" not in run("schedule", "best", HASH).out  # it was no GPU
+    state = {"sm_mhz": 1980, "memory_mhz": 2619, "celsius": 61, "watts": 412}
+    for told, words in (
+        (state | {"throttled": ["power_cap"]}, "1980 MHz, memory 2619 MHz, 61 °C, 412 W, throttled: power cap;"),
+        (state | {"throttled": []}, "1980 MHz, memory 2619 MHz, 61 °C, 412 W, not throttled;"),
+        ({"celsius": 61, "throttled": None}, "61 °C;"),
+    ):
+        best["certificate"]["device_state"] = told
+        service.on("GET", f"/api/v1/workloads/{HASH}/best", best)
+        shown = run("schedule", "best", HASH).out
+        assert f"(sandbox: landlock); GPU after it: {words}" in " ".join(shown.split())
     assert run("schedule", "best", "b" * 32, "--json")[:2] == (1, "null\n")
     assert "no certified best" in run("schedule", "best", "b" * 32).out
 

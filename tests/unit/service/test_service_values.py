@@ -17,8 +17,9 @@ from db.views import Change, EventView, JobChanged, JobView, TaskChanged, TaskVi
 from service.cache import Cache
 from service.jobs import wire
 from service.jobs.chrome_trace import chrome_trace
+from service.records.wire import device_state
 from service.workloads.ranks import spearman
-from tuner.types import Lane, LibraryTime, Origin, Span
+from tuner.types import DeviceState, Lane, LibraryTime, Origin, Span, ThrottleReason
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
@@ -35,6 +36,13 @@ def test_rank_correlation_is_spearmans(pairs: list[tuple[int, int]]) -> None:
 
 def test_two_pairs_have_no_rank_correlation() -> None:
     assert spearman([1.0, 2.0], [1.0, 2.0]) is None
+
+
+def test_the_wire_has_every_reason_for_low_clocks() -> None:
+    found = device_state(DeviceState(throttled=tuple(ThrottleReason)))
+    assert found is not None
+    assert found.throttled == [reason.value for reason in ThrottleReason]
+    assert device_state(None) is None
 
 
 def test_the_cache_makes_once_and_drops_the_oldest() -> None:

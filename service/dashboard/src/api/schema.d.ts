@@ -1365,6 +1365,7 @@ export interface components {
             library: components["schemas"]["Library"] | null;
             /** Sandbox */
             sandbox?: ("namespaces" | "landlock" | "none") | null;
+            device_state?: components["schemas"]["DeviceState"] | null;
             /** Conditions */
             conditions?: string | null;
             /** Checked At */
@@ -1572,6 +1573,22 @@ export interface components {
             };
             /** Bests */
             bests: number;
+        };
+        /**
+         * DeviceState
+         * @description What a GPU's driver told of it right after a timing. What it does not tell is None.
+         */
+        DeviceState: {
+            /** Sm Mhz */
+            sm_mhz?: number | null;
+            /** Memory Mhz */
+            memory_mhz?: number | null;
+            /** Celsius */
+            celsius?: number | null;
+            /** Watts */
+            watts?: number | null;
+            /** Throttled */
+            throttled?: ("power_cap" | "temperature" | "hardware_slowdown" | "hardware_temperature" | "power_brake" | "clock_setting" | "display_clock_setting" | "sync_boost" | "other")[] | null;
         };
         /**
          * Drain
@@ -2594,6 +2611,7 @@ export interface components {
             parent: string | null;
             /** Worker */
             worker: string | null;
+            device_state?: components["schemas"]["DeviceState"] | null;
             /** Seed */
             seed: number | null;
             /** Tvm Version */

@@ -12,6 +12,7 @@ export type DecisionColumn = Schemas["DecisionColumn"];
 export type DecisionRow = Schemas["DecisionRow"];
 export type Decisions = Schemas["Decisions"];
 export type DeviceClass = Schemas["DeviceClass"];
+export type DeviceState = Schemas["DeviceState"];
 export type Drain = Schemas["Drain"];
 export type Drift = Schemas["Drift"];
 export type GateFunction = Schemas["GateFunction"];

@@ -5,6 +5,7 @@ import { type Columns, DataTable } from "../components/data-table";
 import { SandboxTag } from "../components/sandbox-tag";
 import { CertifiedTag } from "../components/tags";
 import { WorkloadName, workloadPath } from "../components/workload-name";
+import { formatDeviceState } from "../format/device-state";
 import { formatTarget } from "../format/target";
 import { formatAbsolute } from "../format/time";
 import { formatLatency, formatSpeedup } from "../format/units";
@@ -40,6 +41,7 @@ const FACTS: [label: string, of: (record: RecordDetail) => ReactNode][] = [
   ["Target", (record) => formatTarget(record.target)],
   ["Device class", (record) => <code>{record.device_class}</code>],
   ["Worker", (record) => record.worker ?? "–"],
+  ["GPU", (record) => (record.device_state ? formatDeviceState(record.device_state) : "–")],
   ["Sandbox", (record) => <SandboxTag level={record.sandbox} />],
   ["Measured", (record) => formatAbsolute(new Date(record.created_at))],
   ["TVM", (record) => record.tvm_version],

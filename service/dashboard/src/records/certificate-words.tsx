@@ -3,6 +3,7 @@ import type { Certificate } from "../api/types";
 import { Notice } from "../components/notice";
 import { RelativeTime } from "../components/relative-time";
 import { SandboxTag } from "../components/sandbox-tag";
+import { formatDeviceState } from "../format/device-state";
 import { formatLatency, formatSmall, formatSpeedup, plural } from "../format/units";
 import { libraryWords } from "./library-words";
 
@@ -39,6 +40,7 @@ export function CertificateWords({ certificate: c }: { certificate: Certificate 
           </>
         )}
         {c.conditions && <> Under {c.conditions}.</>}
+        {c.device_state && <> The GPU after the race: {formatDeviceState(c.device_state)}.</>}
         {c.sandbox && (
           <>
             {" "}

@@ -4,6 +4,7 @@ import type { RecordDetail } from "../api/types";
 import { Fact, Facts } from "../components/facts";
 import { RelativeTime } from "../components/relative-time";
 import { SandboxTag } from "../components/sandbox-tag";
+import { formatDeviceState } from "../format/device-state";
 import { formatTarget } from "../format/target";
 import { formatSmall } from "../format/units";
 
@@ -58,6 +59,11 @@ export function Provenance({ record }: { record: RecordDetail }) {
           <RelativeTime time={record.created_at} />
         </Fact>
         {record.worker && <Fact label="Worker">{record.worker}</Fact>}
+        {record.device_state && (
+          <Fact label="GPU" title="Clocks, temperature and power right after the samples">
+            {formatDeviceState(record.device_state)}
+          </Fact>
+        )}
         {record.sandbox && (
           <Fact label="Sandbox">
             <SandboxTag level={record.sandbox} />
