@@ -294,7 +294,7 @@ class BuiltRace:
             contenders=tuple(map(Artifact.from_json, fields["contenders"])),
             seed=fields["seed"],
             yardsticks=fields["yardsticks"],
-            library=fields["library"],
+            library=fields.get("library", True),  # during an upgrade, older controllers send none
         )
 
 

@@ -90,6 +90,7 @@ def check(client: Client, case: Case, target: str, options: argparse.Namespace, 
         "error": task.error,
         "library": task.library and {"name": task.library.name, "us": task.library.us},
         "sandbox": None,
+        "device_state": None,
         "stock": None,
         "beside_pytorch": None,
     }
@@ -102,6 +103,8 @@ def check(client: Client, case: Case, target: str, options: argparse.Namespace, 
     if task.certified:
         best = client.best(case.func(), target)
         result["sandbox"] = best and best.certificate.sandbox
+        state = best and best.certificate.device_state
+        result["device_state"] = state and state.model_dump(mode="json")
         result["beside_pytorch"] = beside_pytorch(client.compile(case.func(), target), case, others)
     console.print(result)
     return result

@@ -177,6 +177,14 @@ def test_an_answer_of_another_version_is_read(answer: Samples | RaceAnswer) -> N
     assert type(answer).from_json(wire | {"device_state": later}) == replace(answer, device_state=state)
 
 
+def test_a_race_of_an_earlier_controller_is_with_the_library() -> None:
+    artifact = Artifact(ArtifactFormat.SHARED_LIBRARY, "code")
+    race = BuiltRace((), (), artifact, (artifact,), 1, library=False)
+    wire = race.to_json()
+    del wire["library"]
+    assert BuiltRace.from_json(wire) == replace(race, library=True)
+
+
 def test_a_request_that_is_not_understood_is_refused() -> None:
     with pytest.raises(TypeError, match="added"):
         BuildRequest.from_json(BuildRequest("{}", None, "{}").to_json() | {"added": 1})
