@@ -143,7 +143,12 @@ def silu(*shape: int) -> tvm.IRModule:
 def check_program(mod: tvm.IRModule, schedule: Any, target: Target = TARGET) -> None:
     """Replay a schedule's trace from JSON, build it, and compare with the unscheduled program on random inputs."""
     trace = json.loads(trace_to_json(schedule.trace))
-    results = _run(mod, scheduled_module(mod, trace, target), target)
+    check_results(mod, scheduled_module(mod, trace, target), target)
+
+
+def check_results(mod: tvm.IRModule, program: tvm.IRModule, target: Target = TARGET) -> None:
+    """Build a program of a workload, and compare it with the unscheduled one on random inputs."""
+    results = _run(mod, program, target)
     for info, result, expected in zip(tensor_args(mod["main"]), results, _expected(mod), strict=True):
         assert compare(result, expected, tolerance(info.dtype)).close
 

@@ -27,7 +27,7 @@ class DesignSpace:
         context: a TuneContext that the rules were initialised with.
         traces: open traces; a candidate comes from exactly one of them, or from a sketch.
         sketches: those of Loopwright's own rules, whose traces are finished by the rules instead of the
-            post-processors; None for a user's space.
+            post-processors, of which only those for the limits of a GPU apply; None for a user's space.
     """
 
     def __init__(
@@ -56,11 +56,13 @@ class DesignSpace:
         if schedule is None:
             return None
         try:
-            if self._sketches is not None and self._sketches.finish(schedule):
-                return schedule
-            schedule.enter_postproc()
+            by_rule = self._sketches is not None and self._sketches.finish(schedule)
+            if not by_rule:
+                schedule.enter_postproc()
             declares = self._limits_differ and gpu_limits.declares_shared_memory(schedule.mod)
             postprocs = self._for_declared_memory if declares else self._postprocs
+            if by_rule:
+                postprocs = gpu_limits.verifying(postprocs)
             accepted = all(_ffi_api.PostprocApply(postproc, schedule) for postproc in postprocs)
         except REFUSALS:
             return None

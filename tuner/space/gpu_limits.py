@@ -27,6 +27,11 @@ def for_declared_memory(postprocs: Sequence[ms.Postproc], mod: tvm.IRModule, tar
     return [verify if isinstance(each, ms.postproc.VerifyGPUCode) else each for each in postprocs]
 
 
+def verifying(postprocs: Sequence[ms.Postproc]) -> list[ms.Postproc]:
+    """Return the post-processors that hold a program to the limits of a GPU; none on a CPU."""
+    return [each for each in postprocs if isinstance(each, ms.postproc.VerifyGPUCode)]
+
+
 def declares_shared_memory(mod: tvm.IRModule) -> bool:
     """Return whether a scheduled program has a buffer in the scope ``shared``.
 

@@ -1,4 +1,6 @@
-"""Loopwright's own rules for CPUs, one a file. Each adds a sketch to the built-in space, beside those of TVM.
+"""Loopwright's own rules for CPUs and for GPUs, one a file.
+
+Each adds a sketch to the built-in space, beside those of TVM.
 
 A sketch is an open trace whose instructions only draw values for a rule's knobs and write them down as annotations.
 When a trace is finished, `Sketches.finish` takes the annotations away and the rule schedules the function by the
@@ -13,6 +15,7 @@ from tuner.space.rules.column_sum import ColumnSum
 from tuner.space.rules.conv_direct import ConvDirect
 from tuner.space.rules.elementwise import Elementwise
 from tuner.space.rules.gemv import Gemv
+from tuner.space.rules.gpu_elementwise import GpuElementwise
 from tuner.space.rules.register_tile import RegisterTile
 from tuner.space.rules.row_reduce import RowReduce
 from tuner.space.rules.rule import Rule
@@ -31,3 +34,5 @@ CPU_RULES: tuple[Rule, ...] = (
     ColumnSum(),
     Winograd(),
 )
+
+GPU_RULES: tuple[Rule, ...] = (GpuElementwise(),)

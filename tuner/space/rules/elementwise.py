@@ -33,7 +33,7 @@ class Elementwise:
         loops = [loop for loop in loops if int(schedule.get(loop).extent) > 1]
         if not loops:
             return
-        if _is_flat(program):
+        if is_flat(program):
             # With more than two axes in one, TVM does not see that the elements of a vector are neighbours.
             loops = [*loops[:-2], fuse(schedule, loops[-2:])]
         width = machine.lanes * values["vectors"]
@@ -51,7 +51,7 @@ class Elementwise:
         vectorize(schedule, name, inner, width)
 
 
-def _is_flat(program: Program) -> bool:
+def is_flat(program: Program) -> bool:
     """Return whether all blocks read and write the same elements, so that the axes do not matter."""
     shape = [extent for _, extent in program.blocks[0].spatial]
     for block in program.blocks:

@@ -36,7 +36,9 @@ class Machine:
     """What rules need to know of the processor.
 
     ``lanes`` is the number of float32 in a vector, ``registers`` the number of vector registers, ``threads`` the number
-    of threads that run a parallel loop. ``has_vnni`` says whether there are 512-bit dot products of bytes.
+    of threads that run a parallel loop. ``has_vnni`` says whether there are 512-bit dot products of bytes. On a GPU,
+    ``lanes`` is the number of float32 in the longest access, ``registers`` and ``threads`` the most that a thread and
+    a block have.
     """
 
     lanes: int
@@ -46,6 +48,8 @@ class Machine:
 
     @staticmethod
     def of(target: Target) -> Machine:
+        if target.kind.name == "cuda":
+            return Machine(4, 255, 1024)
         features = set(map(str, codegen.llvm_get_cpu_features(target)))
         threads = int(target.attrs.get("num-cores", 1))
         if "avx512f" in features and "prefer-256-bit" not in features:

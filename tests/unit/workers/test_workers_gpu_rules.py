@@ -1,0 +1,120 @@
+"""Loopwright's rules for GPUs: what they make computes the same, keeps a GPU's limits, and becomes machine code."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import tvm
+from tvm import te, topi
+from tvm.s_tir import Schedule
+
+from loopwright.codegen.rule import KNOB, RULE
+from loopwright.codegen.schedule import scheduled_module
+from loopwright.codegen.serialization import trace_to_json
+from loopwright.codegen.target import target_from, with_assumed_attributes
+from tests.support.nvrtc import cubin
+from tests.support.rule_programs import check_results, function, sketches_of
+from tests.support.serial_kernels import serial
+from tuner.space.builtin import builtin_space, stock_space
+from workers import cuda
+
+ARCH = "sm_90"
+TARGET = target_from({"kind": "cuda", "arch": ARCH})
+
+
+def biased_tanh(shape: tuple[int, ...], dtype: str) -> tvm.IRModule:
+    x, bias = te.placeholder(shape, dtype, name="X"), te.placeholder(shape[-1:], dtype, name="bias")
+    return function(x, bias, topi.tanh(topi.add(x, bias)))
+
+
+def tanh(shape: tuple[int, ...], dtype: str) -> tvm.IRModule:
+    x = te.placeholder(shape, dtype, name="X")
+    return function(x, topi.tanh(x) * x)
+
+
+def transposed(rows: int, columns: int, dtype: str) -> tvm.IRModule:
+    x = te.placeholder((rows, columns), dtype, name="X")
+    return function(x, topi.transpose(x))
+
+
+def cast(source: str, result: str) -> tvm.IRModule:
+    x = te.placeholder((6, 40), source, name="X")
+    return function(x, topi.cast(x, result))
+
+
+def programs_of(mod: tvm.IRModule, rule: str, count: int) -> list[Schedule]:
+    """Return the programs of all seeds of a rule and of ``count`` draws; every one is accepted."""
+    space = builtin_space(mod, TARGET, 1)
+    [sketch] = sketches_of(space, RULE + rule)
+    seeds = [seed for seed in space.seeds if any(RULE + rule in str(inst.attrs) for inst in seed.insts)]
+    assert len(seeds) > 1
+    made = [space.replay(seed, 1) for seed in seeds]
+    made += [space.replay(sketch, seed) for seed in range(1, count + 1)]
+    accepted = [schedule for schedule in made if schedule is not None]
+    assert len(accepted) == len(made), "the space refuses programs of the rule"
+    return accepted
+
+
+def source_of(mod: tvm.IRModule, schedule: Schedule) -> str:
+    """Return the CUDA source of a schedule's trace, replayed from JSON."""
+    target = with_assumed_attributes(TARGET)
+    return cuda.source(scheduled_module(mod, json.loads(trace_to_json(schedule.trace)), target), target)
+
+
+ELEMENTWISE = [
+    biased_tanh((64, 1024), "float32"),
+    biased_tanh((37, 29), "float16"),
+    biased_tanh((2, 3, 4, 5, 16), "bfloat16"),
+    biased_tanh((1, 8, 1, 6), "float32"),
+    tanh((997,), "float32"),
+    tanh((6, 10), "float16"),
+    tanh((1, 1), "float32"),
+    transposed(48, 32, "float16"),
+    cast("float16", "float32"),
+    cast("int8", "float32"),
+]
+
+
+@pytest.mark.parametrize("mod", ELEMENTWISE)
+def test_what_the_rule_for_elements_makes_computes_the_same(mod: tvm.IRModule) -> None:
+    for schedule in programs_of(mod, "gpu_elementwise", 6):
+        assert RULE not in schedule.mod.script()
+        assert KNOB not in schedule.mod.script()
+        check_results(mod, serial(schedule.mod))
+
+
+@pytest.mark.parametrize("mod", ELEMENTWISE)
+def test_what_the_rule_for_elements_makes_becomes_machine_code(mod: tvm.IRModule) -> None:
+    schedules = programs_of(mod, "gpu_elementwise", 1)
+    for schedule in (schedules[0], schedules[-1]):
+        assert cubin(source_of(mod, schedule), ARCH).startswith(b"\x7fELF")
+
+
+@pytest.mark.parametrize(
+    ("mod", "access", "count"),
+    [
+        (biased_tanh((64, 1024), "float32"), "*(float4*)(", 3),
+        (biased_tanh((64, 1024), "float16"), "*(uint4*)(", 3),
+        (biased_tanh((64, 1024), "bfloat16"), "*(uint4*)(", 3),
+        (tanh((6, 10), "float32"), "*(float4*)(", 2),  # four elements may lie in two rows
+        (biased_tanh((6, 10), "float32"), "*(float4*)(", 0),
+        (biased_tanh((6, 10), "float32"), "*(float2*)(", 3),
+        (transposed(48, 32, "float32"), "*(float4*)(", 1),  # what is written
+        (biased_tanh((64, 1023), "float32"), "*(float", 0),
+    ],
+)
+def test_the_first_seed_reads_and_writes_128_bits_at_a_time_if_elements_are_adjacent(
+    mod: tvm.IRModule, access: str, count: int
+) -> None:
+    [first, *_] = programs_of(mod, "gpu_elementwise", 0)
+    assert source_of(mod, first).count(access) >= count
+    assert count > 0 or access not in source_of(mod, first)
+
+
+def test_a_function_that_the_rule_cannot_schedule_has_the_sketches_of_tvm() -> None:
+    x = te.placeholder((8, 4), name="X")
+    two = function(x, topi.tanh(x), topi.exp(x))
+    reduced = function(x, topi.sum(x, axis=0))
+    for mod in (two, reduced):
+        assert len(builtin_space(mod, TARGET, 1).traces) == len(stock_space(mod, TARGET, 1).traces)
