@@ -14,7 +14,7 @@ from loopwright.codegen.schedule import scheduled_module
 from loopwright.codegen.serialization import trace_to_json
 from loopwright.codegen.target import target_from, with_assumed_attributes
 from tests.support.nvrtc import cubin
-from tests.support.rule_programs import check_results, function, sketches_of
+from tests.support.rule_programs import check_results, function, layer_norm, mean, sketches_of
 from tests.support.serial_kernels import serial
 from tuner.space.builtin import builtin_space, stock_space
 from workers import cuda
@@ -110,6 +110,49 @@ def test_the_first_seed_reads_and_writes_128_bits_at_a_time_if_elements_are_adja
     [first, *_] = programs_of(mod, "gpu_elementwise", 0)
     assert source_of(mod, first).count(access) >= count
     assert count > 0 or access not in source_of(mod, first)
+
+
+def softmax(shape: tuple[int, ...], dtype: str) -> tvm.IRModule:
+    x = te.placeholder(shape, dtype, name="X")
+    return function(x, topi.nn.softmax(x))
+
+
+def greatest(shape: tuple[int, ...], dtype: str) -> tvm.IRModule:
+    x = te.placeholder(shape, dtype, name="X")
+    return function(x, topi.max(x, axis=-1))
+
+
+ROWS = [
+    softmax((64, 256), "float32"),
+    softmax((5, 37), "float32"),
+    softmax((2, 1, 3, 64), "float16"),
+    softmax((1, 96), "float32"),
+    layer_norm(12, 256),
+    mean(7, 512),
+    greatest((3, 5, 64), "bfloat16"),
+]
+
+
+@pytest.mark.parametrize("mod", ROWS)
+def test_what_the_rule_for_rows_makes_computes_the_same(mod: tvm.IRModule) -> None:
+    for schedule in programs_of(mod, "gpu_row_reduce", 6):
+        check_results(mod, serial(schedule.mod))
+
+
+@pytest.mark.parametrize("mod", ROWS)
+def test_what_the_rule_for_rows_makes_becomes_machine_code(mod: tvm.IRModule) -> None:
+    schedules = programs_of(mod, "gpu_row_reduce", 1)
+    for schedule in (schedules[0], schedules[-1]):
+        assert cubin(source_of(mod, schedule), ARCH).startswith(b"\x7fELF")
+
+
+@pytest.mark.parametrize(("mod", "access"), [(ROWS[0], "*(float4*)("), (ROWS[2], "*(uint4*)(")])
+def test_the_first_seed_copies_a_row_to_shared_memory_128_bits_at_a_time(mod: tvm.IRModule, access: str) -> None:
+    [first, *_] = programs_of(mod, "gpu_row_reduce", 0)
+    source = source_of(mod, first)
+    copies = [line for line in source.splitlines() if "X_shared" in line and f"= {access}" in line]
+    assert copies
+    assert all(f"{access}X" in line for line in copies)
 
 
 def test_a_function_that_the_rule_cannot_schedule_has_the_sketches_of_tvm() -> None:

@@ -30,7 +30,7 @@ class RowReduce:
     version = 1
 
     def knobs(self, program: Program, machine: Machine) -> tuple[Knob, ...]:
-        if _rows(program) is None:
+        if row_axes(program) is None:
             return ()
         return (Knob("parallel", (_SERIAL, _PARALLEL)), Knob("vectors", (1, 2, 4, 8)), Knob("rows", (1, 2, 4, 8)))
 
@@ -40,16 +40,16 @@ class RowReduce:
         yield {"parallel": _SERIAL, "vectors": 4, "rows": 4}
 
     def apply(self, schedule: Schedule, program: Program, machine: Machine, values: Knobs) -> None:
-        rows = _rows(program)
+        rows = row_axes(program)
         assert rows is not None, "the rule has no knobs for this function"
         stages = inline(schedule, program)
         last = stages[-1]
         terms = {stage.name: _with_terms(schedule, stage) for stage in stages}
         names = [name for each in terms.values() for name in each]
         loops = schedule.get_loops(schedule.get_sblock(last.name))
-        leading = loops[: _leading(last, rows)]
-        at_once = largest_divisor(int(schedule.get(leading[-1]).extent), values["rows"])
-        row, _ = schedule.split(fuse(schedule, leading), [None, at_once])
+        outer = loops[: leading(last, rows)]
+        at_once = largest_divisor(int(schedule.get(outer[-1]).extent), values["rows"])
+        row, _ = schedule.split(fuse(schedule, outer), [None, at_once])
         if values["parallel"] == _PARALLEL:
             parallelize(schedule, row)
         for name in reversed(names[:-1]):
@@ -93,7 +93,7 @@ def _operation(stage: Block) -> str | None:
     return "sum" if len(stage.loads) == 1 and value.b.same_as(stage.loads[0]) else None
 
 
-def _rows(program: Program) -> list[int] | None:
+def row_axes(program: Program, dtypes: tuple[str, ...] = ("float32",)) -> list[int] | None:
     """Return the extents of the rows' axes, those of one element left out; None if the function is of another form."""
     reductions = program.reductions
     if (
@@ -105,7 +105,7 @@ def _rows(program: Program) -> list[int] | None:
         return None
     rows = _extents(reductions[0])
     for block in program.blocks:
-        if block.dtype != "float32":
+        if block.dtype not in dtypes:
             return None
         if block.is_reduction and not (_extents(block) == rows and _reduces_rows(block)):
             return None
@@ -118,7 +118,7 @@ def _extents(block: Block) -> list[int]:
     return [extent for _, extent in block.spatial if extent > 1]
 
 
-def _leading(block: Block, rows: list[int]) -> int:
+def leading(block: Block, rows: list[int]) -> int:
     """Return how many of the block's loops are the rows' axes; loops of one element count where they come first."""
     product, count = 1, 0
     for _, extent in block.spatial:
