@@ -145,6 +145,7 @@ def test_a_trace_that_cannot_be_completed_does_not_fail_the_run(
         played_fleet.join(database)
         body = {"module": {"format": "tvmscript", "data": product(17)}, "budget": {"max_trials": 20}}
         job = database.jobs.get(http.post("/api/v1/jobs", json=body).json()["id"])
+        assert http.post(f"/api/v1/jobs/{job.id}/cancel").json()["state"] == "cancelled"  # no other test is to claim it
         spans.clear()
         monkeypatch.setattr("db.tasks.Tasks.of_job", away)
         with run_span(database, job):
