@@ -133,13 +133,19 @@ def test_what_was_certified_before_the_leaderboard_is_in_it(empty_url: str) -> N
     assert "bests" not in tables(empty_url)
 
 
-def test_the_walls_of_an_earlier_release_are_unknown(empty_url: str) -> None:
-    migrate.upgrade(empty_url, "0005")
-    engine = create_engine(empty_url)
+def brought_up_from_0005(url: str) -> sqlalchemy.Engine:
+    """Fill the tables as they were then, bring them up to date, and return an engine of the database."""
+    migrate.upgrade(url, "0005")
+    engine = create_engine(url)
     with engine.begin() as connection:
         for table, row in (ROWS | LATER_ROWS).items():
             insert(connection, table, row)
-    migrate.upgrade(empty_url)
+    migrate.upgrade(url)
+    return engine
+
+
+def test_the_walls_of_an_earlier_release_are_unknown(empty_url: str) -> None:
+    engine = brought_up_from_0005(empty_url)
     db = Database(empty_url)
     record = db.records.get("x")
     assert record.record.sandbox is None
@@ -158,12 +164,7 @@ def test_the_walls_of_an_earlier_release_are_unknown(empty_url: str) -> None:
 
 
 def test_the_state_of_a_gpu_is_unknown_to_an_earlier_release(empty_url: str) -> None:
-    migrate.upgrade(empty_url, "0005")
-    engine = create_engine(empty_url)
-    with engine.begin() as connection:
-        for table, row in (ROWS | LATER_ROWS).items():
-            insert(connection, table, row)
-    migrate.upgrade(empty_url)
+    engine = brought_up_from_0005(empty_url)
     assert states(empty_url) == (None, None)
     with engine.begin() as connection:
         for table in ("trials", "certificates"):
