@@ -18,7 +18,7 @@ from pydantic import BaseModel
 
 from loopwright.codegen import threads
 from loopwright.codegen.errors import UnsupportedVersion
-from loopwright.codegen.versions import PINS, check_versions
+from loopwright.codegen.versions import PINS, check_versions, installed
 from loopwright.errors import LoopwrightError
 
 if TYPE_CHECKING:
@@ -124,8 +124,8 @@ def of_the_checkout(options: list[str]) -> Iterator[Finding]:
 
 
 def _tvm() -> Finding:
-    installed = {name: _version(name) for name in PINS}
-    if not any(installed.values()):
+    pair = installed()
+    if not any(pair.values()):
         return Finding.warning(
             "TVM",
             "none",
@@ -134,12 +134,12 @@ def _tvm() -> Finding:
     try:
         check_versions()
     except UnsupportedVersion as error:
-        return Finding.problem("TVM", _pair(installed), str(error))
-    return Finding.ok("TVM", _pair(installed))
+        return Finding.problem("TVM", _words(pair), str(error))
+    return Finding.ok("TVM", _words(pair))
 
 
-def _pair(installed: dict[str, str | None]) -> str:
-    return " and ".join(f"{name} {version or '(none)'}" for name, version in installed.items())
+def _words(pair: dict[str, str | None]) -> str:
+    return " and ".join(f"{name} {version or '(none)'}" for name, version in pair.items())
 
 
 def _threads() -> Finding:
@@ -154,10 +154,3 @@ def _threads() -> Finding:
         f"{configured} by {name}, of {cores} cores",
         f"unset {name}: programs are certified with one thread for each core, and are slower with others",
     )
-
-
-def _version(name: str) -> str | None:
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return None

@@ -27,10 +27,10 @@ def check_versions() -> None:
     Raises:
         UnsupportedVersion: they are not, or one is not installed; the message says what to install.
     """
-    installed = {name: _installed(name) for name in PINS}
-    if installed != PINS:
+    present_pair = installed()
+    if present_pair != PINS:
         needed = " and ".join(f"{name}=={version}" for name, version in PINS.items())
-        present = " and ".join(f"{name} {version or '(none)'}" for name, version in installed.items())
+        present = " and ".join(f"{name} {version or '(none)'}" for name, version in present_pair.items())
         command = " ".join(f"'{name}=={version}'" for name, version in PINS.items())
         raise UnsupportedVersion(
             f"Loopwright needs {needed}, but {present} is installed; install them with: pip install {command}"
@@ -48,6 +48,11 @@ def check_codegen_version(needed: int) -> None:
             f"this record needs version {needed} of loopwright.codegen, and version {CODEGEN_VERSION} is installed; "
             "upgrade loopwright: pip install -U 'loopwright[tvm]'"
         )
+
+
+def installed() -> dict[str, str | None]:
+    """Return the installed versions of the pinned pair; None for what is not installed."""
+    return {name: _installed(name) for name in PINS}
 
 
 def _installed(name: str) -> str | None:

@@ -59,8 +59,7 @@ def test_a_complete_python_has_no_advice(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_another_tvm_is_named_with_what_to_install(
     installed: dict[str, str], health: Health, advice: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("loopwright.doctor._version", "loopwright.codegen.versions._installed"):
-        monkeypatch.setattr(module, installed.get)
+    monkeypatch.setattr("loopwright.codegen.versions._installed", installed.get)
     found = by_subject(doctor.of_this_python())["TVM"]
     assert found.health is health
     assert advice in str(found.advice)
