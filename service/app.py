@@ -1,23 +1,19 @@
-"""The FastAPI application: routers, errors, limits, and the dashboard's files."""
+"""The FastAPI application: routers, errors and limits."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import anyio.to_thread
 from anyio import CapacityLimiter
-from fastapi import APIRouter, Depends, FastAPI, Request
-from fastapi.responses import FileResponse, HTMLResponse, Response
-from fastapi.staticfiles import StaticFiles
-from starlette.types import Receive, Scope, Send
+from fastapi import APIRouter, Depends, FastAPI
 
 from db import Database
-from service import meta, problems
+from service import meta, pages, problems
 from service.access import session, tokens, users
 from service.access.audit import AuditTrail
-from service.access.headers import SafeHeaders, with_nonce
+from service.access.headers import SafeHeaders
 from service.access.known_host import KnownHost
 from service.access.token_first import TokenFirst
 from service.bodies.shape import JsonLimits
@@ -33,7 +29,6 @@ from service.jobs.wire import event
 from service.ongoing import Watched
 from service.overview import endpoints as overview
 from service.patience import DEFAULT, Patience
-from service.problems import ProblemError
 from service.records import endpoints as records
 from service.request_ids import Identified
 from service.request_metrics import API_PREFIX, Measured, RequestMetrics
@@ -46,7 +41,6 @@ from service.webhooks import endpoints as webhooks
 from service.workloads import endpoints as workloads
 from service.workloads import insight, lookup
 
-DASHBOARD = Path(__file__).parent / "dashboard" / "dist"
 _SANDBOXES = 2
 _PARSERS = 2
 """Threads that parse bodies. Not tuned."""
@@ -115,37 +109,5 @@ def create_app(settings: Settings, patience: Patience = DEFAULT) -> FastAPI:
         api.include_router(router)
     app.include_router(meta.router)
     app.include_router(api)
-    _serve_dashboard(app)
+    pages.serve(app)
     return app
-
-
-def _serve_dashboard(app: FastAPI) -> None:
-    """The built dashboard at every path that is not the API's: its views are routes of the page itself."""
-    app.mount("/assets", StaticFiles(directory=DASHBOARD / "assets", check_dir=False), name="assets")
-    not_found = app.router.default
-
-    async def page(scope: Scope, receive: Receive, send: Send) -> None:
-        # Where no route matches, rather than as a route that matches all: a wrong method must not look like a page.
-        if scope["type"] == "http":
-            await _page(Request(scope))(scope, receive, send)
-        else:
-            await not_found(scope, receive, send)
-
-    app.router.default = page
-
-
-def _page(request: Request) -> Response:
-    path = request.url.path.lstrip("/")
-    if path.startswith("api/") or request.method not in ("GET", "HEAD"):
-        raise ProblemError(404, "not-found", f"There is no {request.url.path}; see /openapi.json.")
-    try:
-        file = (DASHBOARD / path).resolve()
-        is_file = file.is_file()
-    except (OSError, ValueError) as error:  # a name that no file can have
-        raise ProblemError(404, "not-found", "There is no such page.") from error
-    if path != "index.html" and is_file and file.is_relative_to(DASHBOARD):
-        return FileResponse(file)
-    index = DASHBOARD / "index.html"
-    if not index.is_file():
-        raise ProblemError(404, "no-dashboard", "The dashboard is not built; run scripts/setup.")
-    return HTMLResponse(with_nonce(index.read_text(), request.scope), headers={"Cache-Control": "no-store"})

@@ -19,7 +19,7 @@ import psutil
 from db import migrate
 from db.errors import AccessRefused, DatabaseDamaged, SchemaTooNew, Unavailable
 from loopwright.doctor import Finding
-from service.app import DASHBOARD
+from service.pages import DASHBOARD
 from service.settings import Settings
 from workers import child_calls
 from workers.walls.levels import Level, NoWalls, choose, obstacles

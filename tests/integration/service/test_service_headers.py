@@ -9,7 +9,17 @@ import pytest
 from service.settings import Settings
 from tests.integration.service.conftest import Api
 
-PATHS = ["/", "/jobs", "/healthz", "/favicon.svg", "/api/v1/jobs", "/api/v1/nothing", "/%00"]
+PATHS = [
+    "/",
+    "/jobs",
+    "/docs/",
+    "/docs/settings.html",
+    "/healthz",
+    "/favicon.svg",
+    "/api/v1/jobs",
+    "/api/v1/nothing",
+    "/%00",
+]
 
 
 @pytest.mark.parametrize("path", PATHS)

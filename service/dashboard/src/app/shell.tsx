@@ -115,6 +115,9 @@ function Footer() {
   return (
     <footer className={classes.footer}>
       <span>{data ? `Loopwright ${data.loopwright} · TVM ${data.tvm}` : "Loopwright"}</span>
+      <Anchor href="/docs/" fz="inherit" c="var(--link)">
+        Documentation
+      </Anchor>
       <Anchor href="/openapi.json" fz="inherit" c="var(--link)">
         OpenAPI schema
       </Anchor>
