@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.metadata
-
 from fastapi import APIRouter, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from loopwright import schemas
 from loopwright.codegen.versions import TVM_VERSION
+from loopwright.version import VERSION
 from service.context import Ctx
 from service.fleet.offers import live_offers
 from service.metrics.exposition import exposition
@@ -34,7 +33,7 @@ def ready(ctx: Ctx) -> dict[str, str]:
 
 @router.get("/version")
 def version() -> schemas.Version:
-    return schemas.Version(loopwright=importlib.metadata.version("loopwright"), tvm=TVM_VERSION, api="v1")
+    return schemas.Version(loopwright=VERSION, tvm=TVM_VERSION, api="v1")
 
 
 @router.get("/metrics", response_class=Response, responses=file_response(CONTENT_TYPE_LATEST))

@@ -10,6 +10,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from loopwright.version import VERSION as __version__
+
 if TYPE_CHECKING:
     from loopwright.best import Best
     from loopwright.check_result import CheckResult
@@ -40,8 +42,6 @@ if TYPE_CHECKING:
     from loopwright.report import ApplyReport
     from loopwright.shape_plan import Portfolio, plan_shapes
     from loopwright.space_description import SpaceDescription, explain
-
-    __version__: str
 
 _HOME = {
     "ApplyReport": "report",
@@ -98,14 +98,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "__version__":
-        from importlib.metadata import version
-
-        value: Any = version("loopwright")
-    elif name in __all__:
-        value = getattr(importlib.import_module(f"loopwright.{_HOME.get(name, 'errors')}"), name)
-    else:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: Any = getattr(importlib.import_module(f"loopwright.{_HOME.get(name, 'errors')}"), name)
     globals()[name] = value
     return value
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import logging
 from collections.abc import Callable, Iterator
 
@@ -12,6 +11,7 @@ from prometheus_client.registry import Collector
 
 from db import migrate
 from loopwright.codegen.versions import TVM_VERSION
+from loopwright.version import VERSION
 from service.context import LIVE_SECONDS, Context
 from service.metrics.fleet import fleet_metrics, schema_metric
 
@@ -61,7 +61,7 @@ def _process_metrics(ctx: Context) -> Iterator[Metric]:
         "loopwright_build",
         "Versions of Loopwright and of TVM, and the revision of tables that the code was written for. Of this process.",
         value={
-            "version": importlib.metadata.version("loopwright"),
+            "version": VERSION,
             "tvm": TVM_VERSION,
             "revision": _REVISION,
         },

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import logging
 from typing import Any
 
+from loopwright.version import VERSION
 from service.settings import TraceSettings
 
 _PACKAGES = "requirements/otel.txt"
@@ -31,7 +31,7 @@ def set_up(role: str, settings: TraceSettings) -> None:
         log.warning("no traces are sent, although OTEL_EXPORTER_OTLP_ENDPOINT is set: %s. Install %s", error, _PACKAGES)
         return
     name = settings.service_name or f"loopwright-{role}"
-    resource = Resource.create({"service.name": name, "service.version": importlib.metadata.version("loopwright")})
+    resource = Resource.create({"service.name": name, "service.version": VERSION})
     provider = TracerProvider(resource=resource)
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     use(provider)

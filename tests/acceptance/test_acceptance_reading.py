@@ -13,6 +13,7 @@ import pytest
 import tvm
 from tvm import relax
 
+from loopwright.version import VERSION
 from tests.support.ledger import check_ledger
 from tests.support.perceptron import inputs, scores
 from tests.support.programs import MM_RELU, product, product_relu
@@ -180,7 +181,7 @@ def test_own_pages_need_no_token(service: Service) -> None:
     with httpx.Client(base_url=service.url, trust_env=False) as stranger:
         assert stranger.get("/healthz").json() == {"status": "ok"}
         assert stranger.get("/readyz").json()["status"] == "ready"
-        assert stranger.get("/version").json() == {"loopwright": "0.1.0", "tvm": "0.27.0.post1", "api": "v1"}
+        assert stranger.get("/version").json() == {"loopwright": VERSION, "tvm": "0.27.0.post1", "api": "v1"}
         metrics = stranger.get("/metrics")
         openapi = stranger.get("/openapi.json")
     assert metrics.headers["content-type"].startswith("text/plain")

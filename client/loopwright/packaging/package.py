@@ -40,6 +40,7 @@ from loopwright.packaging.manifest import (
 )
 from loopwright.packaging.package_files import digests
 from loopwright.report import AppliedFunction, ApplyReport
+from loopwright.version import VERSION
 
 _DTYPES = {"float": "kDLFloat", "int": "kDLInt", "uint": "kDLUInt", "bool": "kDLBool", "bfloat": "kDLBfloat"}
 _COPIED_LIBRARIES = {"apache-tvm": "libtvm_runtime.so", "apache-tvm-ffi": "libtvm_ffi.so"}
@@ -80,7 +81,7 @@ def write(folder: Path, model: LookedUp, files: Files, *, name: str, reference: 
     manifest = Manifest(
         name=name,
         created_at=datetime.now(UTC),
-        loopwright=importlib.metadata.version("loopwright"),
+        loopwright=VERSION,
         tvm=importlib.metadata.version("apache-tvm"),
         tvm_ffi=importlib.metadata.version("apache-tvm-ffi"),
         target=_plain(model.target),

@@ -16,6 +16,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
+from loopwright.version import VERSION
 from service.settings import Settings
 
 ROOT = Path(__file__).parents[3]
@@ -239,6 +240,7 @@ def test_who_measures_reaches_no_database_and_nothing_outside() -> None:
 def test_images_are_those_of_docker_compose() -> None:
     services = COMPOSE["services"]
     tags = {image["name"]: image["newTag"] for image in KUSTOMIZATION["images"]}
+    assert tags == {"loopwright": VERSION, "loopwright-gpu": VERSION}
     assert {f"{name}:{tag}" for name, tag in tags.items()} == {
         services[each]["image"] for each in ("api", "gpu-worker")
     }

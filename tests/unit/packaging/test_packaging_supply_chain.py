@@ -7,7 +7,6 @@ import json
 import re
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,6 +14,8 @@ from typing import Any
 import pytest
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
+
+from loopwright.version import VERSION
 
 ROOT = Path(__file__).parents[3]
 DASHBOARD = ROOT / "service" / "dashboard"
@@ -62,6 +63,11 @@ def test_list_of_the_service_is_its_lock(lists: dict[str, str]) -> None:
     assert versions(lists["service"]) == set(re.findall(r"^([\w.-]+)==(\S+) ", lock, flags=re.MULTILINE))
 
 
+@pytest.mark.parametrize("part", ["service", "dashboard"])
+def test_list_names_the_version(lists: dict[str, str], part: str) -> None:
+    assert json.loads(lists[part])["metadata"]["component"]["version"] == VERSION
+
+
 def test_list_of_the_dashboard_is_its_lock_without_tools(lists: dict[str, str]) -> None:
     packages: dict[str, dict[str, Any]] = json.loads((DASHBOARD / "package-lock.json").read_text())["packages"]
     shipped = {
@@ -74,8 +80,9 @@ def test_list_of_the_dashboard_is_its_lock_without_tools(lists: dict[str, str]) 
 
 
 def test_dashboard_has_the_version_of_the_project() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert json.loads((DASHBOARD / "package.json").read_text())["version"] == project["version"]
+    lock = json.loads((DASHBOARD / "package-lock.json").read_text())
+    stated = [json.loads((DASHBOARD / "package.json").read_text()), lock, lock["packages"][""]]
+    assert [each["version"] for each in stated] == [VERSION] * 3
 
 
 PYTHON_CLEAN = '{"dependencies": [{"name": "a", "version": "1.0", "vulns": []}], "fixes": []}'

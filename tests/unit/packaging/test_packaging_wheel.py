@@ -10,6 +10,8 @@ from zipfile import ZipFile
 
 import pytest
 
+from loopwright.version import VERSION
+
 ROOT = Path(__file__).parents[3]
 
 
@@ -24,7 +26,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> ZipFile:
 
 def test_wheel_holds_only_the_client(wheel: ZipFile) -> None:
     tops = {name.split("/")[0] for name in wheel.namelist()}
-    assert tops == {"loopwright", "loopwright-0.1.0.dist-info"}
+    assert tops == {"loopwright", f"loopwright-{VERSION}.dist-info"}
 
 
 def test_wheel_holds_every_file_of_the_client(wheel: ZipFile) -> None:
@@ -35,7 +37,7 @@ def test_wheel_holds_every_file_of_the_client(wheel: ZipFile) -> None:
 
 
 def test_wheel_asks_for_light_dependencies_and_offers_tvm(wheel: ZipFile) -> None:
-    metadata = Parser().parsestr(wheel.read("loopwright-0.1.0.dist-info/METADATA").decode())
+    metadata = Parser().parsestr(wheel.read(f"loopwright-{VERSION}.dist-info/METADATA").decode())
     requirements = metadata.get_all("Requires-Dist", [])
     always = {requirement.split(">")[0] for requirement in requirements if "extra ==" not in requirement}
     assert always == {"httpx", "pydantic", "rich", "typer"}
@@ -46,5 +48,5 @@ def test_wheel_asks_for_light_dependencies_and_offers_tvm(wheel: ZipFile) -> Non
 
 
 def test_wheel_installs_the_command(wheel: ZipFile) -> None:
-    entry_points = wheel.read("loopwright-0.1.0.dist-info/entry_points.txt").decode()
+    entry_points = wheel.read(f"loopwright-{VERSION}.dist-info/entry_points.txt").decode()
     assert "loopwright = loopwright.cli:main" in entry_points
