@@ -62,6 +62,16 @@ USER 10001:10001
 VOLUME /var/lib/loopwright
 EXPOSE 8080
 CMD ["python", "-m", "service", "--host", "0.0.0.0"]
+# scripts/build-images gives these: the commit, and the address of its repository.
+ARG VERSION=0.1.0
+ARG REVISION=unknown
+ARG SOURCE=unknown
+LABEL org.opencontainers.image.title="Loopwright" \
+    org.opencontainers.image.description="A tuning service for tensor programs." \
+    org.opencontainers.image.licenses="Apache-2.0" \
+    org.opencontainers.image.version="$VERSION" \
+    org.opencontainers.image.revision="$REVISION" \
+    org.opencontainers.image.source="$SOURCE"
 
 FROM nvidia/cuda:13.0.1-devel-ubuntu22.04 AS cuda
 
@@ -77,6 +87,7 @@ ENV PATH=/usr/local/cuda/bin:$PATH \
     NVIDIA_VISIBLE_DEVICES=all \
     NVIDIA_DRIVER_CAPABILITIES=compute,utility
 USER 10001:10001
+LABEL org.opencontainers.image.title="Loopwright with CUDA's compiler"
 
 # What is built unless a target is named.
 FROM service

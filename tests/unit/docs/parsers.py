@@ -86,13 +86,18 @@ def _module(name: str, arguments: list[str], is_whole: bool) -> None:
         raise WrongCommand(f"{name} takes no arguments")
 
 
-def _setup(arguments: list[str], is_whole: bool) -> None:
-    spec = importlib.util.spec_from_file_location("setup_checkout", ROOT / "scripts" / "setup_checkout.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module: ModuleType = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    _parse(module.parser(), arguments, is_whole)
+def _script(name: str) -> Callable[[list[str], bool], None]:
+    """A program of scripts/, which is no package."""
+
+    def check_arguments(arguments: list[str], is_whole: bool) -> None:
+        spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
+        assert spec is not None
+        assert spec.loader is not None
+        module: ModuleType = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        _parse(module.parser(), arguments, is_whole)
+
+    return check_arguments
 
 
 def _loopwright(arguments: list[str], is_whole: bool) -> None:
@@ -159,9 +164,14 @@ def _nothing(arguments: list[str], is_whole: bool) -> None:
         raise WrongCommand(f"takes no arguments, but is given {arguments}")
 
 
-def _sbom(arguments: list[str], is_whole: bool) -> None:
+def _folder(arguments: list[str], is_whole: bool) -> None:
     if is_whole and len(arguments) != 1:
         raise WrongCommand("takes the folder to write to")
+
+
+def _images(arguments: list[str], is_whole: bool) -> None:
+    if is_whole and len([argument for argument in arguments if argument != "--push"]) != 2:
+        raise WrongCommand("takes a prefix and a source")
 
 
 def _anything(arguments: list[str], is_whole: bool) -> None:
@@ -173,12 +183,15 @@ PROGRAMS: dict[str, Callable[[list[str], bool], None]] = {
     "scripts/worker": _parser_of("workers.host.options"),
     "scripts/demo": _parser_of("service.demo"),
     "scripts/gpu-check": _parser_of("benchmarks.gpu.__main__"),
-    "scripts/setup": _setup,
+    "scripts/setup": _script("setup_checkout"),
     "scripts/test": _test,
     "scripts/lock": _lock,
     "scripts/openapi": _nothing,
-    "scripts/sbom": _sbom,
+    "scripts/sbom": _folder,
     "scripts/site": _nothing,
+    "scripts/release": _script("make_release"),
+    "scripts/build-dist": _folder,
+    "scripts/build-images": _images,
     "scripts/audit": _nothing,
     "scripts/screenshots": _nothing,
     "loopwright": _loopwright,
@@ -191,6 +204,8 @@ PROGRAMS: dict[str, Callable[[list[str], bool], None]] = {
     "promtool": _anything,
     "pg_restore": _anything,
     "export": _anything,
+    "git": _anything,
+    ".venv/bin/pre-commit": _anything,
     "ray": _anything,
     "xz": _anything,
 }
