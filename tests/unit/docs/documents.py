@@ -14,6 +14,9 @@ DOCUMENTS = sorted(
         *(ROOT / "docs").rglob("*.md"),
     ]
 )
+"""Those that the index of the documentation links to."""
+COMMUNITY = [ROOT / name for name in ("SECURITY.md", "CODE_OF_CONDUCT.md", "RELEASING.md")]
+"""Those that a forge, or whoever makes a release, looks for at the root."""
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _INLINE = re.compile(r"(?<!`)`([^`]+)`(?!`)")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import contextlib
 import importlib
 import importlib.util
@@ -47,6 +48,8 @@ def check(line: str, *, is_whole: bool = True) -> None:
     program, *arguments = words
     if program in ("python", ".venv/bin/python") and arguments[:1] == ["-m"]:
         _module(arguments[1], arguments[2:], is_whole)
+    elif program == ".venv/bin/python" and arguments[:1] == ["-c"]:
+        _code(arguments[1])
     elif program in PROGRAMS:
         PROGRAMS[program](arguments, is_whole)
     else:
@@ -58,6 +61,8 @@ def _parse(parser: argparse.ArgumentParser, arguments: list[str], is_whole: bool
         for action in parser._actions:
             action.required = False
             action.nargs = "?" if not action.option_strings and action.nargs is None else action.nargs
+        for group in parser._mutually_exclusive_groups:
+            group.required = False
     with contextlib.redirect_stderr(io.StringIO()) as message, contextlib.redirect_stdout(io.StringIO()):
         try:
             parser.parse_args(arguments)
@@ -84,6 +89,22 @@ def _module(name: str, arguments: list[str], is_whole: bool) -> None:
         _parser_of(spec.name)(arguments, is_whole)
     elif arguments:
         raise WrongCommand(f"{name} takes no arguments")
+
+
+def _code(text: str) -> None:
+    """``python -c TEXT``: what it imports, and the attributes of that which it names, exist."""
+    imported: dict[str, ModuleType] = {}
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ImportFrom):
+            names = [alias.name for alias in node.names]
+            try:
+                imported |= {name: importlib.import_module(f"{node.module}.{name}") for name in names}
+            except ImportError as error:
+                raise WrongCommand(str(error)) from None
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            module = imported.get(node.value.id)
+            if module is not None and not hasattr(module, node.attr):
+                raise WrongCommand(f"{module.__name__} has no {node.attr}")
 
 
 def _script(name: str) -> Callable[[list[str], bool], None]:

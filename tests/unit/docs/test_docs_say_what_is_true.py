@@ -10,10 +10,10 @@ import pytest
 
 from service.settings import Settings, parser
 from tests.unit.docs import documents
-from tests.unit.docs.documents import DOCUMENTS, ROOT, Command
+from tests.unit.docs.documents import COMMUNITY, DOCUMENTS, ROOT, Command
 from tests.unit.docs.parsers import WrongCommand, check
 
-COMMANDS = [command for document in DOCUMENTS for command in documents.commands(document)]
+COMMANDS = [command for document in (*DOCUMENTS, *COMMUNITY) for command in documents.commands(document)]
 SETTINGS = ROOT / "docs" / "settings.md"
 
 
@@ -45,6 +45,7 @@ def test_a_documented_command_is_accepted_by_its_program(command: Command) -> No
         ".venv/bin/python -m examples.mm_relu --quick",
         "npm --prefix service/dashboard run tests",
         "make test",
+        ".venv/bin/python -c 'from db import migration'",
     ],
 )
 def test_a_wrong_command_is_found(line: str) -> None:
@@ -79,7 +80,7 @@ def test_the_documents_have_commands_of_every_kind() -> None:
     assert programs >= {"scripts/serve", "scripts/demo", "scripts/test", "loopwright", ".venv/bin/python", "npm"}
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+@pytest.mark.parametrize("document", [*DOCUMENTS, *COMMUNITY], ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_and_paths_of_a_document_exist(document: Path) -> None:
     for target in documents.links(document):
         name, _, anchor = unquote(target).partition("#")

@@ -64,12 +64,16 @@ def checkout(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_release_is_a_commit_and_its_tag(checkout: Path) -> None:
-    assert make_release.release(checkout, NEXT, DAY) == f"v{NEXT}"
+@pytest.mark.parametrize("version", [VERSION, NEXT])
+def test_a_release_is_a_commit_and_its_tag(checkout: Path, version: str) -> None:
+    changelog = checkout / "CHANGELOG.md"
+    changelog.write_text(changelog.read_text().replace("0.2.0", "0.0.9"))
+    git(checkout, "commit", "--quiet", "--all", "--message", "Begin earlier")
+    assert make_release.release(checkout, version, DAY) == f"v{version}"
     assert git(checkout, "status", "--porcelain") == ""
-    assert git(checkout, "log", "-1", "--format=%s") == f"Release {NEXT}"
-    assert git(checkout, "tag", "--points-at", "HEAD") == f"v{NEXT}"
-    assert make_release.current_version(checkout) == NEXT
+    assert git(checkout, "log", "-1", "--format=%s") == f"Release {version}"
+    assert git(checkout, "tag", "--points-at", "HEAD") == f"v{version}"
+    assert make_release.current_version(checkout) == version
     assert make_release.notes_of_checkout(checkout) == "### Added\n\n- Something new.\n"
 
 
