@@ -1,4 +1,4 @@
-"""Ten workloads of GPUs: products of fp32 and of what tensor cores take, and what models have beside them."""
+"""Fourteen workloads of GPUs: products of fp32 and of what tensor cores take, and what models have beside them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,16 @@ SIZE = 1024
 _HEADS, _TOKENS, _CHANNELS = 8, 256, 64
 
 
-def _convolution() -> tvm.tirx.PrimFunc:
-    x = te.placeholder((1, 64, 28, 28), "float32", name="X")
-    w = te.placeholder((64, 64, 3, 3), "float32", name="W")
-    return te.create_prim_func([x, w, topi.nn.conv2d_nchw(x, w, 1, 1, 1)])
+def _convolution(dtype: str, sums: str) -> tvm.tirx.PrimFunc:
+    x = te.placeholder((1, 64, 28, 28), dtype, name="X")
+    w = te.placeholder((64, 64, 3, 3), dtype, name="W")
+    return te.create_prim_func([x, w, topi.nn.conv2d_nchw(x, w, 1, 1, 1, out_dtype=sums)])
+
+
+def _convolution_nhwc(dtype: str, sums: str) -> tvm.tirx.PrimFunc:
+    x = te.placeholder((1, 28, 28, 64), dtype, name="X")
+    w = te.placeholder((3, 3, 64, 64), dtype, name="W")
+    return te.create_prim_func([x, w, topi.nn.conv2d_nhwc(x, w, 1, 1, 1, out_dtype=sums)])
 
 
 def _softmax() -> tvm.tirx.PrimFunc:
@@ -43,7 +49,11 @@ PROGRAMS: dict[str, Callable[[], tvm.tirx.PrimFunc]] = {
     "product fp16, sums fp16": lambda: product(SIZE, SIZE, SIZE, "float16", "float16"),
     "product bf16, sums fp32": lambda: product(SIZE, SIZE, SIZE, "bfloat16", "float32"),
     "product int8, sums int32": lambda: product(SIZE, SIZE, SIZE, "int8", "int32"),
-    "convolution fp32": _convolution,
+    "convolution fp32": lambda: _convolution("float32", "float32"),
+    "convolution fp16, sums fp32": lambda: _convolution("float16", "float32"),
+    "convolution bf16, sums fp32": lambda: _convolution("bfloat16", "float32"),
+    "convolution int8, sums int32": lambda: _convolution("int8", "int32"),
+    "convolution NHWC fp16, sums fp32": lambda: _convolution_nhwc("float16", "float32"),
     "softmax fp32": _softmax,
     "layer norm fp32": _layer_norm,
     "attention fp32": _attention,

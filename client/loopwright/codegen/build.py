@@ -15,6 +15,7 @@ from tvm.tirx import AssertStmt
 from loopwright.codegen.compiler_errors import refusals_in_words
 from loopwright.codegen.functions import has_relax, prim_funcs
 from loopwright.codegen.shared_memory import shared_memory_limit
+from loopwright.codegen.vector_access import with_short_gathers
 
 
 def compile_module(
@@ -36,6 +37,8 @@ def compile_module(
         CodeRefused: CUDA's compiler refuses the code; the message has its errors.
         ValueError: a kernel needs more shared memory than the target's GPUs have.
     """
+    if target.kind.name == "cuda":
+        mod = with_short_gathers(mod)
     # TVM hands a GPU's architecture to the CUDA compiler through the scope of the target, not through the module.
     with target, _options(mod, target, argument_checks), refusals_in_words():
         if has_relax(mod):
