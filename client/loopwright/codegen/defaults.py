@@ -9,7 +9,7 @@ from tvm.target import Target
 from loopwright.codegen.intrinsics import only_intrinsics_of
 from loopwright.codegen.target import most_shared_bytes
 
-_WITHOUT_TENSOR_CORES = Target({"kind": "cuda", "arch": "sm_61"})
+WITHOUT_TENSOR_CORES = Target({"kind": "cuda", "arch": "sm_61"})
 _TENSOR_CORE_BYTES = 72 * 1024
 """Shared memory that DLight's kernels for tensor cores need, whatever the shape."""
 
@@ -30,7 +30,7 @@ def default_schedule(mod: tvm.IRModule, target: Target) -> tvm.IRModule:
         dlight.gpu.Fallback(),
     )
     with target, only_intrinsics_of(target):
-        return dlight.ApplyDefaultSchedule(*rules)(mod)
+        return dlight.ApplyDefaultSchedule(*rules)(mod.clone())
 
 
 class _Matmul(dlight.gpu.Matmul):
@@ -43,5 +43,5 @@ class _Matmul(dlight.gpu.Matmul):
         most = most_shared_bytes(target)
         is_short = most is not None and most < _TENSOR_CORE_BYTES
         if is_short or any(str(buffer.dtype) == "int8" for buffer in func.params):
-            target = _WITHOUT_TENSOR_CORES
+            target = WITHOUT_TENSOR_CORES
         return super().apply(func, target, tunable)

@@ -11,6 +11,7 @@ import pytest
 import tvm
 import tvm_ffi
 
+from loopwright.codegen.defaults import default_schedule
 from loopwright.codegen.digest import normal_form
 from loopwright.codegen.schedule import apply_trace_json, scheduled_function, with_default_schedules
 from loopwright.codegen.serialization import module_from_json, trace_to_json
@@ -56,6 +57,14 @@ def test_what_runs_promises_what_was_certified_unless_its_buffers_may_overlap(tr
         written = func if promise is None else func.with_attr("tirx.noalias", promise)
         scheduled = scheduled_function(written, normal_form(written), trace, target_from(LLVM))
         assert scheduled.attrs.get("tirx.noalias") is expected
+
+
+def test_a_workload_stays_as_it_is_when_its_baseline_is_made() -> None:
+    mod = module_from_json(matmul().module_json)
+    before = mod.script()
+    baseline = default_schedule(mod, target_from({"kind": "cuda", "arch": "sm_80"}))
+    assert "threadIdx.x" in baseline.script()
+    assert mod.script() == before
 
 
 def test_on_a_gpu_functions_without_a_schedule_get_threads_and_no_promise() -> None:
