@@ -12,6 +12,7 @@ from tvm.tirx import IterVar
 from tuner.space import tensor_core
 from tuner.space.design_space import REFUSALS, DesignSpace
 from tuner.space.rules import CPU_RULES, GPU_RULES
+from tuner.space.rules.dlight import Dlight
 from tuner.space.rules.rule import Machine
 from tuner.space.rules.sketches import Sketches
 from tuner.workload import tune_context
@@ -26,12 +27,13 @@ _INNERMOST = 64
 def builtin_space(mod: tvm.IRModule, target: Target, seed: int) -> DesignSpace:
     """Return the sketches of Loopwright's rules beside those of TVM; ``seed`` in [1, 2^31-1].
 
-    On cuda, those are for functions that map elements or reduce rows, and tensor cores for bfloat16 are a rule of TVM's
-    with intrinsics of Loopwright's.
+    On cuda, those are for functions that map elements or reduce rows, and for what else DLight can make of a function.
+    Tensor cores for bfloat16 are a rule of TVM's with intrinsics of Loopwright's.
     """
     is_gpu = target.kind.name != "llvm"
     generator = (tensor_core.bf16_generator(mod, target) if is_gpu else None) or _generator(mod, target)
-    sketches = Sketches(mod, Machine.of(target), GPU_RULES if is_gpu else CPU_RULES)
+    rules = (*GPU_RULES, Dlight(mod, target)) if is_gpu else CPU_RULES
+    sketches = Sketches(mod, Machine.of(target), rules)
     return _with_stock(mod, target, seed, generator, sketches)
 
 
