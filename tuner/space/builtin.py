@@ -27,8 +27,8 @@ _INNERMOST = 64
 def builtin_space(mod: tvm.IRModule, target: Target, seed: int) -> DesignSpace:
     """Return the sketches of Loopwright's rules beside those of TVM; ``seed`` in [1, 2^31-1].
 
-    On cuda, those are for functions that map elements or reduce rows, and for what else DLight can make of a function.
-    Tensor cores for bfloat16 are a rule of TVM's with intrinsics of Loopwright's.
+    On cuda, the rules are others than on llvm, the space has what else DLight can make of a function, and tensor cores
+    for bfloat16 are a rule of TVM's with intrinsics of Loopwright's.
     """
     is_gpu = target.kind.name != "llvm"
     generator = (tensor_core.bf16_generator(mod, target) if is_gpu else None) or _generator(mod, target)

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 import tvm
 from tvm import te, topi
-from tvm.s_tir import Schedule
 
 from loopwright.codegen.rule import KNOB, RULE
-from loopwright.codegen.schedule import scheduled_module
-from loopwright.codegen.serialization import trace_to_json
-from loopwright.codegen.target import target_from, with_assumed_attributes
+from tests.support.gpu_rules import ARCH, TARGET, check_kernels, programs_of, source_of
 from tests.support.nvrtc import cubin
-from tests.support.rule_programs import check_results, function, layer_norm, mean, sketches_of
-from tests.support.serial_kernels import serial
+from tests.support.rule_programs import function, layer_norm, mean, sketches_of
 from tuner.space.builtin import builtin_space
-from workers import cuda
-
-ARCH = "sm_90"
-TARGET = target_from({"kind": "cuda", "arch": ARCH})
 
 
 def biased_tanh(shape: tuple[int, ...], dtype: str) -> tvm.IRModule:
@@ -43,25 +33,6 @@ def cast(source: str, result: str) -> tvm.IRModule:
     return function(x, topi.cast(x, result))
 
 
-def programs_of(mod: tvm.IRModule, rule: str, count: int) -> list[Schedule]:
-    """Return the programs of all seeds of a rule and of ``count`` draws; every one is accepted."""
-    space = builtin_space(mod, TARGET, 1)
-    [sketch] = sketches_of(space, RULE + rule)
-    seeds = [seed for seed in space.seeds if any(RULE + rule in str(inst.attrs) for inst in seed.insts)]
-    assert len(seeds) > 1
-    made = [space.replay(seed, 1) for seed in seeds]
-    made += [space.replay(sketch, seed) for seed in range(1, count + 1)]
-    accepted = [schedule for schedule in made if schedule is not None]
-    assert len(accepted) == len(made), "the space refuses programs of the rule"
-    return accepted
-
-
-def source_of(mod: tvm.IRModule, schedule: Schedule) -> str:
-    """Return the CUDA source of a schedule's trace, replayed from JSON."""
-    target = with_assumed_attributes(TARGET)
-    return cuda.source(scheduled_module(mod, json.loads(trace_to_json(schedule.trace)), target), target)
-
-
 ELEMENTWISE = [
     biased_tanh((64, 1024), "float32"),
     biased_tanh((37, 29), "float16"),
@@ -81,7 +52,7 @@ def test_what_the_rule_for_elements_makes_computes_the_same(mod: tvm.IRModule) -
     for schedule in programs_of(mod, "gpu_elementwise", 6):
         assert RULE not in schedule.mod.script()
         assert KNOB not in schedule.mod.script()
-        check_results(mod, serial(schedule.mod))
+        check_kernels(mod, schedule)
 
 
 @pytest.mark.parametrize("mod", ELEMENTWISE)
@@ -136,7 +107,7 @@ ROWS = [
 @pytest.mark.parametrize("mod", ROWS)
 def test_what_the_rule_for_rows_makes_computes_the_same(mod: tvm.IRModule) -> None:
     for schedule in programs_of(mod, "gpu_row_reduce", 6):
-        check_results(mod, serial(schedule.mod))
+        check_kernels(mod, schedule)
 
 
 @pytest.mark.parametrize("mod", ROWS)

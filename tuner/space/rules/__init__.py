@@ -16,6 +16,7 @@ from tuner.space.rules.conv_direct import ConvDirect
 from tuner.space.rules.elementwise import Elementwise
 from tuner.space.rules.gemv import Gemv
 from tuner.space.rules.gpu_elementwise import GpuElementwise
+from tuner.space.rules.gpu_gemv import GpuGemv
 from tuner.space.rules.gpu_row_reduce import GpuRowReduce
 from tuner.space.rules.register_tile import RegisterTile
 from tuner.space.rules.row_reduce import RowReduce
@@ -36,4 +37,4 @@ CPU_RULES: tuple[Rule, ...] = (
     Winograd(),
 )
 
-GPU_RULES: tuple[Rule, ...] = (GpuElementwise(), GpuRowReduce())
+GPU_RULES: tuple[Rule, ...] = (GpuElementwise(), GpuRowReduce(), GpuGemv())

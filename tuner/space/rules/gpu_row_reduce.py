@@ -16,7 +16,7 @@ from tvm.s_tir import Schedule
 from tuner.space.rules.program import Block, Program
 from tuner.space.rules.row_reduce import leading, row_axes
 from tuner.space.rules.rule import Knob, Knobs, Machine, Refused
-from tuner.space.rules.steps import fuse, largest_divisor
+from tuner.space.rules.steps import fuse, inline_all, largest_divisor
 
 _VECTORS = (1, 2, 4, 8)
 _THREADS = (64, 128, 256, 512, 1024)
@@ -57,7 +57,7 @@ class GpuRowReduce:
         rows = row_axes(program, _ELEMENTS)
         assert rows is not None, "the rule has no knobs for this function"
         rows_in_shared = _whole_rows(program) if values["shared"] else []
-        stages = _inline_all(schedule, program)
+        stages = inline_all(schedule, program)
         last = stages[-1]
         copies = [_cached(schedule, stages, buffer) for buffer in rows_in_shared]
         loops = list(schedule.get_loops(schedule.get_sblock(last.name)))
@@ -83,15 +83,6 @@ class GpuRowReduce:
             lane = _share(schedule, columns, threads, values["vector"])
             if not stage.is_reduction:
                 schedule.vectorize(lane)
-
-
-def _inline_all(schedule: Schedule, program: Program) -> list[Block]:
-    """Inline the blocks that neither reduce nor write the result, and return the others."""
-    stages = [block for block in program.blocks if block.is_reduction or block.name in program.outputs]
-    for block in program.blocks:
-        if block not in stages:
-            schedule.compute_inline(schedule.get_sblock(block.name))
-    return stages
 
 
 def _cached(schedule: Schedule, stages: list[Block], buffer: Any) -> Any:

@@ -31,6 +31,15 @@ def inline(schedule: Schedule, program: Program, keep: frozenset[str] = frozense
     return remaining
 
 
+def inline_all(schedule: Schedule, program: Program) -> list[Block]:
+    """Inline the blocks that neither reduce nor write the result, and return the others."""
+    stages = [block for block in program.blocks if block.is_reduction or block.name in program.outputs]
+    for block in program.blocks:
+        if block not in stages:
+            schedule.compute_inline(schedule.get_sblock(block.name))
+    return stages
+
+
 def remains(program: Program, block: Block) -> bool:
     """Return whether `inline` leaves a block that it is not told to keep."""
     repeated = len(program.consumers(block)) > 1 and block.calls & _COSTLY
