@@ -49,4 +49,4 @@ def source_of(mod: tvm.IRModule, schedule: Schedule) -> str:
 
 def kernels(source: str) -> int:
     """Return how many kernels CUDA source has."""
-    return len(set(re.findall(r"__global__ void [^;{]*?(\w+)\(", source)))
+    return len(set(re.findall(r"__global__ void (?:__launch_bounds__\(\d+\) )?(\w+)\(", source)))

@@ -16,7 +16,7 @@ from tuner.workload import make_workload
 
 
 def space(dtype: str, arch: str, *, stock: bool = False) -> DesignSpace:
-    mod = module_from_json(make_workload(product(512, 512, 512, dtype, "float32"), "product").module_json)
+    mod = module_from_json(make_workload(product(1024, 1024, 1024, dtype, "float32"), "product").module_json)
     make = stock_space if stock else builtin_space
     return make(mod, target_from({"kind": "cuda", "arch": arch}), 1)
 

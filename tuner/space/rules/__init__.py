@@ -18,6 +18,7 @@ from tuner.space.rules.gemv import Gemv
 from tuner.space.rules.gpu_elementwise import GpuElementwise
 from tuner.space.rules.gpu_gemv import GpuGemv
 from tuner.space.rules.gpu_row_reduce import GpuRowReduce
+from tuner.space.rules.gpu_split_k import GpuSplitK
 from tuner.space.rules.register_tile import RegisterTile
 from tuner.space.rules.row_reduce import RowReduce
 from tuner.space.rules.rule import Rule
@@ -37,4 +38,4 @@ CPU_RULES: tuple[Rule, ...] = (
     Winograd(),
 )
 
-GPU_RULES: tuple[Rule, ...] = (GpuElementwise(), GpuRowReduce(), GpuGemv())
+GPU_RULES: tuple[Rule, ...] = (GpuElementwise(), GpuRowReduce(), GpuGemv(), GpuSplitK())
