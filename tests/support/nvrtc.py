@@ -15,10 +15,18 @@ def cubin(source: str, arch: str) -> bytes:
 
     Raises RuntimeError with NVRTC's log if NVRTC refuses the source.
     """
+    return _compiled(source, "cubin", arch)
+
+
+def ptx(source: str, arch: str) -> str:
+    """Return the PTX of CUDA source for an architecture, and raise, as `cubin` does."""
+    return _compiled(source, "ptx", arch).decode()
+
+
+def _compiled(source: str, form: str, arch: str) -> bytes:
     toolkit = _toolkit()
     with mock.patch.dict(os.environ, CUDA_PATH=str(toolkit)):
-        code = compile_cuda(source, "cubin", arch, [f"-I{toolkit / 'include' / 'cccl'}"], compiler="nvrtc")
-    return bytes(code)
+        return bytes(compile_cuda(source, form, arch, [f"-I{toolkit / 'include' / 'cccl'}"], compiler="nvrtc"))
 
 
 def _toolkit() -> Path:

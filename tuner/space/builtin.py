@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import tvm
 import tvm_ffi
 from tvm.s_tir import meta_schedule as ms
@@ -9,7 +11,7 @@ from tvm.s_tir.schedule import Trace
 from tvm.target import Target
 from tvm.tirx import IterVar
 
-from tuner.space import tensor_core
+from tuner.space import tensor_core, tf32
 from tuner.space.design_space import REFUSALS, DesignSpace
 from tuner.space.rules import CPU_RULES, GPU_RULES
 from tuner.space.rules.dlight import Dlight
@@ -27,14 +29,15 @@ _INNERMOST = 64
 def builtin_space(mod: tvm.IRModule, target: Target, seed: int) -> DesignSpace:
     """Return the sketches of Loopwright's rules beside those of TVM; ``seed`` in [1, 2^31-1].
 
-    On cuda, the rules are others than on llvm, the space has what else DLight can make of a function, and tensor cores
-    for bfloat16 are a rule of TVM's with intrinsics of Loopwright's.
+    On cuda, the rules are others than on llvm, and the space has what else DLight can make of a function. Tensor cores
+    for bfloat16 are a rule of TVM's with intrinsics of Loopwright's, and so are those for float32 where a function
+    permits TF32.
     """
     is_gpu = target.kind.name != "llvm"
     generator = (tensor_core.bf16_generator(mod, target) if is_gpu else None) or _generator(mod, target)
     rules = (*GPU_RULES, Dlight(mod, target)) if is_gpu else CPU_RULES
     sketches = Sketches(mod, Machine.of(target), rules)
-    return _with_stock(mod, target, seed, generator, sketches)
+    return _with_stock(mod, target, seed, generator, sketches, tf32.traces(mod, target, seed))
 
 
 def stock_space(mod: tvm.IRModule, target: Target, seed: int) -> DesignSpace:
@@ -48,7 +51,9 @@ def _with_stock(
     seed: int,
     generator: ms.space_generator.PostOrderApply,
     sketches: Sketches | None,
+    more: Sequence[Trace] = (),
 ) -> DesignSpace:
+    """Return what a generator generates, ``more`` traces that its post-processors finish, and the sketches."""
     context = tune_context(mod, target, generator, seed)
     try:
         schedules = context.generate_design_space()
@@ -59,7 +64,7 @@ def _with_stock(
     except REFUSALS:
         # TVM's rules raise where a block maps the results of two reductions. What remains is the function as it is.
         traces = [Trace([], {})]
-    return DesignSpace(mod, context, traces, sketches)
+    return DesignSpace(mod, context, [*more, *traces], sketches)
 
 
 def _generator(mod: tvm.IRModule, target: Target) -> ms.space_generator.PostOrderApply:

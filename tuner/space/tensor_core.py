@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import tvm
 import tvm_ffi
 from tvm.s_tir import SBlock, Schedule
@@ -12,6 +10,7 @@ from tvm.target import Target
 
 from loopwright.codegen import bf16_tensor_core
 from loopwright.codegen.intrinsics import only_intrinsics_of
+from loopwright.codegen.target import compute_capability
 
 _FIRST = 80
 """Compute capability, times ten, of the first tensor cores that multiply bfloat16."""
@@ -21,7 +20,7 @@ _ALIGNMENT = (32, 8)
 
 def bf16_generator(mod: tvm.IRModule, target: Target) -> ms.space_generator.PostOrderApply | None:
     """Return TVM's rules and tensor cores for bfloat16; None if the function has none, or the GPU no such cores."""
-    if _capability(target) < _FIRST or not _has_bf16(mod):
+    if compute_capability(target) < _FIRST or not _has_bf16(mod):
         return None
     with only_intrinsics_of(target):
         first, *others = ms.schedule_rule.ScheduleRule.create("cuda-tensorcore")
@@ -51,11 +50,6 @@ def pad_bf16(schedule: Schedule) -> None:
         buffers = [region.source for region in block.writes]
         if any(buffer.scope() == "shared.dyn" and str(buffer.dtype) == bf16_tensor_core.ELEMENT for buffer in buffers):
             schedule.storage_align(schedule.get_sblock(block.name_hint), 0, -2, *_ALIGNMENT)
-
-
-def _capability(target: Target) -> int:
-    digits = re.search(r"\d+", str(target.attrs.get("arch", "")))
-    return int(digits[0]) if digits else 0
 
 
 def _has_bf16(mod: tvm.IRModule) -> bool:

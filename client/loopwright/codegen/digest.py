@@ -11,6 +11,8 @@ import tvm.s_tir
 import tvm_ffi
 
 from loopwright.codegen.errors import InvalidModule
+from loopwright.codegen.math_mode import TF32
+from loopwright.codegen.tf32 import permits_tf32
 
 
 def normal_form(func: tvm.tirx.PrimFunc) -> tvm.IRModule:
@@ -56,14 +58,17 @@ def workload_family(mod: tvm.IRModule) -> str:
     """Return what a workload in normal form shares with those that differ in shapes, strides and padding only.
 
     It is a digest of 32 hex digits over the names of the blocks, the kinds of their axes, and the ranks and dtypes of
-    the buffer parameters: as much as a trace depends on.
+    the buffer parameters: as much as a trace depends on. What permits TF32 is a family of its own, since its traces are
+    refused by others.
     """
     blocks: list[tvm.s_tir.SBlock] = []
     tvm_ffi.structural_walk(mod["main"].body, (tvm.s_tir.SBlock, blocks.append), order="post")
-    structure = [
+    structure: list[object] = [
         [[str(block.name_hint), [int(axis.iter_type) for axis in block.iter_vars]] for block in blocks],
         [[len(buffer.shape), str(buffer.dtype)] for buffer in mod["main"].params],
     ]
+    if permits_tf32(mod["main"]):
+        structure.append([TF32])
     return hashlib.sha256(json.dumps(structure).encode()).hexdigest()[:32]
 
 

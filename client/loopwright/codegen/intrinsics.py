@@ -13,7 +13,7 @@ from pathlib import Path
 import tvm.s_tir
 from tvm.target import Target
 
-from loopwright.codegen import bf16_tensor_core, column_reduction, dot_product, row_reduction
+from loopwright.codegen import bf16_tensor_core, column_reduction, dot_product, row_reduction, tf32_tensor_core
 from loopwright.codegen.script import skip_searches
 from loopwright.codegen.target import triple
 
@@ -49,6 +49,7 @@ def only_intrinsics_of(target: Target) -> Iterator[None]:
         _load(f"{_PACKAGE}.{vendor}")
         if vendor == "cuda":
             bf16_tensor_core.register()
+            tf32_tensor_core.register()
         yield
     finally:
         if substitute is not None and sys.modules.get(_PACKAGE) is substitute:

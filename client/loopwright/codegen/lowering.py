@@ -15,6 +15,7 @@ from loopwright.codegen.graph.preparation import KEPT, prepare
 from loopwright.codegen.graph.rewriting import OPAQUE
 from loopwright.codegen.layout_free import declare_weights
 from loopwright.codegen.own_calls import bind_calls
+from loopwright.codegen.tf32 import keep_tf32
 from loopwright.codegen.vector_math import keep_exact_math
 
 
@@ -36,7 +37,7 @@ def lower(mod: tvm.IRModule, target: Target) -> tvm.IRModule:
         except RuntimeError:
             # People write extents of 32 bits, operators are legalised to 64, and TVM fails to fuse one with the other.
             lowered = _legalised_and_fused(_kept_apart(prepared))
-    return declare_weights(clamp(keep_exact_math(mod, lowered)))
+    return declare_weights(clamp(keep_tf32(mod, keep_exact_math(mod, lowered))))
 
 
 def _legalised_and_fused(mod: tvm.IRModule) -> tvm.IRModule:

@@ -10,10 +10,12 @@ from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import Trace
 from tvm.target import Target
 
+from loopwright.codegen import tf32_tensor_core
 from loopwright.codegen.defaults import default_schedule
 from loopwright.codegen.digest import normal_form
 from loopwright.codegen.functions import prim_funcs
 from loopwright.codegen.intrinsics import load_intrinsics, register_named
+from loopwright.codegen.tf32 import permits_tf32
 from loopwright.codegen.vector_math import with_vector_math
 
 
@@ -47,8 +49,13 @@ def apply_trace_json(mod: tvm.IRModule, trace_json: str, seed: int = 1) -> Sched
 
 
 def replay(mod: tvm.IRModule, trace: list[Any], target: Target) -> Schedule:
-    """Replay a trace on the workload that it is for, with the intrinsics that it names loaded; see `apply_trace`."""
+    """Replay a trace on the workload that it is for, with the intrinsics that it names loaded; see `apply_trace`.
+
+    Raises ValueError, too, if the trace rounds factors to TF32 and the workload does not permit that.
+    """
     names = {str(attributes[0]) for kind, _, attributes, _ in trace[0] if kind == "Tensorize"}
+    if any(name.startswith(tf32_tensor_core.NAME) for name in names) and not permits_tf32(mod["main"]):
+        raise ValueError("this schedule rounds factors to TF32; submit the function with math tf32 to permit that")
     if [name for name in names if not register_named(name)]:
         load_intrinsics(target)
     return apply_trace(mod, trace)

@@ -102,6 +102,12 @@ def most_shared_bytes(target: Target) -> int | None:
     return None if kib is None else kib * 1024
 
 
+def compute_capability(target: Target) -> int:
+    """Return the compute capability of a cuda target's architecture, times ten: 90 for ``sm_90a``; 0 without one."""
+    digits = re.search(r"\d+", str(target.attrs.get("arch", "")))
+    return int(digits[0]) if digits else 0
+
+
 def with_shared_bytes(target: Target, most: int) -> Target:
     """Return a cuda target whose blocks of threads may have ``most`` bytes of shared memory."""
     return Target(json.loads(canonical_target(target)) | {"max_shared_memory_per_block": most})

@@ -1,0 +1,57 @@
+"""Functions that permit TF32 have sketches for tensor cores, beside those that they have without."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from loopwright.codegen import tf32_tensor_core
+from loopwright.codegen.digest import normal_form
+from loopwright.codegen.serialization import trace_to_json
+from loopwright.codegen.target import target_from
+from loopwright.codegen.tf32 import with_tf32
+from tests.support.gpu_programs import PROGRAMS
+from tuner.space.builtin import builtin_space, stock_space
+from tuner.space.design_space import DesignSpace
+
+TARGET = target_from({"kind": "cuda", "arch": "sm_80"})
+
+
+def space(name: str, *, consents: bool) -> DesignSpace:
+    mod = normal_form(PROGRAMS[name]())
+    return builtin_space(with_tf32(mod) if consents else mod, TARGET, 1)
+
+
+def instructions(space: DesignSpace, kind: str) -> list[list[list[object]]]:
+    """Return the attributes of the instructions of a kind, of each trace that has any."""
+    traces = [json.loads(trace_to_json(trace))[0] for trace in space.traces]
+    of_each = [[each[2] for each in trace if each[0] == kind] for trace in traces]
+    return [found for found in of_each if found]
+
+
+@pytest.mark.parametrize("name", ["product fp32", "convolution fp32"])
+def test_consent_adds_two_sketches_whose_factors_are_in_registers(name: str) -> None:
+    with_consent, without = space(name, consents=True), space(name, consents=False)
+    assert len(with_consent.traces) == len(without.traces) + 2
+    assert [{tuple(each) for each in trace} for trace in instructions(with_consent, "SetScope")] == [
+        {(0, tf32_tensor_core.FRAGMENT)}
+    ] * 2
+    assert not any("wmma" in str(trace) for trace in without.traces)
+
+
+def test_rows_are_padded_by_what_their_fragments_need() -> None:
+    padding = instructions(space("product fp32", consents=True), "StorageAlign")
+    in_rows, in_columns = padding
+    assert in_rows == [[0, -2, 32, 4], [0, -2, 32, 8]]
+    assert in_columns == [[0, -2, 32, 4], [0, -2, 32, 4]]
+
+
+@pytest.mark.parametrize("name", ["softmax fp32", "attention fp32"])
+def test_functions_whose_products_do_not_fit_keep_their_sketches(name: str) -> None:
+    assert len(space(name, consents=True).traces) == len(space(name, consents=False).traces)
+
+
+def test_the_stock_space_has_no_tf32() -> None:
+    stock = stock_space(with_tf32(normal_form(PROGRAMS["product fp32"]())), TARGET, 1)
+    assert not any("tf32" in str(trace) for trace in stock.traces)

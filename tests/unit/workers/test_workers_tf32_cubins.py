@@ -1,0 +1,66 @@
+"""Candidates with TF32 become machine code that multiplies in TF32, on machines without a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import tvm
+from tvm import te, topi
+
+from loopwright.codegen.digest import normal_form
+from loopwright.codegen.schedule import apply_trace_json
+from loopwright.codegen.serialization import trace_to_json
+from loopwright.codegen.target import target_from, with_assumed_attributes
+from loopwright.codegen.tf32 import with_tf32
+from tests.support.gpu_programs import PROGRAMS
+from tests.support.nvrtc import cubin, ptx
+from tuner.space.builtin import builtin_space
+from workers import cuda
+
+
+def transposed() -> tvm.tirx.PrimFunc:
+    """Return a product with a dense layer's weight, whose rows are the columns of the result, and a bias."""
+    x, w = te.placeholder((256, 512), name="X"), te.placeholder((512, 512), name="W")
+    bias = te.placeholder((512,), name="B")
+    return te.create_prim_func([x, w, bias, topi.nn.relu(topi.nn.dense(x, w, bias))])
+
+
+FUNCTIONS: dict[str, Callable[[], tvm.tirx.PrimFunc]] = {
+    "product": PROGRAMS["product fp32"],
+    "product with a transposed factor": transposed,
+    "convolution": PROGRAMS["convolution fp32"],
+}
+
+
+def sources(func: tvm.tirx.PrimFunc, arch: str, count: int) -> list[str]:
+    """Return the CUDA code of candidates with TF32, drawn at random from the sketches that have it."""
+    mod, target = with_tf32(normal_form(func)), target_from({"kind": "cuda", "arch": arch})
+    space = builtin_space(mod, target, 1)
+    sketches = [trace for trace in space.traces if "tf32" in str(trace)]
+    drawn = filter(None, (space.replay(sketches[seed % len(sketches)], seed) for seed in range(1, 1000)))
+    complete = with_assumed_attributes(target)
+    traces = [trace_to_json(next(drawn).trace) for _ in range(count)]
+    return [cuda.source(apply_trace_json(mod, trace).mod, complete) for trace in traces]
+
+
+def multiplies_in_tf32(assembly: str) -> bool:
+    return any(".mma." in line and ".tf32" in line for line in assembly.splitlines())
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_candidates_become_machine_code_that_multiplies_in_tf32(name: str, arch: str) -> None:
+    for source in sources(FUNCTIONS[name](), arch, 2):
+        assert cubin(source, arch).startswith(b"\x7fELF")
+        assembly = ptx(source, arch)
+        assert multiplies_in_tf32(assembly)
+        assert "cvt.rna.tf32.f32" in assembly
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_all_of_ten_candidates_become_machine_code(name: str, arch: str) -> None:
+    codes = [cubin(source, arch) for source in sources(FUNCTIONS[name](), arch, 10)]
+    assert all(code.startswith(b"\x7fELF") for code in codes)
