@@ -248,7 +248,9 @@ class JobRunner:
     def _spec(self, task: TaskView, claimed: ClaimedJob) -> TaskSpec:
         found = self._db.workloads.get(task.workload_hash)
         summary = found.summary
-        workload = Workload(summary.hash, summary.family, task.name, found.module_json, found.script, summary.args)
+        workload = Workload(
+            summary.hash, summary.family, task.name, found.module_json, found.script, summary.args, summary.operation
+        )
         # Known traces come from the built-in space; a user's own space makes other choices.
         known, relatives = [], []
         if claimed.inputs.space_json is None:

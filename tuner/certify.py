@@ -7,8 +7,11 @@ import statistics
 from collections.abc import Sequence
 
 from loopwright.codegen.arrays import DRAWS, tolerance
+from loopwright.codegen.math_mode import TF32
 from tuner.ports import Fleet, Meanwhile, Raced, RaceRequest, RaceResult, nothing_meanwhile
-from tuner.types import BASELINE, Certificate, Failure, Measured, TensorInfo, Trial, Workload
+from tuner.types import BASELINE, Certificate, Failure, Measured, Trial, Workload
+
+_BY_CONSENT = "; factors of float32 may be rounded to TF32 (math tf32), the reference rounds none"
 
 
 def certify(
@@ -38,12 +41,13 @@ def certify(
                 outputs=outputs,
                 contenders={t.candidate.hash: t.candidate.trace_json for t in chosen if t.candidate.trace_json},
                 seed=seed,
+                math=workload.math,
             ),
             meanwhile,
         )
         rejected |= {key: entry for key, entry in result.contenders.items() if isinstance(entry, Failure)}
         if not chosen or _accepted(result):
-            return _certificate(result, workload.args, outputs, rejected)
+            return _certificate(result, workload, outputs, rejected)
 
 
 def _ranking(trials: Sequence[Trial], count: int) -> list[Trial]:
@@ -79,17 +83,18 @@ def _beats(contender: Raced, baseline: Raced) -> bool:
 
 
 def _certificate(
-    result: RaceResult, args: Sequence[TensorInfo], outputs: Sequence[bool], rejected: dict[str, Failure]
+    result: RaceResult, workload: Workload, outputs: Sequence[bool], rejected: dict[str, Failure]
 ) -> Certificate:
-    best = winner(result)
+    args, best = workload.args, winner(result)
     entry = _accepted(result)[best] if best is not None else result.baseline
     written = [info.dtype for info, output in zip(args, outputs, strict=True) if output] or [args[-1].dtype]
-    rtol = max(tolerance(dtype) for dtype in written)
+    rtol = max(tolerance(dtype, workload.math) for dtype in written)
     return Certificate(
         candidate_hash=best if best is not None else BASELINE.hash,
         inputs=(
             f"{len(DRAWS)} sets of random inputs ({' and '.join(DRAWS)}; indices in range), outputs filled with NaN or "
             "an unlikely integer before the call, all arguments compared after it"
+            + (_BY_CONSENT if workload.math == TF32 else "")
         ),
         rtol=rtol,
         atol=rtol,

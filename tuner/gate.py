@@ -167,6 +167,7 @@ def _race(
         contenders={key: trace for trace, key in keys.items()},
         seed=seed,
         yardsticks=any(program.trace_json is None for program in programs),
+        math=first.workload.math,
     )
     try:
         result = fleet.race(request, meanwhile)

@@ -12,6 +12,8 @@ from tvm import tirx
 from tvm.s_tir.analysis import estimate_tir_flops
 from tvm.sym import Analyzer
 
+from loopwright.codegen.math_mode import TF32
+from loopwright.codegen.tf32 import permits_tf32
 from tuner.types import Operation
 
 _REDUCE = 2
@@ -29,7 +31,8 @@ def operation(mod: tvm.IRModule) -> Operation:
         return Operation()
     # A function computes what its heaviest block does: a fused bias or a padding does not make another operation.
     heaviest = max(computing, key=lambda block: (bool(block.reduced), block.iterations))
-    return Operation(_name(heaviest, computing), heaviest.dtype, _flop(mod))
+    dtype = TF32 if permits_tf32(mod["main"]) else heaviest.dtype
+    return Operation(_name(heaviest, computing), dtype, _flop(mod))
 
 
 def _flop(mod: tvm.IRModule) -> float | None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from loopwright.codegen.math_mode import FP32, MathMode
 from tuner.types import (
     Certificate,
     DeviceState,
@@ -53,6 +54,8 @@ class RaceRequest:
     contenders: dict[str, str]
     seed: int
     yardsticks: bool = True
+    math: MathMode = FP32
+    """How the function may multiply float32: results may differ by as much."""
 
 
 @dataclass(frozen=True, slots=True)

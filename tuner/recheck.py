@@ -93,6 +93,7 @@ def recheck(
             outputs=certified.outputs,
             contenders={_BEST: certified.trace_json},
             seed=seed + len(slowdowns),
+            math=certified.workload.math,
         )
         try:
             result = fleet.race(request, meanwhile)

@@ -16,6 +16,8 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
+from loopwright.codegen.math_mode import FP32, TF32, MathMode
+
 BUILTIN_SPACE = "builtin-3"
 """Name of the built-in design space in the database. It changes when the space comes to contain faster programs: an
 answer from an earlier space must not keep anybody from a search."""
@@ -142,7 +144,8 @@ class TensorInfo:
 class Operation:
     """What a function computes.
 
-    ``op`` is its name (``matmul``, ``conv2d``, ``softmax`` …), ``dtype`` that of the values it computes most of,
+    ``op`` is its name (``matmul``, ``conv2d``, ``softmax`` …), ``dtype`` that of the values it computes most of
+    (``tf32`` where it may round factors of float32 so),
     ``flop`` the floating point operations of one call, None where TVM cannot say. ``op`` is empty where unknown.
     """
 
@@ -167,6 +170,11 @@ class Workload:
     script: str
     args: tuple[TensorInfo, ...]
     operation: Operation = Operation()
+
+    @property
+    def math(self) -> MathMode:
+        """How it may multiply float32, which is a part of its hash."""
+        return TF32 if self.operation.dtype == TF32 else FP32
 
     def to_json(self) -> dict[str, Any]:
         """As it crosses a process: JSON values only."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import tvm
 
 from loopwright.codegen.arrays import Array, compare, tolerance
+from loopwright.codegen.math_mode import FP32, MathMode
 from tuner.types import Failure, FailureKind, Stage, TensorInfo
 from workers.arguments import draw, to_device
 from workers.build import FUNCTION, with_packed_weight
@@ -33,16 +34,23 @@ class Expected:
     args: Sequence[TensorInfo]
     inputs: Sequence[Array]
     results: Sequence[Array]
+    math: MathMode = FP32
+    """How the programs that are compared may multiply float32."""
 
 
 def expected(
-    reference: tvm.runtime.Module, args: Sequence[TensorInfo], outputs: Sequence[bool], kind: str, seed: int
+    reference: tvm.runtime.Module,
+    args: Sequence[TensorInfo],
+    outputs: Sequence[bool],
+    kind: str,
+    seed: int,
+    math: MathMode = FP32,
 ) -> Expected:
     """Draw inputs of a kind (`loopwright.codegen.arrays.DRAWS`) and run the unscheduled program on the host."""
     inputs = draw(args, outputs, kind, seed)
     arguments = to_device(inputs, tvm.runtime.cpu(0))
     reference[FUNCTION](*arguments)
-    return Expected(kind, args, inputs, [argument.numpy() for argument in arguments])
+    return Expected(kind, args, inputs, [argument.numpy() for argument in arguments], math)
 
 
 def check(
@@ -62,7 +70,7 @@ def check(
     device.sync()
     results = [argument.numpy() for argument in arguments]
     for position, (result, reference, info) in enumerate(zip(results, expected.results, expected.args, strict=True)):
-        comparison = compare(result, reference, tolerance(info.dtype))
+        comparison = compare(result, reference, tolerance(info.dtype, expected.math))
         if not comparison.close:
             message = (
                 f"argument {position} differs from the unscheduled program's by up to {comparison.max_abs_error:.3g} "

@@ -151,6 +151,7 @@ class ClosingRace:
             seed=request.seed,
             yardsticks=request.yardsticks,
             library=library,
+            math=request.math,
         )
         calls = [partial(actor_calls.race, race=race, caller=self._caller)]
         [answer] = self._answers(self._measurers, calls, meanwhile)

@@ -14,6 +14,7 @@ from typing import Any
 import tvm
 
 from loopwright.codegen.arrays import compare, tolerance
+from loopwright.codegen.math_mode import FP32, TF32, MathMode
 from workers.arguments import to_device
 from workers.gpu_operations import Call, Tensor, candidates
 from workers.yardstick import Array, Yardstick, only_result
@@ -23,22 +24,29 @@ _DTYPES = ("float64", "float32", "float16", "bfloat16", "int32")
 
 
 def yardstick(
-    inputs: Sequence[Array], outputs: Sequence[bool], expected: Sequence[Array], device: tvm.runtime.Device
+    inputs: Sequence[Array],
+    outputs: Sequence[bool],
+    expected: Sequence[Array],
+    device: tvm.runtime.Device,
+    *,
+    math: MathMode = FP32,
 ) -> Yardstick | None:
     """Return the call that `find` returns as a yardstick of the closing race, or None.
 
-    Products and convolutions of float32 are computed in float32: TF32 is off. cuDNN chooses its algorithm by trial.
+    Products and convolutions of float32 are computed in float32, unless ``math`` permits TF32. cuDNN chooses its
+    algorithm by trial.
     """
     torch = loaded()
     if torch is None or not torch.cuda.is_available():
         return None
     torch.cuda.set_device(device.index)
-    torch.backends.cuda.matmul.allow_tf32 = False
-    torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cuda.matmul.allow_tf32 = math == TF32
+    torch.backends.cudnn.allow_tf32 = math == TF32
     torch.backends.cudnn.benchmark = True
-    call = find(torch, inputs, outputs, expected, device)
+    call = find(torch, inputs, outputs, expected, device, math=math)
     torch.cuda.empty_cache()  # the contenders need the memory of calls that were tried
-    return None if call is None else Yardstick(library_name(torch), timed(torch.cuda, call), rests=False)
+    name = library_name(torch) + (", TF32 permitted" if math == TF32 else "")
+    return None if call is None else Yardstick(name, timed(torch.cuda, call), rests=False)
 
 
 def loaded() -> Any:
@@ -71,6 +79,8 @@ def find(
     outputs: Sequence[bool],
     expected: Sequence[Array],
     device: tvm.runtime.Device,
+    *,
+    math: MathMode = FP32,
 ) -> Call | None:
     """Return a call on the device that computes the only output among ``expected`` from ``inputs``, or None.
 
@@ -84,14 +94,14 @@ def find(
     try:
         tensors = [torch.from_dlpack(array) for array in to_device(given, device)]
         for call in candidates(torch, tensors, result.shape, str(result.dtype)):
-            if _computes(call, result):
+            if _computes(call, result, math):
                 return call
     except (RuntimeError, TypeError, ValueError):
         return None  # no memory for it, or a type that PyTorch does not have
     return None
 
 
-def _computes(call: Call, result: Array) -> bool:
+def _computes(call: Call, result: Array, math: MathMode) -> bool:
     try:
         found = call()
     except (RuntimeError, TypeError):
@@ -99,7 +109,7 @@ def _computes(call: Call, result: Array) -> bool:
     dtype = str(found.dtype).removeprefix("torch.")
     if tuple(found.shape) != result.shape:
         return False
-    rtol = max(tolerance(dtype), tolerance(str(result.dtype)))
+    rtol = max(tolerance(dtype, math), tolerance(str(result.dtype), math))
     return compare(_on_host(found), result, rtol).close
 
 

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from dataclasses import fields as dataclass_fields
 from typing import Any, Protocol, Self, TypeVar
 
+from loopwright.codegen.math_mode import FP32, MathMode
 from loopwright.codegen.packed_weight import PackedWeight
 from tuner.ports import Raced
 from tuner.types import DeviceClass, DeviceState, Failure, LibraryTime, SandboxLevel, TensorInfo
@@ -273,9 +274,12 @@ class BuiltRace:
     seed: int
     yardsticks: bool = True
     library: bool = True
+    math: MathMode = FP32
+    """How the function may multiply float32."""
 
     def to_json(self) -> Json:
         return {
+            "math": self.math,
             "yardsticks": self.yardsticks,
             "library": self.library,
             "args": [info.to_json() for info in self.args],
@@ -294,7 +298,9 @@ class BuiltRace:
             contenders=tuple(map(Artifact.from_json, fields["contenders"])),
             seed=fields["seed"],
             yardsticks=fields["yardsticks"],
-            library=fields.get("library", True),  # during an upgrade, older controllers send none
+            # During an upgrade, older controllers send neither.
+            library=fields.get("library", True),
+            math=fields.get("math", FP32),
         )
 
 

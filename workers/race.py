@@ -69,7 +69,7 @@ def run_race(device: Device, race: BuiltRace) -> Generator[Clock, None, RaceAnsw
     yardstick = None
     checks: list[Agreement | Failure] = [Agreement() for _ in modules]
     for number, kind in enumerate(DRAWS):
-        results = expected(reference, race.args, race.outputs, kind, race.seed + number)
+        results = expected(reference, race.args, race.outputs, kind, race.seed + number, race.math)
         yield Clock.START
         if race.yardsticks and race.library and number == 0:
             yardstick = _yardstick(device, on_device, race.outputs, results)
@@ -119,7 +119,7 @@ def _yardstick(
 ) -> Yardstick | None:
     """Return the call of a vendor's library that gives the results, if the device has a library with one."""
     if device.kind == "cuda":
-        return gpu_library.yardstick(results.inputs, outputs, results.results, on_device)
+        return gpu_library.yardstick(results.inputs, outputs, results.results, on_device, math=results.math)
     return library.yardstick(results.inputs, outputs, results.results)
 
 

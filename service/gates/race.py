@@ -56,7 +56,9 @@ def stored_workload(database: Database, workload_hash: str) -> Workload:
     """Return a workload under the name it was stored with. Raise NotFound."""
     found = database.workloads.get(workload_hash)
     summary = found.summary
-    return Workload(summary.hash, summary.family, summary.name, found.module_json, found.script, summary.args)
+    return Workload(
+        summary.hash, summary.family, summary.name, found.module_json, found.script, summary.args, summary.operation
+    )
 
 
 def _program(

@@ -54,7 +54,8 @@ def _expected(race: BuiltRace, results: Sequence[Json]) -> Iterator[Expected]:
     """Draw the inputs anew, which are the same for the same seed, and put the reference's results beside them."""
     for number, (kind, fields) in enumerate(zip(DRAWS, results, strict=True)):
         inputs = draw(race.args, race.outputs, kind, race.seed + number)
-        yield Expected(kind, race.args, inputs, unpacked(ReferenceResults.from_json(fields), inputs, race.args))
+        on_host = unpacked(ReferenceResults.from_json(fields), inputs, race.args)
+        yield Expected(kind, race.args, inputs, on_host, race.math)
 
 
 def _raced(

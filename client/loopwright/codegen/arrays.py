@@ -10,6 +10,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from loopwright.codegen.math_mode import FP32, TF32, MathMode
+
 Array = npt.NDArray[np.generic]
 
 
@@ -29,13 +31,24 @@ DRAWS = ("normal", "uniform")
 _TOLERANCE = {"float64": 1e-9, "float32": 1e-4, "float16": 1e-2, "bfloat16": 5e-2}
 """Relative tolerance; the absolute one is as much of the largest magnitude that the reference holds. Reordered sums
 of n terms differ by about sqrt(n) units in the last place, which stays an order of magnitude below these."""
+_TF32_TOLERANCE = 2.0**-10
+"""TF32 has 10 bits of mantissa (PTX ISA, "Alternate floating-point data formats"), so that rounding a factor to the
+nearest one changes it by 2^-11 of itself at most, and a product by 2^-10. So does a sum of products of one sign. Where
+signs are random, errors are, too, and the sum of n of them grows by sqrt(n), as the sum itself does: they stay at 3e-4
+(2^-11 times sqrt(2/3) times 0.74, for a mantissa of either factor that is spread evenly over its logarithms) of the
+standard deviation of the results, whatever n is. (Higham and Mary, A new approach to probabilistic rounding error
+analysis, SIAM Journal on Scientific Computing 41, 2019.)"""
 
 
-def tolerance(dtype: str) -> float:
-    """Relative tolerance for an output dtype; 0 (exact) for integers and booleans."""
+def tolerance(dtype: str, math: MathMode = FP32) -> float:
+    """Relative tolerance for an output dtype; 0 (exact) for integers and booleans.
+
+    ``math`` is how a function may multiply; the reference multiplies in float32 in either case.
+    """
     if dtype.startswith("float8"):
         return 0.25
-    return _TOLERANCE.get(dtype, 0.0)
+    exact = _TOLERANCE.get(dtype, 0.0)
+    return max(exact, _TF32_TOLERANCE) if exact and math == TF32 else exact
 
 
 def numpy_dtype(dtype: str) -> np.dtype[np.generic]:

@@ -10,11 +10,11 @@ from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import Trace
 from tvm.target import Target
 
-from loopwright.codegen import tf32_tensor_core
 from loopwright.codegen.defaults import default_schedule
 from loopwright.codegen.digest import normal_form
 from loopwright.codegen.functions import prim_funcs
 from loopwright.codegen.intrinsics import load_intrinsics, register_named
+from loopwright.codegen.math_mode import TF32, applied_math
 from loopwright.codegen.tf32 import permits_tf32
 from loopwright.codegen.vector_math import with_vector_math
 
@@ -54,7 +54,7 @@ def replay(mod: tvm.IRModule, trace: list[Any], target: Target) -> Schedule:
     Raises ValueError, too, if the trace rounds factors to TF32 and the workload does not permit that.
     """
     names = {str(attributes[0]) for kind, _, attributes, _ in trace[0] if kind == "Tensorize"}
-    if any(name.startswith(tf32_tensor_core.NAME) for name in names) and not permits_tf32(mod["main"]):
+    if applied_math(trace) == TF32 and not permits_tf32(mod["main"]):
         raise ValueError("this schedule rounds factors to TF32; submit the function with math tf32 to permit that")
     if [name for name in names if not register_named(name)]:
         load_intrinsics(target)

@@ -16,9 +16,10 @@ from tvm.s_tir import TensorIntrin
 from tvm.script import tirx as T
 from tvm.tirx import PrimFunc
 
-NAME = "loopwright.tf32_16x16x8_"
-"""Begins the names of the intrinsics."""
-LOAD_A, LOAD_B, LOAD_B_COLUMNS = NAME + "load_a", NAME + "load_b", NAME + "load_b_trans"
+from loopwright.codegen.math_mode import TF32_INTRINSICS
+
+_NAME = TF32_INTRINSICS + "16x16x8_"
+LOAD_A, LOAD_B, LOAD_B_COLUMNS = _NAME + "load_a", _NAME + "load_b", _NAME + "load_b_trans"
 FRAGMENT = "local"
 """Scope of the factors' fragments."""
 _M, _N, _K = 16, 16, 8
@@ -59,8 +60,8 @@ def register() -> None:
 
     if TensorIntrin.get(LOAD_A, allow_missing=True) is not None:
         return
-    TensorIntrin.register(NAME + "fill", *cuda.get_wmma_fill_intrin(_M, _N, _K, _DTYPE))
-    TensorIntrin.register(NAME + "store", *cuda.get_wmma_store_intrin(_M, _N, _K, _DTYPE, _SHARED))
+    TensorIntrin.register(_NAME + "fill", *cuda.get_wmma_fill_intrin(_M, _N, _K, _DTYPE))
+    TensorIntrin.register(_NAME + "store", *cuda.get_wmma_store_intrin(_M, _N, _K, _DTYPE, _SHARED))
     TensorIntrin.register(LOAD_A, *_load((_M, _K), "a", in_columns=False))
     for in_columns in (False, True):
         rows, columns = (_N, _K) if in_columns else (_K, _N)
@@ -75,11 +76,11 @@ def groups() -> list[Mapping[str, str]]:
     """
     return [
         {
-            "init": NAME + "fill",
+            "init": _NAME + "fill",
             "load_a": LOAD_A,
             "load_b": _load_b(in_columns),
             "compute": _multiplication(in_columns),
-            "store": NAME + "store",
+            "store": _NAME + "store",
         }
         for in_columns in (False, True)
     ]
@@ -90,7 +91,7 @@ def _load_b(in_columns: bool) -> str:
 
 
 def _multiplication(in_columns: bool) -> str:
-    return f"{NAME}multiply{'_trans' if in_columns else ''}"
+    return f"{_NAME}multiply{'_trans' if in_columns else ''}"
 
 
 def _load(shape: tuple[int, int], which: str, *, in_columns: bool) -> tuple[PrimFunc, PrimFunc]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ml_dtypes
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from loopwright.codegen.arrays import DRAWS, Array, compare, index_bound, numpy_dtype, poison, random_array, tolerance
+from loopwright.codegen.math_mode import TF32
 from tuner.types import TensorInfo
 
 FLOATS = ("float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
@@ -162,3 +164,43 @@ def test_arrays_without_elements_are_close() -> None:
     for dtype in (np.float32, np.int32, ml_dtypes.bfloat16):
         empty = np.zeros((0, 4), dtype=dtype)
         assert compare(empty, empty, tolerance(np.dtype(dtype).name)).close
+
+
+Floats = npt.NDArray[np.float32]
+
+
+def _rounded(array: Floats, bits: int) -> Floats:
+    """Return float32 with ``bits`` of mantissa, rounded to the nearest, ties away from zero, as cvt.rna rounds."""
+    dropped = 23 - bits
+    return ((array.view(np.uint32) + (1 << (dropped - 1))) & ~np.uint32((1 << dropped) - 1)).view(np.float32)
+
+
+def _product_of_rounded_factors(draw: str, terms: int, bits: int) -> tuple[Floats, Floats]:
+    """Return a product whose factors are rounded, and the product."""
+    rng = np.random.default_rng(terms)
+    a, b = (
+        random_array(TensorInfo(shape, "float32"), draw, rng, 1).astype(np.float32)
+        for shape in ((48, terms), (terms, 48))
+    )
+    return _rounded(a, bits) @ _rounded(b, bits), a @ b
+
+
+@pytest.mark.parametrize("terms", [8, 64, 512, 4096])
+@pytest.mark.parametrize("draw", DRAWS)
+def test_products_in_tf32_are_close_by_its_tolerance_and_not_by_that_of_float32(draw: str, terms: int) -> None:
+    result, reference = _product_of_rounded_factors(draw, terms, 10)
+    assert compare(result, reference, tolerance("float32", TF32)).close
+    if draw == "normal":
+        assert not compare(result, reference, tolerance("float32")).close
+
+
+@pytest.mark.parametrize("terms", [8, 64, 512, 4096])
+def test_products_of_factors_with_fewer_bits_than_tf32_are_not_close(terms: int) -> None:
+    result, reference = _product_of_rounded_factors("normal", terms, 7)
+    assert not compare(result, reference, tolerance("float32", TF32)).close
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float16", "bfloat16", "float8_e4m3fn", "int32", "bool"])
+def test_tf32_narrows_no_tolerance_and_widens_none_of_integers(dtype: str) -> None:
+    assert tolerance(dtype, TF32) >= tolerance(dtype)
+    assert (tolerance(dtype, TF32) == 0.0) == (tolerance(dtype) == 0.0)

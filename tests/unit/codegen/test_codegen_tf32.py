@@ -13,6 +13,7 @@ from loopwright.codegen.digest import function_digest, normal_form, workload_fam
 from loopwright.codegen.errors import InvalidTarget
 from loopwright.codegen.functions import prim_funcs
 from loopwright.codegen.lowering import bind_shapes, lower
+from loopwright.codegen.math_mode import applied_math
 from loopwright.codegen.schedule import scheduled_module
 from loopwright.codegen.serialization import module_from_json, module_to_json, trace_to_json
 from loopwright.codegen.target import target_from
@@ -98,6 +99,13 @@ def test_a_schedule_that_rounds_to_tf32_is_refused_for_a_function_without_consen
     space = builtin_space(consenting(func), AMPERE, 1)
     accepted = (space.replay(space.traces[0], seed) for seed in range(1, 100))
     trace = json.loads(trace_to_json(next(filter(None, accepted)).trace))
+    assert applied_math(trace) == "tf32"
     assert "loopwright_tf32_multiply" in scheduled_module(consenting(func), trace, AMPERE).script()
     with pytest.raises(ValueError, match="rounds factors to TF32; submit the function with math tf32"):
         scheduled_module(normal_form(func), trace, AMPERE)
+
+
+def test_the_baseline_and_schedules_without_tensor_cores_are_in_float32() -> None:
+    space = builtin_space(normal_form(PROGRAMS["product fp32"]()), AMPERE, 1)
+    assert applied_math(None) == "fp32"
+    assert [applied_math(json.loads(trace_to_json(trace))) for trace in space.traces] == ["fp32"] * len(space.traces)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -19,6 +20,7 @@ from tuner.types import (
     FailureKind,
     MeasureCandidate,
     Measured,
+    Operation,
     Origin,
     Outcome,
     SandboxLevel,
@@ -172,6 +174,16 @@ def test_without_candidates_the_baseline_is_certified() -> None:
 
 def test_the_tolerance_is_that_of_the_outputs() -> None:
     assert _certify(_ScriptedRaces({}), []).rtol == 1e-4
+
+
+def test_a_workload_that_permits_tf32_is_raced_and_certified_with_its_tolerance() -> None:
+    fleet = _ScriptedRaces({})
+    workload = replace(elementwise(), operation=Operation("matmul", "tf32"))
+    found = certify(fleet, workload, OUTPUTS, [], contenders=CONTENDERS, seed=1)
+    assert [race.math for race in fleet.races] == ["tf32"]
+    assert found.rtol == found.atol == 2.0**-10
+    assert "may be rounded to TF32" in found.inputs
+    assert "TF32" not in _certify(_ScriptedRaces({}), []).inputs
 
 
 def test_a_baseline_that_cannot_be_raced_is_no_certificate() -> None:

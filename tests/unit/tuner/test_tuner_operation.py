@@ -9,7 +9,9 @@ import tvm
 from tvm.s_tir.meta_schedule.testing import te_workload
 from tvm.script import tirx as T
 
+from benchmarks.gpu.workloads import product
 from loopwright.codegen.digest import normal_form
+from loopwright.codegen.tf32 import MATH, with_tf32
 from tuner import submission
 from tuner.operation import operation
 from tuner.types import Operation, TensorInfo, Workload
@@ -84,6 +86,13 @@ def test_a_products_flop() -> None:
     workload = make_workload(product, "product")
     assert workload.operation == Operation("matmul", "int32", 2.0 * 16 * 32 * 8)
     assert Workload.from_json(workload.to_json()) == workload
+
+
+def test_what_may_round_to_tf32_computes_in_tf32() -> None:
+    mod = with_tf32(normal_form(product(16, 16, 16, "float32", "float32")))
+    assert (operation(mod).op, operation(mod).dtype) == ("matmul", "tf32")
+    assert make_workload(mod["main"], "product").math == "tf32"
+    assert make_workload(mod["main"].without_attr(MATH), "product").math == "fp32"
 
 
 def test_a_function_without_axes_computes_nothing_known() -> None:

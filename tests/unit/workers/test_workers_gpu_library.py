@@ -365,6 +365,19 @@ def test_a_yardstick_computes_in_float32_and_does_not_rest(monkeypatch: pytest.M
     assert torch.backends.cudnn.benchmark
 
 
+@pytest.mark.usefixtures("_own_precision")
+def test_a_yardstick_has_tf32_where_the_function_may_use_it_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "set_device", lambda index: None)
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
+    found = gpu_library.yardstick(*PRODUCT, RESULTS, CPU, math="tf32")
+    assert found is not None
+    assert found.name.endswith(", TF32 permitted")
+    assert torch.backends.cuda.matmul.allow_tf32
+    assert torch.backends.cudnn.allow_tf32
+
+
 class FakeTorch:
     class version:
         cuda: str | None = "13.0"

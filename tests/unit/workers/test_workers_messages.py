@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from loopwright.codegen.math_mode import FP32, TF32
 from tuner.ports import Raced
 from tuner.types import (
     DeviceClass,
@@ -177,12 +178,13 @@ def test_an_answer_of_another_version_is_read(answer: Samples | RaceAnswer) -> N
     assert type(answer).from_json(wire | {"device_state": later}) == replace(answer, device_state=state)
 
 
-def test_a_race_of_an_earlier_controller_is_with_the_library() -> None:
+def test_a_race_of_an_earlier_controller_is_with_the_library_and_without_tf32() -> None:
     artifact = Artifact(ArtifactFormat.SHARED_LIBRARY, "code")
-    race = BuiltRace((), (), artifact, (artifact,), 1, library=False)
+    race = BuiltRace((), (), artifact, (artifact,), 1, library=False, math=TF32)
     wire = race.to_json()
-    del wire["library"]
-    assert BuiltRace.from_json(wire) == replace(race, library=True)
+    assert BuiltRace.from_json(wire) == race
+    del wire["library"], wire["math"]
+    assert BuiltRace.from_json(wire) == replace(race, library=True, math=FP32)
 
 
 def test_a_request_that_is_not_understood_is_refused() -> None:

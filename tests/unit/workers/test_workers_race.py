@@ -11,6 +11,7 @@ import pytest
 import tvm
 
 from loopwright.codegen import host_lock
+from loopwright.codegen.math_mode import MathMode
 from tests.support import workloads
 from tuner.ports import Raced
 from tuner.types import Failure, FailureKind, LibraryTime, Workload
@@ -58,7 +59,16 @@ def test_a_function_that_is_not_the_same_twice_is_called_so() -> None:
         assert result.message.startswith("the function does not compute the same twice")
 
 
-def product_race(**options: bool) -> BuiltRace:
+@pytest.mark.parametrize(("math", "accepted"), [("fp32", False), ("tf32", True)])
+def test_results_may_differ_by_as_much_as_the_math_mode_permits(math: MathMode, accepted: bool) -> None:
+    """As if it rounded: the contender's results are too large by 4e-4 of themselves."""
+    right = workloads.elementwise()
+    rounding = built(workloads.elementwise("C[vi, vj] = (A[vi, vj] + B[vi, vj]) * T.float32(1.0004)"))
+    race = BuiltRace(right.args, (False, False, True), built(right), (built(right), rounding), 3, math=math)
+    assert isinstance(answer_of(race).contenders[1], Raced) == accepted
+
+
+def product_race(**options: Any) -> BuiltRace:
     product = workloads.product()
     artifact = built(product)
     return BuiltRace(product.args, (False, False, True), artifact, (artifact, artifact), 3, **options)
@@ -72,8 +82,8 @@ def test_a_library_for_gpus_is_timed_in_all_rounds_without_rests(monkeypatch: py
         numbers.append(number)
         return 0.001
 
-    def yardstick(inputs: Any, outputs: Any, expected: Any, device: tvm.runtime.Device) -> Yardstick:
-        assert device == tvm.cpu(0)
+    def yardstick(inputs: Any, outputs: Any, expected: Any, device: tvm.runtime.Device, *, math: str) -> Yardstick:
+        assert (device, math) == (tvm.cpu(0), "tf32")
         assert [list(outputs), len(inputs), len(expected)] == [[False, False, True], 3, 3]
         return Yardstick("cuBLAS", seconds, rests=False)
 
@@ -81,7 +91,7 @@ def test_a_library_for_gpus_is_timed_in_all_rounds_without_rests(monkeypatch: py
     monkeypatch.setattr(gpu_library, "yardstick", yardstick)
     awake = SimpleNamespace(sleep=lambda seconds: pytest.fail("a GPU's library needs no rest"))
     monkeypatch.setattr("workers.race.time", awake)
-    answer = answer_of(product_race(), Device("cuda", 0))
+    answer = answer_of(product_race(math="tf32"), Device("cuda", 0))
     baseline = answer.contenders[0]
     assert isinstance(baseline, Raced)
     assert answer.library == LibraryTime("cuBLAS", (0.001,) * len(baseline.run_secs))
