@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from loopwright.codegen.math_mode import MathMode
 from loopwright.dialect import translate
 from tuner import submission
 
@@ -16,6 +17,7 @@ def parse(
     shapes: submission.Shapes | list[submission.Shapes] | None,
     space: list[Any] | None,
     exact_math: bool,
+    math: MathMode,
     unproven: bool,
 ) -> Iterator[dict[str, Any]]:
     """Yield what `tuner.submission.parse` yields, and ``translated``: what was rewritten of an earlier dialect."""
@@ -23,5 +25,5 @@ def parse(
     if fmt == "tvmscript":
         translation = translate(data)
         data, notes = translation.text, translation.notes
-    for found in submission.parse(fmt, data, target_json, shapes, space, exact_math, unproven):
+    for found in submission.parse(fmt, data, target_json, shapes, space, exact_math, math, unproven):
         yield {**found, "translated": list(notes)}

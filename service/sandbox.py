@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from loopwright.codegen.math_mode import MathMode
 from service.ongoing import ongoing
 from service.pool import Load, Pool
 from service.problems import ProblemError
@@ -123,6 +124,7 @@ class Sandbox:
         shapes: dict[str, int] | list[dict[str, int]] | None,
         space: list[Any] | None,
         exact_math: bool,
+        math: MathMode,
         unproven: bool,
     ) -> Submission:
         """Take a submitted module apart. Raises ProblemError."""
@@ -135,6 +137,7 @@ class Sandbox:
             shapes=shapes,
             space=space,
             exact_math=exact_math,
+            math=math,
             unproven=unproven,
         )
         return Submission.from_json(fields)

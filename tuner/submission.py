@@ -15,9 +15,11 @@ import tvm
 
 from loopwright.codegen.errors import CodegenError, InvalidModule
 from loopwright.codegen.lowering import bind_shapes
+from loopwright.codegen.math_mode import FP32, TF32, MathMode
 from loopwright.codegen.script import parse_script
 from loopwright.codegen.serialization import module_from_json, module_to_json
 from loopwright.codegen.target import target_from
+from loopwright.codegen.tf32 import check_math, with_tf32
 from loopwright.codegen.vector_math import with_exact_math
 from tuner.errors import InvalidSpace, TunerError
 from tuner.guard.module import load_module_json
@@ -57,12 +59,14 @@ def parse(
     shapes: Shapes | list[Shapes] | None,
     space: list[Any] | None,
     exact_math: bool = False,
+    math: MathMode = FP32,
     unproven: bool = False,
 ) -> Iterator[dict[str, Any]]:
     """Yield ``{"module_json", "tasks": […], "notes": […], "space_json", "space_hash"}`` of a submission.
 
     With a list of shapes, the module is tuned for each of them and kept as it was submitted. With ``exact_math``,
-    elementary functions are those of the C library. ``unproven`` is that of `tuner.task.extract_tasks`. A task is what
+    elementary functions are those of the C library. With the ``math`` tf32, products of float32 may round to TF32, as
+    they may in a module that says so itself. ``unproven`` is that of `tuner.task.extract_tasks`. A task is what
     `Workload.to_json` gives, with its ``weight``.
     Raises InvalidModule, UnsupportedVersion, InvalidTarget or InvalidSpace.
     """
@@ -70,6 +74,9 @@ def parse(
     mod = read_module(fmt, data)
     if exact_math:
         mod = with_exact_math(mod)
+    if math == TF32:
+        mod = with_tf32(mod)
+    check_math(mod, target)
     if isinstance(shapes, list):
         found = _for_each(mod, shapes, target, unproven)
     else:

@@ -153,6 +153,11 @@ class Operation:
     dtype: str = ""
     flop: float | None = None
 
+    @property
+    def math(self) -> MathMode:
+        """How it may multiply float32."""
+        return TF32 if self.dtype == TF32 else FP32
+
 
 @dataclass(frozen=True, slots=True)
 class Workload:
@@ -174,7 +179,7 @@ class Workload:
     @property
     def math(self) -> MathMode:
         """How it may multiply float32, which is a part of its hash."""
-        return TF32 if self.operation.dtype == TF32 else FP32
+        return self.operation.math
 
     def to_json(self) -> dict[str, Any]:
         """As it crosses a process: JSON values only."""

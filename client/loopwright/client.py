@@ -17,6 +17,7 @@ from loopwright import archive, config, frontends, schemas
 from loopwright.access import Access
 from loopwright.best import Best
 from loopwright.check_result import CheckResult, read_reference
+from loopwright.codegen.math_mode import MathMode
 from loopwright.errors import NotFound
 from loopwright.extras import require_tvm
 from loopwright.frontends import Options, stochastic
@@ -105,6 +106,7 @@ class Client:
         priority: int = 0,
         force: bool = False,
         exact_math: bool = False,
+        math: MathMode = "fp32",
         visibility: schemas.Visibility = "team",
         gate: schemas.Gate | None = None,
         labels: dict[str, str] | None = None,
@@ -136,6 +138,8 @@ class Client:
             exact_math: keep the C library's exp, tanh, erf and log, instead of polynomials that vectorise and have an
                 error of a few units in the last place (CPU, float32), and the sums of convolutions instead of
                 Winograd's. Give it to `compile` as well.
+            math: ``"tf32"`` lets products and convolutions of float32 round their factors to TF32, on GPUs of compute
+                capability 8.0 or later. What is found answers only those who permit it: give it to `compile` as well.
             visibility: ``"private"`` hides the job from all but its owner and admins, and its workloads unless others
                 submitted them, too.
             gate: what the model is compared with once it is tuned; `check` makes one.
@@ -157,10 +161,14 @@ class Client:
             raise TypeError(f"targets={targets!r} should be a list; give a single one as target")
         if is_portfolio(shapes):
             shapes = self.plan_shapes(
-                model, shapes, exact_math=exact_math, example_inputs=example_inputs, spec=spec
+                model,
+                shapes,
+                exact_math=exact_math or math == "tf32",
+                example_inputs=example_inputs,
+                spec=spec,
             ).shapes
         options = Options(example_inputs, spec)
-        with frontends.exactly(exact_math):
+        with frontends.exactly(exact_math or math == "tf32"):
             module, traces = frontends.to_payload(model, options), stochastic.to_traces(space, model, options)
         request = body(
             schemas.SubmitJob,
@@ -181,6 +189,7 @@ class Client:
             shapes=[_whole(each) for each in shapes] if isinstance(shapes, list) else _whole(shapes),
             force=force,
             exact_math=exact_math,
+            math=math,
             visibility=visibility,
             gate=None if gate is None else gate.model_dump(mode="json"),
             labels=labels or {},
@@ -255,6 +264,7 @@ class Client:
         *,
         shapes: dict[str, int] | None = None,
         exact_math: bool = False,
+        math: MathMode = "fp32",
         example_inputs: Any = None,
         spec: Any = None,
     ) -> Best | None:
@@ -270,7 +280,13 @@ class Client:
             except NotFound:
                 return None
         looked_up = self.look_up(
-            model, target, shapes=shapes, exact_math=exact_math, example_inputs=example_inputs, spec=spec
+            model,
+            target,
+            shapes=shapes,
+            exact_math=exact_math,
+            math=math,
+            example_inputs=example_inputs,
+            spec=spec,
         )
         from loopwright.codegen.functions import used_prim_funcs
 
@@ -292,6 +308,7 @@ class Client:
         *,
         shapes: dict[str, int] | None = None,
         exact_math: bool = False,
+        math: MathMode = "fp32",
         example_inputs: Any = None,
         spec: Any = None,
     ) -> LookedUp:
@@ -300,7 +317,7 @@ class Client:
         require_tvm()
         from loopwright.lookup import look_up
 
-        program = _program(model, shapes, exact_math, example_inputs, spec)
+        program = _program(model, shapes, exact_math, example_inputs, spec, math)
         return look_up(program, self._ask(target), _tvm_target(target), params)
 
     def apply(
@@ -310,17 +327,20 @@ class Client:
         *,
         shapes: dict[str, int] | None = None,
         exact_math: bool = False,
+        math: MathMode = "fp32",
         example_inputs: Any = None,
         spec: Any = None,
     ) -> Any:
         """A copy of the module with the best schedules applied, as an IRModule.
 
-        ``mod``, ``shapes`` (one of them), ``exact_math``, ``example_inputs`` and ``spec`` are whatever `submit` takes.
-        A Relax module comes back legalised and fused. ``last_report`` says of each function whether it was tuned, is
-        best as it is, or missed; misses are also logged as a warning.
+        ``mod``, ``shapes`` (one of them), ``exact_math``, ``math``, ``example_inputs`` and ``spec`` are whatever
+        `submit` takes. A Relax module comes back legalised and fused. ``last_report`` says of each function whether it
+        was tuned, is best as it is, or missed; misses are also logged as a warning.
         """
         applied, _ = self._apply(
-            self.look_up(mod, target, shapes=shapes, exact_math=exact_math, example_inputs=example_inputs, spec=spec)
+            self.look_up(
+                mod, target, shapes=shapes, exact_math=exact_math, math=math, example_inputs=example_inputs, spec=spec
+            )
         )
         return applied
 
@@ -359,6 +379,7 @@ class Client:
         *,
         shapes: dict[str, int] | Portfolio | Extents | None = None,
         exact_math: bool = False,
+        math: MathMode = "fp32",
         example_inputs: Any = None,
         spec: Any = None,
     ) -> Any:
@@ -374,7 +395,7 @@ class Client:
         """
         if is_portfolio(shapes):
             return self._compile_portfolio(
-                _program(mod, None, exact_math, example_inputs, spec), target, params, shapes
+                _program(mod, None, exact_math, example_inputs, spec, math), target, params, shapes
             )
         applied, built_for = self._apply(
             self.look_up(
@@ -383,6 +404,7 @@ class Client:
                 params,
                 shapes=_whole(shapes),
                 exact_math=exact_math,
+                math=math,
                 example_inputs=example_inputs,
                 spec=spec,
             )
@@ -648,14 +670,24 @@ def _reference(against: Any) -> Any:
     return os.fspath(against)
 
 
-def _program(model: Any, shapes: dict[str, int] | None, exact_math: bool, example_inputs: Any, spec: Any) -> Program:
-    with frontends.exactly(exact_math):
+def _program(
+    model: Any,
+    shapes: dict[str, int] | None,
+    exact_math: bool,
+    example_inputs: Any,
+    spec: Any,
+    math: MathMode = "fp32",
+) -> Program:
+    with frontends.exactly(exact_math or math == "tf32"):
         program = frontends.to_program(model, Options(example_inputs, spec))
     from loopwright.codegen.lowering import bind_shapes
+    from loopwright.codegen.tf32 import with_tf32
     from loopwright.codegen.vector_math import with_exact_math
 
     module = bind_shapes(program.module, _whole(shapes) or {})
-    return Program(with_exact_math(module) if exact_math else module, program.weights)
+    if exact_math:
+        module = with_exact_math(module)
+    return Program(with_tf32(module) if math == "tf32" else module, program.weights)
 
 
 def _whole(shapes: Any) -> dict[str, int] | None:

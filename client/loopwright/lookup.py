@@ -16,6 +16,7 @@ from loopwright.codegen.digest import function_digest
 from loopwright.codegen.errors import InvalidModule
 from loopwright.codegen.functions import has_relax, used_prim_funcs
 from loopwright.codegen.target import target_from
+from loopwright.codegen.tf32 import check_math
 from loopwright.codegen.weights import attach
 from loopwright.program import Program
 
@@ -54,7 +55,10 @@ def look_up_all(
 
     Raises:
         ValueError: ``params`` for a module without Relax functions.
+        InvalidTarget: a model permits TF32, and the target is no GPU that has it.
     """
+    if target is not None:
+        _check_math(programs, target)
     mods = [lower(program, target or ASSUMED, params) for program in programs]
     functions = [digests(mod) for mod in mods]
     asked = _asked(functions)
@@ -64,6 +68,7 @@ def look_up_all(
     hits = {hit.workload_hash: hit.best for hit in answer.hits}
     if target is None:
         target = resolved(answer)
+        _check_math(programs, target)
         if target.kind.name != ASSUMED.kind.name and any(has_relax(program.module) for program in programs):
             mods = [lower(program, target, params) for program in programs]
             functions = [digests(mod) for mod in mods]
@@ -71,6 +76,11 @@ def look_up_all(
             if others:
                 hits |= {hit.workload_hash: hit.best for hit in ask(others).hits}
     return [LookedUp(mod, target, _bests(each, hits)) for mod, each in zip(mods, functions, strict=True)]
+
+
+def _check_math(programs: Sequence[Program], target: Target) -> None:
+    for program in programs:
+        check_math(program.module, target)
 
 
 def _asked(functions: Sequence[dict[str, list[str]]]) -> list[str]:

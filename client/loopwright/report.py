@@ -86,8 +86,9 @@ class ApplyReport:
         lines = [f"{len(self.hits)} of {len(self.functions)} functions have a certified best"]
         for function in self.functions:
             gain = f", {ratio(function.best.speedup)} over the baseline" if function.best else ""
+            tf32 = ", in TF32" if function.best and function.best.math == "tf32" else ""
             packs = ", its weight packed once" if function.best and function.best.packs_weight else ""
-            lines.append(f"  {function.name}: {function.outcome}{gain}{packs}")
+            lines.append(f"  {function.name}: {function.outcome}{gain}{tf32}{packs}")
         for each in self.served:
             if each.smallest is None:
                 lines.append(f"  {self.symbol}={each.extent}: untuned, since no certificate says that tuned is faster")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, TypedDict
 
 from loopwright import schemas
+from loopwright.codegen.math_mode import MathMode
 from loopwright.frontends import stochastic
 from loopwright.shape_plan import Extents, Portfolio
 
@@ -24,6 +25,7 @@ class SubmitOptions(TypedDict, total=False):
     priority: int
     force: bool
     exact_math: bool
+    math: MathMode
     visibility: schemas.Visibility
     gate: schemas.Gate | None
     labels: dict[str, str] | None

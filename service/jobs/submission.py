@@ -149,6 +149,7 @@ def _preview(task: TaskSpec, known: KnownBest | None, answered: bool) -> schemas
         op=workload.operation.op,
         args=[schemas.Tensor(shape=list(info.shape), dtype=info.dtype) for info in workload.args],
         weight=task.weight,
+        math=workload.math,
         flop=workload.operation.flop,
         best=None if known is None else wire.best(known.best),
         answered=answered,
@@ -184,6 +185,7 @@ def _parse(ctx: Context, request: schemas.SubmitJob, device_class: DeviceClass) 
         shapes=request.shapes,
         space=request.space,
         exact_math=request.exact_math,
+        math=request.math,
         unproven=ctx.settings.unproven,
     )
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from db.views import BestView, CertificateView, JobView, RecordDetail, RecordView
 from loopwright import schemas
+from loopwright.codegen.math_mode import applied_math
 from loopwright.codegen.packed_weight import packs_weight
 from loopwright.codegen.rule import applied_rule
 from service.records.reproduce import reproduce
@@ -87,6 +88,7 @@ def best(view: BestView) -> schemas.Best:
         trace=trace,
         rule=rule(trace),
         packs_weight=packs_weight(trace),
+        math=applied_math(trace),
         codegen_version=view.codegen_version,
         certificate=certificate(view.certificate),
         created_at=view.certificate.created_at,
@@ -118,6 +120,7 @@ def detail(found: RecordDetail, scripts: Scripts, job: JobView | None) -> schema
         trace=trace,
         rule=rule(trace),
         packs_weight=packs_weight(trace),
+        math=applied_math(trace),
         run_secs=list(view.run_secs),
         device=device(found.device_class),
         origin=view.origin,

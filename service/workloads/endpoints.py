@@ -20,6 +20,7 @@ def _workload(view: WorkloadView) -> schemas.Workload:
         hash=view.hash,
         name=view.name,
         op=view.operation.op,
+        math=view.operation.math,
         flop=view.operation.flop,
         args=[schemas.Tensor(shape=list(info.shape), dtype=info.dtype) for info in view.args],
         tvm_version=view.tvm_version,

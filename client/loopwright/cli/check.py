@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from loopwright.check_result import CheckResult, write_reference
-from loopwright.cli.options import ExactMath, Json, Model, Shape, Target, connect, shape
+from loopwright.cli.options import ExactMath, Json, Math, Model, Shape, Target, connect, shape
 from loopwright.cli.output import print_json, print_line, print_table
 from loopwright.errors import CheckFailed
 from loopwright.tables import GATE
@@ -32,6 +32,7 @@ def check(
     target: Target = "auto",
     extents: Shape = None,
     exact_math: ExactMath = False,
+    math: Math = "fp32",
     max_trials: Annotated[int, typer.Option(min=1, help="Candidates to measure at most, of new functions.")] = 64,
     max_seconds: Annotated[float | None, typer.Option(min=0, help="Seconds to search at most.")] = None,
     name: Annotated[str | None, typer.Option(help="How to call the job; by default as the file.")] = None,
@@ -50,6 +51,7 @@ def check(
     submission: dict[str, Any] = {
         "shapes": shape(extents),
         "exact_math": exact_math,
+        "math": math,
         "max_trials": max_trials,
         "max_seconds": max_seconds,
         "name": name or Path(model).stem,

@@ -16,6 +16,7 @@ from loopwright.cli.options import (
     JobId,
     Json,
     Limit,
+    Math,
     MaxDeviceSeconds,
     Model,
     Shapes,
@@ -55,6 +56,7 @@ def submit(
     priority: Annotated[int, typer.Option(min=-100, max=100, help="Higher goes first; over 0 for admins.")] = 0,
     force: Annotated[bool, typer.Option("--force", help="Search even if the answer is known.")] = False,
     exact_math: ExactMath = False,
+    math: Math = "fp32",
     private: Annotated[bool, typer.Option("--private", help="Hide it from all but you and admins.")] = False,
     label: Annotated[
         list[str] | None,
@@ -78,6 +80,7 @@ def submit(
         priority=priority,
         force=force,
         exact_math=exact_math,
+        math=math,
         visibility="private" if private else "team",
         labels=labels(label),
         idempotency_key=idempotency_key,

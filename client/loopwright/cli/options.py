@@ -11,6 +11,7 @@ from loopwright import schemas
 from loopwright.client import Client
 from loopwright.codegen import worker_labels
 from loopwright.codegen.errors import InvalidLabel
+from loopwright.codegen.math_mode import MathMode
 from loopwright.shape_plan import Calls, Extents, is_portfolio
 from loopwright.units import microseconds
 
@@ -19,6 +20,12 @@ ExactMath = Annotated[
     typer.Option(
         "--exact-math",
         help="Keep the C library's exp, tanh, erf and log, and the sums of convolutions, instead of fast ones.",
+    ),
+]
+Math = Annotated[
+    MathMode,
+    typer.Option(
+        help="tf32 lets products and convolutions of float32 round their factors to TF32, on GPUs that have it."
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]

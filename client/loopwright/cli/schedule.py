@@ -9,7 +9,18 @@ from typing import Annotated, Any
 
 import typer
 
-from loopwright.cli.options import ExactMath, Json, Model, Shape, Shapes, Target, connect, shape, shape_or_portfolio
+from loopwright.cli.options import (
+    ExactMath,
+    Json,
+    Math,
+    Model,
+    Shape,
+    Shapes,
+    Target,
+    connect,
+    shape,
+    shape_or_portfolio,
+)
 from loopwright.cli.output import print_json, print_line, print_table
 from loopwright.cli.views import show_best, show_plan
 from loopwright.client import Client
@@ -29,13 +40,14 @@ def best(
     target: Target = "auto",
     extents: Shape = None,
     exact_math: ExactMath = False,
+    math: Math = "fp32",
     as_json: Json = False,
 ) -> None:
     """Show the certified best schedule of a workload; exit status 1 if none is known."""
     with connect(context) as client:
         is_hash = re.fullmatch(r"[0-9a-f]{32}", workload) is not None
         found = client.best(
-            workload if is_hash else Path(workload), target, shapes=shape(extents), exact_math=exact_math
+            workload if is_hash else Path(workload), target, shapes=shape(extents), exact_math=exact_math, math=math
         )
     if found is None:
         print_line("null" if as_json else "no certified best is known for it on this target")
@@ -76,12 +88,13 @@ def apply(
     target: Target = "auto",
     extents: Shape = None,
     exact_math: ExactMath = False,
+    math: Math = "fp32",
     output: Output = None,
     as_json: Json = False,
 ) -> None:
     """Apply the best schedules: TVMScript to standard output, or to a .py or (as TVM's JSON) .json file."""
     with connect(context) as client:
-        applied = client.apply(Path(model), target, shapes=shape(extents), exact_math=exact_math)
+        applied = client.apply(Path(model), target, shapes=shape(extents), exact_math=exact_math, math=math)
         report = _report(client)
     text = _as_json(applied) if output and output.suffix == ".json" else applied.script()
     if output:
@@ -103,11 +116,14 @@ def compile(
     target: Target = "auto",
     extents: Shapes = None,
     exact_math: ExactMath = False,
+    math: Math = "fp32",
     as_json: Json = False,
 ) -> None:
     """Build a program with the best schedules in it, into a library that TVM's runtime loads."""
     with connect(context) as client:
-        built = client.compile(Path(model), target, shapes=shape_or_portfolio(extents), exact_math=exact_math)
+        built = client.compile(
+            Path(model), target, shapes=shape_or_portfolio(extents), exact_math=exact_math, math=math
+        )
         report = _report(client)
         if client.last_plan is not None:
             show_plan(client.last_plan)

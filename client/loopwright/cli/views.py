@@ -28,6 +28,7 @@ _LIMITS = {
     "daily_bytes": "bytes a day",
 }
 
+_TF32 = "tf32: factors of float32 are rounded to 10 bits of mantissa"
 _ALIKE = 1.005
 """Latencies whose ratio is smaller are shown as 1.00x."""
 
@@ -124,6 +125,7 @@ def show_best(best: schemas.Best) -> None:
         ("record", best.record_id),
         ("baseline", latency(best.baseline_us)),
         ("best", f"{latency(best.best_us)}, {ratio(best.speedup)} ({kind})"),
+        *([("math", _TF32)] if best.math == "tf32" else []),
         ("certified", certificate_words(best.certificate)),
         *_library(best.certificate),
         *_rejected(best.certificate),
@@ -204,6 +206,7 @@ def show_record(record: schemas.RecordDetail) -> None:
         ("median", f"{latency(record.median_us)} of {samples}"),
         *([] if record.rule is None else [("rule", _rule_words(record.rule))]),
         *([("weight", "packed once, outside the times")] if record.packs_weight else []),
+        *([("math", _TF32)] if record.math == "tf32" else []),
         ("found by", record.origin + (f", job {record.job_id}" if record.job_id else "")),
         *([] if record.sandbox is None else [("sandbox", record.sandbox)]),
         *([] if record.device_state is None else [("GPU", _state_words(record.device_state))]),

@@ -65,6 +65,8 @@ def to_program(model: Any, options: Options = Options()) -> Program:
 def exactly(exact_math: bool) -> AbstractContextManager[object]:
     """Return a context in which models become modules without Winograd's convolutions, if ``exact_math`` is set.
 
+    So do those that permit TF32: Winograd's transformations would multiply its rounding errors.
+
     Text, which needs no TVM here, has none in either case.
     """
     if not exact_math or importlib.util.find_spec("tvm") is None:

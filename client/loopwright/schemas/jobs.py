@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticSerializationError
 
 from loopwright.codegen import worker_labels
+from loopwright.codegen.math_mode import MathMode
 from loopwright.schemas.base import (
     AnsweredFrom,
     FailureKind,
@@ -77,6 +78,9 @@ class SubmitJob(Wire):
     exact_math: bool = False
     """Whether exp, tanh and the like are those of the C library, instead of polynomials with an error of a few units in
     the last place. Such functions are workloads of their own."""
+    math: MathMode = "fp32"
+    """With ``tf32``, products and convolutions of float32 may round their factors to TF32, on GPUs that have it. Such
+    functions are workloads of their own."""
 
     gate: Gate | None = None
     """What the model is compared with once its tasks are done."""
@@ -263,6 +267,8 @@ class PreviewTask(Wire):
     op: str
     args: list[Tensor]
     weight: int
+    math: MathMode = "fp32"
+    """How it may multiply float32."""
     flop: float | None
     """Floating point operations of one call; None where TVM cannot say."""
     best: Best | None

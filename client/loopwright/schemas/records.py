@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Literal
 
+from loopwright.codegen.math_mode import MathMode
 from loopwright.schemas.base import AppliedRule, DeviceState, SandboxLevel, Wire
 from loopwright.schemas.workloads import Certificate
 
@@ -40,6 +41,8 @@ class RecordDetail(Record):
     """The rule of the built-in space that made the trace; None if TVM's rules or a user's space did."""
     packs_weight: bool = False
     """Whether a weight is packed once, when a program is compiled with its values. No time of a call contains that."""
+    math: MathMode = "fp32"
+    """How the trace multiplies float32; ``tf32`` only where the workload permits it."""
     run_secs: list[float]
     device: dict[str, Any]
     """The device class in full: target, CPU features or GPU model, cores, threads, versions."""

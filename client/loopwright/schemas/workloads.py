@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from loopwright.codegen.math_mode import MathMode
 from loopwright.schemas.base import AppliedRule, DeviceState, FailureKind, SandboxLevel, Wire
 
 
@@ -30,6 +31,8 @@ class Workload(Wire):
     name: str
     op: str
     """What it computes, from the structure of its blocks: ``matmul``, ``conv2d``, ``softmax`` …"""
+    math: MathMode = "fp32"
+    """How it may multiply float32, which is a part of its hash."""
     flop: float | None
     """Floating point operations of one call, by TVM's estimate; None where it cannot say."""
     args: list[Tensor]
@@ -110,6 +113,8 @@ class Best(Wire):
     """The rule of the built-in space that made the trace; None if TVM's rules or a user's space did."""
     packs_weight: bool = False
     """Whether a weight is packed once, when a program is compiled with its values. No time of a call contains that."""
+    math: MathMode = "fp32"
+    """How the trace multiplies float32; ``tf32`` only where the workload permits it."""
     codegen_version: int = 1
     """The version of ``loopwright.codegen`` that applying it needs."""
     certificate: Certificate

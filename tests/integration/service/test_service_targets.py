@@ -52,6 +52,15 @@ def test_a_job_is_stored_for_each_target(api: Api) -> None:
         api.post(f"/jobs/{job['id']}/cancel")
 
 
+def test_math_that_a_target_does_not_have_is_refused(api: Api) -> None:
+    problem = api.submit(product(232), 422, math="tf32")
+    assert problem["type"].endswith("invalid-target")
+    assert "math tf32 is for cuda targets" in problem["detail"]
+    assert "leave math out" in problem["detail"]
+    plain = api.post("/jobs/preview", {"module": {"format": "tvmscript", "data": product(232)}, "math": "fp32"})
+    assert [task["math"] for task in plain["tasks"]] == ["fp32"]
+
+
 def test_one_target_is_no_group_and_a_list_of_one_is(api: Api) -> None:
     alone = api.submit(product(144), target=PLAIN)
     assert alone["group"] is None

@@ -88,6 +88,8 @@ def _submission(draw: random.Random, module: Any, **fields: Any) -> Request:
         fields["shapes"] = draw.choice(_SHAPES)
     if draw.random() < 0.1:
         fields["exact_math"] = True
+    if draw.random() < 0.1:
+        fields["math"] = "tf32"
     return _json(path, {"module": module, **fields})
 
 
@@ -118,7 +120,9 @@ def _fields(seeds: Seeds, draw: random.Random) -> Request:
             case 3:
                 body["budget"] = draw.choice(_BUDGETS)
             case _:
-                name = draw.choice(("name", "seed", "priority", "space", "force", "visibility", "exact_math", "x"))
+                name = draw.choice(
+                    ("name", "seed", "priority", "space", "force", "visibility", "exact_math", "math", "x")
+                )
                 body[name] = draw.choice((value(draw), draw.choice(TEXTS)))
     return _json(draw.choice(("/jobs/preview", "/jobs")), body if draw.random() < 0.8 else altered(body, draw))
 

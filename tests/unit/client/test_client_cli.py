@@ -253,6 +253,10 @@ def test_best_is_shown(service: FakeService, run: Command) -> None:
         service.on("GET", f"/api/v1/workloads/{HASH}/best", best)
         shown = run("schedule", "best", HASH).out
         assert f"(sandbox: landlock); GPU after it: {words}" in " ".join(shown.split())
+    assert "TF32" not in shown
+    best["math"] = "tf32"
+    service.on("GET", f"/api/v1/workloads/{HASH}/best", best)
+    assert "tf32: factors of float32 are rounded" in " ".join(run("schedule", "best", HASH).out.split())
     assert run("schedule", "best", "b" * 32, "--json")[:2] == (1, "null\n")
     assert "no certified best" in run("schedule", "best", "b" * 32).out
 

@@ -66,6 +66,7 @@ def test_submit_is_tried_again_under_one_idempotency_key(service: FakeService, c
         "shapes": {"n": 4},
         "force": False,
         "exact_math": False,
+        "math": "fp32",
         "gate": None,
         "labels": {"rack": "a"},
     }
@@ -76,6 +77,7 @@ def test_submit_is_tried_again_under_one_idempotency_key(service: FakeService, c
     [
         ({"max_trials": -1}, r"budget\.max_trials: should be greater than or equal to 1, and is -1"),
         ({"max_trials": 10_000_000}, r"budget\.max_trials: should be less than or equal to 1000000"),
+        ({"math": "fp16"}, r"math: should be 'fp32' or 'tf32'"),
         ({"until": "dawn"}, r"budget\.until: should be 'plateau'"),
         ({"target_latency_us": 0}, r"budget\.target_latency_us: should be greater than 0, and is 0"),
         ({"priority": 101}, r"priority: should be less than or equal to 100, and is 101"),

@@ -21,7 +21,14 @@ Call = Callable[[Sandbox], Any]
 
 SUBMITTED: dict[str, Call] = {
     "PARSE": lambda box: box.parse(
-        format="tvmscript", data="x", target_json="{}", shapes=None, space=None, exact_math=False, unproven=False
+        format="tvmscript",
+        data="x",
+        target_json="{}",
+        shapes=None,
+        space=None,
+        exact_math=False,
+        math="fp32",
+        unproven=False,
     ),
     "MATCH": lambda box: box.match("llvm", ["{}"]),
     "READ": lambda box: box.read("", ""),

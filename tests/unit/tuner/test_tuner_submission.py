@@ -11,12 +11,15 @@ import tvm
 from loopwright import frontends
 from loopwright.codegen.digest import normal_form, workload_digest
 from loopwright.codegen.errors import InvalidModule, InvalidTarget, UnsupportedVersion
+from loopwright.codegen.math_mode import MathMode
 from loopwright.codegen.serialization import module_from_json, module_to_json
 from tests.support.programs import LIBRARY_ONLY, NAMED_CALLS
 from tests.support.tuner_programs import LLVM, add_one, add_one_script, elementwise, matmul, mlp, split_outer, traced
 from tuner.errors import InvalidSpace
 from tuner.submission import parse
-from tuner.types import BUILTIN_SPACE
+from tuner.types import BUILTIN_SPACE, Workload
+
+MODES: tuple[MathMode, ...] = ("fp32", "tf32")
 
 MODULE = """
 from tvm.script import ir as I
@@ -224,3 +227,22 @@ GOOD = traced(elementwise(), split_outer)
 def test_a_bad_space(space: list[Any], message: str) -> None:
     with pytest.raises(InvalidSpace, match=message):
         _parse(elementwise().script, space=space)
+
+
+def test_with_tf32_the_products_are_workloads_of_their_own_and_the_rest_is_not() -> None:
+    target = '{"kind": "cuda", "arch": "sm_80"}'
+    [exact], [permitting] = (list(parse("tvmscript", RELAX, target, None, None, math=math)) for math in MODES)
+    [task], [other] = exact["tasks"], permitting["tasks"]
+    assert task["hash"] != other["hash"]
+    assert [Workload.from_json(each).math for each in (task, other)] == ["fp32", "tf32"]
+    [plain], [same] = (list(parse("tvmscript", MODULE, target, None, None, math=math)) for math in MODES)
+    assert [each["hash"] for each in plain["tasks"]] == [each["hash"] for each in same["tasks"]]
+
+
+def test_a_module_that_permits_tf32_permits_it_again() -> None:
+    target = '{"kind": "cuda", "arch": "sm_80"}'
+    [first] = parse("tvmscript", RELAX, target, None, None, math="tf32")
+    [again] = parse("tvm-json", first["module_json"], target, None, None)
+    assert [task["hash"] for task in again["tasks"]] == [task["hash"] for task in first["tasks"]]
+    with pytest.raises(InvalidTarget, match="leave math out"):
+        list(parse("tvm-json", first["module_json"], '{"kind": "llvm"}', None, None))

@@ -1294,6 +1294,12 @@ export interface components {
              */
             packs_weight: boolean;
             /**
+             * Math
+             * @default fp32
+             * @enum {string}
+             */
+            math: "fp32" | "tf32";
+            /**
              * Codegen Version
              * @default 1
              */
@@ -2406,6 +2412,12 @@ export interface components {
             args: components["schemas"]["Tensor"][];
             /** Weight */
             weight: number;
+            /**
+             * Math
+             * @default fp32
+             * @enum {string}
+             */
+            math: "fp32" | "tf32";
             /** Flop */
             flop: number | null;
             best: components["schemas"]["Best"] | null;
@@ -2597,6 +2609,12 @@ export interface components {
              * @default false
              */
             packs_weight: boolean;
+            /**
+             * Math
+             * @default fp32
+             * @enum {string}
+             */
+            math: "fp32" | "tf32";
             /** Run Secs */
             run_secs: number[];
             /** Device */
@@ -2841,6 +2859,12 @@ export interface components {
              * @default false
              */
             exact_math: boolean;
+            /**
+             * Math
+             * @default fp32
+             * @enum {string}
+             */
+            math: "fp32" | "tf32";
             gate?: components["schemas"]["Gate"] | null;
             /** Labels */
             labels?: {
@@ -3198,6 +3222,12 @@ export interface components {
             name: string;
             /** Op */
             op: string;
+            /**
+             * Math
+             * @default fp32
+             * @enum {string}
+             */
+            math: "fp32" | "tf32";
             /** Flop */
             flop: number | null;
             /** Args */
@@ -3220,6 +3250,12 @@ export interface components {
             name: string;
             /** Op */
             op: string;
+            /**
+             * Math
+             * @default fp32
+             * @enum {string}
+             */
+            math: "fp32" | "tf32";
             /** Flop */
             flop: number | null;
             /** Args */

@@ -48,6 +48,11 @@ export function Provenance({ record }: { record: RecordDetail }) {
             packed once, when a program is compiled
           </Fact>
         )}
+        {record.math === "tf32" && (
+          <Fact label="Math" title="Factors of float32 are rounded to 10 bits of mantissa">
+            TF32
+          </Fact>
+        )}
         {record.job_id && (
           <Fact label="Job">
             <Link to={`/jobs/${record.job_id}`} className="link">

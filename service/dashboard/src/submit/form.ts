@@ -16,6 +16,8 @@ export interface SubmitForm {
   shapes: string;
   force: boolean;
   exactMath: boolean;
+  /** Whether products and convolutions of float32 may round their factors to TF32. */
+  tf32: boolean;
   private: boolean;
 }
 
@@ -32,6 +34,7 @@ export const EMPTY_FORM: SubmitForm = {
   shapes: "",
   force: false,
   exactMath: false,
+  tf32: false,
   private: false,
 };
 
@@ -80,6 +83,7 @@ export function bodyOf(form: SubmitForm): SubmitJob {
     shapes: Object.keys(shapes).length === 0 ? null : shapes,
     force: form.force,
     exact_math: form.exactMath,
+    math: form.tf32 ? "tf32" : "fp32",
     visibility: form.private ? "private" : "team",
   };
 }

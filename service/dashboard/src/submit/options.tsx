@@ -119,6 +119,12 @@ export function Options({ form, problems, onChange }: OptionsProps) {
         onChange={(event) => onChange({ exactMath: event.currentTarget.checked })}
       />
       <Checkbox
+        label="Permit TF32"
+        description="On GPUs of compute capability 8.0 or later, products and convolutions of float32 may round their factors to 10 bits of mantissa"
+        checked={form.tf32}
+        onChange={(event) => onChange({ tf32: event.currentTarget.checked })}
+      />
+      <Checkbox
         label="Private"
         description="Only you and admins see the job, and its workloads unless others submitted them, too"
         checked={form.private}

@@ -26,7 +26,11 @@ const columns: Columns<PreviewTask> = [
         </>
       ),
   },
-  { id: "op", header: "Op", cell: ({ row }) => row.original.op },
+  {
+    id: "op",
+    header: "Op",
+    cell: ({ row: { original: task } }) => (task.math === "tf32" ? `${task.op}, TF32 permitted` : task.op),
+  },
   { id: "args", header: "Arguments", cell: ({ row }) => formatTensors(row.original.args) },
   {
     id: "weight",

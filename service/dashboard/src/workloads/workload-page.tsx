@@ -39,7 +39,12 @@ function WorkloadView({ workload }: { workload: WorkloadDetail }) {
       <PageHead
         title={workload.name}
         up={{ to: "/bests", label: "Best schedules" }}
-        tags={workload.op && <Tag tone="neutral">{workload.op}</Tag>}
+        tags={
+          <>
+            {workload.op && <Tag tone="neutral">{workload.op}</Tag>}
+            {workload.math === "tf32" && <Tag tone="neutral">TF32 permitted</Tag>}
+          </>
+        }
         actions={
           classes.length > 1 && (
             <NativeSelect
