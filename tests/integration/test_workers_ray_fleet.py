@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 import os
 import signal
 import socket
@@ -19,8 +20,12 @@ import pytest
 import ray
 
 import workers.patience
+from benchmarks.gpu.workloads import product
+from loopwright.codegen.digest import normal_form
+from loopwright.codegen.math_mode import applied_math
 from loopwright.codegen.serialization import module_from_json, trace_to_json
 from loopwright.codegen.target import target_from
+from loopwright.codegen.tf32 import with_tf32
 from tests.support import simulated_cuda
 from tests.support import workloads as programs
 from tests.support.builders import BatchRecorder, MiscompilingBuilder, RecordingBuilder
@@ -34,6 +39,7 @@ from tuner.testing.fleet_contract import FleetContract
 from tuner.testing.memory_ledger import MemoryLedger
 from tuner.tune import TuneRequest, tune
 from tuner.types import Failure, FailureKind, Lane, Measured, Outcome, Stage, TaskSpec, Workload
+from tuner.workload import make_workload
 from workers import actor_calls, known_devices
 from workers.actors import Builder, Measurer
 from workers.cluster import Cluster, Offer, actor_class, present
@@ -644,3 +650,21 @@ def test_a_job_on_a_simulated_gpu(start: Callable[..., str]) -> None:
     best = min(outcome.median for outcome in measured)
     assert statistics.median(certificate.best_run_secs) <= statistics.median(certificate.baseline_run_secs)
     assert statistics.median(certificate.best_run_secs) == pytest.approx(best, rel=0.02)
+
+
+def test_a_job_that_permits_tf32_on_a_simulated_gpu(start: Callable[..., str]) -> None:
+    """Builders make CUDA code of candidates with TF32, and the certificate has the tolerance for it."""
+    builder = start(Builder, True, Policy.PREFER)
+    measurer = start(Measurer, "cuda:0", 1, Policy.PREFER, simulated_cuda.__name__)
+    target = '{"arch": "sm_80", "kind": "cuda"}'
+    fleet = RayFleet(target, {builder: 1}, {measurer: "gpu"})
+    permitting = with_tf32(normal_form(product(240, 240, 240, "float32", "float32")))
+    request = TuneRequest([TaskSpec(make_workload(permitting["main"], "product"), 1)], target, None, 8, None, 1)
+    ledger = MemoryLedger(1)
+    tune(request, Searcher(request), fleet, ledger)
+    assert ledger.failures == {}
+    measured = [trial for trial in ledger.history(0) if isinstance(trial.outcome, Measured)]
+    traces = [json.loads(trial.candidate.trace_json or "null") for trial in measured]
+    assert "tf32" in {applied_math(trace) for trace in traces}
+    assert ledger.certificates[0].rtol == 2.0**-10
+    assert "may be rounded to TF32" in ledger.certificates[0].inputs
