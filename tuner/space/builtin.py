@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 import tvm
 import tvm_ffi
+from tvm.s_tir import Schedule
 from tvm.s_tir import meta_schedule as ms
 from tvm.s_tir.schedule import Trace
 from tvm.target import Target
 from tvm.tirx import IterVar
 
-from tuner.space import tensor_core, tf32
+from tuner.space import gpu_epilogues, tensor_core, tf32
 from tuner.space.design_space import REFUSALS, DesignSpace
 from tuner.space.rules import CPU_RULES, GPU_RULES
 from tuner.space.rules.dlight import Dlight
@@ -29,15 +30,16 @@ _INNERMOST = 64
 def builtin_space(mod: tvm.IRModule, target: Target, seed: int) -> DesignSpace:
     """Return the sketches of Loopwright's rules beside those of TVM; ``seed`` in [1, 2^31-1].
 
-    On cuda, the rules are others than on llvm, and the space has what else DLight can make of a function. Tensor cores
-    for bfloat16 are a rule of TVM's with intrinsics of Loopwright's, and so are those for float32 where a function
-    permits TF32.
+    On cuda, the rules are others than on llvm, and the space has what else DLight can make of a function. What follows
+    a reduction is inlined before TVM's rules see it (`tuner.space.gpu_epilogues`). Tensor cores for bfloat16 are a rule
+    of TVM's with intrinsics of Loopwright's, and so are those for float32 where a function permits TF32.
     """
-    is_gpu = target.kind.name != "llvm"
-    generator = (tensor_core.bf16_generator(mod, target) if is_gpu else None) or _generator(mod, target)
-    rules = (*GPU_RULES, Dlight(mod, target)) if is_gpu else CPU_RULES
-    sketches = Sketches(mod, Machine.of(target), rules)
-    return _with_stock(mod, target, seed, generator, sketches, tf32.traces(mod, target, seed))
+    if target.kind.name == "llvm":
+        return _with_stock(mod, target, seed, _generator(mod, target), Sketches(mod, Machine.of(target), CPU_RULES))
+    generator = tensor_core.bf16_generator(mod, target) or _generator(mod, target)
+    sketches = Sketches(mod, Machine.of(target), (*GPU_RULES, Dlight(mod, target)))
+    more = tf32.traces(mod, target, seed)
+    return _with_stock(mod, target, seed, generator, sketches, more, gpu_epilogues.inlined(mod))
 
 
 def stock_space(mod: tvm.IRModule, target: Target, seed: int) -> DesignSpace:
@@ -52,15 +54,20 @@ def _with_stock(
     generator: ms.space_generator.PostOrderApply,
     sketches: Sketches | None,
     more: Sequence[Trace] = (),
+    start: Schedule | None = None,
 ) -> DesignSpace:
-    """Return what a generator generates, ``more`` traces that its post-processors finish, and the sketches."""
-    context = tune_context(mod, target, generator, seed)
+    """Return the space of a generator's traces, each after the steps of ``start``, of sketches, and of ``more`` traces.
+
+    The generator's post-processors finish them all.
+    """
+    context = tune_context(start.mod if start else mod, target, generator, seed)
     try:
         schedules = context.generate_design_space()
         if target.kind.name == "cuda":
             for schedule in schedules:
                 tensor_core.pad_bf16(schedule)
-        traces = [schedule.trace for schedule in schedules]
+        first = list(start.trace.insts) if start else []
+        traces = [Trace([*first, *schedule.trace.insts], {}) for schedule in schedules]
     except REFUSALS:
         # TVM's rules raise where a block maps the results of two reductions. What remains is the function as it is.
         traces = [Trace([], {})]
