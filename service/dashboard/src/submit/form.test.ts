@@ -27,6 +27,7 @@ it("makes the body that the service takes", () => {
     minutes: 2,
     shapes: "n=8",
     untilPlateau: true,
+    tf32: true,
   };
   expect(bodyOf(form)).toMatchObject({
     module: { format: "tvmscript", data: "x" },
@@ -34,11 +35,13 @@ it("makes the body that the service takes", () => {
     name: "mine",
     budget: { max_trials: 64, max_seconds: 120, until: "plateau" },
     shapes: { n: 8 },
+    math: "tf32",
   });
   expect(bodyOf({ ...EMPTY_FORM, code: "x" })).toMatchObject({
     target: "auto",
     name: null,
     budget: { max_seconds: null, until: null },
     shapes: null,
+    math: "fp32",
   });
 });
