@@ -85,10 +85,10 @@ def _short(loop: For) -> For:
     if part == lanes:
         return loop
     if part == 1:
-        return For(loop.loop_var, loop.min, loop.extent, ForKind.UNROLLED, loop.body)
+        return For(loop.loop_var, loop.min, loop.extent, ForKind.SERIAL, loop.body)
     outer, inner = (Var(f"{loop.loop_var.name}_{place}", loop.loop_var.ty) for place in range(2))
     body = _substituted(loop.body, {loop.loop_var: loop.min + outer * part + inner})
-    return For(outer, 0, lanes // part, ForKind.UNROLLED, For(inner, 0, part, ForKind.VECTORIZED, body))
+    return For(outer, 0, lanes // part, ForKind.SERIAL, For(inner, 0, part, ForKind.VECTORIZED, body))
 
 
 def _lanes(loop: For) -> Iterator[int]:
