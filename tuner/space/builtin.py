@@ -31,15 +31,18 @@ def builtin_space(mod: tvm.IRModule, target: Target, seed: int) -> DesignSpace:
     """Return the sketches of Loopwright's rules beside those of TVM; ``seed`` in [1, 2^31-1].
 
     On cuda, the rules are others than on llvm, and the space has what else DLight can make of a function. What follows
-    a reduction is inlined before TVM's rules see it (`tuner.space.gpu_epilogues`). Tensor cores for bfloat16 are a rule
-    of TVM's with intrinsics of Loopwright's, and so are those for float32 where a function permits TF32.
+    a reduction is inlined before TVM's rules see it (`tuner.space.gpu_epilogues`). Products on tensor cores also have
+    sketches with software pipelines. Tensor cores for bfloat16 are a rule of TVM's with intrinsics of Loopwright's, and
+    so are those for float32 where a function permits TF32.
     """
     if target.kind.name == "llvm":
         return _with_stock(mod, target, seed, _generator(mod, target), Sketches(mod, Machine.of(target), CPU_RULES))
     generator = tensor_core.bf16_generator(mod, target) or _generator(mod, target)
     sketches = Sketches(mod, Machine.of(target), (*GPU_RULES, Dlight(mod, target)))
     more = tf32.traces(mod, target, seed)
-    return _with_stock(mod, target, seed, generator, sketches, more, gpu_epilogues.inlined(mod))
+    return _with_stock(
+        mod, target, seed, generator, sketches, more=more, start=gpu_epilogues.inlined(mod), pipelines=True
+    )
 
 
 def stock_space(mod: tvm.IRModule, target: Target, seed: int) -> DesignSpace:
@@ -53,16 +56,21 @@ def _with_stock(
     seed: int,
     generator: ms.space_generator.PostOrderApply,
     sketches: Sketches | None,
+    *,
     more: Sequence[Trace] = (),
     start: Schedule | None = None,
+    pipelines: bool = False,
 ) -> DesignSpace:
     """Return the space of a generator's traces, each after the steps of ``start``, of sketches, and of ``more`` traces.
 
-    The generator's post-processors finish them all.
+    The generator's post-processors finish them all. With ``pipelines``, products on tensor cores are pipelined, too.
     """
-    context = tune_context(start.mod if start else mod, target, generator, seed)
+    begun = start.mod if start else mod
+    context = tune_context(begun, target, generator, seed)
     try:
-        schedules = context.generate_design_space()
+        schedules = list(context.generate_design_space())
+        if pipelines:
+            schedules += tensor_core.pipelined(begun, target, seed)
         if target.kind.name == "cuda":
             for schedule in schedules:
                 tensor_core.pad_bf16(schedule)

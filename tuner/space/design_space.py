@@ -12,7 +12,7 @@ from tvm.s_tir.schedule import Trace
 
 from loopwright.codegen.schedule import new_schedule
 from loopwright.codegen.target import STATIC_SHARED_BYTES, shared_bytes
-from tuner.space import gpu_limits
+from tuner.space import gpu_limits, tensor_core
 from tuner.space.rules.sketches import Sketches
 
 REFUSALS = (RuntimeError, ValueError, TypeError, LookupError)
@@ -63,7 +63,9 @@ class DesignSpace:
             postprocs = self._for_declared_memory if declares else self._postprocs
             if by_rule:
                 postprocs = gpu_limits.verifying(postprocs)
-            accepted = all(_ffi_api.PostprocApply(postproc, schedule) for postproc in postprocs)
+            accepted = not tensor_core.has_odd_pipeline(schedule.mod) and all(
+                _ffi_api.PostprocApply(postproc, schedule) for postproc in postprocs
+            )
         except REFUSALS:
             return None
         return schedule if accepted else None

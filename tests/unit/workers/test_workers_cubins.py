@@ -24,11 +24,12 @@ LEAST_OF_20 = dict.fromkeys(PROGRAMS, 19)
 """Candidates that build, of 20 of each workload: measured are 20 each."""
 
 
-def samples(workload: Workload, arch: str, count: int) -> list[str]:
-    """Return traces of the built-in space with random decisions that the space accepts."""
+def samples(workload: Workload, arch: str, count: int, sketch: str = "") -> list[str]:
+    """Return traces of the built-in space with random decisions that the space accepts, of sketches with a text."""
     target = target_from({"kind": "cuda", "arch": arch})
     space = builtin_space(module_from_json(workload.module_json), target, 1)
-    drawn = (space.replay(space.traces[seed % len(space.traces)], seed) for seed in range(1, 1000))
+    sketches = [trace for trace in space.traces if sketch in str(trace)]
+    drawn = (space.replay(sketches[seed % len(sketches)], seed) for seed in range(1, 1000))
     accepted = [trace_to_json(schedule.trace) for schedule in islice(filter(None, drawn), count)]
     assert len(accepted) == count, "the space accepts too little"
     return accepted
@@ -55,6 +56,13 @@ def failures(name: str, count: int) -> list[str]:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_candidate_for_each_architecture_becomes_machine_code(name: str) -> None:
     assert failures(name, 1) == []
+
+
+@pytest.mark.parametrize("name", ["product fp16, sums fp32", "product bf16, sums fp32"])
+def test_a_candidate_with_software_pipelines_becomes_machine_code(name: str) -> None:
+    workload = make_workload(PROGRAMS[name](), name)
+    [trace] = samples(workload, "sm_80", 1, "software_pipeline_stage")
+    assert failure(workload, trace, "sm_80") is None
 
 
 @pytest.mark.long

@@ -1,0 +1,73 @@
+"""Products on tensor cores have sketches with software pipelines, and no program of theirs that TVM cannot lower."""
+
+from __future__ import annotations
+
+import pytest
+import tvm
+from tvm import te, topi
+from tvm.error import InternalError
+
+from benchmarks.gpu.workloads import product
+from loopwright.codegen.build import compile_module
+from loopwright.codegen.digest import normal_form
+from loopwright.codegen.target import target_from
+from tuner.space import tensor_core
+from tuner.space.builtin import builtin_space, stock_space
+from tuner.space.design_space import DesignSpace
+from tuner.space.tensor_core import has_odd_pipeline
+
+TARGET = target_from({"kind": "cuda", "arch": "sm_80"})
+
+
+def workload(dtype: str, sums: str) -> tvm.IRModule:
+    return normal_form(product(256, 256, 256, dtype, sums))
+
+
+def on_tensor_cores(space: DesignSpace) -> list[tvm.s_tir.schedule.Trace]:
+    return [trace for trace in space.traces if "meta_schedule.auto_tensorize" in str(trace)]
+
+
+def pipelined(space: DesignSpace) -> list[tvm.s_tir.schedule.Trace]:
+    """Return the sketches with pipelines and tensor cores."""
+    return [trace for trace in on_tensor_cores(space) if "software_pipeline_stage" in str(trace)]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "sums"),
+    [("float16", "float32"), ("float16", "float16"), ("bfloat16", "float32"), ("int8", "int32")],
+)
+def test_products_on_tensor_cores_have_sketches_with_and_without_pipelines(dtype: str, sums: str) -> None:
+    space = builtin_space(workload(dtype, sums), TARGET, 1)
+    assert 0 < len(pipelined(space)) == len(on_tensor_cores(space)) / 2
+
+
+def test_functions_without_tensor_cores_and_the_stock_space_have_no_pipelines() -> None:
+    x = te.placeholder((64, 64), name="X")
+    assert not pipelined(builtin_space(normal_form(te.create_prim_func([x, topi.nn.softmax(x)])), TARGET, 1))
+    product_fp32 = workload("float32", "float32")
+    assert (
+        len(builtin_space(product_fp32, TARGET, 1).traces) == len(stock_space(product_fp32, TARGET, 1).traces) + 1
+    )  # DLight
+    assert not pipelined(stock_space(workload("float16", "float32"), TARGET, 1))
+
+
+def test_the_space_accepts_no_pipeline_of_an_odd_number_of_iterations_within_another() -> None:
+    space = builtin_space(workload("float16", "float32"), TARGET, 1)
+    traces = pipelined(space)
+    replayed = [space.replay(traces[seed % len(traces)], seed) for seed in range(1, 60)]
+    accepted = [schedule for schedule in replayed if schedule is not None]
+    assert accepted
+    assert not any(has_odd_pipeline(schedule.mod) for schedule in accepted)
+
+
+def test_tvm_lowers_only_even_pipelines_within_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tensor_core, "has_odd_pipeline", lambda mod: False)
+    space = builtin_space(workload("float16", "float32"), TARGET, 1)
+    traces = pipelined(space)
+    programs = [
+        each.mod for each in (space.replay(traces[seed % 2], seed) for seed in range(1, 60)) if each is not None
+    ]
+    odd = [has_odd_pipeline(mod) for mod in programs]
+    compile_module(programs[odd.index(False)], TARGET)
+    with pytest.raises(InternalError, match="fragment_info_"):
+        compile_module(programs[odd.index(True)], TARGET)
