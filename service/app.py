@@ -10,7 +10,7 @@ from anyio import CapacityLimiter
 from fastapi import APIRouter, Depends, FastAPI
 
 from db import Database
-from service import meta, pages, problems
+from service import meta, openapi, pages, problems
 from service.access import session, tokens, users
 from service.access.audit import AuditTrail
 from service.access.headers import SafeHeaders
@@ -21,7 +21,7 @@ from service.bodies.whole import WholeBody
 from service.context import Context
 from service.feeds import Feeds
 from service.fleet import endpoints as fleet
-from service.identity.rights import check_declared
+from service.identity.rights import declare
 from service.identity.visitor import Identities, authorised
 from service.jobs import endpoints as jobs
 from service.jobs import rechecks
@@ -80,6 +80,7 @@ def create_app(settings: Settings, patience: Patience = DEFAULT) -> FastAPI:
         redirect_slashes=False,
     )
     problems.install(app)
+    openapi.install(app)
     app.add_middleware(Watched)
     app.add_middleware(AuditTrail)
     app.add_middleware(WholeBody, limit=settings.max_body_bytes, json=JsonLimits(), patience=patience)
@@ -105,7 +106,7 @@ def create_app(settings: Settings, patience: Patience = DEFAULT) -> FastAPI:
         users.router,
         webhooks.router,
     ):
-        check_declared(router)
+        declare(router)
         api.include_router(router)
     app.include_router(meta.router)
     app.include_router(api)

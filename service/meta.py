@@ -33,6 +33,7 @@ def ready(ctx: Ctx) -> dict[str, str]:
 
 @router.get("/version")
 def version() -> schemas.Version:
+    """Return the versions of Loopwright, of TVM, and of the REST interface."""
     return schemas.Version(loopwright=VERSION, tvm=TVM_VERSION, api="v1")
 
 

@@ -23,7 +23,6 @@ from db.errors import (
     QuotaExceeded,
     Unavailable,
 )
-from loopwright.schemas import Problem
 from service.logs.ids import known
 
 MEDIA_TYPE = "application/problem+json"
@@ -105,16 +104,7 @@ def unavailable(error: Unavailable) -> ProblemError:
 
 
 def install(app: FastAPI) -> None:
-    """Make the app answer with problems, whatever goes wrong, and say in its OpenAPI schema what a problem is."""
-    generated = app.openapi
-
-    def openapi() -> dict[str, Any]:
-        schema = generated()
-        # FastAPI adds the models of JSON answers by itself, and a problem has a media type of its own.
-        schema["components"]["schemas"]["Problem"] = Problem.model_json_schema()
-        return schema
-
-    app.openapi = openapi  # type: ignore[method-assign]
+    """Make the app answer with problems, whatever goes wrong."""
     app.add_exception_handler(ProblemError, lambda _, error: answer(error))
     app.add_exception_handler(RequestValidationError, _invalid)  # type: ignore[arg-type]
     app.add_exception_handler(HTTPException, _http)  # type: ignore[arg-type]

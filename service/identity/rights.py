@@ -43,8 +43,18 @@ def needed(endpoint: Callable[..., object], method: str) -> Right:
     return _NEEDED.get(endpoint, "read") if method in READS else _NEEDED[endpoint]
 
 
-def check_declared(router: APIRouter) -> None:
-    """Raise TypeError for an endpoint that changes things and does not say which right that needs."""
+def declare(router: APIRouter) -> None:
+    """Have the OpenAPI schema name the right that each endpoint needs, as ``x-right``.
+
+    Raises:
+        TypeError: An endpoint changes things and does not say which right that needs.
+    """
     for route in router.routes:
-        if isinstance(route, APIRoute) and set(route.methods or ()) - set(READS) and route.endpoint not in _NEEDED:
-            raise TypeError(f"{route.name} declares no right; see service.identity.rights.needs")
+        if not isinstance(route, APIRoute):
+            continue
+        method = next(iter(route.methods or READS))
+        try:
+            right = needed(route.endpoint, method)
+        except KeyError:
+            raise TypeError(f"{route.name} declares no right; see service.identity.rights.needs") from None
+        route.openapi_extra = {"x-right": right}

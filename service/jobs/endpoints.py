@@ -25,8 +25,10 @@ from service.jobs.submission import preview, resubmit, submit
 from service.problems import BODY, CONFLICTS, ProblemError, file_response
 from service.records import exchange
 
+_ShapesText = Annotated[str | None, Query(alias="shapes", description='Which shapes of the job, as {"n": 128}')]
 
-async def _shapes(text: Annotated[str | None, Query(alias="shapes")] = None) -> dict[str, int] | None:
+
+async def _shapes(text: _ShapesText = None) -> dict[str, int] | None:
     if text is None:
         return None
     try:
@@ -35,6 +37,8 @@ async def _shapes(text: Annotated[str | None, Query(alias="shapes")] = None) -> 
         raise ProblemError(422, "invalid-request", 'shapes is not of the form {"n": 128}') from error
 
 
+LastEventId = Annotated[int, Header(ge=0, le=2**62, description="Id of the last event that was seen; 0: of none")]
+IdempotencyKey = Annotated[str | None, Header(max_length=200, description="The same key and body give the same job")]
 Shapes = Annotated[dict[str, int] | None, Depends(_shapes)]
 router = APIRouter(prefix="/jobs", tags=["jobs"], route_class=ParsedRoute)
 
@@ -59,7 +63,7 @@ def submit_job(
     body: schemas.SubmitJob,
     request: Request,
     response: Response,
-    idempotency_key: Annotated[str | None, Header(max_length=200)] = None,
+    idempotency_key: IdempotencyKey = None,
 ) -> schemas.Job | schemas.JobGroup:
     """Check and store a job; a controller takes it up. The same Idempotency-Key and body give the same job.
 
@@ -96,6 +100,7 @@ def list_jobs(
 
 @router.get("/{job_id}")
 def get_job(ctx: Ctx, job_id: str) -> schemas.Job:
+    """Return a job with its tasks and progress."""
     return _job(ctx, job_id)
 
 
@@ -117,7 +122,7 @@ def resubmit_job(
     body: schemas.Resubmit,
     request: Request,
     response: Response,
-    idempotency_key: Annotated[str | None, Header(max_length=200)] = None,
+    idempotency_key: IdempotencyKey = None,
 ) -> schemas.Job:
     """A new job with the same module, target and space; budget, seed and force as before unless the body says."""
     view = resubmit(ctx, visitor, job_id, body, idempotency_key, TVM_VERSION)
@@ -145,7 +150,7 @@ async def _counted(ctx: Ctx, request: Request) -> AsyncIterator[None]:
     responses={200: EVENTS},
     dependencies=[Depends(_counted)],
 )
-def follow_job(ctx: Ctx, job_id: str, last_event_id: Annotated[int, Header(ge=0, le=2**62)] = 0) -> EventStream:
+def follow_job(ctx: Ctx, job_id: str, last_event_id: LastEventId = 0) -> EventStream:
     """Server-sent events from after Last-Event-ID on; the stream ends when the job has ended."""
     ctx.database.jobs.get(job_id)
     return EventStream(stream(ctx.feeds, job_id, last_event_id), ping=15)

@@ -27,9 +27,9 @@ _HOUR = 3600.0
 async def _query(
     q: Annotated[str, Query(max_length=200, description="Part of a name or an op, or a hash's beginning")] = "",
     target: Annotated[str | None, Query(description="Kind of target: llvm or cuda")] = None,
-    device_class: str | None = None,
-    op: str | None = None,
-    sort: schemas.LeaderboardSort = "created",
+    device_class: Annotated[str | None, Query(description="Id of a device class")] = None,
+    op: Annotated[str | None, Query(description="What functions compute, such as matmul")] = None,
+    sort: Annotated[schemas.LeaderboardSort, Query(description="Column to sort by")] = "created",
     order: Annotated[Literal["asc", "desc"] | None, Query(description="Without it, what suits the column")] = None,
 ) -> LeaderboardQuery:
     descending = sort in ("created", "speedup", "peak", "baseline") if order is None else order == "desc"
@@ -66,8 +66,8 @@ def get_overview(ctx: Ctx) -> schemas.Overview:
 def get_leaderboard(
     ctx: Ctx,
     query: Filtered,
-    offset: Annotated[int, Query(ge=0, le=2**31 - 1)] = 0,
-    limit: Annotated[int, Query(ge=1, le=500)] = 50,
+    offset: Annotated[int, Query(ge=0, le=2**31 - 1, description="Rows to leave out at the beginning")] = 0,
+    limit: Annotated[int, Query(ge=1, le=500, description="Rows at most")] = 50,
 ) -> schemas.Leaderboard:
     """The certified best of each workload and device class, in any order, from any row on."""
     rows, total = ctx.database.leaderboard.page(query, offset, limit)

@@ -18,6 +18,7 @@ from tuner.answers import Assembly
 
 router = APIRouter(tags=["records"], route_class=ParsedRoute)
 
+HashQuery = Annotated[str | None, Query(description="Only those of this workload")]
 TargetQuery = Annotated[str | None, Query(description="'auto', a target string or its JSON; without it, all targets")]
 
 
@@ -27,7 +28,7 @@ def _class(ctx: Context, target: str | None) -> str | None:
 
 @router.get("/bests")
 def list_bests(
-    ctx: Ctx, paging: Paging, target: TargetQuery = None, workload_hash: str | None = None
+    ctx: Ctx, paging: Paging, target: TargetQuery = None, workload_hash: HashQuery = None
 ) -> schemas.Page[schemas.Best]:
     """The certified best of each workload and device class, the newest first."""
     page = ctx.database.certificates.bests(
@@ -43,9 +44,9 @@ def list_bests(
 def list_records(
     ctx: Ctx,
     paging: Paging,
-    workload_hash: str | None = None,
+    workload_hash: HashQuery = None,
     target: TargetQuery = None,
-    sort: Literal["newest", "latency"] = "newest",
+    sort: Annotated[Literal["newest", "latency"], Query(description="The newest or the fastest first")] = "newest",
 ) -> schemas.Page[schemas.Record]:
     """Measured trials."""
     page = ctx.database.records.page(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from typing import Annotated
+
+from fastapi import APIRouter, Query
 
 from db.views import WorkloadView
 from loopwright import schemas
@@ -29,14 +31,19 @@ def _workload(view: WorkloadView) -> schemas.Workload:
     )
 
 
+TargetText = Annotated[str, Query(description="'auto', a target string or its JSON")]
+
+
 @router.get("")
 def list_workloads(ctx: Ctx, paging: Paging) -> schemas.Page[schemas.Workload]:
+    """Return all workloads, the newest first."""
     page = ctx.database.workloads.page(paging.size, paging.token)
     return schemas.Page(items=[_workload(view) for view in page.items], next_page_token=page.next_page_token)
 
 
 @router.get("/{workload_hash}")
 def get_workload(ctx: Ctx, workload_hash: str) -> schemas.WorkloadDetail:
+    """Return a workload with its program and its certified bests."""
     found = ctx.database.workloads.get(workload_hash)
     bests = ctx.database.certificates.bests(workload_hash=workload_hash)
     return schemas.WorkloadDetail(
@@ -51,7 +58,7 @@ def get_workload_module(ctx: Ctx, workload_hash: str) -> schemas.ModulePayload:
 
 
 @router.get("/{workload_hash}/best")
-def get_best(ctx: Ctx, workload_hash: str, target: str = "auto") -> schemas.Best:
+def get_best(ctx: Ctx, workload_hash: str, target: TargetText = "auto") -> schemas.Best:
     """The certified best schedule for a target; 404 where none is known."""
     ctx.database.workloads.get(workload_hash)
     found = ctx.database.certificates.best(workload_hash, resolve(ctx, target).id)

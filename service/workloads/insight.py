@@ -21,6 +21,7 @@ router = APIRouter(prefix="/workloads/{workload_hash}", tags=["workloads"], rout
 
 _MOST_PREDICTIONS = 2000
 
+OneClass = Annotated[str | None, Query(description="Id of a device class; without it, all")]
 ClassQuery = Annotated[
     str | None, Query(description="Id of a device class; without it, the one with the most records of the workload")
 ]
@@ -37,7 +38,7 @@ def _class(ctx: Context, workload_hash: str, device_class: str | None) -> str | 
 
 @router.get("/history")
 def get_history(
-    ctx: Ctx, paging: Paging, workload_hash: str, device_class: str | None = None
+    ctx: Ctx, paging: Paging, workload_hash: str, device_class: OneClass = None
 ) -> schemas.Page[schemas.HistoryPoint]:
     """What searches ended with, the oldest first: of all device classes, or of one."""
     ctx.database.workloads.get(workload_hash)

@@ -61,8 +61,11 @@ class AppliedRule(Wire):
     """The rule of the built-in space that made a schedule, and the values of its knobs."""
 
     name: str
+    """Name of the rule."""
     version: int
+    """Version of the rule: a new one makes other programs of the same knobs."""
     knobs: dict[str, int]
+    """Values of its parameters, by name."""
 
 
 class DeviceState(Wire):
@@ -73,6 +76,7 @@ class DeviceState(Wire):
     memory_mhz: int | None = None
     """Clock of the memory, in MHz."""
     celsius: int | None = None
+    """Temperature of the GPU, in degrees Celsius."""
     watts: int | None = None
     """Power draw; of recent GPUs the mean over the last second."""
     throttled: list[ThrottleReason] | None = None
@@ -80,9 +84,14 @@ class DeviceState(Wire):
 
 
 class Version(Wire):
+    """Versions of the service."""
+
     loopwright: str
+    """Version of Loopwright."""
     tvm: str
+    """Version of TVM, which the client's has to be."""
     api: str
+    """Version of the REST interface, as in its path."""
 
 
 class Problem(BaseModel):
@@ -91,9 +100,13 @@ class Problem(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     type: str = "about:blank"
+    """``urn:loopwright:`` and the kind of the problem, for programs."""
     title: str
+    """The kind in words."""
     status: int
+    """HTTP status of the answer."""
     detail: str
+    """What is wrong with this request, and what to do."""
     request_id: str | None = None
     """Of a fault of the service: by which its log says more."""
 
@@ -105,4 +118,6 @@ class Page(Wire, Generic[Item]):
     """One page of a list; ``next_page_token`` is None on the last one."""
 
     items: list[Item]
+    """The items of this page."""
     next_page_token: str | None
+    """What to send as ``page_token`` for the next page; None on the last one."""

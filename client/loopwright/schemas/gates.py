@@ -13,9 +13,13 @@ class ReferenceFunction(Wire):
     """A function of the reference: which record runs in the race, and how often the model calls it."""
 
     name: Annotated[str, Field(min_length=1, max_length=500)]
+    """Name of the function."""
     workload_hash: WorkloadHash
+    """Digest of the function in its normalised form, which names the workload: 32 hexadecimal digits."""
     weight: Annotated[int, Field(ge=1)]
+    """How often the model calls it."""
     record_id: Annotated[str, Field(min_length=1, max_length=100)]
+    """The record whose program runs in the race."""
 
 
 class Gate(Wire):
@@ -31,21 +35,30 @@ class Range(Wire):
     """An estimate with its 95 % interval; ``low`` 0 or ``high`` None where one round does not say."""
 
     value: float
+    """The estimate."""
     low: float
+    """Lower end of the interval."""
     high: float | None
+    """Upper end of the interval; None if it is not known."""
 
 
 class GateFunction(Wire):
     """A function, in microseconds a call. ``ratio`` is the candidate's time over the reference's."""
 
     name: str
+    """Name of the function."""
     workload_hash: str
+    """Digest of the function in its normalised form, which names the workload: 32 hexadecimal digits."""
     change: Literal["same", "changed", "added", "removed", "failed"]
     """``same``: the same program, which was not measured."""
     reference_us: float | None
+    """What the reference takes; None if the function is not in it."""
     candidate_us: float | None
+    """What the submitted model takes; None if the function is not in it."""
     ratio: Range | None
+    """``candidate_us / reference_us``, with its interval; None if one of them is missing."""
     message: str | None
+    """Why it was not measured; None if it was."""
 
 
 class GateResult(Wire):
@@ -54,12 +67,17 @@ class GateResult(Wire):
     verdict: Literal["no regression", "regression", "unclear"]
     """``unclear``: after all rounds neither was shown."""
     max_slowdown: float
+    """The share by which it may be slower, as it was submitted."""
     slowdown: Range
     """The candidate's time over the reference's."""
     rounds: int
+    """Rounds of the race."""
     reference_us: float
+    """One run of the reference."""
     candidate_us: float
+    """One run of the submitted model."""
     functions: list[GateFunction]
+    """Each function of either model."""
 
 
 class GateState(Wire):
@@ -68,5 +86,8 @@ class GateState(Wire):
     against: str
     """The id of the job that the reference is from, or "functions" where they were given."""
     reference: list[ReferenceFunction]
+    """The functions of the reference."""
     max_slowdown: float
+    """Share by which one run of the model may be slower."""
     result: GateResult | None
+    """What came of it; None until the race is over."""

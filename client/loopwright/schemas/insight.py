@@ -13,27 +13,41 @@ class HistoryPoint(Wire):
     """A certificate: what a search ended with."""
 
     created_at: datetime
+    """When the certificate was issued."""
     device_class: str
+    """The kind of machine; timings of one class can be compared."""
     device_model: str
+    """Model of the CPU or GPU."""
     target: dict[str, Any]
+    """TVM's target, as its JSON."""
     baseline_us: float
+    """Latency of the unscheduled program, in microseconds."""
     best_us: float
+    """Latency of the best schedule, in microseconds."""
     speedup: float
+    """``baseline_us / best_us``."""
     spread: float
     """Interquartile range over median of the race's samples of the best."""
     is_baseline: bool
+    """Whether nothing beat the baseline."""
     is_best: bool
     """True for the fastest on its device class."""
     record_id: str
+    """Record of the best."""
     job_id: str | None
+    """The job that searched; None if it is not known."""
     job_name: str | None
+    """Its name; None if it is not known."""
 
 
 class DecisionColumn(Wire):
     """A choice of the design space, the same over all the trials that made it."""
 
     name: str
+    """What is decided, such as a tile size of a loop of a block."""
     kind: Literal["tile", "categorical", "location", "parallel", "vector"]
+    """``tile``: extents of loops; ``categorical``: one of several values; ``location``: where a block is computed;
+    ``parallel`` and ``vector``: how far loops are parallelised and vectorised."""
     log: bool
     """True where its values are best shown on a logarithmic axis."""
     categories: list[str] | None
@@ -43,10 +57,16 @@ class DecisionColumn(Wire):
 
 
 class DecisionRow(Wire):
+    """The decisions of a trial."""
+
     record_id: str
+    """Id of the record, for ``GET /records/{id}``."""
     median_us: float
+    """Median latency of a call, in microseconds."""
     origin: str
+    """How the search came to it, as `Trial.origin`."""
     certified: bool
+    """Whether it is the best of a certificate."""
     values: list[float | None]
     """One a column; None where the trial's trace makes no such choice."""
 
@@ -55,7 +75,9 @@ class Decisions(Wire):
     """The choices of the fastest trials, as a table: for parallel coordinates."""
 
     device_class: str | None
+    """The device class of the trials; None if there are none."""
     columns: list[DecisionColumn]
+    """The decisions."""
     rows: list[DecisionRow]
     """The fastest first."""
 
@@ -64,41 +86,59 @@ class PredictionPair(Wire):
     """What the cost model said (higher is faster, no unit) and what was measured."""
 
     record_id: str
+    """Id of the record, for ``GET /records/{id}``."""
     predicted: float
+    """The predicted score: higher is faster, without a unit."""
     median_us: float
+    """Median latency of a call, in microseconds."""
 
 
 class PredictionRound(Wire):
     """The trials that were proposed together."""
 
     number: int
+    """Number of the round, from 1 for the oldest."""
     job_id: str
+    """Id of the job, for ``GET /jobs/{id}``."""
     created_at: datetime
+    """When the round was proposed."""
     pairs: list[PredictionPair]
+    """Its trials."""
     rank_correlation: float | None
     """Spearman's, of prediction and speed: 1 where the model put all in their right order; None below 3 pairs."""
 
 
 class Predictions(Wire):
+    """Predicted scores beside measured latencies, round by round."""
+
     device_class: str | None
+    """The device class of the trials; None if there are none."""
     rounds: list[PredictionRound]
+    """The rounds, the oldest first."""
     rank_correlation: float | None
     """Over the rounds, weighted by their pairs."""
 
 
 class RooflinePoint(Wire):
+    """A program in the roofline."""
+
     name: Literal["baseline", "best"]
+    """Which program it is."""
     us: float
+    """Its latency, in microseconds."""
     flops: float
     """Floating point operations a second."""
     peak_share: float | None
+    """``flops`` over the device's measured peak; None if that is not known or is one of another data type."""
 
 
 class Roofline(Wire):
     """How near the machine's limits a workload runs."""
 
     device_class: str | None
+    """The device class; None if the workload was not measured."""
     flop: float | None
+    """Floating point operations of one call, by TVM's estimate; None if there is none."""
     dtype: str | None
     """Of the values that it computes most of; where it is not the peaks', they are no limit to it."""
     bytes: int
@@ -106,4 +146,6 @@ class Roofline(Wire):
     intensity: float | None
     """``flop / bytes``."""
     peaks: Peaks | None
+    """What the device reaches at most; None if it was not measured."""
     points: list[RooflinePoint]
+    """The baseline and the best."""

@@ -18,7 +18,9 @@ class LoweredFunction(Wire):
     """A function for which the service computes the digest: TVM's JSON of a module with this one PrimFunc."""
 
     format: Literal["tvm-json"]
+    """The only format of a single function."""
     data: str = Field(min_length=1)
+    """The module as text."""
 
 
 class Lookup(Wire):
@@ -27,6 +29,7 @@ class Lookup(Wire):
     functions: Annotated[list[WorkloadHash | LoweredFunction], Field(max_length=MAX_LOOKUP, fail_fast=True)]
     """Workload hashes, or functions as they are tuned (lowered, with static shapes)."""
     target: str | dict[str, Any] = "auto"
+    """``auto``, a TVM target string or tag, or its JSON."""
     device_class: str | None = None
     """Only bests of this device class; without it, the fastest of all device classes with the target."""
     modules: bool = False
@@ -34,8 +37,12 @@ class Lookup(Wire):
 
 
 class LookupHit(Wire):
+    """A workload with a certified best."""
+
     workload_hash: str
+    """Digest of the function in its normalised form, which names the workload: 32 hexadecimal digits."""
     best: Best
+    """Its certified best."""
     module: ModulePayload | None
     """The unscheduled workload, if the request asked for modules."""
 
@@ -48,5 +55,6 @@ class LookupAnswer(Wire):
     functions: list[str]
     """The workload hash of each function of the request, in the order of the request."""
     hits: list[LookupHit]
+    """Workloads with a certified best."""
     misses: list[str]
     """Workload hashes for which no certified best is known."""

@@ -14,29 +14,44 @@ class Record(Wire):
     """A measured trial."""
 
     id: str
+    """Id of the record."""
     workload_hash: str
+    """Digest of the function in its normalised form, which names the workload: 32 hexadecimal digits."""
     name: str
+    """Name of the function."""
     target: dict[str, Any]
+    """TVM's target, as its JSON."""
     device_class: str
+    """The kind of machine; timings of one class can be compared."""
     median_us: float
+    """Median latency of a call, in microseconds."""
     certified: bool
+    """Whether it is the best of a certificate."""
     is_baseline: bool
+    """Whether it is the unscheduled program."""
     job_id: str | None
+    """The job that measured it; None for imported records."""
     sandbox: SandboxLevel | None = None
     """The walls around the process that measured it; None for imported records, and for those that an earlier version
     of the service measured."""
     created_at: datetime
+    """When it was measured or imported."""
 
 
 class Reproduce(Wire):
     """Lines that show the record, and that search anew with its job's module, target, space, seed and budget."""
 
     cli: list[str]
+    """Commands of a shell."""
     sdk: list[str]
+    """Lines of Python."""
 
 
 class RecordDetail(Record):
+    """A measured trial with all that it stands on."""
+
     trace: list[Any] | None
+    """TVM's ``[instructions, decisions]``; None for the baseline."""
     rule: AppliedRule | None = None
     """The rule of the built-in space that made the trace; None if TVM's rules or a user's space did."""
     packs_weight: bool = False
@@ -44,25 +59,36 @@ class RecordDetail(Record):
     math: MathMode = "fp32"
     """How the trace multiplies float32; ``tf32`` only where the workload permits it."""
     run_secs: list[float]
+    """The samples: seconds a call."""
     device: dict[str, Any]
     """The device class in full: target, CPU features or GPU model, cores, threads, versions."""
     origin: str
+    """How the search came to it, as `Trial.origin`."""
     predicted: float | None
+    """Score that the cost model predicted: higher is faster, without a unit; None without a prediction."""
     parent: str | None
+    """Digest of the candidate that it was mutated from; None if there is none."""
     worker: str | None
+    """Worker that measured it; None for imported records."""
     device_state: DeviceState | None = None
     """Of the GPU that measured it, after the samples; None for CPUs and imported records, and if the driver told
     nothing or an earlier version of the service measured it."""
     seed: int | None
+    """Seed of its job; None for imported records."""
     tvm_version: str
+    """Version of TVM that measured it."""
     codegen_version: int = 1
     """The version of ``loopwright.codegen`` that applying the trace needs."""
     certificate: Certificate | None
+    """Its certificate; None if it has none."""
     script_before: str
+    """TVMScript of the unscheduled program."""
     script_after: str
+    """TVMScript of the scheduled program."""
     trace_python: str | None
     """The trace as code: a function body that schedules ``sch``; None for the baseline."""
     job_name: str | None
+    """Name of the job that measured it; None for imported records."""
     reproduce: Reproduce | None
     """None for imported records: nobody knows how they were found."""
 
@@ -71,13 +97,19 @@ class ImportReport(Wire):
     """What ``POST /records/import`` kept, and each line that it could not, with the reason."""
 
     workloads: int
+    """Workloads that were new."""
     imported: int
+    """Records that were stored."""
     duplicates: int
+    """Records that the database had already."""
     errors: list[str]
+    """A line for each record that could not be taken, with the reason."""
 
 
 class Assembly(Wire):
     """What the scheduled program became."""
 
     language: Literal["asm", "cuda"]
+    """``asm``: assembly; ``cuda``: CUDA's source."""
     text: str
+    """The program."""

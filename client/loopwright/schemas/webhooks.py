@@ -47,16 +47,22 @@ class Webhook(Wire):
     """An address that is told of events, without its secret; ``user`` is who made it."""
 
     id: str
+    """Id of the webhook."""
     url: str
+    """Where messages are sent."""
     events: list[WebhookEvent]
+    """What it is told of."""
     user: str
+    """Who made it."""
     created_at: datetime
+    """When it was created."""
 
 
 class WebhookMade(Wire):
     """A new webhook; ``secret`` is shown this once."""
 
     webhook: Webhook
+    """The webhook, as it is listed."""
     secret: str
     """The key of its signatures, as Standard Webhooks has it: ``whsec_`` and base64."""
 
@@ -67,9 +73,14 @@ class Delivery(Wire):
     id: str
     """The ``webhook-id`` that it is sent with."""
     type: DeliveryType
+    """The event that it tells of, or ``test``."""
     created_at: datetime
+    """When the event happened."""
     attempts: int
+    """How often it was sent."""
     next_at: datetime | None
+    """When it is sent next; None if it is not."""
     delivered_at: datetime | None
+    """When the receiver accepted it; None if it has not."""
     last_error: str | None
     """Why the latest attempt that failed did."""

@@ -13,22 +13,29 @@ class Library(Wire):
     """What a vendor's library took for what a workload computes, timed in the rounds of a closing race."""
 
     name: str
+    """Name of the library, with versions."""
     us: float
+    """Median latency of a call, in microseconds."""
     run_secs: list[float]
+    """The samples: seconds a call."""
 
 
 class Tensor(Wire):
     """A buffer argument of a workload."""
 
     shape: list[int]
+    """Extents of its axes."""
     dtype: str
+    """Data type of its elements, such as ``float32``."""
 
 
 class Workload(Wire):
     """One schedulable function, named by the digest of its normalised form."""
 
     hash: str
+    """Digest of the function in its normalised form: 32 hexadecimal digits."""
     name: str
+    """Name of the function."""
     op: str
     """What it computes, from the structure of its blocks: ``matmul``, ``conv2d``, ``softmax`` …"""
     math: MathMode = "fp32"
@@ -36,8 +43,11 @@ class Workload(Wire):
     flop: float | None
     """Floating point operations of one call, by TVM's estimate; None where it cannot say."""
     args: list[Tensor]
+    """Buffer arguments of the function, in their order."""
     tvm_version: str
+    """Version of TVM that it was submitted with."""
     created_at: datetime
+    """When it was first submitted or imported."""
     records: int
     """Measured trials the database holds of it."""
 
@@ -52,14 +62,18 @@ class RejectedContender(Wire):
     stage: str
     """Where it failed: ``build``, ``run`` or ``certify``."""
     kind: FailureKind
+    """Why it may not be published."""
     message: str
+    """The reason in words."""
 
 
 class Certificate(Wire):
     """The evidence that a best schedule computes what the unscheduled program computes, and how much faster it is."""
 
     id: str
+    """Id of the certificate."""
     created_at: datetime
+    """When it was issued."""
     inputs: str
     """In words: how the random inputs were drawn, and how many sets of them."""
     rtol: float
@@ -67,16 +81,23 @@ class Certificate(Wire):
     atol: float
     """The same of the reference's largest magnitude, allowed on top for sums that cancel."""
     max_abs_error: float
+    """Largest difference from the results of the unscheduled program."""
     max_rel_error: float
     """Largest difference over the reference's largest magnitude."""
     rounds: int
     """Interleaved rounds of the closing race."""
     baseline_run_secs: list[float]
+    """Samples of the unscheduled program: seconds a call, one for each round."""
     best_run_secs: list[float]
+    """Samples of the best: seconds a call, one for each round."""
     baseline_us: float
+    """Latency of the unscheduled program, in microseconds."""
     best_us: float
+    """Latency of the best schedule, in microseconds."""
     speedup: float
+    """``baseline_us / best_us``."""
     contenders: int
+    """Candidates in the closing race."""
     rejected: list[RejectedContender]
     """Contenders of the closing race that failed or computed a wrong result."""
     library: Library | None
@@ -98,13 +119,21 @@ class Best(Wire):
     """The certified best schedule of a workload on a device class."""
 
     workload_hash: str
+    """Digest of the function in its normalised form, which names the workload: 32 hexadecimal digits."""
     name: str
+    """Name of the function."""
     target: dict[str, Any]
+    """TVM's target, as its JSON."""
     device_class: str
+    """The kind of machine; timings of one class can be compared."""
     record_id: str
+    """Record of the schedule."""
     baseline_us: float
+    """Latency of the unscheduled program, in microseconds."""
     best_us: float
+    """Latency of the best schedule, in microseconds."""
     speedup: float
+    """``baseline_us / best_us``."""
     is_baseline: bool
     """True where nothing beat the baseline: the unscheduled program is the best."""
     trace: list[Any] | None
@@ -118,10 +147,15 @@ class Best(Wire):
     codegen_version: int = 1
     """The version of ``loopwright.codegen`` that applying it needs."""
     certificate: Certificate
+    """The evidence."""
     created_at: datetime
+    """When it was certified."""
 
 
 class WorkloadDetail(Workload):
+    """A workload with its program and its certified bests."""
+
     script: str
     """Its TVMScript, unscheduled."""
     bests: list[Best]
+    """Its certified bests, one for each device class."""

@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from fastapi.testclient import TestClient
 
 from service.app import create_app
-from service.identity.rights import check_declared, needs
+from service.identity.rights import declare, needs
 from service.settings import Settings
 from tests.integration.service.conftest import Api
 from tests.integration.service.users import sign_up
@@ -96,6 +96,6 @@ def test_an_endpoint_that_changes_things_says_which_right_it_needs() -> None:
     def undeclared() -> None: ...
 
     with pytest.raises(TypeError, match="undeclared declares no right"):
-        check_declared(router)
+        declare(router)
     needs("submit")(undeclared)
-    check_declared(router)
+    declare(router)

@@ -51,7 +51,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Version */
+        /**
+         * Version
+         * @description Return the versions of Loopwright, of TVM, and of the REST interface.
+         */
         get: operations["version_version_get"];
         put?: never;
         post?: never;
@@ -214,7 +217,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get Job */
+        /**
+         * Get Job
+         * @description Return a job with its tasks and progress.
+         */
         get: operations["get_job_api_v1_jobs__job_id__get"];
         put?: never;
         post?: never;
@@ -419,7 +425,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List Workloads */
+        /**
+         * List Workloads
+         * @description Return all workloads, the newest first.
+         */
         get: operations["list_workloads_api_v1_workloads_get"];
         put?: never;
         post?: never;
@@ -436,7 +445,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get Workload */
+        /**
+         * Get Workload
+         * @description Return a workload with its program and its certified bests.
+         */
         get: operations["get_workload_api_v1_workloads__workload_hash__get"];
         put?: never;
         post?: never;
@@ -1215,11 +1227,20 @@ export interface components {
          * @description The rule of the built-in space that made a schedule, and the values of its knobs.
          */
         AppliedRule: {
-            /** Name */
+            /**
+             * Name
+             * @description Name of the rule.
+             */
             name: string;
-            /** Version */
+            /**
+             * Version
+             * @description Version of the rule: a new one makes other programs of the same knobs.
+             */
             version: number;
-            /** Knobs */
+            /**
+             * Knobs
+             * @description Values of its parameters, by name.
+             */
             knobs: {
                 [key: string]: number;
             };
@@ -1231,10 +1252,14 @@ export interface components {
         Assembly: {
             /**
              * Language
+             * @description ``asm``: assembly; ``cuda``: CUDA's source.
              * @enum {string}
              */
             language: "asm" | "cuda";
-            /** Text */
+            /**
+             * Text
+             * @description The program.
+             */
             text: string;
         };
         /**
@@ -1245,19 +1270,38 @@ export interface components {
             /**
              * At
              * Format: date-time
+             * @description When the request came.
              */
             at: string;
-            /** User */
+            /**
+             * User
+             * @description Who sent it.
+             */
             user: string;
-            /** Token Id */
+            /**
+             * Token Id
+             * @description Id of the token that it was sent with.
+             */
             token_id: string;
-            /** Action */
+            /**
+             * Action
+             * @description Name of the operation, such as ``submit_job``.
+             */
             action: string;
-            /** Object */
+            /**
+             * Object
+             * @description Path of the request.
+             */
             object: string;
-            /** Status */
+            /**
+             * Status
+             * @description HTTP status of the answer.
+             */
             status: number;
-            /** Address */
+            /**
+             * Address
+             * @description Address that the request came from.
+             */
             address: string;
         };
         /**
@@ -1265,49 +1309,85 @@ export interface components {
          * @description The certified best schedule of a workload on a device class.
          */
         Best: {
-            /** Workload Hash */
+            /**
+             * Workload Hash
+             * @description Digest of the function in its normalised form, which names the workload: 32 hexadecimal digits.
+             */
             workload_hash: string;
-            /** Name */
+            /**
+             * Name
+             * @description Name of the function.
+             */
             name: string;
-            /** Target */
+            /**
+             * Target
+             * @description TVM's target, as its JSON.
+             */
             target: {
                 [key: string]: unknown;
             };
-            /** Device Class */
+            /**
+             * Device Class
+             * @description The kind of machine; timings of one class can be compared.
+             */
             device_class: string;
-            /** Record Id */
+            /**
+             * Record Id
+             * @description Record of the schedule.
+             */
             record_id: string;
-            /** Baseline Us */
+            /**
+             * Baseline Us
+             * @description Latency of the unscheduled program, in microseconds.
+             */
             baseline_us: number;
-            /** Best Us */
+            /**
+             * Best Us
+             * @description Latency of the best schedule, in microseconds.
+             */
             best_us: number;
-            /** Speedup */
+            /**
+             * Speedup
+             * @description ``baseline_us / best_us``.
+             */
             speedup: number;
-            /** Is Baseline */
+            /**
+             * Is Baseline
+             * @description true where nothing beat the baseline: the unscheduled program is the best.
+             */
             is_baseline: boolean;
-            /** Trace */
+            /**
+             * Trace
+             * @description TVM's ``[instructions, decisions]``; null for the baseline.
+             */
             trace: unknown[] | null;
+            /** @description The rule of the built-in space that made the trace; null if TVM's rules or a user's space did. */
             rule?: components["schemas"]["AppliedRule"] | null;
             /**
              * Packs Weight
+             * @description Whether a weight is packed once, when a program is compiled with its values. No time of a call contains that.
              * @default false
              */
             packs_weight: boolean;
             /**
              * Math
+             * @description How the trace multiplies float32; ``tf32`` only where the workload permits it.
              * @default fp32
              * @enum {string}
              */
             math: "fp32" | "tf32";
             /**
              * Codegen Version
+             * @description The version of ``loopwright.codegen`` that applying it needs.
              * @default 1
              */
             codegen_version: number;
+            /** @description The evidence. */
             certificate: components["schemas"]["Certificate"];
             /**
              * Created At
              * Format: date-time
+             * @description When it was certified.
              */
             created_at: string;
         };
@@ -1318,16 +1398,29 @@ export interface components {
         Budget: {
             /**
              * Max Trials
+             * @description Candidates to measure at most, for all tasks together.
              * @default 64
              */
             max_trials: number;
-            /** Max Seconds */
+            /**
+             * Max Seconds
+             * @description Seconds to search at most; null: no limit.
+             */
             max_seconds?: number | null;
-            /** Max Device Seconds */
+            /**
+             * Max Device Seconds
+             * @description Seconds in measuring slots. Closing races are not counted.
+             */
             max_device_seconds?: number | null;
-            /** Target Latency Us */
+            /**
+             * Target Latency Us
+             * @description What one run of the model may take, as in `ModelLatency`.
+             */
             target_latency_us?: number | null;
-            /** Until */
+            /**
+             * Until
+             * @description ``plateau`` ends the search when the next minute is expected to gain less than 1 %, and each task had its first batch; null: only the limits end it.
+             */
             until?: "plateau" | null;
         };
         /**
@@ -1335,48 +1428,105 @@ export interface components {
          * @description The evidence that a best schedule computes what the unscheduled program computes, and how much faster it is.
          */
         Certificate: {
-            /** Id */
+            /**
+             * Id
+             * @description Id of the certificate.
+             */
             id: string;
             /**
              * Created At
              * Format: date-time
+             * @description When it was issued.
              */
             created_at: string;
-            /** Inputs */
+            /**
+             * Inputs
+             * @description In words: how the random inputs were drawn, and how many sets of them.
+             */
             inputs: string;
-            /** Rtol */
+            /**
+             * Rtol
+             * @description Share of each reference element that the result may differ by; 0 means exact.
+             */
             rtol: number;
-            /** Atol */
+            /**
+             * Atol
+             * @description The same of the reference's largest magnitude, allowed on top for sums that cancel.
+             */
             atol: number;
-            /** Max Abs Error */
+            /**
+             * Max Abs Error
+             * @description Largest difference from the results of the unscheduled program.
+             */
             max_abs_error: number;
-            /** Max Rel Error */
+            /**
+             * Max Rel Error
+             * @description Largest difference over the reference's largest magnitude.
+             */
             max_rel_error: number;
-            /** Rounds */
+            /**
+             * Rounds
+             * @description Interleaved rounds of the closing race.
+             */
             rounds: number;
-            /** Baseline Run Secs */
+            /**
+             * Baseline Run Secs
+             * @description Samples of the unscheduled program: seconds a call, one for each round.
+             */
             baseline_run_secs: number[];
-            /** Best Run Secs */
+            /**
+             * Best Run Secs
+             * @description Samples of the best: seconds a call, one for each round.
+             */
             best_run_secs: number[];
-            /** Baseline Us */
+            /**
+             * Baseline Us
+             * @description Latency of the unscheduled program, in microseconds.
+             */
             baseline_us: number;
-            /** Best Us */
+            /**
+             * Best Us
+             * @description Latency of the best schedule, in microseconds.
+             */
             best_us: number;
-            /** Speedup */
+            /**
+             * Speedup
+             * @description ``baseline_us / best_us``.
+             */
             speedup: number;
-            /** Contenders */
+            /**
+             * Contenders
+             * @description Candidates in the closing race.
+             */
             contenders: number;
-            /** Rejected */
+            /**
+             * Rejected
+             * @description Contenders of the closing race that failed or computed a wrong result.
+             */
             rejected: components["schemas"]["RejectedContender"][];
+            /** @description A yardstick, timed between the contenders' rounds, where a library computes the same. */
             library: components["schemas"]["Library"] | null;
-            /** Sandbox */
+            /**
+             * Sandbox
+             * @description The walls around the closing race; null if an earlier version of the service stored the certificate.
+             */
             sandbox?: ("namespaces" | "landlock" | "none") | null;
+            /** @description Of the GPU of the closing race, after the last round; null for CPUs, and if the driver told nothing or an earlier version of the service stored the certificate. */
             device_state?: components["schemas"]["DeviceState"] | null;
-            /** Conditions */
+            /**
+             * Conditions
+             * @description TVM, kernel and driver of the newest race of this best; null if an earlier version stored the certificate.
+             */
             conditions?: string | null;
-            /** Checked At */
+            /**
+             * Checked At
+             * @description When it was last raced anew; null: never.
+             */
             checked_at?: string | null;
-            /** Regressed At */
+            /**
+             * Regressed At
+             * @description Since when it is known not to hold any more: slower than it says, or wrong.
+             */
             regressed_at?: string | null;
         };
         /**
@@ -1384,10 +1534,17 @@ export interface components {
          * @description Body of ``PATCH /users/{name}``: what is given is changed. The tokens of a user who is disabled are revoked.
          */
         ChangeUser: {
-            /** Role */
+            /**
+             * Role
+             * @description The new role; null: as it is.
+             */
             role?: ("read" | "submit" | "admin") | null;
+            /** @description The new limits, all of them; null: as they are. */
             quota?: components["schemas"]["Quota"] | null;
-            /** Disabled */
+            /**
+             * Disabled
+             * @description Whether the user is disabled; null: as it is.
+             */
             disabled?: boolean | null;
         };
         /**
@@ -1398,9 +1555,13 @@ export interface components {
             /**
              * At
              * Format: date-time
+             * @description When it was timed.
              */
             at: string;
-            /** Us */
+            /**
+             * Us
+             * @description Latency of the reference kernel, in microseconds.
+             */
             us: number;
         };
         /**
@@ -1408,32 +1569,69 @@ export interface components {
          * @description What an engine did. It has either a time or a failure.
          */
         ComparedEngine: {
-            /** Name */
+            /**
+             * Name
+             * @description As users type it: ``loopwright``, ``torch``, ``compile``, ``ort``, ``openvino``, ``tvm``.
+             */
             name: string;
-            /** Title */
+            /**
+             * Title
+             * @description Its name in tables.
+             */
             title: string;
-            /** Versions */
+            /**
+             * Versions
+             * @description Of its distributions.
+             */
             versions: {
                 [key: string]: string;
             };
-            /** Setting */
+            /**
+             * Setting
+             * @description The fastest of the settings that were tried.
+             */
             setting: string | null;
-            /** Note */
+            /**
+             * Note
+             * @description What a reader of the time has to know, such as what the engine was not able to do; empty if there is nothing.
+             */
             note: string;
-            /** Us */
+            /**
+             * Us
+             * @description Median latency of a call, microseconds.
+             */
             us: number | null;
-            /** Run Secs */
+            /**
+             * Run Secs
+             * @description Seconds a call, by process and round; engines' samples of the same round stand at the same place.
+             */
             run_secs: number[][];
+            /** @description Its latency over Loopwright's in the same round; null for Loopwright, and where one of them has no time. */
             ratio: components["schemas"]["Interval"] | null;
-            /** Error */
+            /**
+             * Error
+             * @description Largest difference from the reference's outputs, over their largest magnitude.
+             */
             error: number | null;
-            /** Compile Seconds */
+            /**
+             * Compile Seconds
+             * @description Seconds to compile the model; null if it did not come to that.
+             */
             compile_seconds: number | null;
-            /** Peak Mb */
+            /**
+             * Peak Mb
+             * @description Most memory of its process, in MB; null if it is not known.
+             */
             peak_mb: number | null;
-            /** Failure */
+            /**
+             * Failure
+             * @description Why it has no time.
+             */
             failure: string | null;
-            /** Install */
+            /**
+             * Install
+             * @description How to install it, where that is why.
+             */
             install: string | null;
         };
         /**
@@ -1441,17 +1639,35 @@ export interface components {
          * @description Body of ``PUT /jobs/{id}/comparison``, and what `Client.compare` returns. The first engine is Loopwright.
          */
         Comparison: {
-            /** Machine */
+            /**
+             * Machine
+             * @description Model of the CPU.
+             */
             machine: string;
-            /** Threads */
+            /**
+             * Threads
+             * @description Threads that each engine used.
+             */
             threads: number;
-            /** Precision */
+            /**
+             * Precision
+             * @description Type of the model's values, such as ``float32``.
+             */
             precision: string;
-            /** Tolerance */
+            /**
+             * Tolerance
+             * @description An engine whose error is larger counts as failed.
+             */
             tolerance: number;
-            /** Reference */
+            /**
+             * Reference
+             * @description Whose outputs those of the engines were compared with.
+             */
             reference: string;
-            /** Engines */
+            /**
+             * Engines
+             * @description What each engine did; the first is Loopwright.
+             */
             engines: components["schemas"]["ComparedEngine"][];
         };
         /**
@@ -1459,15 +1675,30 @@ export interface components {
          * @description What a user used on a day (UTC, as in 2030-01-31).
          */
         DayOfUse: {
-            /** Day */
+            /**
+             * Day
+             * @description The day in UTC, as in 2030-01-31.
+             */
             day: string;
-            /** Jobs */
+            /**
+             * Jobs
+             * @description Jobs submitted.
+             */
             jobs: number;
-            /** Trials */
+            /**
+             * Trials
+             * @description Trials that finished.
+             */
             trials: number;
-            /** Device Seconds */
+            /**
+             * Device Seconds
+             * @description Seconds in measuring slots.
+             */
             device_seconds: number;
-            /** Bytes */
+            /**
+             * Bytes
+             * @description Bytes of submitted modules.
+             */
             bytes: number;
         };
         /**
@@ -1475,31 +1706,62 @@ export interface components {
          * @description A choice of the design space, the same over all the trials that made it.
          */
         DecisionColumn: {
-            /** Name */
+            /**
+             * Name
+             * @description What is decided, such as a tile size of a loop of a block.
+             */
             name: string;
             /**
              * Kind
+             * @description ``tile``: extents of loops; ``categorical``: one of several values; ``location``: where a block is computed; ``parallel`` and ``vector``: how far loops are parallelised and vectorised.
              * @enum {string}
              */
             kind: "tile" | "categorical" | "location" | "parallel" | "vector";
-            /** Log */
+            /**
+             * Log
+             * @description true where its values are best shown on a logarithmic axis.
+             */
             log: boolean;
-            /** Categories */
+            /**
+             * Categories
+             * @description Where its values are not numbers: their names; a row then holds an index into them.
+             */
             categories: string[] | null;
-            /** Importance */
+            /**
+             * Importance
+             * @description Share of the gain by which a model of the latency explains it with this choice; all columns sum to 1.
+             */
             importance: number | null;
         };
-        /** DecisionRow */
+        /**
+         * DecisionRow
+         * @description The decisions of a trial.
+         */
         DecisionRow: {
-            /** Record Id */
+            /**
+             * Record Id
+             * @description Id of the record, for ``GET /records/{id}``.
+             */
             record_id: string;
-            /** Median Us */
+            /**
+             * Median Us
+             * @description Median latency of a call, in microseconds.
+             */
             median_us: number;
-            /** Origin */
+            /**
+             * Origin
+             * @description How the search came to it, as `Trial.origin`.
+             */
             origin: string;
-            /** Certified */
+            /**
+             * Certified
+             * @description Whether it is the best of a certificate.
+             */
             certified: boolean;
-            /** Values */
+            /**
+             * Values
+             * @description One a column; null where the trial's trace makes no such choice.
+             */
             values: (number | null)[];
         };
         /**
@@ -1507,11 +1769,20 @@ export interface components {
          * @description The choices of the fastest trials, as a table: for parallel coordinates.
          */
         Decisions: {
-            /** Device Class */
+            /**
+             * Device Class
+             * @description The device class of the trials; null if there are none.
+             */
             device_class: string | null;
-            /** Columns */
+            /**
+             * Columns
+             * @description The decisions.
+             */
             columns: components["schemas"]["DecisionColumn"][];
-            /** Rows */
+            /**
+             * Rows
+             * @description The fastest first.
+             */
             rows: components["schemas"]["DecisionRow"][];
         };
         /**
@@ -1519,25 +1790,42 @@ export interface components {
          * @description A message for a webhook: delivered at ``delivered_at``, else to be sent at ``next_at``, else given up.
          */
         Delivery: {
-            /** Id */
+            /**
+             * Id
+             * @description The ``webhook-id`` that it is sent with.
+             */
             id: string;
             /**
              * Type
+             * @description The event that it tells of, or ``test``.
              * @enum {string}
              */
             type: "job.finished" | "best.regressed" | "worker.quarantined" | "worker.lost" | "test";
             /**
              * Created At
              * Format: date-time
+             * @description When the event happened.
              */
             created_at: string;
-            /** Attempts */
+            /**
+             * Attempts
+             * @description How often it was sent.
+             */
             attempts: number;
-            /** Next At */
+            /**
+             * Next At
+             * @description When it is sent next; null if it is not.
+             */
             next_at: string | null;
-            /** Delivered At */
+            /**
+             * Delivered At
+             * @description When the receiver accepted it; null if it has not.
+             */
             delivered_at: string | null;
-            /** Last Error */
+            /**
+             * Last Error
+             * @description Why the latest attempt that failed did.
+             */
             last_error: string | null;
         };
         /**
@@ -1545,55 +1833,113 @@ export interface components {
          * @description Machines whose timings may be compared.
          */
         DeviceClass: {
-            /** Id */
+            /**
+             * Id
+             * @description Name of the class.
+             */
             id: string;
-            /** Target */
+            /**
+             * Target
+             * @description TVM's target, as its JSON.
+             */
             target: {
                 [key: string]: unknown;
             };
-            /** Model */
+            /**
+             * Model
+             * @description Vendor of the CPU with a digest of its features, or name of the GPU.
+             */
             model: string;
-            /** Features */
+            /**
+             * Features
+             * @description Instruction sets of the CPU that programs use.
+             */
             features: string[];
-            /** Cores */
+            /**
+             * Cores
+             * @description Physical cores; for a GPU its multiprocessors.
+             */
             cores: number;
-            /** Threads */
+            /**
+             * Threads
+             * @description Threads that programs run with.
+             */
             threads: number;
-            /** Runtime */
+            /**
+             * Runtime
+             * @description Versions of what runs programs: a class ends where they change.
+             */
             runtime: string;
+            /** @description What its devices reach at most; null if it was not measured. */
             peaks: components["schemas"]["Peaks"] | null;
-            /** Workers */
+            /**
+             * Workers
+             * @description Those alive now.
+             */
             workers: number;
-            /** Bests */
+            /**
+             * Bests
+             * @description Workloads with a certified best.
+             */
             bests: number;
         };
-        /** DeviceClassCount */
+        /**
+         * DeviceClassCount
+         * @description How many bests a device class has.
+         */
         DeviceClassCount: {
-            /** Device Class */
+            /**
+             * Device Class
+             * @description The kind of machine; timings of one class can be compared.
+             */
             device_class: string;
-            /** Device Model */
+            /**
+             * Device Model
+             * @description Model of the CPU or GPU.
+             */
             device_model: string;
-            /** Target */
+            /**
+             * Target
+             * @description TVM's target, as its JSON.
+             */
             target: {
                 [key: string]: unknown;
             };
-            /** Bests */
+            /**
+             * Bests
+             * @description Bests of the device class.
+             */
             bests: number;
         };
         /**
          * DeviceState
-         * @description What a GPU's driver told of it right after a timing. What it does not tell is None.
+         * @description What a GPU's driver told of it right after a timing. What it does not tell is null.
          */
         DeviceState: {
-            /** Sm Mhz */
+            /**
+             * Sm Mhz
+             * @description Clock of the multiprocessors, in MHz.
+             */
             sm_mhz?: number | null;
-            /** Memory Mhz */
+            /**
+             * Memory Mhz
+             * @description Clock of the memory, in MHz.
+             */
             memory_mhz?: number | null;
-            /** Celsius */
+            /**
+             * Celsius
+             * @description Temperature of the GPU, in degrees Celsius.
+             */
             celsius?: number | null;
-            /** Watts */
+            /**
+             * Watts
+             * @description Power draw; of recent GPUs the mean over the last second.
+             */
             watts?: number | null;
-            /** Throttled */
+            /**
+             * Throttled
+             * @description Why the clocks were below what they can be; empty if nothing slowed them down.
+             */
             throttled?: ("power_cap" | "temperature" | "hardware_slowdown" | "hardware_temperature" | "power_brake" | "clock_setting" | "display_clock_setting" | "sync_boost" | "other")[] | null;
         };
         /**
@@ -1603,12 +1949,19 @@ export interface components {
         Drain: {
             /**
              * State
+             * @description ``draining`` while it was still measuring or building at its last heartbeat.
              * @enum {string}
              */
             state: "draining" | "drained";
-            /** Since */
+            /**
+             * Since
+             * @description When an admin drained it; null if only its host leaves.
+             */
             since: string | null;
-            /** Leaving */
+            /**
+             * Leaving
+             * @description Whether its host is shutting down.
+             */
             leaving: boolean;
         };
         /**
@@ -1616,11 +1969,20 @@ export interface components {
          * @description How a worker's reference kernel fares: the same program, timed now and then when the slot is free.
          */
         Drift: {
-            /** Ratio */
+            /**
+             * Ratio
+             * @description The median of the latest timings over the fastest: 1 where the machine is as fast as ever.
+             */
             ratio: number;
-            /** Flagged */
+            /**
+             * Flagged
+             * @description Whether the machine is so much slower than it was that its measurements are in doubt.
+             */
             flagged: boolean;
-            /** Checks */
+            /**
+             * Checks
+             * @description The fastest and the newest, oldest first.
+             */
             checks: components["schemas"]["Check"][];
         };
         /**
@@ -1628,10 +1990,14 @@ export interface components {
          * @description What a job's model is compared with once its tasks are done.
          */
         Gate: {
-            /** Against */
+            /**
+             * Against
+             * @description The id of a job, or the name of one (the newest that succeeded), or what `ReferenceFunction` describes.
+             */
             against: string | components["schemas"]["ReferenceFunction"][];
             /**
              * Max Slowdown
+             * @description Share by which one run of the model may be slower: 0.03 for three percent.
              * @default 0.03
              */
             max_slowdown: number;
@@ -1641,21 +2007,38 @@ export interface components {
          * @description A function, in microseconds a call. ``ratio`` is the candidate's time over the reference's.
          */
         GateFunction: {
-            /** Name */
+            /**
+             * Name
+             * @description Name of the function.
+             */
             name: string;
-            /** Workload Hash */
+            /**
+             * Workload Hash
+             * @description Digest of the function in its normalised form, which names the workload: 32 hexadecimal digits.
+             */
             workload_hash: string;
             /**
              * Change
+             * @description ``same``: the same program, which was not measured.
              * @enum {string}
              */
             change: "same" | "changed" | "added" | "removed" | "failed";
-            /** Reference Us */
+            /**
+             * Reference Us
+             * @description What the reference takes; null if the function is not in it.
+             */
             reference_us: number | null;
-            /** Candidate Us */
+            /**
+             * Candidate Us
+             * @description What the submitted model takes; null if the function is not in it.
+             */
             candidate_us: number | null;
+            /** @description ``candidate_us / reference_us``, with its interval; null if one of them is missing. */
             ratio: components["schemas"]["Range"] | null;
-            /** Message */
+            /**
+             * Message
+             * @description Why it was not measured; null if it was.
+             */
             message: string | null;
         };
         /**
@@ -1665,32 +2048,59 @@ export interface components {
         GateResult: {
             /**
              * Verdict
+             * @description ``unclear``: after all rounds neither was shown.
              * @enum {string}
              */
             verdict: "no regression" | "regression" | "unclear";
-            /** Max Slowdown */
+            /**
+             * Max Slowdown
+             * @description The share by which it may be slower, as it was submitted.
+             */
             max_slowdown: number;
+            /** @description The candidate's time over the reference's. */
             slowdown: components["schemas"]["Range"];
-            /** Rounds */
+            /**
+             * Rounds
+             * @description Rounds of the race.
+             */
             rounds: number;
-            /** Reference Us */
+            /**
+             * Reference Us
+             * @description One run of the reference.
+             */
             reference_us: number;
-            /** Candidate Us */
+            /**
+             * Candidate Us
+             * @description One run of the submitted model.
+             */
             candidate_us: number;
-            /** Functions */
+            /**
+             * Functions
+             * @description Each function of either model.
+             */
             functions: components["schemas"]["GateFunction"][];
         };
         /**
          * GateState
-         * @description A job's gate; ``result`` is None until its tasks are done and the race is over.
+         * @description A job's gate; ``result`` is null until its tasks are done and the race is over.
          */
         GateState: {
-            /** Against */
+            /**
+             * Against
+             * @description The id of the job that the reference is from, or "functions" where they were given.
+             */
             against: string;
-            /** Reference */
+            /**
+             * Reference
+             * @description The functions of the reference.
+             */
             reference: components["schemas"]["ReferenceFunction"][];
-            /** Max Slowdown */
+            /**
+             * Max Slowdown
+             * @description Share by which one run of the model may be slower.
+             */
             max_slowdown: number;
+            /** @description What came of it; null until the race is over. */
             result: components["schemas"]["GateResult"] | null;
         };
         /**
@@ -1698,15 +2108,25 @@ export interface components {
          * @description A token that reads what everybody shares and changes nothing; ``id`` revokes it.
          */
         GuestLink: {
-            /** Id */
+            /**
+             * Id
+             * @description Id of the token, for ``DELETE /tokens/{id}``.
+             */
             id: string;
-            /** Token */
+            /**
+             * Token
+             * @description The secret. It is in this answer only.
+             */
             token: string;
-            /** Path */
+            /**
+             * Path
+             * @description Where the dashboard takes it, below the service's URL.
+             */
             path: string;
             /**
              * Expires At
              * Format: date-time
+             * @description When it expires.
              */
             expires_at: string;
         };
@@ -1718,33 +2138,70 @@ export interface components {
             /**
              * Created At
              * Format: date-time
+             * @description When the certificate was issued.
              */
             created_at: string;
-            /** Device Class */
+            /**
+             * Device Class
+             * @description The kind of machine; timings of one class can be compared.
+             */
             device_class: string;
-            /** Device Model */
+            /**
+             * Device Model
+             * @description Model of the CPU or GPU.
+             */
             device_model: string;
-            /** Target */
+            /**
+             * Target
+             * @description TVM's target, as its JSON.
+             */
             target: {
                 [key: string]: unknown;
             };
-            /** Baseline Us */
+            /**
+             * Baseline Us
+             * @description Latency of the unscheduled program, in microseconds.
+             */
             baseline_us: number;
-            /** Best Us */
+            /**
+             * Best Us
+             * @description Latency of the best schedule, in microseconds.
+             */
             best_us: number;
-            /** Speedup */
+            /**
+             * Speedup
+             * @description ``baseline_us / best_us``.
+             */
             speedup: number;
-            /** Spread */
+            /**
+             * Spread
+             * @description Interquartile range over median of the race's samples of the best.
+             */
             spread: number;
-            /** Is Baseline */
+            /**
+             * Is Baseline
+             * @description Whether nothing beat the baseline.
+             */
             is_baseline: boolean;
-            /** Is Best */
+            /**
+             * Is Best
+             * @description true for the fastest on its device class.
+             */
             is_best: boolean;
-            /** Record Id */
+            /**
+             * Record Id
+             * @description Record of the best.
+             */
             record_id: string;
-            /** Job Id */
+            /**
+             * Job Id
+             * @description The job that searched; null if it is not known.
+             */
             job_id: string | null;
-            /** Job Name */
+            /**
+             * Job Name
+             * @description Its name; null if it is not known.
+             */
             job_name: string | null;
         };
         /**
@@ -1752,13 +2209,25 @@ export interface components {
          * @description What ``POST /records/import`` kept, and each line that it could not, with the reason.
          */
         ImportReport: {
-            /** Workloads */
+            /**
+             * Workloads
+             * @description Workloads that were new.
+             */
             workloads: number;
-            /** Imported */
+            /**
+             * Imported
+             * @description Records that were stored.
+             */
             imported: number;
-            /** Duplicates */
+            /**
+             * Duplicates
+             * @description Records that the database had already.
+             */
             duplicates: number;
-            /** Errors */
+            /**
+             * Errors
+             * @description A line for each record that could not be taken, with the reason.
+             */
             errors: string[];
         };
         /**
@@ -1766,11 +2235,20 @@ export interface components {
          * @description An estimate with its 95 % interval.
          */
         Interval: {
-            /** Value */
+            /**
+             * Value
+             * @description The estimate.
+             */
             value: number;
-            /** Low */
+            /**
+             * Low
+             * @description Lower end of the interval.
+             */
             low: number;
-            /** High */
+            /**
+             * High
+             * @description Upper end of the interval.
+             */
             high: number;
         };
         /**
@@ -1778,60 +2256,109 @@ export interface components {
          * @description What a user submitted, and how far it is.
          */
         Job: {
-            /** Id */
+            /**
+             * Id
+             * @description Id of the job.
+             */
             id: string;
-            /** Name */
+            /**
+             * Name
+             * @description Name of the job.
+             */
             name: string;
             /**
              * State
+             * @description ``queued``, ``running``, or how it ended: ``succeeded``, ``failed``, ``cancelled``.
              * @enum {string}
              */
             state: "queued" | "running" | "succeeded" | "failed" | "cancelled";
-            /** Target */
+            /**
+             * Target
+             * @description TVM's target, as its JSON.
+             */
             target: {
                 [key: string]: unknown;
             };
-            /** Device Class */
+            /**
+             * Device Class
+             * @description The kind of machine; timings of one class can be compared.
+             */
             device_class: string;
+            /** @description What may be spent. */
             budget: components["schemas"]["Budget"];
-            /** Seed */
+            /**
+             * Seed
+             * @description Seed of the search.
+             */
             seed: number;
-            /** Priority */
+            /**
+             * Priority
+             * @description Jobs of a higher priority go first.
+             */
             priority: number;
-            /** Owner */
+            /**
+             * Owner
+             * @description Who submitted it.
+             */
             owner: string;
             /**
              * Visibility
+             * @description Who sees it: the ``team``, or only its owner and admins (``private``).
              * @enum {string}
              */
             visibility: "team" | "private";
-            /** Group */
+            /**
+             * Group
+             * @description What it has in common with the jobs for the other targets of its submission; null if it had one ``target``.
+             */
             group?: string | null;
-            /** Labels */
+            /**
+             * Labels
+             * @description Of workers: only those that have all of them measure the job.
+             */
             labels?: {
                 [key: string]: string;
             };
             /**
              * Created At
              * Format: date-time
+             * @description When it was submitted.
              */
             created_at: string;
-            /** Started At */
+            /**
+             * Started At
+             * @description When a controller took it up first; null until then.
+             */
             started_at: string | null;
-            /** Finished At */
+            /**
+             * Finished At
+             * @description When it ended; null until then.
+             */
             finished_at: string | null;
-            /** Error */
+            /**
+             * Error
+             * @description Why it failed; null if it did not.
+             */
             error: string | null;
-            /** Notes */
+            /**
+             * Notes
+             * @description What a user should know, such as functions that were not tuned and which limit ended the search.
+             */
             notes: string[];
             /**
              * Suggested Trials
+             * @description Trials that the model deserves; 0 if the database answered all of it at the submission.
              * @default 0
              */
             suggested_trials: number;
+            /** @description How far it is. */
             progress: components["schemas"]["Progress"];
+            /** @description null until each task has both latencies. */
             model: components["schemas"]["ModelLatency"] | null;
-            /** Tasks */
+            /**
+             * Tasks
+             * @description Its workloads.
+             */
             tasks: components["schemas"]["Task"][];
         };
         /**
@@ -1841,14 +2368,19 @@ export interface components {
         JobChanged: {
             /**
              * State
+             * @description The state that the job entered.
              * @enum {string}
              */
             state: "queued" | "running" | "succeeded" | "failed" | "cancelled";
-            /** Error */
+            /**
+             * Error
+             * @description Why the job failed; null if it did not.
+             */
             error: string | null;
             /**
              * At
              * Format: date-time
+             * @description When it happened.
              */
             at: string;
         };
@@ -1857,9 +2389,15 @@ export interface components {
          * @description The jobs of one submission for several targets, in the order of the targets.
          */
         JobGroup: {
-            /** Id */
+            /**
+             * Id
+             * @description `Job.group` of each.
+             */
             id: string;
-            /** Jobs */
+            /**
+             * Jobs
+             * @description The jobs.
+             */
             jobs: components["schemas"]["Job"][];
         };
         /**
@@ -1867,9 +2405,15 @@ export interface components {
          * @description Rows from ``offset`` on, and how many there are in all.
          */
         Leaderboard: {
-            /** Items */
+            /**
+             * Items
+             * @description The rows.
+             */
             items: components["schemas"]["LeaderboardRow"][];
-            /** Total */
+            /**
+             * Total
+             * @description Rows that match the filters.
+             */
             total: number;
         };
         /**
@@ -1877,9 +2421,15 @@ export interface components {
          * @description What the leaderboard can be narrowed to, the most frequent first.
          */
         LeaderboardFilters: {
-            /** Ops */
+            /**
+             * Ops
+             * @description What functions compute.
+             */
             ops: components["schemas"]["OpCount"][];
-            /** Device Classes */
+            /**
+             * Device Classes
+             * @description Device classes that have bests.
+             */
             device_classes: components["schemas"]["DeviceClassCount"][];
         };
         /**
@@ -1887,48 +2437,103 @@ export interface components {
          * @description The certified best of a workload on a device class.
          */
         LeaderboardRow: {
-            /** Workload Hash */
+            /**
+             * Workload Hash
+             * @description Digest of the function in its normalised form, which names the workload: 32 hexadecimal digits.
+             */
             workload_hash: string;
-            /** Name */
+            /**
+             * Name
+             * @description Name of the function.
+             */
             name: string;
-            /** Op */
+            /**
+             * Op
+             * @description What the function computes, from the structure of its blocks: ``matmul``, ``conv2d``, ``softmax`` …
+             */
             op: string;
-            /** Args */
+            /**
+             * Args
+             * @description Buffer arguments of the function, in their order.
+             */
             args: components["schemas"]["Tensor"][];
-            /** Target */
+            /**
+             * Target
+             * @description TVM's target, as its JSON.
+             */
             target: {
                 [key: string]: unknown;
             };
-            /** Device Class */
+            /**
+             * Device Class
+             * @description The kind of machine; timings of one class can be compared.
+             */
             device_class: string;
-            /** Device Model */
+            /**
+             * Device Model
+             * @description Model of the CPU or GPU.
+             */
             device_model: string;
-            /** Baseline Us */
+            /**
+             * Baseline Us
+             * @description Latency of the unscheduled program, in microseconds.
+             */
             baseline_us: number;
-            /** Best Us */
+            /**
+             * Best Us
+             * @description Latency of the best schedule, in microseconds.
+             */
             best_us: number;
-            /** Spread */
+            /**
+             * Spread
+             * @description Interquartile range over median of the race's samples of the best.
+             */
             spread: number;
-            /** Speedup */
+            /**
+             * Speedup
+             * @description ``baseline_us / best_us``.
+             */
             speedup: number;
-            /** Is Baseline */
+            /**
+             * Is Baseline
+             * @description true where nothing beat the baseline.
+             */
             is_baseline: boolean;
-            /** Peak Share */
+            /**
+             * Peak Share
+             * @description Floating point operations a second over the device's measured peak; null where either is unknown, and for workloads that do not compute in the peak's type.
+             */
             peak_share: number | null;
             /**
              * Created At
              * Format: date-time
+             * @description When the certificate was issued.
              */
             created_at: string;
-            /** Regressed */
+            /**
+             * Regressed
+             * @description Whether it is known not to hold any more, and nothing better is known.
+             */
             regressed: boolean;
-            /** Record Id */
+            /**
+             * Record Id
+             * @description Record of the best.
+             */
             record_id: string;
-            /** Certificate Id */
+            /**
+             * Certificate Id
+             * @description Id of the certificate.
+             */
             certificate_id: string;
-            /** Job Id */
+            /**
+             * Job Id
+             * @description The job that found it; null if it is not known.
+             */
             job_id: string | null;
-            /** Job Name */
+            /**
+             * Job Name
+             * @description Its name; null if it is not known.
+             */
             job_name: string | null;
         };
         /**
@@ -1936,20 +2541,36 @@ export interface components {
          * @description A running job, and who holds it. A lease that ends without being renewed lets another controller go on.
          */
         Lease: {
-            /** Job Id */
+            /**
+             * Job Id
+             * @description Id of the job, for ``GET /jobs/{id}``.
+             */
             job_id: string;
-            /** Job Name */
+            /**
+             * Job Name
+             * @description Name of the job.
+             */
             job_name: string;
-            /** Device Class */
+            /**
+             * Device Class
+             * @description The kind of machine; timings of one class can be compared.
+             */
             device_class: string;
-            /** Owner */
+            /**
+             * Owner
+             * @description Where the controller runs that has the job; told to admins only.
+             */
             owner: string | null;
             /**
              * Expires At
              * Format: date-time
+             * @description When it ends unless it is renewed.
              */
             expires_at: string;
-            /** Attempts */
+            /**
+             * Attempts
+             * @description How often the job was taken up: more than once where a process died.
+             */
             attempts: number;
         };
         /**
@@ -1957,11 +2578,20 @@ export interface components {
          * @description What a vendor's library took for what a workload computes, timed in the rounds of a closing race.
          */
         Library: {
-            /** Name */
+            /**
+             * Name
+             * @description Name of the library, with versions.
+             */
             name: string;
-            /** Us */
+            /**
+             * Us
+             * @description Median latency of a call, in microseconds.
+             */
             us: number;
-            /** Run Secs */
+            /**
+             * Run Secs
+             * @description The samples: seconds a call.
+             */
             run_secs: number[];
         };
         /**
@@ -1969,13 +2599,20 @@ export interface components {
          * @description A code that signs one browser in, once.
          */
         LoginCode: {
-            /** Code */
+            /**
+             * Code
+             * @description The code. It is in this answer only.
+             */
             code: string;
-            /** Path */
+            /**
+             * Path
+             * @description Where the dashboard takes it, below the service's URL.
+             */
             path: string;
             /**
              * Expires At
              * Format: date-time
+             * @description When it expires, if it was not used before.
              */
             expires_at: string;
         };
@@ -1984,19 +2621,27 @@ export interface components {
          * @description Body of ``POST /workloads/lookup``.
          */
         Lookup: {
-            /** Functions */
+            /**
+             * Functions
+             * @description Workload hashes, or functions as they are tuned (lowered, with static shapes).
+             */
             functions: (string | components["schemas"]["LoweredFunction"])[];
             /**
              * Target
+             * @description ``auto``, a TVM target string or tag, or its JSON.
              * @default auto
              */
             target: string | {
                 [key: string]: unknown;
             };
-            /** Device Class */
+            /**
+             * Device Class
+             * @description Only bests of this device class; without it, the fastest of all device classes with the target.
+             */
             device_class?: string | null;
             /**
              * Modules
+             * @description Whether hits carry the unscheduled workload.
              * @default false
              */
             modules: boolean;
@@ -2006,22 +2651,42 @@ export interface components {
          * @description Each workload is in ``hits`` or in ``misses``, once, however often the request names it.
          */
         LookupAnswer: {
-            /** Target */
+            /**
+             * Target
+             * @description What the target of the request is on the fleet; for ``auto``, what the service would tune for.
+             */
             target: {
                 [key: string]: unknown;
             };
-            /** Functions */
+            /**
+             * Functions
+             * @description The workload hash of each function of the request, in the order of the request.
+             */
             functions: string[];
-            /** Hits */
+            /**
+             * Hits
+             * @description Workloads with a certified best.
+             */
             hits: components["schemas"]["LookupHit"][];
-            /** Misses */
+            /**
+             * Misses
+             * @description Workload hashes for which no certified best is known.
+             */
             misses: string[];
         };
-        /** LookupHit */
+        /**
+         * LookupHit
+         * @description A workload with a certified best.
+         */
         LookupHit: {
-            /** Workload Hash */
+            /**
+             * Workload Hash
+             * @description Digest of the function in its normalised form, which names the workload: 32 hexadecimal digits.
+             */
             workload_hash: string;
+            /** @description Its certified best. */
             best: components["schemas"]["Best"];
+            /** @description The unscheduled workload, if the request asked for modules. */
             module: components["schemas"]["ModulePayload"] | null;
         };
         /**
@@ -2031,10 +2696,14 @@ export interface components {
         LoweredFunction: {
             /**
              * Format
+             * @description The only format of a single function.
              * @constant
              */
             format: "tvm-json";
-            /** Data */
+            /**
+             * Data
+             * @description The module as text.
+             */
             data: string;
         };
         /**
@@ -2042,37 +2711,58 @@ export interface components {
          * @description Who the bearer of the token is, and what it may do.
          */
         Me: {
-            /** User */
+            /**
+             * User
+             * @description Name of the user.
+             */
             user: string;
             /**
              * Kind
+             * @description What the bearer is: the ``owner``'s token, a ``token`` that somebody made, the ``session`` of a browser, or a ``guest``'s link.
              * @enum {string}
              */
             kind: "owner" | "token" | "session" | "guest";
             /**
              * Scope
+             * @description The most that it may do.
              * @enum {string}
              */
             scope: "read" | "submit" | "admin";
-            /** Rights */
+            /**
+             * Rights
+             * @description What it may do in detail. A right is named with each endpoint.
+             */
             rights: ("read" | "submit" | "cancel" | "import" | "invite" | "readmit" | "administer")[];
-            /** Expires At */
+            /**
+             * Expires At
+             * @description When it expires; null: it is valid until it is revoked.
+             */
             expires_at: string | null;
         };
         /**
          * ModelLatency
-         * @description One run of the model: the sum over its tasks of weight times latency, by the best so far.
-         *
-         *     What the model does beside, such as calling the functions and what was left alone, is not in it.
+         * @description One run of the model: the sum over its tasks of weight times latency, by the best so far. What the model does beside, such as calling the functions and what was left alone, is not in it.
          */
         ModelLatency: {
-            /** Baseline Us */
+            /**
+             * Baseline Us
+             * @description One run of the unscheduled model, in microseconds.
+             */
             baseline_us: number;
-            /** Best Us */
+            /**
+             * Best Us
+             * @description One run with the best schedules so far, in microseconds.
+             */
             best_us: number;
-            /** Speedup */
+            /**
+             * Speedup
+             * @description ``baseline_us / best_us``.
+             */
             speedup: number;
-            /** Measured Us */
+            /**
+             * Measured Us
+             * @description What one run took on the fleet, as one program with its bests; null where that was not timed.
+             */
             measured_us?: number | null;
         };
         /**
@@ -2082,10 +2772,14 @@ export interface components {
         ModulePayload: {
             /**
              * Format
+             * @description ``tvm-json``: JSON as ``tvm.ir.save_json`` writes it. ``tvmscript``: Python source, which is parsed and not run.
              * @enum {string}
              */
             format: "tvm-json" | "tvmscript";
-            /** Data */
+            /**
+             * Data
+             * @description The module as text.
+             */
             data: string;
         };
         /**
@@ -2095,6 +2789,7 @@ export interface components {
         NewGuestLink: {
             /**
              * Days
+             * @description Days for which the link is valid.
              * @default 7
              */
             days: number;
@@ -2104,10 +2799,14 @@ export interface components {
          * @description Body of ``POST /rechecks``: the workloads whose bests are to be raced anew, on machines that are there now.
          */
         NewRecheck: {
-            /** Workloads */
+            /**
+             * Workloads
+             * @description Hashes of the workloads.
+             */
             workloads: string[];
             /**
              * Target
+             * @description On which machines: ``auto``, a TVM target string or tag, or its JSON.
              * @default auto
              */
             target: string | {
@@ -2116,20 +2815,30 @@ export interface components {
         };
         /**
          * NewToken
-         * @description Body of ``POST /tokens``. ``user``: for whom, by admins only. ``days`` None: valid until it is revoked.
+         * @description Body of ``POST /tokens``. ``user``: for whom, by admins only. ``days`` null: valid until it is revoked.
          */
         NewToken: {
-            /** Name */
+            /**
+             * Name
+             * @description What to call it, in the list of tokens.
+             */
             name: string;
             /**
              * Scope
+             * @description The most that its bearer may do; not more than the token that asks.
              * @default submit
              * @enum {string}
              */
             scope: "read" | "submit" | "admin";
-            /** Days */
+            /**
+             * Days
+             * @description Days for which it is valid; null: until it is revoked.
+             */
             days?: number | null;
-            /** User */
+            /**
+             * User
+             * @description For whom it is; null: for whoever asks. Only admins name another user.
+             */
             user?: string | null;
         };
         /**
@@ -2137,14 +2846,19 @@ export interface components {
          * @description Body of ``POST /users``; without ``quota``, the service's limits for new users.
          */
         NewUser: {
-            /** Name */
+            /**
+             * Name
+             * @description Lower-case letters, digits, dots, underscores and hyphens; the first is a letter or a digit.
+             */
             name: string;
             /**
              * Role
+             * @description The most that the user's tokens may do.
              * @default submit
              * @enum {string}
              */
             role: "read" | "submit" | "admin";
+            /** @description The user's limits; null: those of the service for new users. */
             quota?: components["schemas"]["Quota"] | null;
         };
         /**
@@ -2152,10 +2866,14 @@ export interface components {
          * @description Body of ``POST /webhooks``.
          */
         NewWebhook: {
-            /** Url */
+            /**
+             * Url
+             * @description http or https, without user, password and fragment.
+             */
             url: string;
             /**
              * Events
+             * @description What it is told of; all events if nothing is given.
              * @default [
              *       "job.finished",
              *       "best.regressed",
@@ -2165,152 +2883,299 @@ export interface components {
              */
             events: ("job.finished" | "best.regressed" | "worker.quarantined" | "worker.lost")[];
         };
-        /** OpCount */
+        /**
+         * OpCount
+         * @description How many bests there are of functions that compute the same.
+         */
         OpCount: {
-            /** Op */
+            /**
+             * Op
+             * @description What the function computes, from the structure of its blocks: ``matmul``, ``conv2d``, ``softmax`` …
+             */
             op: string;
-            /** Bests */
+            /**
+             * Bests
+             * @description Bests of such functions.
+             */
             bests: number;
         };
-        /** Overview */
+        /**
+         * Overview
+         * @description The figures of the dashboard's first page.
+         */
         Overview: {
-            /** Jobs Running */
+            /**
+             * Jobs Running
+             * @description Jobs that are running.
+             */
             jobs_running: number;
-            /** Jobs Queued */
+            /**
+             * Jobs Queued
+             * @description Jobs that wait.
+             */
             jobs_queued: number;
-            /** Jobs Finished */
+            /**
+             * Jobs Finished
+             * @description Jobs that ended.
+             */
             jobs_finished: number;
-            /** Workers Alive */
+            /**
+             * Workers Alive
+             * @description Workers that were seen within the last 20 s.
+             */
             workers_alive: number;
-            /** Workers Total */
+            /**
+             * Workers Total
+             * @description Workers that ever joined.
+             */
             workers_total: number;
-            /** Workers Quarantined */
+            /**
+             * Workers Quarantined
+             * @description Live workers in quarantine.
+             */
             workers_quarantined: number;
-            /** Workloads */
+            /**
+             * Workloads
+             * @description Workloads in the database.
+             */
             workloads: number;
-            /** Bests */
+            /**
+             * Bests
+             * @description Certified bests, one for each workload and device class.
+             */
             bests: number;
-            /** Trials */
+            /**
+             * Trials
+             * @description Trials that ended.
+             */
             trials: number;
-            /** Trials Last Hour */
+            /**
+             * Trials Last Hour
+             * @description Trials that ended within the last hour.
+             */
             trials_last_hour: number;
-            /** Time Saved Us */
+            /**
+             * Time Saved Us
+             * @description One run of every tuned model: by how much all its certified tasks are faster than their baselines, each counted as often as the model calls it.
+             */
             time_saved_us: number;
-            /** Search Saved S */
+            /**
+             * Search Saved S
+             * @description Searching that tasks were spared that were answered from the database or joined another job's search.
+             */
             search_saved_s: number;
-            /** Recent Bests */
+            /**
+             * Recent Bests
+             * @description The newest bests.
+             */
             recent_bests: components["schemas"]["LeaderboardRow"][];
         };
         /** Page[AuditEntry] */
         Page_AuditEntry_: {
-            /** Items */
+            /**
+             * Items
+             * @description The items of this page.
+             */
             items: components["schemas"]["AuditEntry"][];
-            /** Next Page Token */
+            /**
+             * Next Page Token
+             * @description What to send as ``page_token`` for the next page; null on the last one.
+             */
             next_page_token: string | null;
         };
         /** Page[Best] */
         Page_Best_: {
-            /** Items */
+            /**
+             * Items
+             * @description The items of this page.
+             */
             items: components["schemas"]["Best"][];
-            /** Next Page Token */
+            /**
+             * Next Page Token
+             * @description What to send as ``page_token`` for the next page; null on the last one.
+             */
             next_page_token: string | null;
         };
         /** Page[Delivery] */
         Page_Delivery_: {
-            /** Items */
+            /**
+             * Items
+             * @description The items of this page.
+             */
             items: components["schemas"]["Delivery"][];
-            /** Next Page Token */
+            /**
+             * Next Page Token
+             * @description What to send as ``page_token`` for the next page; null on the last one.
+             */
             next_page_token: string | null;
         };
         /** Page[DeviceClass] */
         Page_DeviceClass_: {
-            /** Items */
+            /**
+             * Items
+             * @description The items of this page.
+             */
             items: components["schemas"]["DeviceClass"][];
-            /** Next Page Token */
+            /**
+             * Next Page Token
+             * @description What to send as ``page_token`` for the next page; null on the last one.
+             */
             next_page_token: string | null;
         };
         /** Page[HistoryPoint] */
         Page_HistoryPoint_: {
-            /** Items */
+            /**
+             * Items
+             * @description The items of this page.
+             */
             items: components["schemas"]["HistoryPoint"][];
-            /** Next Page Token */
+            /**
+             * Next Page Token
+             * @description What to send as ``page_token`` for the next page; null on the last one.
+             */
             next_page_token: string | null;
         };
         /** Page[Job] */
         Page_Job_: {
-            /** Items */
+            /**
+             * Items
+             * @description The items of this page.
+             */
             items: components["schemas"]["Job"][];
-            /** Next Page Token */
+            /**
+             * Next Page Token
+             * @description What to send as ``page_token`` for the next page; null on the last one.
+             */
             next_page_token: string | null;
         };
         /** Page[Lease] */
         Page_Lease_: {
-            /** Items */
+            /**
+             * Items
+             * @description The items of this page.
+             */
             items: components["schemas"]["Lease"][];
-            /** Next Page Token */
+            /**
+             * Next Page Token
+             * @description What to send as ``page_token`` for the next page; null on the last one.
+             */
             next_page_token: string | null;
         };
         /** Page[Recheck] */
         Page_Recheck_: {
-            /** Items */
+            /**
+             * Items
+             * @description The items of this page.
+             */
             items: components["schemas"]["Recheck"][];
-            /** Next Page Token */
+            /**
+             * Next Page Token
+             * @description What to send as ``page_token`` for the next page; null on the last one.
+             */
             next_page_token: string | null;
         };
         /** Page[Record] */
         Page_Record_: {
-            /** Items */
+            /**
+             * Items
+             * @description The items of this page.
+             */
             items: components["schemas"]["Record"][];
-            /** Next Page Token */
+            /**
+             * Next Page Token
+             * @description What to send as ``page_token`` for the next page; null on the last one.
+             */
             next_page_token: string | null;
         };
         /** Page[TargetOffer] */
         Page_TargetOffer_: {
-            /** Items */
+            /**
+             * Items
+             * @description The items of this page.
+             */
             items: components["schemas"]["TargetOffer"][];
-            /** Next Page Token */
+            /**
+             * Next Page Token
+             * @description What to send as ``page_token`` for the next page; null on the last one.
+             */
             next_page_token: string | null;
         };
         /** Page[Token] */
         Page_Token_: {
-            /** Items */
+            /**
+             * Items
+             * @description The items of this page.
+             */
             items: components["schemas"]["Token"][];
-            /** Next Page Token */
+            /**
+             * Next Page Token
+             * @description What to send as ``page_token`` for the next page; null on the last one.
+             */
             next_page_token: string | null;
         };
         /** Page[Trial] */
         Page_Trial_: {
-            /** Items */
+            /**
+             * Items
+             * @description The items of this page.
+             */
             items: components["schemas"]["Trial"][];
-            /** Next Page Token */
+            /**
+             * Next Page Token
+             * @description What to send as ``page_token`` for the next page; null on the last one.
+             */
             next_page_token: string | null;
         };
         /** Page[User] */
         Page_User_: {
-            /** Items */
+            /**
+             * Items
+             * @description The items of this page.
+             */
             items: components["schemas"]["User"][];
-            /** Next Page Token */
+            /**
+             * Next Page Token
+             * @description What to send as ``page_token`` for the next page; null on the last one.
+             */
             next_page_token: string | null;
         };
         /** Page[Webhook] */
         Page_Webhook_: {
-            /** Items */
+            /**
+             * Items
+             * @description The items of this page.
+             */
             items: components["schemas"]["Webhook"][];
-            /** Next Page Token */
+            /**
+             * Next Page Token
+             * @description What to send as ``page_token`` for the next page; null on the last one.
+             */
             next_page_token: string | null;
         };
         /** Page[Worker] */
         Page_Worker_: {
-            /** Items */
+            /**
+             * Items
+             * @description The items of this page.
+             */
             items: components["schemas"]["Worker"][];
-            /** Next Page Token */
+            /**
+             * Next Page Token
+             * @description What to send as ``page_token`` for the next page; null on the last one.
+             */
             next_page_token: string | null;
         };
         /** Page[Workload] */
         Page_Workload_: {
-            /** Items */
+            /**
+             * Items
+             * @description The items of this page.
+             */
             items: components["schemas"]["Workload"][];
-            /** Next Page Token */
+            /**
+             * Next Page Token
+             * @description What to send as ``page_token`` for the next page; null on the last one.
+             */
             next_page_token: string | null;
         };
         /**
@@ -2318,15 +3183,25 @@ export interface components {
          * @description What a device reached at its best: kernels that TVM built, one of arithmetic in registers, one that copies.
          */
         Peaks: {
-            /** Dtype */
+            /**
+             * Dtype
+             * @description Of the arithmetic.
+             */
             dtype: string;
-            /** Flops */
+            /**
+             * Flops
+             * @description Floating point operations a second, on all threads.
+             */
             flops: number;
-            /** Bytes Per S */
+            /**
+             * Bytes Per S
+             * @description Bytes read and written a second, of arrays far larger than the caches.
+             */
             bytes_per_s: number;
             /**
              * Measured At
              * Format: date-time
+             * @description When they were measured.
              */
             measured_at: string;
         };
@@ -2335,11 +3210,20 @@ export interface components {
          * @description What the cost model said (higher is faster, no unit) and what was measured.
          */
         PredictionPair: {
-            /** Record Id */
+            /**
+             * Record Id
+             * @description Id of the record, for ``GET /records/{id}``.
+             */
             record_id: string;
-            /** Predicted */
+            /**
+             * Predicted
+             * @description The predicted score: higher is faster, without a unit.
+             */
             predicted: number;
-            /** Median Us */
+            /**
+             * Median Us
+             * @description Median latency of a call, in microseconds.
+             */
             median_us: number;
         };
         /**
@@ -2347,27 +3231,52 @@ export interface components {
          * @description The trials that were proposed together.
          */
         PredictionRound: {
-            /** Number */
+            /**
+             * Number
+             * @description Number of the round, from 1 for the oldest.
+             */
             number: number;
-            /** Job Id */
+            /**
+             * Job Id
+             * @description Id of the job, for ``GET /jobs/{id}``.
+             */
             job_id: string;
             /**
              * Created At
              * Format: date-time
+             * @description When the round was proposed.
              */
             created_at: string;
-            /** Pairs */
+            /**
+             * Pairs
+             * @description Its trials.
+             */
             pairs: components["schemas"]["PredictionPair"][];
-            /** Rank Correlation */
+            /**
+             * Rank Correlation
+             * @description Spearman's, of prediction and speed: 1 where the model put all in their right order; null below 3 pairs.
+             */
             rank_correlation: number | null;
         };
-        /** Predictions */
+        /**
+         * Predictions
+         * @description Predicted scores beside measured latencies, round by round.
+         */
         Predictions: {
-            /** Device Class */
+            /**
+             * Device Class
+             * @description The device class of the trials; null if there are none.
+             */
             device_class: string | null;
-            /** Rounds */
+            /**
+             * Rounds
+             * @description The rounds, the oldest first.
+             */
             rounds: components["schemas"]["PredictionRound"][];
-            /** Rank Correlation */
+            /**
+             * Rank Correlation
+             * @description Over the rounds, weighted by their pairs.
+             */
             rank_correlation: number | null;
         };
         /**
@@ -2375,26 +3284,48 @@ export interface components {
          * @description What a submission would become; nothing is stored.
          */
         Preview: {
-            /** Name */
+            /**
+             * Name
+             * @description Name that the job would have.
+             */
             name: string;
-            /** Target */
+            /**
+             * Target
+             * @description TVM's target, as its JSON.
+             */
             target: {
                 [key: string]: unknown;
             };
-            /** Device Class */
+            /**
+             * Device Class
+             * @description The kind of machine; timings of one class can be compared.
+             */
             device_class: string;
-            /** Device Model */
+            /**
+             * Device Model
+             * @description Model of the CPU or GPU.
+             */
             device_model: string;
-            /** Tasks */
+            /**
+             * Tasks
+             * @description The functions that would be tuned.
+             */
             tasks: components["schemas"]["PreviewTask"][];
             /**
              * Suggested Trials
+             * @description Trials that the model deserves; 0 if the database answers all of it.
              * @default 0
              */
             suggested_trials: number;
-            /** Left Alone */
+            /**
+             * Left Alone
+             * @description Functions that would not be tuned, each with the reason.
+             */
             left_alone: string[];
-            /** Notes */
+            /**
+             * Notes
+             * @description What was translated from an earlier TVM's dialect.
+             */
             notes: string[];
         };
         /**
@@ -2402,26 +3333,49 @@ export interface components {
          * @description A function that would be tuned.
          */
         PreviewTask: {
-            /** Name */
+            /**
+             * Name
+             * @description Name of the function.
+             */
             name: string;
-            /** Workload Hash */
+            /**
+             * Workload Hash
+             * @description Digest of the function in its normalised form, which names the workload: 32 hexadecimal digits.
+             */
             workload_hash: string;
-            /** Op */
+            /**
+             * Op
+             * @description What the function computes, from the structure of its blocks: ``matmul``, ``conv2d``, ``softmax`` …
+             */
             op: string;
-            /** Args */
+            /**
+             * Args
+             * @description Buffer arguments of the function, in their order.
+             */
             args: components["schemas"]["Tensor"][];
-            /** Weight */
+            /**
+             * Weight
+             * @description How often the model calls it.
+             */
             weight: number;
             /**
              * Math
+             * @description How it may multiply float32.
              * @default fp32
              * @enum {string}
              */
             math: "fp32" | "tf32";
-            /** Flop */
+            /**
+             * Flop
+             * @description Floating point operations of one call; null where TVM cannot say.
+             */
             flop: number | null;
+            /** @description The certified best that is known already for this target. */
             best: components["schemas"]["Best"] | null;
-            /** Answered */
+            /**
+             * Answered
+             * @description true where the job would be answered by it, without a search.
+             */
             answered: boolean;
         };
         /**
@@ -2429,13 +3383,25 @@ export interface components {
          * @description Trials finished (failed ones included), failed, and allowed in total.
          */
         Progress: {
-            /** Trials */
+            /**
+             * Trials
+             * @description Trials that finished, with those that failed.
+             */
             trials: number;
-            /** Failed */
+            /**
+             * Failed
+             * @description Trials that failed.
+             */
             failed: number;
-            /** Total */
+            /**
+             * Total
+             * @description Trials that may be made at most.
+             */
             total: number;
-            /** Time Left S */
+            /**
+             * Time Left S
+             * @description Seconds that the search is likely to take yet; null where the job is not searching or has no trial yet.
+             */
             time_left_s: number | null;
         };
         /**
@@ -2446,56 +3412,103 @@ export interface components {
             /**
              * Since
              * Format: date-time
+             * @description Since when.
              */
             since: string;
-            /** Reason */
+            /**
+             * Reason
+             * @description Why, in words.
+             */
             reason: string;
         };
         /**
          * Quota
-         * @description Limits of a user; None: no limit. A day is one of UTC; what is left of it is checked when a job is submitted.
+         * @description Limits of a user; null: no limit. A day is one of UTC; what is left of it is checked when a job is submitted.
          */
         Quota: {
-            /** Active Jobs */
+            /**
+             * Active Jobs
+             * @description Jobs that are queued or running.
+             */
             active_jobs?: number | null;
-            /** Daily Trials */
+            /**
+             * Daily Trials
+             * @description Trials that finished today, and all that active jobs may still make.
+             */
             daily_trials?: number | null;
-            /** Daily Device Seconds */
+            /**
+             * Daily Device Seconds
+             * @description Seconds in measuring slots.
+             */
             daily_device_seconds?: number | null;
-            /** Daily Bytes */
+            /**
+             * Daily Bytes
+             * @description Bytes of submitted modules.
+             */
             daily_bytes?: number | null;
         };
         /**
          * Range
-         * @description An estimate with its 95 % interval; ``low`` 0 or ``high`` None where one round does not say.
+         * @description An estimate with its 95 % interval; ``low`` 0 or ``high`` null where one round does not say.
          */
         Range: {
-            /** Value */
+            /**
+             * Value
+             * @description The estimate.
+             */
             value: number;
-            /** Low */
+            /**
+             * Low
+             * @description Lower end of the interval.
+             */
             low: number;
-            /** High */
+            /**
+             * High
+             * @description Upper end of the interval; null if it is not known.
+             */
             high: number | null;
         };
         /**
          * Recheck
-         * @description A best that a job races anew; ``result`` is None until then.
+         * @description A best that a job races anew; ``result`` is null until then.
          */
         Recheck: {
-            /** Workload Hash */
+            /**
+             * Workload Hash
+             * @description Digest of the function in its normalised form, which names the workload: 32 hexadecimal digits.
+             */
             workload_hash: string;
-            /** Name */
+            /**
+             * Name
+             * @description Name of the function.
+             */
             name: string;
-            /** Certificate Id */
+            /**
+             * Certificate Id
+             * @description The certificate that is in question.
+             */
             certificate_id: string;
-            /** Record Id */
+            /**
+             * Record Id
+             * @description Record of the best.
+             */
             record_id: string;
-            /** Reason */
+            /**
+             * Reason
+             * @description Why it is raced anew: because it is old, because the machines changed, or because somebody asked.
+             */
             reason: string;
-            /** Certified Best Us */
+            /**
+             * Certified Best Us
+             * @description Latency of the best in the certificate, in microseconds.
+             */
             certified_best_us: number;
-            /** Certified Baseline Us */
+            /**
+             * Certified Baseline Us
+             * @description Latency of the unscheduled program in the certificate, in microseconds.
+             */
             certified_baseline_us: number;
+            /** @description What came of it; null until then. */
             result: components["schemas"]["RecheckResult"] | null;
         };
         /**
@@ -2503,40 +3516,62 @@ export interface components {
          * @description Data of the server-sent event ``recheck``: a certified best was raced anew.
          */
         RecheckFinished: {
-            /** Workload Hash */
+            /**
+             * Workload Hash
+             * @description Digest of the function in its normalised form, which names the workload: 32 hexadecimal digits.
+             */
             workload_hash: string;
-            /** Name */
+            /**
+             * Name
+             * @description Name of the function.
+             */
             name: string;
+            /** @description What came of it. */
             result: components["schemas"]["RecheckResult"];
             /**
              * At
              * Format: date-time
+             * @description When it happened.
              */
             at: string;
         };
         /**
          * RecheckResult
-         * @description What a certified best takes now, in microseconds a call; None if nothing was measured.
-         *
-         *     ``slowdown`` is the best's time over that of its certificate, as far as the unscheduled program has not become
-         *     slower, too; from 1.1 on it is a regression.
+         * @description What a certified best takes now, in microseconds a call; null if nothing was measured. ``slowdown`` is the best's time over that of its certificate, as far as the unscheduled program has not become slower, too; from 1.1 on it is a regression.
          */
         RecheckResult: {
             /**
              * Verdict
+             * @description ``holds``, ``regression``, ``failed`` (it does not run any more, or computes a wrong result), or ``unclear`` (after all rounds nothing was shown).
              * @enum {string}
              */
             verdict: "holds" | "regression" | "failed" | "unclear";
-            /** Rounds */
+            /**
+             * Rounds
+             * @description Rounds of the race.
+             */
             rounds: number;
+            /** @description Time of the best over that of its certificate, with its interval; null if nothing was measured. */
             slowdown: components["schemas"]["Range"] | null;
-            /** Best Us */
+            /**
+             * Best Us
+             * @description What the best takes now, in microseconds; null if it was not measured.
+             */
             best_us: number | null;
-            /** Baseline Us */
+            /**
+             * Baseline Us
+             * @description What the unscheduled program takes now, in microseconds; null if it was not measured.
+             */
             baseline_us: number | null;
-            /** Conditions */
+            /**
+             * Conditions
+             * @description TVM, kernel and driver with which it was measured; null if nothing was.
+             */
             conditions: string | null;
-            /** Message */
+            /**
+             * Message
+             * @description Why it failed; null if it did not.
+             */
             message: string | null;
         };
         /**
@@ -2544,110 +3579,221 @@ export interface components {
          * @description A measured trial.
          */
         Record: {
-            /** Id */
+            /**
+             * Id
+             * @description Id of the record.
+             */
             id: string;
-            /** Workload Hash */
+            /**
+             * Workload Hash
+             * @description Digest of the function in its normalised form, which names the workload: 32 hexadecimal digits.
+             */
             workload_hash: string;
-            /** Name */
+            /**
+             * Name
+             * @description Name of the function.
+             */
             name: string;
-            /** Target */
+            /**
+             * Target
+             * @description TVM's target, as its JSON.
+             */
             target: {
                 [key: string]: unknown;
             };
-            /** Device Class */
+            /**
+             * Device Class
+             * @description The kind of machine; timings of one class can be compared.
+             */
             device_class: string;
-            /** Median Us */
+            /**
+             * Median Us
+             * @description Median latency of a call, in microseconds.
+             */
             median_us: number;
-            /** Certified */
+            /**
+             * Certified
+             * @description Whether it is the best of a certificate.
+             */
             certified: boolean;
-            /** Is Baseline */
+            /**
+             * Is Baseline
+             * @description Whether it is the unscheduled program.
+             */
             is_baseline: boolean;
-            /** Job Id */
+            /**
+             * Job Id
+             * @description The job that measured it; null for imported records.
+             */
             job_id: string | null;
-            /** Sandbox */
+            /**
+             * Sandbox
+             * @description The walls around the process that measured it; null for imported records, and for those that an earlier version of the service measured.
+             */
             sandbox?: ("namespaces" | "landlock" | "none") | null;
             /**
              * Created At
              * Format: date-time
+             * @description When it was measured or imported.
              */
             created_at: string;
         };
-        /** RecordDetail */
+        /**
+         * RecordDetail
+         * @description A measured trial with all that it stands on.
+         */
         RecordDetail: {
-            /** Id */
+            /**
+             * Id
+             * @description Id of the record.
+             */
             id: string;
-            /** Workload Hash */
+            /**
+             * Workload Hash
+             * @description Digest of the function in its normalised form, which names the workload: 32 hexadecimal digits.
+             */
             workload_hash: string;
-            /** Name */
+            /**
+             * Name
+             * @description Name of the function.
+             */
             name: string;
-            /** Target */
+            /**
+             * Target
+             * @description TVM's target, as its JSON.
+             */
             target: {
                 [key: string]: unknown;
             };
-            /** Device Class */
+            /**
+             * Device Class
+             * @description The kind of machine; timings of one class can be compared.
+             */
             device_class: string;
-            /** Median Us */
+            /**
+             * Median Us
+             * @description Median latency of a call, in microseconds.
+             */
             median_us: number;
-            /** Certified */
+            /**
+             * Certified
+             * @description Whether it is the best of a certificate.
+             */
             certified: boolean;
-            /** Is Baseline */
+            /**
+             * Is Baseline
+             * @description Whether it is the unscheduled program.
+             */
             is_baseline: boolean;
-            /** Job Id */
+            /**
+             * Job Id
+             * @description The job that measured it; null for imported records.
+             */
             job_id: string | null;
-            /** Sandbox */
+            /**
+             * Sandbox
+             * @description The walls around the process that measured it; null for imported records, and for those that an earlier version of the service measured.
+             */
             sandbox?: ("namespaces" | "landlock" | "none") | null;
             /**
              * Created At
              * Format: date-time
+             * @description When it was measured or imported.
              */
             created_at: string;
-            /** Trace */
+            /**
+             * Trace
+             * @description TVM's ``[instructions, decisions]``; null for the baseline.
+             */
             trace: unknown[] | null;
+            /** @description The rule of the built-in space that made the trace; null if TVM's rules or a user's space did. */
             rule?: components["schemas"]["AppliedRule"] | null;
             /**
              * Packs Weight
+             * @description Whether a weight is packed once, when a program is compiled with its values. No time of a call contains that.
              * @default false
              */
             packs_weight: boolean;
             /**
              * Math
+             * @description How the trace multiplies float32; ``tf32`` only where the workload permits it.
              * @default fp32
              * @enum {string}
              */
             math: "fp32" | "tf32";
-            /** Run Secs */
+            /**
+             * Run Secs
+             * @description The samples: seconds a call.
+             */
             run_secs: number[];
-            /** Device */
+            /**
+             * Device
+             * @description The device class in full: target, CPU features or GPU model, cores, threads, versions.
+             */
             device: {
                 [key: string]: unknown;
             };
-            /** Origin */
+            /**
+             * Origin
+             * @description How the search came to it, as `Trial.origin`.
+             */
             origin: string;
-            /** Predicted */
+            /**
+             * Predicted
+             * @description Score that the cost model predicted: higher is faster, without a unit; null without a prediction.
+             */
             predicted: number | null;
-            /** Parent */
+            /**
+             * Parent
+             * @description Digest of the candidate that it was mutated from; null if there is none.
+             */
             parent: string | null;
-            /** Worker */
+            /**
+             * Worker
+             * @description Worker that measured it; null for imported records.
+             */
             worker: string | null;
+            /** @description Of the GPU that measured it, after the samples; null for CPUs and imported records, and if the driver told nothing or an earlier version of the service measured it. */
             device_state?: components["schemas"]["DeviceState"] | null;
-            /** Seed */
+            /**
+             * Seed
+             * @description Seed of its job; null for imported records.
+             */
             seed: number | null;
-            /** Tvm Version */
+            /**
+             * Tvm Version
+             * @description Version of TVM that measured it.
+             */
             tvm_version: string;
             /**
              * Codegen Version
+             * @description The version of ``loopwright.codegen`` that applying the trace needs.
              * @default 1
              */
             codegen_version: number;
+            /** @description Its certificate; null if it has none. */
             certificate: components["schemas"]["Certificate"] | null;
-            /** Script Before */
+            /**
+             * Script Before
+             * @description TVMScript of the unscheduled program.
+             */
             script_before: string;
-            /** Script After */
+            /**
+             * Script After
+             * @description TVMScript of the scheduled program.
+             */
             script_after: string;
-            /** Trace Python */
+            /**
+             * Trace Python
+             * @description The trace as code: a function body that schedules ``sch``; null for the baseline.
+             */
             trace_python: string | null;
-            /** Job Name */
+            /**
+             * Job Name
+             * @description Name of the job that measured it; null for imported records.
+             */
             job_name: string | null;
+            /** @description null for imported records: nobody knows how they were found. */
             reproduce: components["schemas"]["Reproduce"] | null;
         };
         /**
@@ -2655,13 +3801,25 @@ export interface components {
          * @description A function of the reference: which record runs in the race, and how often the model calls it.
          */
         ReferenceFunction: {
-            /** Name */
+            /**
+             * Name
+             * @description Name of the function.
+             */
             name: string;
-            /** Workload Hash */
+            /**
+             * Workload Hash
+             * @description Digest of the function in its normalised form, which names the workload: 32 hexadecimal digits.
+             */
             workload_hash: string;
-            /** Weight */
+            /**
+             * Weight
+             * @description How often the model calls it.
+             */
             weight: number;
-            /** Record Id */
+            /**
+             * Record Id
+             * @description The record whose program runs in the race.
+             */
             record_id: string;
         };
         /**
@@ -2669,18 +3827,31 @@ export interface components {
          * @description A candidate that took part in a closing race and may not be published.
          */
         RejectedContender: {
-            /** Candidate */
+            /**
+             * Candidate
+             * @description Digest of its trace.
+             */
             candidate: string;
-            /** Record Id */
+            /**
+             * Record Id
+             * @description Its record; null if the record is not known.
+             */
             record_id: string | null;
-            /** Stage */
+            /**
+             * Stage
+             * @description Where it failed: ``build``, ``run`` or ``certify``.
+             */
             stage: string;
             /**
              * Kind
+             * @description Why it may not be published.
              * @enum {string}
              */
             kind: "COMPILE" | "TIMEOUT" | "CRASH" | "WRONG_RESULT" | "DEVICE_LOST" | "KILLED";
-            /** Message */
+            /**
+             * Message
+             * @description The reason in words.
+             */
             message: string;
         };
         /**
@@ -2688,20 +3859,33 @@ export interface components {
          * @description Lines that show the record, and that search anew with its job's module, target, space, seed and budget.
          */
         Reproduce: {
-            /** Cli */
+            /**
+             * Cli
+             * @description Commands of a shell.
+             */
             cli: string[];
-            /** Sdk */
+            /**
+             * Sdk
+             * @description Lines of Python.
+             */
             sdk: string[];
         };
         /**
          * Resubmit
-         * @description Body of ``POST /jobs/{id}/resubmit``: what is to be different; None is as it was.
+         * @description Body of ``POST /jobs/{id}/resubmit``: what is to be different; null is as it was.
          */
         Resubmit: {
+            /** @description The new budget; null: that of the job. */
             budget?: components["schemas"]["Budget"] | null;
-            /** Seed */
+            /**
+             * Seed
+             * @description The new seed; null: that of the job.
+             */
             seed?: number | null;
-            /** Force */
+            /**
+             * Force
+             * @description Whether to search even if the database knows the answer; null: as the job did.
+             */
             force?: boolean | null;
         };
         /**
@@ -2709,32 +3893,64 @@ export interface components {
          * @description How near the machine's limits a workload runs.
          */
         Roofline: {
-            /** Device Class */
+            /**
+             * Device Class
+             * @description The device class; null if the workload was not measured.
+             */
             device_class: string | null;
-            /** Flop */
+            /**
+             * Flop
+             * @description Floating point operations of one call, by TVM's estimate; null if there is none.
+             */
             flop: number | null;
-            /** Dtype */
+            /**
+             * Dtype
+             * @description Of the values that it computes most of; where it is not the peaks', they are no limit to it.
+             */
             dtype: string | null;
-            /** Bytes */
+            /**
+             * Bytes
+             * @description Moved at least: each argument once.
+             */
             bytes: number;
-            /** Intensity */
+            /**
+             * Intensity
+             * @description ``flop / bytes``.
+             */
             intensity: number | null;
+            /** @description What the device reaches at most; null if it was not measured. */
             peaks: components["schemas"]["Peaks"] | null;
-            /** Points */
+            /**
+             * Points
+             * @description The baseline and the best.
+             */
             points: components["schemas"]["RooflinePoint"][];
         };
-        /** RooflinePoint */
+        /**
+         * RooflinePoint
+         * @description A program in the roofline.
+         */
         RooflinePoint: {
             /**
              * Name
+             * @description Which program it is.
              * @enum {string}
              */
             name: "baseline" | "best";
-            /** Us */
+            /**
+             * Us
+             * @description Its latency, in microseconds.
+             */
             us: number;
-            /** Flops */
+            /**
+             * Flops
+             * @description Floating point operations a second.
+             */
             flops: number;
-            /** Peak Share */
+            /**
+             * Peak Share
+             * @description ``flops`` over the device's measured peak; null if that is not known or is one of another data type.
+             */
             peak_share: number | null;
         };
         /**
@@ -2742,13 +3958,20 @@ export interface components {
          * @description A measuring slot at work. A closing race or a check of the device has no one trial.
          */
         Slot: {
-            /** Trial Id */
+            /**
+             * Trial Id
+             * @description The trial that is measured; null during a closing race and a check of the device.
+             */
             trial_id: string | null;
-            /** Job Id */
+            /**
+             * Job Id
+             * @description The job that it is measured for; null during a check of the device.
+             */
             job_id: string | null;
             /**
              * Since
              * Format: date-time
+             * @description Since when.
              */
             since: string;
         };
@@ -2759,19 +3982,25 @@ export interface components {
         Span: {
             /**
              * Stage
+             * @description The lane of the timeline; other than `Trial.failure_stage`, which says where a trial failed.
              * @enum {string}
              */
             stage: "propose" | "build" | "measure";
-            /** Worker */
+            /**
+             * Worker
+             * @description Who did it: a worker's id, or the controller's process for ``propose``.
+             */
             worker: string;
             /**
              * Started At
              * Format: date-time
+             * @description When it began.
              */
             started_at: string;
             /**
              * Finished At
              * Format: date-time
+             * @description When it ended.
              */
             finished_at: string;
         };
@@ -2780,23 +4009,45 @@ export interface components {
          * @description The latest comparison that was stored with a job: what a user measured, which no certificate vouches for.
          */
         StoredComparison: {
-            /** Machine */
+            /**
+             * Machine
+             * @description Model of the CPU.
+             */
             machine: string;
-            /** Threads */
+            /**
+             * Threads
+             * @description Threads that each engine used.
+             */
             threads: number;
-            /** Precision */
+            /**
+             * Precision
+             * @description Type of the model's values, such as ``float32``.
+             */
             precision: string;
-            /** Tolerance */
+            /**
+             * Tolerance
+             * @description An engine whose error is larger counts as failed.
+             */
             tolerance: number;
-            /** Reference */
+            /**
+             * Reference
+             * @description Whose outputs those of the engines were compared with.
+             */
             reference: string;
-            /** Engines */
+            /**
+             * Engines
+             * @description What each engine did; the first is Loopwright.
+             */
             engines: components["schemas"]["ComparedEngine"][];
-            /** User */
+            /**
+             * User
+             * @description Who stored it.
+             */
             user: string;
             /**
              * Created At
              * Format: date-time
+             * @description When it was stored.
              */
             created_at: string;
         };
@@ -2805,39 +4056,56 @@ export interface components {
          * @description Body of ``POST /jobs``.
          */
         SubmitJob: {
+            /** @description The module to tune. */
             module: components["schemas"]["ModulePayload"];
             /**
              * Target
+             * @description ``auto`` (what the fleet offers first), a TVM target string or tag, or its JSON.
              * @default auto
              */
             target: string | {
                 [key: string]: unknown;
             };
-            /** Targets */
+            /**
+             * Targets
+             * @description In place of ``target``: a job is made for each of them, all with the same budget; the answer is a `JobGroup`.
+             */
             targets?: (string | {
                 [key: string]: unknown;
             })[] | null;
-            /** Name */
+            /**
+             * Name
+             * @description What to call the job; null: a name after the module.
+             */
             name?: string | null;
             /**
              * Seed
+             * @description Seed of the search.
              * @default 0
              */
             seed: number;
             /**
              * Priority
+             * @description Jobs of a higher priority go first. Only admins may give one over 0.
              * @default 0
              */
             priority: number;
             /**
+             * @description What may be spent for each target.
              * @default {
              *       "max_trials": 64
              *     }
              */
             budget: components["schemas"]["Budget"];
-            /** Space */
+            /**
+             * Space
+             * @description The design space as a list of traces ``[instructions, decisions]``, the format of ``sch.trace.as_json()``; null: the built-in design space.
+             */
             space?: unknown[] | null;
-            /** Shapes */
+            /**
+             * Shapes
+             * @description Values of symbolic extents, by name; a list tunes for each of them.
+             */
             shapes?: {
                 [key: string]: number;
             } | {
@@ -2845,28 +4113,36 @@ export interface components {
             }[] | null;
             /**
              * Force
+             * @description Whether to search even if the database knows the answer.
              * @default false
              */
             force: boolean;
             /**
              * Visibility
+             * @description Who sees the job: the ``team``, or only its owner and admins (``private``).
              * @default team
              * @enum {string}
              */
             visibility: "team" | "private";
             /**
              * Exact Math
+             * @description Whether exp, tanh and the like are those of the C library, instead of polynomials with an error of a few units in the last place. Such functions are workloads of their own.
              * @default false
              */
             exact_math: boolean;
             /**
              * Math
+             * @description With ``tf32``, products and convolutions of float32 may round their factors to TF32, on GPUs that have it. Such functions are workloads of their own.
              * @default fp32
              * @enum {string}
              */
             math: "fp32" | "tf32";
+            /** @description What the model is compared with once its tasks are done. */
             gate?: components["schemas"]["Gate"] | null;
-            /** Labels */
+            /**
+             * Labels
+             * @description Of workers: only those that have all of them measure the job.
+             */
             labels?: {
                 [key: string]: string;
             };
@@ -2876,15 +4152,27 @@ export interface components {
          * @description A target that live workers offer; the one that ``auto`` takes is marked.
          */
         TargetOffer: {
-            /** Target */
+            /**
+             * Target
+             * @description TVM's target, as its JSON.
+             */
             target: {
                 [key: string]: unknown;
             };
-            /** Device Class */
+            /**
+             * Device Class
+             * @description The kind of machine; timings of one class can be compared.
+             */
             device_class: string;
-            /** Workers */
+            /**
+             * Workers
+             * @description Live workers that offer it.
+             */
             workers: number;
-            /** Is Auto */
+            /**
+             * Is Auto
+             * @description Whether it is what ``auto`` selects.
+             */
             is_auto: boolean;
         };
         /**
@@ -2892,41 +4180,85 @@ export interface components {
          * @description One workload within a job. ``weight`` counts how often the model calls it.
          */
         Task: {
-            /** Workload Hash */
+            /**
+             * Workload Hash
+             * @description Digest of the function in its normalised form, which names the workload: 32 hexadecimal digits.
+             */
             workload_hash: string;
-            /** Name */
+            /**
+             * Name
+             * @description Name of the function.
+             */
             name: string;
-            /** Weight */
+            /**
+             * Weight
+             * @description How often the model calls it.
+             */
             weight: number;
             /**
              * State
+             * @description ``joined``: another job searches for the same workload, and its answer is taken. The others are those of a job.
              * @enum {string}
              */
             state: "queued" | "running" | "joined" | "succeeded" | "failed" | "cancelled";
-            /** Trials */
+            /**
+             * Trials
+             * @description Trials that finished, with those that failed.
+             */
             trials: number;
-            /** Baseline Us */
+            /**
+             * Baseline Us
+             * @description Latency of the unscheduled program, in microseconds; null until it is measured.
+             */
             baseline_us: number | null;
-            /** Best Us */
+            /**
+             * Best Us
+             * @description Best latency so far, in microseconds; null until one is measured.
+             */
             best_us: number | null;
-            /** Speedup */
+            /**
+             * Speedup
+             * @description ``baseline_us / best_us``; null until both are known.
+             */
             speedup: number | null;
-            /** Certified */
+            /**
+             * Certified
+             * @description Whether the best has a certificate.
+             */
             certified: boolean;
-            /** Answered From */
+            /**
+             * Answered From
+             * @description Where the answer is from: a ``search`` of this job, the ``database``, or another job that it ``joined``; null until there is one.
+             */
             answered_from: ("search" | "database" | "joined") | null;
-            /** Record Id */
+            /**
+             * Record Id
+             * @description Record of the best; null until there is one.
+             */
             record_id: string | null;
-            /** Failures */
+            /**
+             * Failures
+             * @description Failed trials, by kind of failure.
+             */
             failures: {
                 [key: string]: number;
             };
-            /** Error */
+            /**
+             * Error
+             * @description Why the task failed; null if it did not.
+             */
             error: string | null;
-            /** Model Share */
+            /**
+             * Model Share
+             * @description Weight x latency over the sum of the job's tasks, by the best so far; null until each task has a latency.
+             */
             model_share: number | null;
-            /** Budget Share */
+            /**
+             * Budget Share
+             * @description Trials over those of the whole job; null before the first.
+             */
             budget_share: number | null;
+            /** @description What a vendor's library takes for the same; null without a certificate, and where none computes it. */
             library: components["schemas"]["Library"] | null;
         };
         /**
@@ -2934,24 +4266,41 @@ export interface components {
          * @description Data of the server-sent event ``task``: a task entered a state. Only a certified one has figures.
          */
         TaskChanged: {
-            /** Workload Hash */
+            /**
+             * Workload Hash
+             * @description Digest of the function in its normalised form, which names the workload: 32 hexadecimal digits.
+             */
             workload_hash: string;
             /**
              * State
+             * @description The state that the task entered.
              * @enum {string}
              */
             state: "queued" | "running" | "joined" | "succeeded" | "failed" | "cancelled";
-            /** Baseline Us */
+            /**
+             * Baseline Us
+             * @description Latency of the unscheduled program, in microseconds; null unless it is certified.
+             */
             baseline_us: number | null;
-            /** Best Us */
+            /**
+             * Best Us
+             * @description Latency of the best, in microseconds; null unless it is certified.
+             */
             best_us: number | null;
-            /** Speedup */
+            /**
+             * Speedup
+             * @description ``baseline_us / best_us``; null unless it is certified.
+             */
             speedup: number | null;
-            /** Certified */
+            /**
+             * Certified
+             * @description Whether the best has a certificate.
+             */
             certified: boolean;
             /**
              * At
              * Format: date-time
+             * @description When it happened.
              */
             at: string;
         };
@@ -2960,9 +4309,15 @@ export interface components {
          * @description A buffer argument of a workload.
          */
         Tensor: {
-            /** Shape */
+            /**
+             * Shape
+             * @description Extents of its axes.
+             */
             shape: number[];
-            /** Dtype */
+            /**
+             * Dtype
+             * @description Data type of its elements, such as ``float32``.
+             */
             dtype: string;
         };
         /**
@@ -2970,32 +4325,53 @@ export interface components {
          * @description A token without its secret, which the service does not store.
          */
         Token: {
-            /** Id */
+            /**
+             * Id
+             * @description Id of the token, for ``DELETE /tokens/{id}``.
+             */
             id: string;
-            /** User */
+            /**
+             * User
+             * @description Whose token it is.
+             */
             user: string;
             /**
              * Kind
+             * @description The ``owner``'s token, a ``token`` that somebody made, the ``session`` of a browser, or a ``guest``'s link.
              * @enum {string}
              */
             kind: "owner" | "token" | "session" | "guest";
-            /** Name */
+            /**
+             * Name
+             * @description What its maker called it.
+             */
             name: string;
             /**
              * Scope
+             * @description The most that its bearer may do.
              * @enum {string}
              */
             scope: "read" | "submit" | "admin";
             /**
              * Created At
              * Format: date-time
+             * @description When it was created.
              */
             created_at: string;
-            /** Expires At */
+            /**
+             * Expires At
+             * @description When it expires; null: it is valid until it is revoked.
+             */
             expires_at: string | null;
-            /** Revoked At */
+            /**
+             * Revoked At
+             * @description When it was revoked; null if it was not.
+             */
             revoked_at: string | null;
-            /** Used At */
+            /**
+             * Used At
+             * @description When it was last used, to some minutes.
+             */
             used_at: string | null;
         };
         /**
@@ -3003,8 +4379,12 @@ export interface components {
          * @description A new token; ``secret`` is shown this once.
          */
         TokenMade: {
+            /** @description The token, as it is listed. */
             token: components["schemas"]["Token"];
-            /** Secret */
+            /**
+             * Secret
+             * @description The secret to send as ``Authorization: Bearer``. It is in this answer only.
+             */
             secret: string;
         };
         /**
@@ -3012,39 +4392,77 @@ export interface components {
          * @description One line of the durable ledger, as listed for a job.
          */
         Trial: {
-            /** Id */
+            /**
+             * Id
+             * @description Id of the trial; that of its record, if it was measured.
+             */
             id: string;
-            /** Workload Hash */
+            /**
+             * Workload Hash
+             * @description Digest of the function in its normalised form, which names the workload: 32 hexadecimal digits.
+             */
             workload_hash: string;
-            /** Number */
+            /**
+             * Number
+             * @description Order within the task, from 1; 0 is the baseline.
+             */
             number: number;
             /**
              * State
+             * @description ``proposed`` until there is an outcome: ``measured`` or ``failed``.
              * @enum {string}
              */
             state: "proposed" | "measured" | "failed";
-            /** Origin */
+            /**
+             * Origin
+             * @description Where it came from: baseline, random, mutation, crossover, transfer (from a related workload), import.
+             */
             origin: string;
-            /** Predicted */
+            /**
+             * Predicted
+             * @description Score that the cost model predicted: higher is faster, without a unit; null without a prediction.
+             */
             predicted: number | null;
-            /** Median Us */
+            /**
+             * Median Us
+             * @description Median latency of a call, in microseconds; null unless it was measured.
+             */
             median_us: number | null;
-            /** Failure Kind */
+            /**
+             * Failure Kind
+             * @description Why it has no latency; null unless it failed.
+             */
             failure_kind: ("COMPILE" | "TIMEOUT" | "CRASH" | "WRONG_RESULT" | "DEVICE_LOST" | "KILLED") | null;
-            /** Failure Stage */
+            /**
+             * Failure Stage
+             * @description Where it failed; null unless it failed.
+             */
             failure_stage: ("build" | "run" | "certify") | null;
-            /** Failure Message */
+            /**
+             * Failure Message
+             * @description The reason in words; null unless it failed.
+             */
             failure_message: string | null;
-            /** Worker */
+            /**
+             * Worker
+             * @description Worker that measured it; null if none did.
+             */
             worker: string | null;
             /**
              * Created At
              * Format: date-time
+             * @description When it was proposed.
              */
             created_at: string;
-            /** Finished At */
+            /**
+             * Finished At
+             * @description When its outcome was stored; null until then.
+             */
             finished_at: string | null;
-            /** Spans */
+            /**
+             * Spans
+             * @description Its way in time, as far as it has come; a stage that was lost and done again stands with its last attempt.
+             */
             spans: components["schemas"]["Span"][];
         };
         /**
@@ -3052,43 +4470,82 @@ export interface components {
          * @description Data of the server-sent event ``trial``: a trial was measured or failed.
          */
         TrialFinished: {
-            /** Id */
+            /**
+             * Id
+             * @description Id of the trial; that of its record, if it was measured.
+             */
             id: string;
-            /** Workload Hash */
+            /**
+             * Workload Hash
+             * @description Digest of the function in its normalised form, which names the workload: 32 hexadecimal digits.
+             */
             workload_hash: string;
-            /** Number */
+            /**
+             * Number
+             * @description Order within the task, from 1; 0 is the baseline.
+             */
             number: number;
             /**
              * State
+             * @description ``proposed`` until there is an outcome: ``measured`` or ``failed``.
              * @enum {string}
              */
             state: "proposed" | "measured" | "failed";
-            /** Origin */
+            /**
+             * Origin
+             * @description Where it came from: baseline, random, mutation, crossover, transfer (from a related workload), import.
+             */
             origin: string;
-            /** Predicted */
+            /**
+             * Predicted
+             * @description Score that the cost model predicted: higher is faster, without a unit; null without a prediction.
+             */
             predicted: number | null;
-            /** Median Us */
+            /**
+             * Median Us
+             * @description Median latency of a call, in microseconds; null unless it was measured.
+             */
             median_us: number | null;
-            /** Failure Kind */
+            /**
+             * Failure Kind
+             * @description Why it has no latency; null unless it failed.
+             */
             failure_kind: ("COMPILE" | "TIMEOUT" | "CRASH" | "WRONG_RESULT" | "DEVICE_LOST" | "KILLED") | null;
-            /** Failure Stage */
+            /**
+             * Failure Stage
+             * @description Where it failed; null unless it failed.
+             */
             failure_stage: ("build" | "run" | "certify") | null;
-            /** Failure Message */
+            /**
+             * Failure Message
+             * @description The reason in words; null unless it failed.
+             */
             failure_message: string | null;
-            /** Worker */
+            /**
+             * Worker
+             * @description Worker that measured it; null if none did.
+             */
             worker: string | null;
             /**
              * Created At
              * Format: date-time
+             * @description When it was proposed.
              */
             created_at: string;
-            /** Finished At */
+            /**
+             * Finished At
+             * @description When its outcome was stored; null until then.
+             */
             finished_at: string | null;
-            /** Spans */
+            /**
+             * Spans
+             * @description Its way in time, as far as it has come; a stage that was lost and done again stands with its last attempt.
+             */
             spans: components["schemas"]["Span"][];
             /**
              * At
              * Format: date-time
+             * @description When it happened.
              */
             at: string;
         };
@@ -3097,15 +4554,29 @@ export interface components {
          * @description What a user uses, beside the limits. ``pending_trials`` are those that active jobs may still make.
          */
         Use: {
-            /** User */
+            /**
+             * User
+             * @description Name of the user.
+             */
             user: string;
+            /** @description The user's limits. */
             quota: components["schemas"]["Quota"];
-            /** Active Jobs */
+            /**
+             * Active Jobs
+             * @description Jobs that are queued or running.
+             */
             active_jobs: number;
-            /** Pending Trials */
+            /**
+             * Pending Trials
+             * @description Trials that active jobs may still make.
+             */
             pending_trials: number;
+            /** @description What was used today (UTC). */
             today: components["schemas"]["DayOfUse"];
-            /** Days */
+            /**
+             * Days
+             * @description The newest first; days without use are left out.
+             */
             days: components["schemas"]["DayOfUse"][];
         };
         /**
@@ -3113,29 +4584,50 @@ export interface components {
          * @description Somebody who may sign in; ``role`` is what the user's tokens may do at most.
          */
         User: {
-            /** Name */
+            /**
+             * Name
+             * @description Name of the user.
+             */
             name: string;
             /**
              * Role
+             * @description The most that the user's tokens may do.
              * @enum {string}
              */
             role: "read" | "submit" | "admin";
+            /** @description The user's limits. */
             quota: components["schemas"]["Quota"];
             /**
              * Created At
              * Format: date-time
+             * @description When it was created.
              */
             created_at: string;
-            /** Disabled At */
+            /**
+             * Disabled At
+             * @description When the user was disabled; null if the user is not.
+             */
             disabled_at: string | null;
         };
-        /** Version */
+        /**
+         * Version
+         * @description Versions of the service.
+         */
         Version: {
-            /** Loopwright */
+            /**
+             * Loopwright
+             * @description Version of Loopwright.
+             */
             loopwright: string;
-            /** Tvm */
+            /**
+             * Tvm
+             * @description Version of TVM, which the client's has to be.
+             */
             tvm: string;
-            /** Api */
+            /**
+             * Api
+             * @description Version of the REST interface, as in its path.
+             */
             api: string;
         };
         /**
@@ -3143,17 +4635,30 @@ export interface components {
          * @description An address that is told of events, without its secret; ``user`` is who made it.
          */
         Webhook: {
-            /** Id */
+            /**
+             * Id
+             * @description Id of the webhook.
+             */
             id: string;
-            /** Url */
+            /**
+             * Url
+             * @description Where messages are sent.
+             */
             url: string;
-            /** Events */
+            /**
+             * Events
+             * @description What it is told of.
+             */
             events: ("job.finished" | "best.regressed" | "worker.quarantined" | "worker.lost")[];
-            /** User */
+            /**
+             * User
+             * @description Who made it.
+             */
             user: string;
             /**
              * Created At
              * Format: date-time
+             * @description When it was created.
              */
             created_at: string;
         };
@@ -3162,8 +4667,12 @@ export interface components {
          * @description A new webhook; ``secret`` is shown this once.
          */
         WebhookMade: {
+            /** @description The webhook, as it is listed. */
             webhook: components["schemas"]["Webhook"];
-            /** Secret */
+            /**
+             * Secret
+             * @description The key of its signatures, as Standard Webhooks has it: ``whsec_`` and base64.
+             */
             secret: string;
         };
         /**
@@ -3171,42 +4680,86 @@ export interface components {
          * @description A machine's offer: builders, and a measuring slot on one device.
          */
         Worker: {
-            /** Id */
+            /**
+             * Id
+             * @description ``HOST/DEVICE``.
+             */
             id: string;
-            /** Host */
+            /**
+             * Host
+             * @description Name of the machine.
+             */
             host: string;
-            /** Device */
+            /**
+             * Device
+             * @description Name of the device on the machine, such as ``cpu`` or ``cuda:0``.
+             */
             device: string;
-            /** Target */
+            /**
+             * Target
+             * @description TVM's target, as its JSON.
+             */
             target: {
                 [key: string]: unknown;
             };
-            /** Device Class */
+            /**
+             * Device Class
+             * @description The kind of machine; timings of one class can be compared.
+             */
             device_class: string;
-            /** Threads */
+            /**
+             * Threads
+             * @description Threads that programs run with.
+             */
             threads: number;
-            /** Builders */
+            /**
+             * Builders
+             * @description Candidates that it compiles at a time.
+             */
             builders: number;
-            /** Sandbox */
+            /**
+             * Sandbox
+             * @description The walls around the process that runs programs on the device; null if an earlier version of the service registered the worker.
+             */
             sandbox?: ("namespaces" | "landlock" | "none") | null;
-            /** Alive */
+            /**
+             * Alive
+             * @description Whether it was seen within the last 20 s.
+             */
             alive: boolean;
             /**
              * Last Seen At
              * Format: date-time
+             * @description When its last heartbeat came.
              */
             last_seen_at: string;
-            /** Device Model */
+            /**
+             * Device Model
+             * @description Model of the CPU or GPU.
+             */
             device_model: string;
-            /** Builders Busy */
+            /**
+             * Builders Busy
+             * @description Builders at work at the last heartbeat.
+             */
             builders_busy: number;
+            /** @description What its measuring slot was doing at the last heartbeat; null where it was idle. */
             slot: components["schemas"]["Slot"] | null;
-            /** Slot Use */
+            /**
+             * Slot Use
+             * @description Share of the time between the last two heartbeats in which the slot was in use.
+             */
             slot_use: number | null;
+            /** @description How its reference kernel fares; null before its first check. */
             drift: components["schemas"]["Drift"] | null;
+            /** @description Why it gets no measurements; null if it gets them. */
             quarantine: components["schemas"]["Quarantine"] | null;
+            /** @description Since when it gets no new work; null if it gets work. */
             drain?: components["schemas"]["Drain"] | null;
-            /** Labels */
+            /**
+             * Labels
+             * @description What its host was started with; jobs may ask for them.
+             */
             labels?: {
                 [key: string]: string;
             };
@@ -3216,62 +4769,117 @@ export interface components {
          * @description One schedulable function, named by the digest of its normalised form.
          */
         Workload: {
-            /** Hash */
+            /**
+             * Hash
+             * @description Digest of the function in its normalised form: 32 hexadecimal digits.
+             */
             hash: string;
-            /** Name */
+            /**
+             * Name
+             * @description Name of the function.
+             */
             name: string;
-            /** Op */
+            /**
+             * Op
+             * @description What it computes, from the structure of its blocks: ``matmul``, ``conv2d``, ``softmax`` …
+             */
             op: string;
             /**
              * Math
+             * @description How it may multiply float32, which is a part of its hash.
              * @default fp32
              * @enum {string}
              */
             math: "fp32" | "tf32";
-            /** Flop */
+            /**
+             * Flop
+             * @description Floating point operations of one call, by TVM's estimate; null where it cannot say.
+             */
             flop: number | null;
-            /** Args */
+            /**
+             * Args
+             * @description Buffer arguments of the function, in their order.
+             */
             args: components["schemas"]["Tensor"][];
-            /** Tvm Version */
+            /**
+             * Tvm Version
+             * @description Version of TVM that it was submitted with.
+             */
             tvm_version: string;
             /**
              * Created At
              * Format: date-time
+             * @description When it was first submitted or imported.
              */
             created_at: string;
-            /** Records */
+            /**
+             * Records
+             * @description Measured trials the database holds of it.
+             */
             records: number;
         };
-        /** WorkloadDetail */
+        /**
+         * WorkloadDetail
+         * @description A workload with its program and its certified bests.
+         */
         WorkloadDetail: {
-            /** Hash */
+            /**
+             * Hash
+             * @description Digest of the function in its normalised form: 32 hexadecimal digits.
+             */
             hash: string;
-            /** Name */
+            /**
+             * Name
+             * @description Name of the function.
+             */
             name: string;
-            /** Op */
+            /**
+             * Op
+             * @description What it computes, from the structure of its blocks: ``matmul``, ``conv2d``, ``softmax`` …
+             */
             op: string;
             /**
              * Math
+             * @description How it may multiply float32, which is a part of its hash.
              * @default fp32
              * @enum {string}
              */
             math: "fp32" | "tf32";
-            /** Flop */
+            /**
+             * Flop
+             * @description Floating point operations of one call, by TVM's estimate; null where it cannot say.
+             */
             flop: number | null;
-            /** Args */
+            /**
+             * Args
+             * @description Buffer arguments of the function, in their order.
+             */
             args: components["schemas"]["Tensor"][];
-            /** Tvm Version */
+            /**
+             * Tvm Version
+             * @description Version of TVM that it was submitted with.
+             */
             tvm_version: string;
             /**
              * Created At
              * Format: date-time
+             * @description When it was first submitted or imported.
              */
             created_at: string;
-            /** Records */
+            /**
+             * Records
+             * @description Measured trials the database holds of it.
+             */
             records: number;
-            /** Script */
+            /**
+             * Script
+             * @description Its TVMScript, unscheduled.
+             */
             script: string;
-            /** Bests */
+            /**
+             * Bests
+             * @description Its certified bests, one for each device class.
+             */
             bests: components["schemas"]["Best"][];
         };
         /**
@@ -3281,17 +4889,28 @@ export interface components {
         Problem: {
             /**
              * Type
+             * @description ``urn:loopwright:`` and the kind of the problem, for programs.
              * @default about:blank
              */
             type: string;
-            /** Title */
+            /**
+             * Title
+             * @description The kind in words.
+             */
             title: string;
-            /** Status */
+            /**
+             * Status
+             * @description HTTP status of the answer.
+             */
             status: number;
-            /** Detail */
+            /**
+             * Detail
+             * @description What is wrong with this request, and what to do.
+             */
             detail: string;
             /**
              * Request Id
+             * @description Of a fault of the service: by which its log says more.
              * @default null
              */
             request_id: string | null;
@@ -3522,14 +5141,19 @@ export interface operations {
     get_leaderboard_api_v1_leaderboard_get: {
         parameters: {
             query?: {
+                /** @description Rows to leave out at the beginning */
                 offset?: number;
+                /** @description Rows at most */
                 limit?: number;
                 /** @description Part of a name or an op, or a hash's beginning */
                 q?: string;
                 /** @description Kind of target: llvm or cuda */
                 target?: string | null;
+                /** @description Id of a device class */
                 device_class?: string | null;
+                /** @description What functions compute, such as matmul */
                 op?: string | null;
+                /** @description Column to sort by */
                 sort?: "name" | "op" | "baseline" | "best" | "speedup" | "peak" | "created";
                 /** @description Without it, what suits the column */
                 order?: ("asc" | "desc") | null;
@@ -3704,8 +5328,11 @@ export interface operations {
                 q?: string;
                 /** @description Kind of target: llvm or cuda */
                 target?: string | null;
+                /** @description Id of a device class */
                 device_class?: string | null;
+                /** @description What functions compute, such as matmul */
                 op?: string | null;
+                /** @description Column to sort by */
                 sort?: "name" | "op" | "baseline" | "best" | "speedup" | "peak" | "created";
                 /** @description Without it, what suits the column */
                 order?: ("asc" | "desc") | null;
@@ -3888,6 +5515,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
+                /** @description The same key and body give the same job */
                 "idempotency-key"?: string | null;
             };
             path?: never;
@@ -4110,6 +5738,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of the job. */
                 job_id: string;
             };
             cookie?: never;
@@ -4195,6 +5824,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of the job. */
                 job_id: string;
             };
             cookie?: never;
@@ -4279,9 +5909,11 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
+                /** @description The same key and body give the same job */
                 "idempotency-key"?: string | null;
             };
             path: {
+                /** @description Id of the job. */
                 job_id: string;
             };
             cookie?: never;
@@ -4403,6 +6035,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Id of the job. */
                 job_id: string;
             };
             cookie?: never;
@@ -4487,9 +6120,11 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
+                /** @description Id of the last event that was seen; 0: of none */
                 "last-event-id"?: number;
             };
             path: {
+                /** @description Id of the job. */
                 job_id: string;
             };
             cookie?: never;
@@ -4575,6 +6210,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of the job. */
                 job_id: string;
             };
             cookie?: never;
@@ -4662,6 +6298,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of the job. */
                 job_id: string;
             };
             cookie?: never;
@@ -4747,6 +6384,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of the job. */
                 job_id: string;
             };
             cookie?: never;
@@ -4832,6 +6470,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of the job. */
                 job_id: string;
             };
             cookie?: never;
@@ -4939,6 +6578,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of the job. */
                 job_id: string;
             };
             cookie?: never;
@@ -5022,10 +6662,12 @@ export interface operations {
     get_module_api_v1_jobs__job_id__module_get: {
         parameters: {
             query?: {
+                /** @description Which shapes of the job, as {"n": 128} */
                 shapes?: string | null;
             };
             header?: never;
             path: {
+                /** @description Id of the job. */
                 job_id: string;
             };
             cookie?: never;
@@ -5201,6 +6843,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Digest of the function, which names the workload. */
                 workload_hash: string;
             };
             cookie?: never;
@@ -5286,6 +6929,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Digest of the function, which names the workload. */
                 workload_hash: string;
             };
             cookie?: never;
@@ -5369,10 +7013,12 @@ export interface operations {
     get_best_api_v1_workloads__workload_hash__best_get: {
         parameters: {
             query?: {
+                /** @description 'auto', a target string or its JSON */
                 target?: string;
             };
             header?: never;
             path: {
+                /** @description Digest of the function, which names the workload. */
                 workload_hash: string;
             };
             cookie?: never;
@@ -5456,6 +7102,7 @@ export interface operations {
     get_history_api_v1_workloads__workload_hash__history_get: {
         parameters: {
             query?: {
+                /** @description Id of a device class; without it, all */
                 device_class?: string | null;
                 /** @description Items on a page */
                 page_size?: number;
@@ -5464,6 +7111,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Digest of the function, which names the workload. */
                 workload_hash: string;
             };
             cookie?: never;
@@ -5554,6 +7202,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Digest of the function, which names the workload. */
                 workload_hash: string;
             };
             cookie?: never;
@@ -5642,6 +7291,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Digest of the function, which names the workload. */
                 workload_hash: string;
             };
             cookie?: never;
@@ -5730,6 +7380,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Digest of the function, which names the workload. */
                 workload_hash: string;
             };
             cookie?: never;
@@ -5920,6 +7571,7 @@ export interface operations {
             query?: {
                 /** @description 'auto', a target string or its JSON; without it, all targets */
                 target?: string | null;
+                /** @description Only those of this workload */
                 workload_hash?: string | null;
                 /** @description Items on a page */
                 page_size?: number;
@@ -6009,9 +7661,11 @@ export interface operations {
     list_records_api_v1_records_get: {
         parameters: {
             query?: {
+                /** @description Only those of this workload */
                 workload_hash?: string | null;
                 /** @description 'auto', a target string or its JSON; without it, all targets */
                 target?: string | null;
+                /** @description The newest or the fastest first */
                 sort?: "newest" | "latency";
                 /** @description Items on a page */
                 page_size?: number;
@@ -6191,11 +7845,7 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        requestBody: {
-            content: {
-                "application/x-tar": string;
-            };
-        };
+        requestBody?: never;
         responses: {
             /** @description Successful Response */
             200: {
@@ -6294,6 +7944,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of the record. */
                 record_id: string;
             };
             cookie?: never;
@@ -6379,6 +8030,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of the record. */
                 record_id: string;
             };
             cookie?: never;
@@ -6569,6 +8221,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of the job. */
                 job_id: string;
             };
             cookie?: never;
@@ -6742,6 +8395,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of the worker, ``HOST/DEVICE``. */
                 worker_id: string;
             };
             cookie?: never;
@@ -6827,6 +8481,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of the worker, ``HOST/DEVICE``. */
                 worker_id: string;
             };
             cookie?: never;
@@ -6912,6 +8567,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of the worker, ``HOST/DEVICE``. */
                 worker_id: string;
             };
             cookie?: never;
@@ -7786,6 +9442,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of the token. */
                 token_id: string;
             };
             cookie?: never;
@@ -8265,6 +9922,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Name of the user. */
                 name: string;
             };
             cookie?: never;
@@ -8381,6 +10039,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Name of the user. */
                 name: string;
             };
             cookie?: never;
@@ -8742,6 +10401,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of the webhook. */
                 webhook_id: string;
             };
             cookie?: never;
@@ -8830,6 +10490,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Id of the webhook. */
                 webhook_id: string;
             };
             cookie?: never;
@@ -8915,6 +10576,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of the webhook. */
                 webhook_id: string;
             };
             cookie?: never;
