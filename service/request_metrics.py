@@ -8,6 +8,8 @@ from fastapi.routing import APIRoute
 from prometheus_client import CollectorRegistry, Gauge, Histogram, disable_created_metrics
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from service import metric_catalogue as catalogue
+
 API_PREFIX = "/api/v1"
 PROBES = frozenset({"/healthz", "/readyz", "/metrics"})
 """What is asked every few seconds, of which neither logs nor traces say anything while it is well."""
@@ -24,18 +26,9 @@ class RequestMetrics:
     def __init__(self) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]  # Prometheus has no use for them
         self.registry = CollectorRegistry()
-        self.seconds = Histogram(
-            "loopwright_http_request_duration_seconds",
-            "From the head of a request to that of its answer. Of this process.",
-            ["route", "method", "status"],
-            buckets=_SECONDS,
-            registry=self.registry,
-        )
-        self.in_flight = Gauge(
-            "loopwright_http_requests_in_flight",
-            "Requests that are not answered to their end yet, event streams among them. Of this process.",
-            registry=self.registry,
-        )
+        seconds, in_flight = catalogue.HTTP_REQUEST_DURATION_SECONDS, catalogue.HTTP_REQUESTS_IN_FLIGHT
+        self.seconds = Histogram(seconds.name, seconds.help, seconds.labels, buckets=_SECONDS, registry=self.registry)
+        self.in_flight = Gauge(in_flight.name, in_flight.help, registry=self.registry)
 
 
 class Measured:

@@ -6,12 +6,12 @@ import logging
 from collections.abc import Callable, Iterator
 
 from prometheus_client import CollectorRegistry, Metric, ProcessCollector, generate_latest
-from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily
 from prometheus_client.registry import Collector
 
 from db import migrate
 from loopwright.codegen.versions import TVM_VERSION
 from loopwright.version import VERSION
+from service import metric_catalogue as catalogue
 from service.context import LIVE_SECONDS, Context
 from service.metrics.fleet import fleet_metrics, schema_metric
 
@@ -43,7 +43,7 @@ class _Once(Collector):
 
 
 def _of_database(ctx: Context) -> Iterator[Metric]:
-    up = GaugeMetricFamily("loopwright_database_up", "Whether the database answers: 1 or 0. Of this process.")
+    up = catalogue.DATABASE_UP.gauge()
     found: list[Metric] = []
     try:
         # First, because tables of another revision may have no answer to the rest.
@@ -57,41 +57,17 @@ def _of_database(ctx: Context) -> Iterator[Metric]:
 
 
 def _process_metrics(ctx: Context) -> Iterator[Metric]:
-    yield InfoMetricFamily(
-        "loopwright_build",
-        "Versions of Loopwright and of TVM, and the revision of tables that the code was written for. Of this process.",
-        value={
-            "version": VERSION,
-            "tvm": TVM_VERSION,
-            "revision": _REVISION,
-        },
-    )
-    yield GaugeMetricFamily(
-        "loopwright_event_streams", "Event streams that are open. Of this process.", value=ctx.streams.taken
-    )
+    yield catalogue.BUILD.info({"version": VERSION, "tvm": TVM_VERSION, "revision": _REVISION})
+    yield catalogue.EVENT_STREAMS.gauge(ctx.streams.taken)
     load = ctx.sandbox.load()
-    calls = GaugeMetricFamily(
-        "loopwright_sandbox_calls",
-        "Calls that read modules or render programs: running in a child, or waiting for one. Of this process.",
-        labels=["state"],
-    )
+    calls = catalogue.SANDBOX_CALLS.gauge()
     calls.add_metric(["running"], load.working)
     calls.add_metric(["waiting"], load.waiting)
     yield calls
-    yield GaugeMetricFamily(
-        "loopwright_sandbox_children", "Children that calls can run in. Of this process.", value=load.children
-    )
+    yield catalogue.SANDBOX_CHILDREN.gauge(load.children)
     pool = ctx.database.gauges.connections()
-    connections = GaugeMetricFamily(
-        "loopwright_database_connections",
-        "Connections to the database: used by a transaction, or idle. Of this process.",
-        labels=["state"],
-    )
+    connections = catalogue.DATABASE_CONNECTIONS.gauge()
     connections.add_metric(["used"], pool.used)
     connections.add_metric(["idle"], pool.idle)
     yield connections
-    yield GaugeMetricFamily(
-        "loopwright_database_connections_max",
-        "The most connections that there can be. Of this process.",
-        value=pool.most,
-    )
+    yield catalogue.DATABASE_CONNECTIONS_MAX.gauge(pool.most)

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Iterator
 
 from prometheus_client import Metric
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
 
 from db import Database
 from db.counts import Counts
 from db.gauges import WorkerGauge
 from db.states import JobState, LeaseLoss
+from service import metric_catalogue as catalogue
 from tuner.types import FailureKind
 
 MEASURED = "measured"
@@ -24,11 +24,7 @@ def fleet_metrics(database: Database, live_seconds: float) -> Iterator[Metric]:
     yield from _trials(counts)
     yield from _workers(database.gauges.workers(live_seconds))
     outbox = database.gauges.outbox()
-    deliveries = GaugeMetricFamily(
-        "loopwright_webhook_deliveries",
-        "Messages to webhooks: pending, retrying after a failure, given_up of the last week. From the database.",
-        labels=["state"],
-    )
+    deliveries = catalogue.WEBHOOK_DELIVERIES.gauge()
     deliveries.add_metric(["pending"], outbox.pending)
     deliveries.add_metric(["retrying"], outbox.retrying)
     deliveries.add_metric(["given_up"], outbox.given_up)
@@ -36,100 +32,50 @@ def fleet_metrics(database: Database, live_seconds: float) -> Iterator[Metric]:
 
 
 def schema_metric(database: Database) -> Metric:
-    return InfoMetricFamily(
-        "loopwright_schema",
-        "Revision of the database's tables. From the database.",
-        value={"revision": database.gauges.revision()},
-    )
+    return catalogue.SCHEMA.info({"revision": database.gauges.revision()})
 
 
 def _queue(database: Database, counts: Counts) -> Iterator[Metric]:
-    jobs = GaugeMetricFamily("loopwright_jobs", "Jobs by state. From the database.", labels=["state"])
+    jobs = catalogue.JOBS.gauge()
     for state in JobState:
         jobs.add_metric([state.value], counts.jobs.get(state, 0))
     yield jobs
     queue = database.gauges.queue()
-    yield GaugeMetricFamily(
-        "loopwright_oldest_queued_job_age_seconds",
-        "For how long the oldest queued job has waited; 0 if none is queued. From the database.",
-        value=queue.oldest_secs,
-    )
-    leases = GaugeMetricFamily(
-        "loopwright_leases",
-        "Running jobs whose controller still has its lease (held), or has lost it (expired). From the database.",
-        labels=["state"],
-    )
+    yield catalogue.OLDEST_QUEUED_JOB_AGE_SECONDS.gauge(queue.oldest_secs)
+    leases = catalogue.LEASES.gauge()
     leases.add_metric(["held"], queue.leases)
     leases.add_metric(["expired"], queue.expired)
     yield leases
-    lost = CounterMetricFamily(
-        "loopwright_leases_lost",
-        "Leases of jobs that were lost: not renewed in time (expired), or its loop died (died). From the database.",
-        labels=["cause"],
-    )
+    lost = catalogue.LEASES_LOST.counter()
     for cause in LeaseLoss:
         lost.add_metric([cause.value], counts.lease_losses.get(cause, 0))
     yield lost
-    yield GaugeMetricFamily(
-        "loopwright_job_reclaims",
-        "Claims beyond the first of all jobs that have not ended: how often leases were lost. From the database.",
-        value=queue.reclaims,
-    )
-    yield GaugeMetricFamily(
-        "loopwright_job_claims_max",
-        "Claims of the job that has the most, of those that have not ended. From the database.",
-        value=queue.most_claims,
-    )
+    yield catalogue.JOB_RECLAIMS.gauge(queue.reclaims)
+    yield catalogue.JOB_CLAIMS_MAX.gauge(queue.most_claims)
     use = database.gauges.use()
-    yield CounterMetricFamily("loopwright_jobs_submitted", "Jobs submitted. From the database.", value=use.jobs)
-    yield CounterMetricFamily(
-        "loopwright_device_seconds", "Seconds in measuring slots. From the database.", value=use.device_secs
-    )
+    yield catalogue.JOBS_SUBMITTED.counter(use.jobs)
+    yield catalogue.DEVICE_SECONDS.counter(use.device_secs)
 
 
 def _trials(counts: Counts) -> Iterator[Metric]:
-    finished = CounterMetricFamily(
-        "loopwright_trials_finished",
-        "Trials that have ended, by outcome: measured, or the kind of failure. From the database.",
-        labels=["outcome"],
-    )
+    finished = catalogue.TRIALS_FINISHED.counter()
     for outcome in dict.fromkeys([MEASURED, *(kind.value for kind in FailureKind), *counts.trials]):
         finished.add_metric([outcome], counts.trials.get(outcome, 0))
     yield finished
-    yield GaugeMetricFamily(
-        "loopwright_trials_proposed", "Trials that wait for their outcome. From the database.", value=counts.proposed
-    )
+    yield catalogue.TRIALS_PROPOSED.gauge(counts.proposed)
 
 
 def _workers(workers: list[WorkerGauge]) -> Iterator[Metric]:
-    fleet = GaugeMetricFamily(
-        "loopwright_workers",
-        "Workers by device class and state: measuring, quarantined, drained, or lost within a day. From the database.",
-        labels=["device_class", "state"],
-    )
+    fleet = catalogue.WORKERS.gauge()
     tally = Counter((worker.device_class_id, _state(worker)) for worker in workers)
     for device_class in sorted({worker.device_class_id for worker in workers}):
         for state in ("measuring", "quarantined", "drained", "lost"):
             fleet.add_metric([device_class, state], tally[device_class, state])
     yield fleet
-    builders = GaugeMetricFamily(
-        "loopwright_worker_builders", "Builders of each live worker. From the database.", labels=["worker"]
-    )
-    busy = GaugeMetricFamily(
-        "loopwright_worker_builders_busy",
-        "Builders that were building at the last heartbeat of each live worker. From the database.",
-        labels=["worker"],
-    )
-    use = GaugeMetricFamily(
-        "loopwright_worker_slot_use_ratio",
-        "Share of the time between its last two heartbeats in which a live worker was measuring. From the database.",
-        labels=["worker"],
-    )
-    seen = GaugeMetricFamily(
-        "loopwright_worker_last_seen_timestamp_seconds",
-        "When each live worker was seen last, in seconds since 1970. From the database.",
-        labels=["worker"],
-    )
+    builders = catalogue.WORKER_BUILDERS.gauge()
+    busy = catalogue.WORKER_BUILDERS_BUSY.gauge()
+    use = catalogue.WORKER_SLOT_USE_RATIO.gauge()
+    seen = catalogue.WORKER_LAST_SEEN_TIMESTAMP_SECONDS.gauge()
     for worker in workers:
         if not worker.alive:
             continue

@@ -1,4 +1,4 @@
-"""Metrics for Prometheus: names and types as the documentation lists them, and figures that follow what happens."""
+"""Metrics for Prometheus: names and types as the catalogue lists them, and figures that follow what happens."""
 
 from __future__ import annotations
 
@@ -10,14 +10,12 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from db import migrate
 from db.states import JobState
+from service.metric_catalogue import METRICS
 from service.request_metrics import OTHER
 from tests.integration.service.conftest import Api
 from tests.support import played_fleet
 from tests.support.programs import product
-from tests.unit.docs import documents
 from tuner.types import Activity
-
-OPERATIONS = documents.ROOT / "docs" / "operations.md"
 
 
 def families(api: Api) -> dict[str, Metric]:
@@ -44,10 +42,9 @@ def exposed(family: Metric) -> str:
 
 
 @pytest.mark.usefixtures("job")
-def test_the_documentation_lists_every_metric_with_its_type_and_labels(api: Api) -> None:
-    rows = documents.table(OPERATIONS, "metric")
+def test_the_catalogue_lists_every_metric_with_its_type_and_labels(api: Api) -> None:
     played_fleet.join(api.database, Activity(builders_busy=1, slot_use=0.5))
-    listed = {name.strip("`"): (kind, labels) for name, kind, labels, _ in rows}
+    listed = {metric.name: (metric.exposed_kind, metric.labels) for metric in METRICS}
     ours = {exposed(family): family for family in families(api).values() if family.name.startswith("loopwright_")}
     assert len(ours) >= 15
     assert listed.keys() == ours.keys()
@@ -55,7 +52,7 @@ def test_the_documentation_lists_every_metric_with_its_type_and_labels(api: Api)
         kind, labels = listed[name]
         assert kind == family.type, name
         given = {label for sample in family.samples for label in sample.labels} - {"le"}
-        assert {label.strip(" `") for label in labels.split(",") if label} == given, name
+        assert set(labels) == given, name
 
 
 def test_every_metric_says_whether_it_is_the_fleets_or_the_processs(api: Api) -> None:

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from db.states import JobState, LeaseLoss
+from service.metric_catalogue import METRICS as CATALOGUE
 from service.metrics.fleet import MEASURED
 from tests.support.promql import selectors
 from tests.unit.docs import documents
@@ -33,11 +34,8 @@ EXPRESSIONS = [
 ]
 OPERATIONS = ROOT / "docs" / "operations.md"
 
-# docs/operations.md lists what /metrics has; tests/integration/service/test_service_metrics.py compares the two.
-METRICS = {
-    name.strip("`"): (kind, {label.strip(" `") for label in labels.split(",") if label})
-    for name, kind, labels, _ in documents.table(OPERATIONS, "metric")
-}
+# tests/integration/service/test_service_metrics.py compares the catalogue with what /metrics answers.
+METRICS = {metric.name: (metric.exposed_kind, set(metric.labels)) for metric in CATALOGUE}
 OF_PROMETHEUS = {"up": set[str](), "ALERTS": {"alertstate", "alertname"}}
 OF_PROCESSES = {"process_resident_memory_bytes", "process_cpu_seconds_total"}
 ADDED = {"job", "instance"}
