@@ -27,7 +27,7 @@ RUN /opt/venv/bin/pip install --no-cache-dir --no-deps --require-hashes --requir
 WORKDIR /repository
 COPY . ./
 COPY --from=dashboard /dashboard/node_modules/@mermaid-js service/dashboard/node_modules/@mermaid-js
-RUN /opt/venv/bin/python -m mkdocs build
+RUN PYTHONPATH=client /opt/venv/bin/python -m mkdocs build
 
 FROM packages AS trimmed
 # Needed to build, not to run.

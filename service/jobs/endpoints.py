@@ -201,7 +201,8 @@ def get_gate(ctx: Ctx, job_id: str) -> schemas.GateState | None:
 def get_module(ctx: Ctx, job_id: str, shapes: Shapes) -> dict[str, Any]:
     """The submitted module with the best schedules known now applied; a Relax module comes legalised and fused.
 
-    A job for several shapes keeps its module symbolic: say with ``shapes={"n": 128}`` which of them is wanted.
+    ``data`` is the module as TVM's JSON; ``applied`` and ``missed`` name the functions with and without a best. A job
+    for several shapes keeps its module symbolic: say with ``shapes={"n": 128}`` which of them is wanted.
     """
     view = ctx.database.jobs.get(job_id)
     module_json = ctx.database.jobs.inputs(job_id).module_json

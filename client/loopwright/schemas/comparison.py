@@ -63,7 +63,7 @@ class Comparison(Wire):
     threads: Annotated[int, Field(ge=1)]
     """Threads that each engine used."""
     precision: Annotated[str, Field(max_length=10)]
-    """Type of the model's values, such as ``float32``."""
+    """Type of the model's values, such as ``f32``."""
     tolerance: Annotated[float, Field(ge=0)]
     """An engine whose error is larger counts as failed."""
     reference: Said

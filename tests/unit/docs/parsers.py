@@ -219,6 +219,7 @@ PROGRAMS: dict[str, Callable[[list[str], bool], None]] = {
     ".venv/bin/pytest": _pytest,
     ".venv/bin/mkdocs": _anything,
     "npm": _npm,
+    "curl": _anything,
     "docker": _anything,
     "kubectl": _anything,
     "pg_dump": _anything,

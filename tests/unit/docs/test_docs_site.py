@@ -3,46 +3,13 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.unit.docs.documents import ROOT
-
-MERMAID = Path("service/dashboard/node_modules/@mermaid-js")
-
-
-@pytest.fixture(scope="module")
-def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What an image is built from: the files of the repository that .dockerignore lets through."""
-    copy = tmp_path_factory.mktemp("repository")
-    for line in (ROOT / ".dockerignore").read_text().splitlines():
-        for source in ROOT.glob(line[1:]) if line.startswith("!") else ():
-            if source.is_dir():
-                ignored = shutil.ignore_patterns("__pycache__", "node_modules", "dist", "site", "results")
-                shutil.copytree(source, copy / source.name, ignore=ignored)
-            else:
-                shutil.copy(source, copy)
-    shutil.copytree(ROOT / MERMAID, copy / MERMAID)
-    return copy
-
-
-def build(repository: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "mkdocs", "build"]
-    environment = {"NO_MKDOCS_2_WARNING": "1", "PATH": "/usr/bin:/bin"}
-    return subprocess.run(command, cwd=repository, env=environment, capture_output=True, text=True)
-
-
-@pytest.fixture(scope="module")
-def site(repository: Path) -> Path:
-    done = build(repository)
-    assert done.returncode == 0, done.stderr
-    assert "WARNING" not in done.stderr
-    return repository / "service" / "documentation" / "site"
+from tests.unit.docs.site import build
 
 
 def test_links_to_files_outside_of_docs_lead_to_pages_of_the_site(site: Path) -> None:

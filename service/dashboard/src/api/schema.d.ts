@@ -407,7 +407,8 @@ export interface paths {
          * Get Module
          * @description The submitted module with the best schedules known now applied; a Relax module comes legalised and fused.
          *
-         *     A job for several shapes keeps its module symbolic: say with ``shapes={"n": 128}`` which of them is wanted.
+         *     ``data`` is the module as TVM's JSON; ``applied`` and ``missed`` name the functions with and without a best. A job
+         *     for several shapes keeps its module symbolic: say with ``shapes={"n": 128}`` which of them is wanted.
          */
         get: operations["get_module_api_v1_jobs__job_id__module_get"];
         put?: never;
@@ -1651,7 +1652,7 @@ export interface components {
             threads: number;
             /**
              * Precision
-             * @description Type of the model's values, such as ``float32``.
+             * @description Type of the model's values, such as ``f32``.
              */
             precision: string;
             /**
@@ -4021,7 +4022,7 @@ export interface components {
             threads: number;
             /**
              * Precision
-             * @description Type of the model's values, such as ``float32``.
+             * @description Type of the model's values, such as ``f32``.
              */
             precision: string;
             /**
