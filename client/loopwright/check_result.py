@@ -22,7 +22,9 @@ class CheckResult:
     """A finished job, and the result of its gate."""
 
     job: Job
+    """The finished job."""
     result: schemas.GateResult
+    """What the race showed."""
 
     @classmethod
     def of(cls, job: Job) -> CheckResult:
@@ -41,7 +43,17 @@ class CheckResult:
         return self.result.verdict != "regression"
 
     def record(self, path: str | Path) -> Path:
-        """Write the model's functions to a file, for later checks against them; returns its path."""
+        """Write the model's functions to a file, for later checks against them.
+
+        Args:
+            path: the file to write.
+
+        Returns:
+            The path.
+
+        Raises:
+            CheckFailed: a function has no certified best.
+        """
         return write_reference(self.job, Path(path))
 
     @property

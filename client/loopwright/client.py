@@ -45,20 +45,28 @@ _WORKLOAD_HASH = re.compile(r"[0-9a-f]{32}")
 
 
 class Client:
-    """A connection to a service; closes as a context manager or by `close`. Thread-safe but for ``last_report``.
+    """A connection to a service; closes as a context manager or by `close`. Thread-safe but for ``last_report`` and
+    ``last_plan``.
 
-    Every call may raise CouldNotReach (no answer, after retries where repeating does no harm) and ServiceError
-    (refused; the subclass says how). A ``target`` is ``"auto"`` (what the service would tune for), a TVM target
-    string, tag or JSON text, a dictionary, or a ``tvm.target.Target``.
+    Each call may raise `CouldNotReach` (no answer, after retries where repeating does no harm) and a `ServiceError`
+    (the service refused the request; the subclass says why). A ``target`` is ``"auto"`` (what the service would tune
+    for), a TVM target string, tag or JSON text, a dictionary, or a ``tvm.target.Target``.
     """
 
     def __init__(self, url: str | None = None, token: str | None = None, timeout: float = 30.0) -> None:
-        """Without ``url`` and ``token``: ``LOOPWRIGHT_URL`` and ``LOOPWRIGHT_TOKEN``, else the saved login, else the
-        service on this machine. ``timeout`` is in seconds, for connecting and for each wait on an answer."""
+        """Find the service; the first request connects.
+
+        Args:
+            url: URL of the service; by default ``LOOPWRIGHT_URL``, else the saved login, else the service on this
+                machine.
+            token: token for the service; by default ``LOOPWRIGHT_TOKEN``, else that of the saved login or of the
+                service on this machine.
+            timeout: seconds, for connecting and for each wait on an answer.
+        """
         self._transport = Transport(config.resolve(url, token), timeout)
-        self.access = Access(self._transport)
+        self.access: Access = Access(self._transport)
         """Users, tokens, and what is used."""
-        self.webhooks = Webhooks(self._transport)
+        self.webhooks: Webhooks = Webhooks(self._transport)
         """Addresses that the service tells of events."""
         self.last_report: ApplyReport | None = None
         """What hit and what missed in the last `apply` or `compile`."""
@@ -67,9 +75,11 @@ class Client:
 
     @property
     def url(self) -> str:
+        """The URL of the service."""
         return self._transport.endpoint.url
 
     def close(self) -> None:
+        """Close the connections."""
         self._transport.close()
 
     def __enter__(self) -> Client:
@@ -120,6 +130,7 @@ class Client:
             model: IRModule, PrimFunc, TVMScript text or .py path, TVM JSON text or path; a PyTorch module, exported
                 program, FX graph or .pt2 path; an ONNX model or path; a Relax ``nn.Module``; a list of TE tensors.
                 Its weights stay on this machine, but text is sent as it is, with the constants in it.
+            target: what to tune for.
             targets: in place of ``target``, up to 8 of them. Each becomes a job, with the whole budget; all jobs are
                 stored, or none.
             max_trials: candidates to measure at most, all tasks together.
@@ -133,6 +144,8 @@ class Client:
                 trace is sent), a trace, or a list of traces ``[instructions, decisions]``.
             shapes: values of symbolic shape variables, by name; with a list of them, each is tuned for. With a range
                 or the weights of many values of one of them, as `plan_shapes` takes them, its buckets are tuned for.
+            seed: seed of the search.
+            name: what to call the job; by default a name after the model.
             priority: -100 to 100; higher goes first. Only admins may give one over 0.
             force: search even where the database already knows the answer.
             exact_math: keep the C library's exp, tanh, erf and log, instead of polynomials that vectorise and have an
@@ -215,18 +228,24 @@ class Client:
         progress: bool = True,
         **submission: Any,
     ) -> CheckResult:
-        """Whether a model became slower than a reference, for continuous integration.
+        """Race a model with a reference, for continuous integration.
 
         The model is submitted (functions that are known are answered from the database, new ones are tuned), and then
         raced on the fleet with the reference, until it is clear whether one run of it takes longer by more than
         ``max_slowdown``.
 
         Args:
+            model: what `submit` takes.
             against: a `Job` or its id; the name of one, of which the newest that succeeded counts; or the path of a
                 file that `CheckResult.record` wrote.
+            target: what to tune and race for; that of the reference.
             max_slowdown: a share, 0.03 for three percent.
+            progress: draw progress bars on standard error.
             submission: further arguments of `submit`, such as ``max_trials``, ``shapes`` and ``example_inputs``; not
                 ``targets``.
+
+        Returns:
+            The finished job and the result of the race; ``passed`` says whether no regression was shown.
 
         Raises:
             CheckFailed: the job did not succeed; its message says why.
@@ -238,16 +257,31 @@ class Client:
         return CheckResult.of(job)
 
     def job(self, job_id: str) -> Job:
-        """A job by its id."""
+        """Return a job by its id.
+
+        Args:
+            job_id: ``Job.id``.
+
+        Raises:
+            NotFound: there is no such job.
+        """
         return Job(self._transport, self._transport.get(schemas.Job, f"{API}/jobs/{quote(job_id, safe='')}"))
 
     def jobs(self, owner: str | None = None, group: str | None = None) -> Iterator[Job]:
-        """All jobs, or those of one user, the newest first; those of one group in the order of its targets."""
+        """Yield jobs, the newest first; those of one group in the order of its targets.
+
+        Args:
+            owner: only jobs of this user.
+            group: only jobs of this group.
+        """
         for info in self._transport.pages(schemas.Job, f"{API}/jobs", owner=owner, group=group, page_size=PAGE_SIZE):
             yield Job(self._transport, info)
 
     def job_group(self, group_id: str) -> JobGroup:
-        """The jobs of a submission for several targets, by the id of their group (`JobGroup.id`).
+        """Return the jobs of a submission for several targets.
+
+        Args:
+            group_id: ``JobGroup.id``.
 
         Raises:
             NotFound: there is no such group.
@@ -268,7 +302,16 @@ class Client:
         example_inputs: Any = None,
         spec: Any = None,
     ) -> Best | None:
-        """The certified best of a workload, given by its hash or as a model with one PrimFunc; None if none is known.
+        """Return the certified best of a workload; None if none is known.
+
+        Args:
+            model_or_workload_hash: a workload's hash, or a model with one PrimFunc.
+            target: what to look up the best for.
+            shapes: values of symbolic shape variables, by name.
+            exact_math: as it was submitted.
+            math: as it was submitted.
+            example_inputs: what a PyTorch module or FX graph is called with.
+            spec: what a Relax ``nn.Module`` is exported with.
 
         Raises:
             ValueError: the model has no or several functions after lowering; see `apply` for those.
@@ -296,7 +339,14 @@ class Client:
         return looked_up.bests.get(str(funcs[0][0].name_hint))
 
     def bests(self, target: Any = "auto") -> Listing[Best]:
-        """Every certified best for a target."""
+        """Return every certified best for a target, the newest first.
+
+        Args:
+            target: what to list bests for.
+
+        Returns:
+            A list that is read page by page, and shown as a table in terminals and notebooks.
+        """
         query = {"target": as_text(target), "page_size": PAGE_SIZE}
         return Listing(self._transport.pages(Best, f"{API}/bests", **query), BESTS)
 
@@ -312,8 +362,21 @@ class Client:
         example_inputs: Any = None,
         spec: Any = None,
     ) -> LookedUp:
-        """The model lowered, and what is known of its functions, by one request. The arguments are those of `compile`,
-        which puts the bests in (`loopwright.applying`)."""
+        """Lower a model, and look up its functions in one request. `compile` then puts the bests in.
+
+        Args:
+            model: what `submit` takes.
+            target: what to look up bests for.
+            params: values of parameters of ``main``, by name (Relax only).
+            shapes: values of symbolic shape variables, by name.
+            exact_math: as it was submitted.
+            math: as it was submitted.
+            example_inputs: what a PyTorch module or FX graph is called with.
+            spec: what a Relax ``nn.Module`` is exported with.
+
+        Returns:
+            The lowered module, its target, and the bests by name of function.
+        """
         require_tvm()
         from loopwright.lookup import look_up
 
@@ -331,11 +394,23 @@ class Client:
         example_inputs: Any = None,
         spec: Any = None,
     ) -> Any:
-        """A copy of the module with the best schedules applied, as an IRModule.
+        """Return a copy of a module with the best schedules applied, as an IRModule.
 
-        ``mod``, ``shapes`` (one of them), ``exact_math``, ``math``, ``example_inputs`` and ``spec`` are whatever
-        `submit` takes. A Relax module comes back legalised and fused. ``last_report`` says of each function whether it
-        was tuned, is best as it is, or missed; misses are also logged as a warning.
+        A Relax module comes back legalised and fused. ``last_report`` says of each function whether it was tuned, is
+        best as it is, or missed; misses are also logged as a warning.
+
+        Args:
+            mod: what `submit` takes as ``model``.
+            target: what to look up bests for.
+            shapes: values of symbolic shape variables, by name.
+            exact_math: as it was submitted.
+            math: as it was submitted.
+            example_inputs: what a PyTorch module or FX graph is called with.
+            spec: what a Relax ``nn.Module`` is exported with.
+
+        Raises:
+            UnsupportedModel: the model cannot be turned into a module; the message says what of it.
+            TvmUnavailable: TVM is not installed.
         """
         applied, _ = self._apply(
             self.look_up(
@@ -355,11 +430,19 @@ class Client:
         example_inputs: Any = None,
         spec: Any = None,
     ) -> Portfolio:
-        """Choose the buckets of a model that is called with many extents; asks the service nothing. `submit` and
-        `compile` take the portfolio as ``shapes``, or choose it themselves.
+        """Choose the buckets of a model that is called with many extents; asks the service nothing.
 
-        ``shapes`` and the options are those of `loopwright.plan_shapes`. Whether calls can be padded follows from the
-        model: each sample of its results must be computed from the same sample of its inputs alone.
+        `submit` and `compile` take the portfolio as ``shapes``, or choose it themselves. Whether calls can be padded
+        follows from the model: each sample of its results must be computed from the same sample of its inputs alone.
+
+        Args:
+            model: what `submit` takes.
+            shapes: the extents and their weights, as `loopwright.plan_shapes` takes them.
+            max_buckets: buckets at most.
+            bucket_price: what one more bucket must save at least, as a fraction of the time without padding.
+            exact_math: as for `submit`.
+            example_inputs: what a PyTorch module or FX graph is called with.
+            spec: what a Relax ``nn.Module`` is exported with.
 
         Raises:
             InvalidModule: the model has no Relax function with the symbolic extent.
@@ -383,15 +466,31 @@ class Client:
         example_inputs: Any = None,
         spec: Any = None,
     ) -> Any:
-        """The module built with the best schedules in it: a ``relax.VMExecutable`` for ``relax.VirtualMachine``, or a
-        ``tvm.runtime.Module`` for a module without Relax. ``params`` are bound to ``main`` by name (Relax only); the
-        weights that a model brought with it are bound again.
+        """Build a module with the best schedules in it.
 
         Functions that missed are built as TVM would by default; ``last_report`` tells which. What was built for another
         architecture than this machine's does not run here: `loopwright.export_library` writes a library for it.
 
-        With ``shapes`` as `plan_shapes` takes them, a call may have any extent. The module has a tuned variant for each
-        bucket that the certificates show to be faster, and the untuned functions for all other calls.
+        Args:
+            mod: what `submit` takes as ``model``.
+            target: what to build for.
+            params: values that are bound to ``main`` by name (Relax only). The weights that a model brought with it are
+                bound again.
+            shapes: values of symbolic shape variables, by name. As `plan_shapes` takes them, a call may have any
+                extent: the module has a tuned variant for each bucket that the certificates show to be faster, and the
+                untuned functions for all other calls.
+            exact_math: as it was submitted.
+            math: as it was submitted.
+            example_inputs: what a PyTorch module or FX graph is called with.
+            spec: what a Relax ``nn.Module`` is exported with.
+
+        Returns:
+            A ``relax.VMExecutable`` for ``relax.VirtualMachine``, or a ``tvm.runtime.Module`` for a module without
+            Relax.
+
+        Raises:
+            UnsupportedModel: the model cannot be turned into a module; the message says what of it.
+            TvmUnavailable: TVM is not installed.
         """
         if is_portfolio(shapes):
             return self._compile_portfolio(
@@ -436,16 +535,23 @@ class Client:
         other engines.
 
         Args:
-            model: what `compile` takes; ``shapes``, ``exact_math``, ``example_inputs`` and ``spec``, too. Its inputs
-                are the example inputs, which also give symbolic extents of a PyTorch program their values; where there
-                are none, they are drawn.
+            model: what `submit` takes. Its inputs are the example inputs, which also give symbolic extents of a PyTorch
+                program their values; without them, they are drawn.
             against: ``torch`` (eager), ``compile`` (Inductor), ``ort`` (ONNX Runtime), ``openvino``, ``tvm`` (the same
                 program without tuned schedules). One that is not installed is named in the result, with how to install
                 it.
+            target: what to compile for: this machine's CPU.
+            shapes: values of symbolic shape variables, by name.
+            exact_math: as it was submitted.
+            example_inputs: what a PyTorch module or FX graph is called with.
+            spec: what a Relax ``nn.Module`` is exported with.
             rounds: samples of each process.
             processes: of each engine, one after another.
             job: a job to store the result with, for its page.
             progress: tell on standard error what is done.
+
+        Returns:
+            The time, error and setting of each engine. Latencies are in microseconds.
 
         Raises:
             ValueError: an engine is unknown, or the model cannot be called as it is; else as `compile`.
@@ -477,7 +583,15 @@ class Client:
         return found
 
     def store_comparison(self, comparison: schemas.Comparison, job: Job | str) -> schemas.StoredComparison:
-        """Store a comparison with a job, in place of an earlier one; the job's page shows it."""
+        """Store a comparison with a job, in place of an earlier one; the job's page shows it.
+
+        Args:
+            comparison: what `compare` returned.
+            job: the job, or its id.
+
+        Raises:
+            Unauthorized: the job is another user's.
+        """
         job_id = job if isinstance(job, str) else job.id
         path = f"{API}/jobs/{quote(job_id, safe='')}/comparison"
         sent = comparison.model_dump(mode="json")
@@ -496,12 +610,26 @@ class Client:
         spec: Any = None,
         name: str | None = None,
     ) -> Path:
-        """Write a model, as `compile` builds it for CPUs, to a folder that runs without Loopwright; returns the folder.
+        """Write a model, as `compile` builds it for CPUs, to a folder that runs without Loopwright.
 
-        It holds the library with the weights, TVM's runtime (no compiler), loaders in Python and C++, a manifest
+        The folder has the library with the weights, TVM's runtime (no compiler), loaders in Python and C++, a manifest
         (functions, digests, target, certificates, versions, licences), and programs and an example with which
-        `loopwright.verify` replays the certificates where the folder lies. `loopwright.load` runs it. Writing it needs
-        a C++ compiler. The arguments are those of `compile`; functions that missed are logged.
+        `loopwright.verify` replays the certificates where the folder is. `loopwright.load` runs it. Writing it needs
+        a C++ compiler. Functions that missed are logged.
+
+        Args:
+            model: what `submit` takes.
+            directory: the folder to write, which is made; it is empty if it exists.
+            target: what to build for: a CPU.
+            params: values that are bound to ``main`` by name.
+            shapes: values of symbolic shape variables, by name.
+            exact_math: as it was submitted.
+            example_inputs: what a PyTorch module or FX graph is called with.
+            spec: what a Relax ``nn.Module`` is exported with.
+            name: name of the model in the manifest; by default that of the file or class.
+
+        Returns:
+            The folder.
 
         Raises:
             ValueError: the model has no Relax function ``main``, or an input without a fixed shape.
@@ -530,10 +658,16 @@ class Client:
         return Path(directory)
 
     def recheck(self, workloads: Sequence[str], target: Any = "auto") -> Job:
-        """Race the bests of some workloads (their hashes) anew, with the unscheduled programs; returns the queued job.
+        """Race the bests of some workloads anew, with the unscheduled programs.
 
-        `Job.rechecks` tells what came of it. The service does the same by itself when a best is old, or when a kernel,
-        a driver or TVM has changed.
+        The service does the same by itself when a best is old, or when a kernel, a driver or TVM has changed.
+
+        Args:
+            workloads: hashes of the workloads.
+            target: on which machines.
+
+        Returns:
+            The queued job; `Job.rechecks` tells what came of it.
 
         Raises:
             InvalidRequest: none of them has a best on such machines.
@@ -542,20 +676,29 @@ class Client:
         return Job(self._transport, parse(schemas.Job, self._transport.request("POST", f"{API}/rechecks", json=wanted)))
 
     def relax_pipeline(self, target: Any = "auto") -> Any:
-        """A pipeline with the bests in it, for those who build by themselves: ``relax.build(mod, target,
-        relax_pipeline=client.relax_pipeline(target))``. It takes the place of TVM's own; what it missed is logged."""
+        """Return a pipeline with the bests in it, which takes the place of TVM's own; what it missed is logged.
+
+        It is for those who build by themselves: ``relax.build(mod, target,
+        relax_pipeline=client.relax_pipeline(target))``.
+
+        Args:
+            target: what to look up bests for.
+        """
         require_tvm()
         from loopwright import applying
 
         return applying.pipeline(self._ask(target), _tvm_target(target))
 
     def database(self, target: Any = "auto", device_class: str | None = None) -> Any:
-        """The bests for a target as a read-only ``tvm.s_tir.meta_schedule.Database``.
+        """Return the bests for a target as a read-only ``tvm.s_tir.meta_schedule.Database``.
 
         It asks the service for a program when TVM first asks for it, and keeps the answer; ``look_up(mod)`` asks for
         all functions of a lowered module in one request. ``get_all_tuning_records()`` and ``len()`` are about what
-        was asked for so far. With ``device_class``, it knows the bests of those machines only. Its ``hits`` and
-        ``misses`` name what TVM asked it for.
+        was asked for so far. Its ``hits`` and ``misses`` name what TVM asked it for.
+
+        Args:
+            target: what to look up bests for.
+            device_class: only bests of these machines.
         """
         require_tvm()
         from loopwright.database import as_database
@@ -565,18 +708,41 @@ class Client:
     def records(
         self, workload_hash: str | None = None, target: Any = None, sort: str = "latency"
     ) -> Listing[schemas.Record]:
-        """Measured trials, the fastest first, of a workload or a target if given."""
+        """Return measured trials.
+
+        Args:
+            workload_hash: only those of this workload.
+            target: only those for this target.
+            sort: ``"latency"`` for the fastest first, or ``"newest"``.
+
+        Returns:
+            A list that is read page by page, and shown as a table in terminals and notebooks.
+        """
         query = {"workload_hash": workload_hash, "sort": sort, "page_size": PAGE_SIZE}
         if target is not None:
             query["target"] = as_text(target)
         return Listing(self._transport.pages(schemas.Record, f"{API}/records", **query), RECORDS)
 
     def record(self, record_id: str) -> schemas.RecordDetail:
-        """A measured trial in full: trace, raw samples, device, certificate, the program before and after."""
+        """Return a measured trial in full: trace, raw samples, device, certificate, the program before and after.
+
+        Args:
+            record_id: ``Record.id``.
+
+        Raises:
+            NotFound: there is no such record.
+        """
         return self._transport.get(schemas.RecordDetail, f"{API}/records/{quote(record_id, safe='')}")
 
     def export_records(self, directory: str | Path) -> Path:
-        """Write TVM's JSON pair of all records into a directory (made if need be); returns it."""
+        """Write TVM's JSON pair of the certified bests into a directory.
+
+        Args:
+            directory: made if need be.
+
+        Returns:
+            The directory.
+        """
         with tempfile.TemporaryFile() as tar:
             self._transport.download(f"{API}/records/export", tar)
             return archive.unpack(tar, Path(directory))
@@ -585,6 +751,12 @@ class Client:
         """Send the JSON pair of a TVM tuning database (or what `export_records` wrote). Known records are passed over.
 
         What is large is sent in parts. Those before one that is refused are stored.
+
+        Args:
+            directory: has ``database_workload.json`` and ``database_tuning_record.json``.
+
+        Returns:
+            How many records were stored, and why others were not.
 
         Raises:
             FileNotFoundError: one of the pair is missing.
@@ -598,18 +770,31 @@ class Client:
         return import_pair(self._transport, f"{API}/records/import", path)
 
     def workers(self) -> Iterator[schemas.Worker]:
-        """The machines that build and measure."""
+        """Yield the machines that build and measure."""
         return self._transport.pages(schemas.Worker, f"{API}/workers", page_size=PAGE_SIZE)
 
     def drain_worker(self, worker_id: str) -> schemas.Worker:
         """Have a worker get no new work; what it is at ends. Jobs go on on others of its device class, or wait.
 
-        Raises Unauthorized unless an admin asks, NotFound for an unknown worker.
+        Args:
+            worker_id: ``HOST/DEVICE``.
+
+        Raises:
+            Unauthorized: somebody other than an admin asks.
+            NotFound: there is no such worker.
         """
         return self._change_worker(worker_id, "drain")
 
     def undrain_worker(self, worker_id: str) -> schemas.Worker:
-        """Have a drained worker get work again. Raises what `drain_worker` raises."""
+        """Have a drained worker get work again.
+
+        Args:
+            worker_id: ``HOST/DEVICE``.
+
+        Raises:
+            Unauthorized: somebody other than an admin asks.
+            NotFound: there is no such worker.
+        """
         return self._change_worker(worker_id, "undrain")
 
     def _change_worker(self, worker_id: str, change: str) -> schemas.Worker:
@@ -617,11 +802,11 @@ class Client:
         return parse(schemas.Worker, self._transport.request("POST", path, repeatable=True))
 
     def targets(self) -> Iterator[schemas.TargetOffer]:
-        """What live workers offer to tune for."""
+        """Yield what live workers offer to tune for; the first is what ``auto`` selects."""
         return self._transport.pages(schemas.TargetOffer, f"{API}/targets", page_size=PAGE_SIZE)
 
     def version(self) -> schemas.Version:
-        """The versions of the service and of its TVM."""
+        """Return the versions of the service and of its TVM."""
         return self._transport.get(schemas.Version, "/version")
 
     def _apply(self, looked_up: Any) -> tuple[Any, Any]:

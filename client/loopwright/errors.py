@@ -37,18 +37,22 @@ class ServiceError(LoopwrightError):
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(f"{problem.title} ({problem.status}): {problem.detail}")
-        self.problem = problem
+        self.problem: Problem = problem
+        """The answer. Its ``type`` names the kind for programs."""
 
     @property
     def title(self) -> str:
+        """The kind of problem in words."""
         return self.problem.title
 
     @property
     def detail(self) -> str:
+        """What is wrong with the request, and what to do."""
         return self.problem.detail
 
     @property
     def status(self) -> int:
+        """HTTP status of the answer."""
         return self.problem.status
 
 

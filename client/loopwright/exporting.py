@@ -14,8 +14,13 @@ from loopwright.errors import UnsupportedModel
 def export_library(built: Any, path: str | os.PathLike[str], target: Any = "auto") -> None:
     """Write what `Client.compile` returned as a shared library, which TVM's runtime loads.
 
-    ``target`` is what it was compiled for. TVM's own ``built.export_library`` links with this machine's compiler, and
-    fails for another architecture; this function takes a linker for it: ``aarch64-linux-gnu-ld``, or ``ld.lld``.
+    TVM's own ``built.export_library`` links with this machine's compiler, and fails for another architecture; this
+    function takes a linker for it: ``aarch64-linux-gnu-ld``, or ``ld.lld``.
+
+    Args:
+        built: what `Client.compile` returned.
+        path: the file to write.
+        target: what it was compiled for.
 
     Raises:
         UnsupportedModel: there is no such linker; the message says what to install.

@@ -42,8 +42,12 @@ class JobEvent:
     """Something that happened to a job. ``id`` grows; ``data`` is as the event's type in `loopwright.schemas.Event`."""
 
     id: int
+    """Number of the event, which grows; `Job.events` goes on after it."""
     type: Literal["job", "task", "trial", "recheck"]
+    """What changed."""
     data: dict[str, Any]
+    """The event, with the fields of REST's ``JobChanged``, ``TaskChanged``, ``TrialFinished`` or
+    ``RecheckFinished``."""
 
 
 class Job:
@@ -51,27 +55,32 @@ class Job:
 
     def __init__(self, transport: Transport, info: schemas.Job) -> None:
         self._transport = transport
-        self.info = info
+        self.info: schemas.Job = info
         """All that the service tells of the job."""
 
     @property
     def id(self) -> str:
+        """The id of the job."""
         return self.info.id
 
     @property
     def name(self) -> str:
+        """The name of the job."""
         return self.info.name
 
     @property
     def state(self) -> schemas.JobState:
+        """``queued``, ``running``, ``succeeded``, ``failed`` or ``cancelled``, as of the last look."""
         return self.info.state
 
     @property
     def tasks(self) -> list[schemas.Task]:
+        """The workloads of the job, with their bests so far."""
         return self.info.tasks
 
     @property
     def progress(self) -> schemas.Progress:
+        """Trials that finished, failed, and may be made in total."""
         return self.info.progress
 
     @property
@@ -86,6 +95,7 @@ class Job:
 
     @property
     def finished(self) -> bool:
+        """Whether the job has ended, in whichever way."""
         return self.info.state in schemas.FINISHED
 
     def refresh(self) -> Job:
@@ -109,7 +119,23 @@ class Job:
         target_latency_us: float | None = None,
         until: schemas.Until | None = None,
     ) -> Job:
-        """A new job with this one's module, target and space; what is None is as it was."""
+        """Submit the module, target and space of this job anew. What is None is as it was.
+
+        Args:
+            max_trials: candidates to measure at most, for all tasks together.
+            max_seconds: seconds to search at most.
+            seed: seed of the search.
+            force: search even if the database knows the answer.
+            max_device_seconds: seconds to use measuring slots at most.
+            target_latency_us: stop when one run of the model takes no longer, in microseconds.
+            until: ``"plateau"``, as for `Client.submit`.
+
+        Returns:
+            The new job.
+
+        Raises:
+            Conflict: the job raced bests anew and has no module.
+        """
         given = {
             "max_trials": max_trials,
             "max_seconds": max_seconds,
@@ -126,7 +152,7 @@ class Job:
         return Job(self._transport, parse(schemas.Job, answer))
 
     def trials(self) -> Iterator[schemas.Trial]:
-        """The job's lines of the ledger, in order."""
+        """Yield the job's trials, by task and number; number 0 of each task is the baseline."""
         return self._transport.pages(schemas.Trial, self._path("/trials"), page_size=200)
 
     def comparison(self) -> Comparison | None:
@@ -147,9 +173,16 @@ class Job:
         return list(self._transport.pages(schemas.Recheck, self._path("/rechecks")))
 
     def module(self, shapes: dict[str, int] | None = None) -> Any:
-        """The submitted module with the best schedules applied by the service, as an IRModule (needs TVM).
+        """Return the submitted module with the best schedules applied by the service, as an IRModule (needs TVM).
 
-        Of a job for several shapes, ``shapes`` says which. Weights stayed with who submitted it: they are parameters.
+        Weights stayed with who submitted it: they are parameters.
+
+        Args:
+            shapes: which shapes, of a job for several.
+
+        Raises:
+            Conflict: the job raced bests anew and has no module.
+            InvalidRequest: the shapes do not fit the module.
         """
         query = {} if shapes is None else {"shapes": json.dumps(shapes)}
         require_tvm()
@@ -158,9 +191,12 @@ class Job:
         return module_from_json(self._transport.get(schemas.ModulePayload, self._path("/module"), **query).data)
 
     def events(self, after: int | None = None) -> Iterator[JobEvent]:
-        """What happens to the job, from its beginning (or after the event with id ``after``) until it is finished.
+        """Yield what happens to the job until it is finished.
 
         A broken stream is resumed after the last event seen, so that none is lost or comes twice.
+
+        Args:
+            after: id of the event after which to begin; None: from the beginning of the job.
 
         Raises:
             CouldNotReach: the stream broke and could not be resumed.
@@ -193,8 +229,9 @@ class Job:
         """Wait until the job is finished, and return it; ``state`` says how it ended.
 
         Args:
-            progress: draw progress bars, on standard error or ``console``.
-            timeout: seconds to wait at most.
+            progress: draw progress bars, on standard error unless ``console`` is given.
+            timeout: seconds to wait at most; None: without a limit.
+            console: where to draw them.
 
         Raises:
             WaitTimedOut: the time is over; the job goes on.

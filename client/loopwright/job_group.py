@@ -28,12 +28,14 @@ class JobGroup(Mapping[str, Job]):
 
     def __init__(self, transport: Transport, info: schemas.JobGroup, given: Sequence[Any] | None = None) -> None:
         self._transport = transport
-        self.id = info.id
+        self.id: str = info.id
+        """The id of the group."""
         keys = [job.target for job in info.jobs] if given is None else given
         self._jobs = {targets.as_text(key): Job(transport, job) for key, job in zip(keys, info.jobs, strict=True)}
 
     @property
     def jobs(self) -> list[Job]:
+        """The jobs, in the order of the targets."""
         return list(self._jobs.values())
 
     @property
@@ -43,10 +45,12 @@ class JobGroup(Mapping[str, Job]):
 
     @property
     def finished(self) -> bool:
+        """Whether all jobs have ended, in whichever way."""
         return all(job.finished for job in self.jobs)
 
     @property
     def succeeded(self) -> bool:
+        """Whether all jobs succeeded."""
         return all(job.state == "succeeded" for job in self.jobs)
 
     def __getitem__(self, target: Any) -> Job:
@@ -78,8 +82,9 @@ class JobGroup(Mapping[str, Job]):
         """Wait until all jobs are finished, and return the group; the ``state`` of each job says how it ended.
 
         Args:
-            progress: draw a progress bar for each target, on standard error or ``console``.
-            timeout: seconds to wait at most.
+            progress: draw a progress bar for each target, on standard error unless ``console`` is given.
+            timeout: seconds to wait at most; None: without a limit.
+            console: where to draw them.
 
         Raises:
             WaitTimedOut: the time is over; the jobs go on.

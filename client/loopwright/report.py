@@ -21,8 +21,12 @@ class AppliedFunction:
     best) or ``missed`` (nothing is known for the target). ``best`` is None exactly when it was missed."""
 
     name: str
+    """Name of the function."""
     outcome: Outcome
+    """``tuned``: a schedule was applied. ``baseline``: the unscheduled program is the best. ``missed``: no best is
+    known."""
     best: Best | None
+    """Its best; None if it was missed."""
 
     def of(self, shape: str) -> AppliedFunction:
         """The same of a model that has several shapes."""
@@ -35,7 +39,9 @@ class Served:
     none do if ``smallest`` is None, because no certificate says that they would be faster."""
 
     extent: int
+    """The extent of the bucket."""
     smallest: int | None
+    """The smallest extent that its variant is called with; None: it is never called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +49,7 @@ class ApplyReport:
     """What hit and what missed, function by function, in order of name."""
 
     functions: tuple[AppliedFunction, ...]
+    """Each PrimFunc, in order of name."""
     symbol: str = ""
     """The symbolic extent of a module that `Client.compile` built for a portfolio."""
     served: tuple[Served, ...] = ()
@@ -55,6 +62,7 @@ class ApplyReport:
 
     @property
     def misses(self) -> tuple[AppliedFunction, ...]:
+        """The functions for which no best is known."""
         return tuple(function for function in self.functions if function.outcome == "missed")
 
     @property

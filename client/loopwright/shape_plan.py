@@ -36,9 +36,13 @@ class Bucket:
     theirs (0.25 is a quarter of it)."""
 
     extent: int
+    """What to tune for, and what calls are padded to."""
     smallest: int
+    """The smallest extent of the calls that it is for."""
     calls: float
+    """Share of all calls that it is for."""
     padding: float
+    """Work that padding adds to that of these calls: 0.25 is a quarter of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,9 @@ class Portfolio:
     """The buckets of one symbolic extent, the smallest first. ``shapes=`` takes it, too."""
 
     name: str
+    """The symbolic extent."""
     buckets: tuple[Bucket, ...]
+    """What to tune for."""
     extents: int
     """How many extents the calls have."""
     calls: float
@@ -66,6 +72,11 @@ class Portfolio:
         return [self.shape(bucket.extent) for bucket in self.buckets]
 
     def shape(self, extent: int) -> dict[str, int]:
+        """Return the values of all symbolic extents for a bucket.
+
+        Args:
+            extent: the bucket's.
+        """
         return {**self.fixed, self.name: extent}
 
     def __str__(self) -> str:

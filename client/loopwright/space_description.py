@@ -23,8 +23,11 @@ class Choice:
     on the choices before; None where TVM does not say."""
 
     instruction: str
+    """The instruction of the trace, such as ``SamplePerfectTile``."""
     about: str
+    """What it is about, such as a loop and its extent."""
     options: tuple[int, int] | None
+    """How many ways there are: at least and at most, if they depend on the choices before; None if TVM does not say."""
 
     def __str__(self) -> str:
         return f"{self.instruction} {self.about}: {_range(self.options)}"
@@ -35,6 +38,7 @@ class SpaceDescription:
     """One entry a trace: its choices in order."""
 
     traces: tuple[tuple[Choice, ...], ...]
+    """For each trace, its choices in order."""
 
     @property
     def size(self) -> tuple[int, int]:
@@ -69,11 +73,13 @@ class SpaceDescription:
 
 
 def explain(space: stochastic.Space, mod: Any, *, example_inputs: Any = None, spec: Any = None) -> SpaceDescription:
-    """The choices that a design space makes for a program, and its size. Nothing is sent.
+    """Return the choices that a design space makes for a program, and its size. Nothing is sent.
 
     Args:
         space: as for `Client.submit`: a function ``f(sch)``, a trace, or a list of traces.
         mod: a model with one PrimFunc.
+        example_inputs: what a PyTorch module or FX graph is called with.
+        spec: what a Relax ``nn.Module`` is exported with.
 
     Raises:
         ValueError: the space is None (the built-in one is made by the service), or the model has not one PrimFunc.

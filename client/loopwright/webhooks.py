@@ -23,24 +23,50 @@ class Webhooks:
         return self._transport.pages(schemas.Webhook, _API)
 
     def create(self, url: str, *, events: Sequence[schemas.WebhookEvent] | None = None) -> schemas.WebhookMade:
-        """Have these events, or all, sent to an address. The secret of the signatures is shown this once.
+        """Have events sent to an address. The secret of the signatures is in this answer only.
 
-        Raise ValueError for a URL that is not one of http or https, or has a user, a password or a fragment.
+        Args:
+            url: http or https, without user, password and fragment.
+            events: which events; None: all.
+
+        Raises:
+            ValueError: the URL or an event is not accepted.
         """
         given = {} if events is None else {"events": events}
         made = self._transport.request("POST", _API, json=body(schemas.NewWebhook, url=url, **given))
         return parse(schemas.WebhookMade, made)
 
     def delete(self, webhook_id: str) -> None:
-        """Delete a webhook with its deliveries. Raise NotFound."""
+        """Delete a webhook with its deliveries.
+
+        Args:
+            webhook_id: ``Webhook.id``.
+
+        Raises:
+            NotFound: there is no such webhook.
+        """
         self._transport.request("DELETE", _path(webhook_id))
 
     def test(self, webhook_id: str) -> schemas.Delivery:
-        """Queue a delivery of type ``test``. Raise NotFound."""
+        """Queue a delivery of type ``test``.
+
+        Args:
+            webhook_id: ``Webhook.id``.
+
+        Raises:
+            NotFound: there is no such webhook.
+        """
         return parse(schemas.Delivery, self._transport.request("POST", f"{_path(webhook_id)}/test"))
 
     def deliveries(self, webhook_id: str) -> Iterator[schemas.Delivery]:
-        """Return what was sent to a webhook within 30 days, or is to be, the newest first. Raise NotFound."""
+        """Yield what was sent to a webhook within 30 days, or is to be, the newest first.
+
+        Args:
+            webhook_id: ``Webhook.id``.
+
+        Raises:
+            NotFound: there is no such webhook.
+        """
         return self._transport.pages(schemas.Delivery, f"{_path(webhook_id)}/deliveries", page_size=_PAGE_SIZE)
 
 

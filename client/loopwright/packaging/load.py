@@ -54,6 +54,9 @@ class Model:
 def load(folder: str | Path = Path(__file__).parent) -> Model:
     """Return the packaged model in a folder.
 
+    Args:
+        folder: what `Client.package` wrote.
+
     Raises:
         FileNotFoundError: there is none.
     """

@@ -26,12 +26,19 @@ class Verified:
     """
 
     name: str
+    """Name of the function; empty for the whole model."""
     state: State
+    """``holds``, ``wrong``, ``slower`` or ``not checked``."""
     reason: str | None = None
+    """Why, in words; None if it holds."""
     error: float | None = None
+    """Largest difference of the results over the reference's largest magnitude; None if nothing was checked."""
     us: float | None = None
+    """Latency of a call here, in microseconds."""
     certified_us: float | None = None
+    """Latency in the certificate, in microseconds."""
     speedup: tuple[float, float, float] | None = None
+    """Over the unscheduled program, here: the estimate and the ends of its interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +46,11 @@ class Verification:
     """The whole model, and its functions in the manifest's order."""
 
     manifest: Manifest
+    """What the package says of itself."""
     model: Verified
+    """The whole model."""
     functions: tuple[Verified, ...]
+    """Its functions, in the manifest's order."""
 
     @property
     def holds(self) -> bool:

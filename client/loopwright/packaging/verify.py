@@ -51,8 +51,12 @@ def read(folder: Path) -> Manifest:
 def verify(folder: Path, rounds: int = 10) -> Verification:
     """Check a package's files, run its model on the example and each tuned function on random inputs, and time them.
 
+    Args:
+        folder: what `Client.package` wrote.
+        rounds: samples of each program.
+
     Raises:
-        NoPackage: see `read`; or its programs do not run on this machine.
+        NoPackage: the folder is no package, was changed since it was made, or its programs do not run on this machine.
     """
     manifest = read(folder)
     command = [sys.executable, "-m", "loopwright.packaging.replay", str(folder), str(rounds)]

@@ -33,9 +33,9 @@ _numbers = itertools.count()
 def backend(
     module: torch.fx.GraphModule, example_inputs: list[Any], *, options: Mapping[str, Any] | None = None
 ) -> Callable[..., Any]:
-    """Return what runs a graph of Dynamo, which calls this.
+    """Return what runs a graph. Dynamo calls it for ``torch.compile(model, backend="loopwright", options=…)``.
 
-    ``options`` of ``torch.compile`` may hold:
+    These options are known:
 
     - ``tune``: what is done about functions of which the service knows nothing. ``"background"`` (default): they are
       submitted as one job, and calls after its end use what it found. ``"wait"``: the first call waits for that job.
@@ -43,6 +43,11 @@ def backend(
     - ``max_trials``, ``max_seconds``, ``max_device_seconds``, ``until``: the budget of a job, as `Client.submit` has
       it.
     - ``client``: a `Client`; by default one without arguments.
+
+    Args:
+        module: the graph.
+        example_inputs: the inputs of its first call.
+        options: see above; None: the defaults.
 
     Raises:
         ValueError: an option is unknown, or cannot be what was given.
@@ -64,6 +69,9 @@ def backend(
 def refresh(model: torch.nn.Module | None = None) -> int:
     """Ask the service anew about the graphs of a compiled model, or about all; their next calls use what is better.
 
+    Args:
+        model: the model; None: all graphs of this process.
+
     Returns:
         The number of programs that were made anew, one for each graph and shape of its inputs.
     """
@@ -72,7 +80,7 @@ def refresh(model: torch.nn.Module | None = None) -> int:
 
 
 def outcomes() -> list[Outcome]:
-    """What became of each graph, for each shape of its inputs; in the order in which they were met."""
+    """Return what became of each graph, for each shape of its inputs, in the order in which they were met."""
     return [outcome for graph in list(_graphs.values()) for outcome in graph.outcomes()]
 
 

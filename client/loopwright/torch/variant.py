@@ -50,11 +50,17 @@ class Outcome:
     """
 
     shapes: tuple[tuple[int, ...], ...]
+    """Shapes of the inputs."""
     state: State
+    """How the graph runs."""
     reason: str | None = None
+    """Why it is not compiled; None if it is."""
     pytorch_us: float | None = None
+    """Shortest of a few calls of PyTorch's program, in microseconds; None until it ran."""
     compiled_us: float | None = None
+    """Shortest of a few calls of the compiled program, in microseconds; None until it ran."""
     job_id: str | None = None
+    """The job that tunes its functions; None if there is none."""
 
 
 class Variant:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
 
+import griffe
 import jsonschema
 import pytest
 from typer.core import TyperGroup
@@ -29,6 +30,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     for path, operations in SCHEMA["paths"].items()
     for method, operation in operations.items()
 }
+EXPORTED = griffe.load("loopwright", search_paths=[ROOT / "client"])
 KINDS = {each.kind: each.status for each in PROBLEM_TYPES}
 
 
@@ -51,6 +53,31 @@ def test_every_exported_name_of_the_package_is_on_a_page(site: Path) -> None:
     shown = {anchor.rpartition(".")[2] for anchor in anchors if anchor.startswith("loopwright.")}
     assert set(loopwright.__all__) - {"__version__"} <= shown
     assert {"backend", "refresh", "outcomes"} <= shown
+
+
+def public(value: griffe.Object) -> Iterator[griffe.Object]:
+    """An exported class or function, and what the page of a class shows."""
+    yield value
+    for name, member in value.members.items() if value.is_class else ():
+        if not name.startswith("_") and name != "of" and not member.is_alias:
+            assert isinstance(member, griffe.Object)
+            yield member
+
+
+@pytest.mark.parametrize("name", sorted(set(loopwright.__all__) - {"__version__"}))
+def test_what_the_package_exports_is_documented_with_all_arguments(name: str) -> None:
+    for each in public(EXPORTED[f"{getattr(loopwright, name).__module__.removeprefix('loopwright.')}.{name}"]):
+        assert each.docstring is not None, each.path
+        if isinstance(each, griffe.Function):
+            sections = each.docstring.parse("google")
+            told = {
+                argument.name
+                for part in sections
+                if isinstance(part, griffe.DocstringSectionParameters)
+                for argument in part.value
+            }
+            given = {argument.name for argument in each.parameters} - {"self"}
+            assert given <= told, each.path
 
 
 def test_nothing_private_is_on_a_page_of_the_package(site: Path) -> None:
