@@ -52,9 +52,12 @@ def _version(wanted: bool) -> None:
 def root(
     context: typer.Context,
     url: Annotated[
-        str | None, typer.Option(help="The service; else LOOPWRIGHT_URL, the login, this machine's.")
+        str | None,
+        typer.Option(help="URL of the service; by default LOOPWRIGHT_URL, the saved login, or this machine's service."),
     ] = None,
-    token: Annotated[str | None, typer.Option(help="Its token; else LOOPWRIGHT_TOKEN, the login.")] = None,
+    token: Annotated[
+        str | None, typer.Option(help="Token for the service; by default LOOPWRIGHT_TOKEN, or the saved login.")
+    ] = None,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
@@ -65,8 +68,10 @@ def root(
 @app.command()
 def login(
     context: typer.Context,
-    url: Annotated[str | None, typer.Argument(help="URL of the service.")] = None,
-    token: Annotated[str | None, typer.Option(help="Asked for, without echo, if not given.")] = None,
+    url: Annotated[str | None, typer.Argument(help="URL of the service; by default as for other commands.")] = None,
+    token: Annotated[
+        str | None, typer.Option(help="Token to save; without it, the command asks for one, without echo.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Check a token with the service and save both for later commands (readable by you only)."""

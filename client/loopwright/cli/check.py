@@ -26,19 +26,31 @@ def check(
     context: typer.Context,
     model: Model,
     against: Annotated[
-        str | None, typer.Option(metavar="FILE|JOB|NAME", help="What --record wrote, a job's id, or a job's name.")
+        str | None,
+        typer.Option(
+            metavar="FILE|JOB|NAME", help="The reference: a file that --record wrote, a job's id, or its name."
+        ),
     ] = None,
-    max_slowdown: Annotated[str, typer.Option(metavar="SHARE", help="3% or 0.03.")] = "3%",
+    max_slowdown: Annotated[
+        str, typer.Option(metavar="SHARE", help="How much slower the model may be: 3% or 0.03.")
+    ] = "3%",
     target: Target = "auto",
     extents: Shape = None,
     exact_math: ExactMath = False,
     math: Math = "fp32",
     max_trials: Annotated[int, typer.Option(min=1, help="Candidates to measure at most, of new functions.")] = 64,
     max_seconds: Annotated[float | None, typer.Option(min=0, help="Seconds to search at most.")] = None,
-    name: Annotated[str | None, typer.Option(help="How to call the job; by default as the file.")] = None,
-    record: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the functions, for later checks.")] = None,
-    junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Write JUnit XML.")] = None,
-    summary: Annotated[Path | None, typer.Option(metavar="FILE", help="Append a Markdown summary.")] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the job; by default that of the file.")] = None,
+    record: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the model's functions to this file, as a reference for later checks."),
+    ] = None,
+    junit: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the result to this file as JUnit XML.")
+    ] = None,
+    summary: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Append a summary in Markdown to this file.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Tune a model, and race it with a reference; exit status 1 if it became slower, or could not be compared.

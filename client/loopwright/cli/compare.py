@@ -16,13 +16,16 @@ def compare(
     context: typer.Context,
     model: Model,
     against: Annotated[
-        str, typer.Option(metavar="ENGINE[,…]", help="torch, compile, ort, openvino and tvm (untuned).")
+        str,
+        typer.Option(
+            metavar="ENGINE[,…]", help="Engines: torch, compile, ort, openvino, and tvm (without tuned schedules)."
+        ),
     ] = "torch,compile,ort,openvino",
     target: Target = "auto",
     extents: Shape = None,
     exact_math: ExactMath = False,
     rounds: Annotated[int, typer.Option(min=1, max=1000, help="Samples of each process.")] = 8,
-    processes: Annotated[int, typer.Option(min=1, max=100, help="Of each engine, one after another.")] = 2,
+    processes: Annotated[int, typer.Option(min=1, max=100, help="Processes of each engine, one after another.")] = 2,
     job: Annotated[str | None, typer.Option(metavar="JOB", help="Store the result with this job.")] = None,
     as_json: Json = False,
 ) -> None:

@@ -17,7 +17,9 @@ _COLUMNS = (Column("state"), Column("what"), Column("found", folds=True))
 
 def doctor(
     context: typer.Context,
-    offline: Annotated[bool, typer.Option("--offline", help="Ask no service.")] = False,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Check this installation only, and ask no service.")
+    ] = False,
     serve: Annotated[
         list[str] | None,
         typer.Option(metavar="OPTION", help="An option of scripts/serve to check for, as --serve=--port=8081; repeat."),

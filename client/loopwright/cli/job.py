@@ -49,12 +49,17 @@ def submit(
     max_device_seconds: MaxDeviceSeconds = None,
     target_latency: TargetLatency = None,
     until: Until = None,
-    space: Annotated[Path | None, typer.Option(help="A JSON file with a list of traces: the design space.")] = None,
+    space: Annotated[
+        Path | None,
+        typer.Option(help="JSON file with a list of traces, as the design space; by default the built-in one."),
+    ] = None,
     shape: Shapes = None,
-    seed: int = 0,
-    name: Annotated[str | None, typer.Option(help="How to call the job; by default as the file.")] = None,
-    priority: Annotated[int, typer.Option(min=-100, max=100, help="Higher goes first; over 0 for admins.")] = 0,
-    force: Annotated[bool, typer.Option("--force", help="Search even if the answer is known.")] = False,
+    seed: Annotated[int, typer.Option(help="Seed of the search.")] = 0,
+    name: Annotated[str | None, typer.Option(help="Name of the job; by default that of the file.")] = None,
+    priority: Annotated[
+        int, typer.Option(min=-100, max=100, help="Jobs of a higher priority go first; over 0 for admins only.")
+    ] = 0,
+    force: Annotated[bool, typer.Option("--force", help="Search even if the database knows the answer.")] = False,
     exact_math: ExactMath = False,
     math: Math = "fp32",
     private: Annotated[bool, typer.Option("--private", help="Hide it from all but you and admins.")] = False,
@@ -62,8 +67,10 @@ def submit(
         list[str] | None,
         typer.Option(metavar="KEY=VALUE", help="Measure only on workers with this label; repeat for more."),
     ] = None,
-    idempotency_key: Annotated[str | None, typer.Option(help="The same key returns the same job.")] = None,
-    wait: Annotated[bool, typer.Option("--wait", help="Stay until it is finished.")] = False,
+    idempotency_key: Annotated[
+        str | None, typer.Option(help="Any text: submitting again with the same key returns the same job.")
+    ] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until the job has ended.")] = False,
     as_json: Json = False,
 ) -> None:
     """Submit a program; prints the job's id, or with several targets a table with the job of each."""
@@ -122,7 +129,9 @@ def list_(
 def show(
     context: typer.Context,
     job_id: JobId,
-    all_tasks: Annotated[bool, typer.Option("--all", help="Also tasks that hardly take time.")] = False,
+    all_tasks: Annotated[
+        bool, typer.Option("--all", help="Show each task, also those that take hardly any time.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Show a job and its tasks, those that take most of the model's time first."""
@@ -158,11 +167,11 @@ def resubmit(
     max_device_seconds: MaxDeviceSeconds = None,
     target_latency: TargetLatency = None,
     until: Until = None,
-    seed: int | None = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the search; by default that of the job.")] = None,
     force: Annotated[
-        bool | None, typer.Option("--force/--no-force", help="Search even if the answer is known.")
+        bool | None, typer.Option("--force/--no-force", help="Search even if the database knows the answer.")
     ] = None,
-    wait: Annotated[bool, typer.Option("--wait", help="Stay until it is finished.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until the job has ended.")] = False,
     as_json: Json = False,
 ) -> None:
     """Submit a job's program anew, with its target and space; the rest is as it was unless given."""

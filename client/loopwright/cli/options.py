@@ -29,11 +29,14 @@ Math = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
-Target = Annotated[str, typer.Option(help='"auto", a TVM target, tag, or JSON.')]
+Target = Annotated[
+    str, typer.Option(help='"auto" (what the service selects), a TVM target string or tag, or its JSON.')
+]
 Targets = Annotated[
     list[str] | None,
     typer.Option(
-        "--target", help='"auto" (the default), a TVM target, tag, or JSON; repeat to get a job for each of several.'
+        "--target",
+        help='"auto" (the default: what the service selects), a TVM target string, tag or JSON; repeat for a job each.',
     ),
 ]
 Model = Annotated[
@@ -44,8 +47,8 @@ Model = Annotated[
         show_default=False,
     ),
 ]
-ScopeOption = Annotated[schemas.Scope, typer.Option(help="read, submit or admin.")]
-JobId = Annotated[str, typer.Argument(metavar="JOB", show_default=False)]
+ScopeOption = Annotated[schemas.Scope, typer.Option(help="The most that it allows: read, submit or admin.")]
+JobId = Annotated[str, typer.Argument(metavar="JOB", help="Id of the job.", show_default=False)]
 Limit = Annotated[int, typer.Option(min=1, help="Rows to show at most.")]
 Until = Annotated[
     schemas.Until | None,

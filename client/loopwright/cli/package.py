@@ -32,7 +32,7 @@ def package(
     target: Target = "auto",
     extents: Shape = None,
     exact_math: ExactMath = False,
-    name: Annotated[str | None, typer.Option(help="How to call it; by default as the file.")] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the model; by default that of the file.")] = None,
     as_json: Json = False,
 ) -> None:
     """Write a model with its best schedules to a folder that runs without Loopwright and TVM's compiler."""

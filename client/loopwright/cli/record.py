@@ -38,7 +38,9 @@ def list_(
 
 @app.command()
 def show(
-    context: typer.Context, record_id: Annotated[str, typer.Argument(metavar="RECORD")], as_json: Json = False
+    context: typer.Context,
+    record_id: Annotated[str, typer.Argument(metavar="RECORD", help="Id of the record.")],
+    as_json: Json = False,
 ) -> None:
     """Show a record with its scheduled program."""
     with connect(context) as client:
@@ -51,7 +53,7 @@ def show(
 
 @app.command()
 def export(context: typer.Context, directory: Directory, as_json: Json = False) -> None:
-    """Write all records as database_workload.json and database_tuning_record.json."""
+    """Write the certified bests as database_workload.json and database_tuning_record.json."""
     with connect(context) as client:
         client.export_records(directory)
     if as_json:

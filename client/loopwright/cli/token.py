@@ -19,8 +19,10 @@ def create(
     context: typer.Context,
     name: Annotated[str, typer.Argument(help="What it is for, as lists show it.", show_default=False)],
     scope: ScopeOption = "submit",
-    days: Annotated[int | None, typer.Option(min=1, max=3650, help="Until when; without it, until revoked.")] = None,
-    user: Annotated[str | None, typer.Option(help="For whom; for admins.")] = None,
+    days: Annotated[
+        int | None, typer.Option(min=1, max=3650, help="Days for which it is valid; by default until it is revoked.")
+    ] = None,
+    user: Annotated[str | None, typer.Option(help="User whom it is for (for admins); by default oneself.")] = None,
     as_json: Json = False,
 ) -> None:
     """Make a token and print it, this once."""

@@ -13,7 +13,7 @@ from loopwright.cli.views import show_use, show_users
 
 app = typer.Typer(help="Users, their limits and what they use.", no_args_is_help=True)
 
-Name = Annotated[str, typer.Argument(metavar="USER", show_default=False)]
+Name = Annotated[str, typer.Argument(metavar="USER", help="Name of the user.", show_default=False)]
 Limits = Annotated[
     list[str] | None,
     typer.Option(

@@ -16,18 +16,12 @@ MODELS: dict[str, Any] = SCHEMA["components"]["schemas"]
 EXAMPLES: dict[str, dict[str, Any]] = json.loads((ROOT / "docs" / "reference" / "rest" / "examples.json").read_text())
 _REF = "#/components/schemas/"
 _PAGE = "Page_"
-_BOUNDS = {
-    "minimum": "≥ {}",
-    "exclusiveMinimum": "> {}",
-    "maximum": "≤ {}",
-    "exclusiveMaximum": "< {}",
-    "minLength": "at least {} characters",
-    "maxLength": "at most {} characters",
-    "minItems": "at least {} items",
-    "maxItems": "at most {} items",
-    "maxProperties": "at most {} names",
-    "pattern": "matches `{}`",
-}
+_RANGES = (
+    ("minimum", "maximum", "{}"),
+    ("minLength", "maxLength", "{} characters"),
+    ("minItems", "maxItems", "{} items"),
+    ("minProperties", "maxProperties", "{} names"),
+)
 _MARKS = re.compile(r"(?<!`)`([A-Za-z.]+)`(?!`)|``(.+?)``")
 
 
@@ -160,8 +154,30 @@ def _type(schema: dict[str, Any]) -> str:
         name = f"object of {_type(values)}" if isinstance(values, dict) and values else "object"
     else:
         name = "time" if schema.get("format") == "date-time" else str(kind)
-    bounds = [text.format(schema[key]) for key, text in _BOUNDS.items() if key in schema]
+    bounds = list(_bounds(schema))
     return f"{name} ({', '.join(bounds)})" if bounds else name
+
+
+def _bounds(schema: dict[str, Any]) -> Iterator[str]:
+    for low, high, text in _RANGES:
+        if low in schema and high in schema:
+            yield text.format(f"{_number(schema[low])} to {_number(schema[high])}")
+        elif schema.get(low) == 1 and text != "{}":
+            yield "not empty"
+        elif low in schema:
+            yield text.format(f"at least {_number(schema[low])}")
+        elif high in schema:
+            yield text.format(f"at most {_number(schema[high])}")
+    if "exclusiveMinimum" in schema:
+        yield f"over {_number(schema['exclusiveMinimum'])}"
+    if "exclusiveMaximum" in schema:
+        yield f"below {_number(schema['exclusiveMaximum'])}"
+    if "pattern" in schema:
+        yield f"matches {code(schema['pattern'])}"
+
+
+def _number(value: float) -> str:
+    return f"{int(value)}" if value == int(value) else f"{value}"
 
 
 def _link(model: str) -> str:

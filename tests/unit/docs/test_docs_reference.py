@@ -96,6 +96,18 @@ def test_every_command_and_option_is_on_its_page(site: Path) -> None:
     assert "--idempotency-key" in page
 
 
+def parameters(command: Any, name: str) -> Iterator[tuple[str, str | None]]:
+    """What each command takes, with its help."""
+    for each in command.params:
+        yield f"{name} {each.name}", each.help
+    for part, below in command.commands.items() if isinstance(command, TyperGroup) else ():
+        yield from parameters(below, f"{name} {part}")
+
+
+def test_every_argument_and_option_of_a_command_has_a_help() -> None:
+    assert [name for name, text in parameters(get_command(app), "loopwright") if not text] == []
+
+
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_every_endpoint_is_on_the_page_of_its_tag(site: Path, name: str) -> None:
     operation = OPERATIONS[name]
