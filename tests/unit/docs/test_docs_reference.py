@@ -6,6 +6,8 @@ import ast
 import html
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
@@ -37,6 +39,12 @@ KINDS = {each.kind: each.status for each in PROBLEM_TYPES}
 def text(page: Path) -> str:
     """The words of a page, without its markup."""
     return html.unescape(re.sub(r"<[^>]+>", "", page.read_text()))
+
+
+def test_the_site_is_built_without_tvm_ray_and_pytorch() -> None:
+    code = "import docs.hooks.reference, sys; print([*{'tvm', 'ray', 'torch'} & set(sys.modules)])"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 def commands(command: Any, name: str) -> Iterator[str]:
