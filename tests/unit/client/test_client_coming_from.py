@@ -1,4 +1,4 @@
-"""What docs/guides/coming-from.md says of Python APIs that are gone: the old ones fail, and today's are run."""
+"""What docs/coming-from/autotvm.md says of Python APIs that are gone: the old ones fail, and today's are run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.unit.client.known_bests import serve
 from tests.unit.docs.documents import ROOT, inline, table
 
 REGISTERED = "env.relu"
-DOCUMENT = ROOT / "docs" / "guides" / "coming-from.md"
+DOCUMENT = ROOT / "docs" / "coming-from" / "autotvm.md"
 WITH_TVM, WITH_LOOPWRIGHT = table(DOCUMENT, "earlier TVM"), table(DOCUMENT, "tutorial")
 
 

@@ -18,7 +18,7 @@ DOCUMENTS = sorted(
 COMMUNITY = [ROOT / name for name in ("SECURITY.md", "CODE_OF_CONDUCT.md", "RELEASING.md")]
 """Those that a forge, or whoever makes a release, looks for at the root."""
 
-_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"^```(\w*)[^\n`]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _INLINE = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 _LINK = re.compile(r"\[[^]]*\]\(([^)\s]+)\)")
 _SHELLS = {"sh", "bash", "console"}

@@ -13,6 +13,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -185,6 +186,16 @@ def _nothing(arguments: list[str], is_whole: bool) -> None:
         raise WrongCommand(f"takes no arguments, but is given {arguments}")
 
 
+def _pip(arguments: list[str], is_whole: bool) -> None:
+    """``pip install``: where the package is Loopwright, its extras exist."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    if arguments[:1] != ["install"]:
+        raise WrongCommand("only `pip install` is documented")
+    for requirement in arguments[1:]:
+        if found := re.fullmatch(r"(?:loopwright|\.)\[([\w,]+)\]", requirement):
+            _known(found[1].split(","), set(extras))
+
+
 def _folder(arguments: list[str], is_whole: bool) -> None:
     if is_whole and len(arguments) != 1:
         raise WrongCommand("takes the folder to write to")
@@ -218,10 +229,16 @@ PROGRAMS: dict[str, Callable[[list[str], bool], None]] = {
     "loopwright": _loopwright,
     ".venv/bin/pytest": _pytest,
     ".venv/bin/mkdocs": _anything,
+    ".venv/bin/ray": _anything,
+    "python3": _anything,
+    ".": _anything,
+    "pip": _pip,
     "npm": _npm,
     "curl": _anything,
     "docker": _anything,
     "kubectl": _anything,
+    "createdb": _anything,
+    "createuser": _anything,
     "pg_dump": _anything,
     "promtool": _anything,
     "pg_restore": _anything,

@@ -1,0 +1,27 @@
+"""What a reader of the documentation has: a service that the client finds, and a process of one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+import loopwright.torch
+from tests.support.service import Service
+
+
+@pytest.fixture
+def _as_a_reader(service: Service, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The environment that leads to the service, and no graph that another test compiled."""
+    monkeypatch.setenv("LOOPWRIGHT_URL", service.url)
+    monkeypatch.setenv("LOOPWRIGHT_TOKEN", service.token)
+
+    def afresh() -> None:
+        torch._dynamo.reset()
+        loopwright.torch._graphs.clear()
+        loopwright.torch._own_client.cache_clear()
+
+    afresh()
+    yield
+    afresh()

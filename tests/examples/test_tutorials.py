@@ -1,0 +1,22 @@
+"""Every block of the tutorials, in order, on a running service; with few trials, as for the examples."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.snippets import Reader, blocks
+from tests.unit.docs.documents import ROOT
+
+TRIALS = {"quick-start": 16, "tvmscript": 16}
+"""Where the command line would say that a function deserves more than eight."""
+TUTORIALS = [ROOT / "docs" / "quick-start.md", *sorted((ROOT / "docs" / "tutorials").glob("*.md"))]
+RUN = [path for path in TUTORIALS if any(block.runs for block in blocks(path))]
+
+
+@pytest.mark.usefixtures("_as_a_reader")
+@pytest.mark.filterwarnings("ignore:a graph is left to PyTorch")
+@pytest.mark.parametrize("document", RUN, ids=lambda path: path.stem)
+def test_a_tutorial_does_what_it_says(document: Path, tmp_path: Path) -> None:
+    Reader(tmp_path, trials=TRIALS.get(document.stem, 8)).read(document)

@@ -1,0 +1,69 @@
+"""Tutorials have no blocks but those that tests run, compare or parse, and guides mark what no test runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.snippets import Block, assert_prints, blocks, with_fewer_trials
+from tests.unit.docs.documents import ROOT
+
+TUTORIALS = [ROOT / "docs" / "quick-start.md", *sorted((ROOT / "docs" / "tutorials").glob("*.md"))]
+GUIDES = sorted((ROOT / "docs" / "guides").glob("*.md"))
+
+
+@pytest.mark.parametrize("document", TUTORIALS, ids=lambda path: path.name)
+def test_a_tutorial_has_only_blocks_that_are_tested(document: Path) -> None:
+    before: Block | None = None
+    for block in blocks(document):
+        if block.language == "text":
+            assert block.title in ("Output", "Output, for example"), block
+            assert before is not None, block
+            assert before.runs, f"{block} is printed by nothing that runs"
+        elif block.language == "sh":
+            assert all(line.startswith(("loopwright ", "    ")) for line in block.code.splitlines()), block
+        else:
+            assert block.is_file or (block.language in ("python", "console") and not block.title), block
+        before = block
+
+
+def test_every_fence_of_a_tutorial_opens_or_closes_a_block() -> None:
+    for document in TUTORIALS:
+        fences = [line for line in document.read_text().splitlines() if line.lstrip().startswith("```")]
+        assert len(fences) == 2 * len(blocks(document)), document
+
+
+def test_each_tutorial_but_that_of_machines_has_code_that_runs() -> None:
+    without = {path.name for path in TUTORIALS if not any(block.runs for block in blocks(path))}
+    assert without == {"index.md", "fleet.md"}
+
+
+@pytest.mark.parametrize("document", GUIDES, ids=lambda path: path.name)
+def test_python_in_a_guide_runs_or_is_marked_as_an_excerpt(document: Path) -> None:
+    for block in blocks(document):
+        if block.language == "python":
+            assert block.runs or block.title == "Excerpt", block
+
+
+def output(code: str) -> Block:
+    return Block(Path("some.md"), 1, "text", "Output", code)
+
+
+def test_an_output_stands_for_other_numbers_and_whatever_it_leaves_out() -> None:
+    assert_prints("job 3: 0.5 µs\n  certified", output("job 17: 12.5 µs\ncertified\n"))
+    assert_prints("1.5 ms, 07f8576a7d05e70d\n", output("120 µs, 1f8576a7d05e70d7\n"))
+    assert_prints("a list: b, c, d\nend\n", output("a list: …\nend"))
+
+
+@pytest.mark.parametrize("printed", ["job three", "job 3, and more", ""])
+def test_an_output_that_differs_in_words_is_found(printed: str) -> None:
+    with pytest.raises(AssertionError):
+        assert_prints(printed, output("job 17"))
+
+
+def test_budgets_are_cut_wherever_they_stand() -> None:
+    code = 'submit(x, max_trials=64)\noptions = {"max_trials": 512}\nloopwright job submit --max-trials 4 f.py'
+    assert with_fewer_trials(code, 8) == (
+        'submit(x, max_trials=8)\noptions = {"max_trials": 8}\nloopwright job submit --max-trials 4 f.py'
+    )
