@@ -91,12 +91,6 @@ def test_links_and_paths_of_a_document_exist(document: Path) -> None:
         assert (ROOT / path).exists() or path.startswith("benchmarks/results/"), path
 
 
-def test_the_index_of_the_documentation_links_to_every_document() -> None:
-    index = ROOT / "docs" / "README.md"
-    linked = {(index.parent / target).resolve() for target in documents.links(index)}
-    assert set(DOCUMENTS) - {index} <= linked
-
-
 def known_settings() -> set[str]:
     """Names of all settings: the service's, the client's, and those of docker-compose.yml."""
     readers = [ROOT / "client" / "loopwright" / "config.py", ROOT / "docker-compose.yml"]
