@@ -18,9 +18,8 @@ from loopwright import Client, Job
 from loopwright.frontends.tvmscript import module_from_script
 from tests.support.programs import product_relu
 from tests.support.sdk import tuned
-from tests.support.service import Service
+from tests.support.service import ROOT, Service
 from tests.support.snippets import Reader, blocks
-from tests.unit.docs.documents import ROOT
 
 TRIALS = 8
 GUIDES = sorted((ROOT / "docs" / "guides").glob("*.md"))

@@ -1,4 +1,4 @@
-"""Every block of the tutorials, in order, on a running service; with few trials, as for the examples."""
+"""Every block of the README and the tutorials, in order, on a running service; with few trials, as for the examples."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.service import ROOT
 from tests.support.snippets import Reader, blocks
-from tests.unit.docs.documents import ROOT
 
 TRIALS = {"quick-start": 16, "tvmscript": 16}
 """Where the command line would say that a function deserves more than eight."""
-TUTORIALS = [ROOT / "docs" / "quick-start.md", *sorted((ROOT / "docs" / "tutorials").glob("*.md"))]
+TUTORIALS = [ROOT / "README.md", ROOT / "docs" / "quick-start.md", *sorted((ROOT / "docs" / "tutorials").glob("*.md"))]
 RUN = [path for path in TUTORIALS if any(block.runs for block in blocks(path))]
 
 
