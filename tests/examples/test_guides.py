@@ -63,7 +63,8 @@ def test_a_guide_does_what_it_says(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     (tmp_path / "work_dir").symlink_to(records)
-    # Where the guide on packages says that `load.py` lies.
+    # Where the guide on packages says that `load.py` lies. Python does not look again into a folder that was not there.
+    (tmp_path / "out").mkdir()
     monkeypatch.syspath_prepend(str(tmp_path / "out"))
     names: dict[str, Any] = {
         **{"loopwright": loopwright, "torch": torch, "tvm": tvm, "relax": relax},
