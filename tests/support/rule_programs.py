@@ -124,6 +124,16 @@ def layer_norm(rows: int, columns: int) -> tvm.IRModule:
     return function(x, gamma, beta, topi.nn.layer_norm(x, gamma, beta, [1], 1e-5))
 
 
+def rms_norm(rows: int, columns: int) -> tvm.IRModule:
+    x, weight = te.placeholder((rows, columns), name="x"), te.placeholder((columns,), name="weight")
+    return function(x, weight, topi.nn.rms_norm(x, weight, [1], 1e-5))
+
+
+def largest_magnitude(rows: int, columns: int) -> tvm.IRModule:
+    x = te.placeholder((rows, columns), name="x")
+    return function(x, topi.max(topi.abs(x), axis=1))
+
+
 def mean(rows: int, columns: int) -> tvm.IRModule:
     x = te.placeholder((rows, columns), name="x")
     return function(x, topi.sum(x, axis=1) / tvm.tirx.const(columns, "float32"))

@@ -37,6 +37,8 @@ PROGRAMS = {
         programs.softmax(2, 3, 64),
         programs.log_softmax(3, 100),
         programs.layer_norm(6, 50),
+        programs.rms_norm(6, 50),
+        programs.largest_magnitude(7, 40),
         programs.mean(7, 19),
         programs.average_pool(3, 5, 7),
     ],

@@ -9,7 +9,7 @@ from tvm import te, topi
 from loopwright.codegen.rule import KNOB, RULE
 from tests.support.gpu_rules import ARCH, TARGET, check_kernels, programs_of, source_of
 from tests.support.nvrtc import cubin
-from tests.support.rule_programs import function, layer_norm, mean, sketches_of
+from tests.support.rule_programs import function, layer_norm, mean, rms_norm, sketches_of
 from tuner.space.builtin import builtin_space
 
 
@@ -93,6 +93,14 @@ def greatest(shape: tuple[int, ...], dtype: str) -> tvm.IRModule:
     return function(x, topi.max(x, axis=-1))
 
 
+def half_rms_norm(rows: int, columns: int) -> tvm.IRModule:
+    """In float16, with sums in float32, as models have it."""
+    x, weight = (te.placeholder(shape, "float16") for shape in ((rows, columns), (columns,)))
+    wide = topi.cast(x, "float32")
+    scale = topi.rsqrt(topi.sum(wide * wide, axis=1, keepdims=True) / tvm.tirx.const(columns, "float32"))
+    return function(x, weight, topi.multiply(topi.cast(topi.multiply(wide, scale), "float16"), weight))
+
+
 ROWS = [
     softmax((64, 256), "float32"),
     softmax((5, 37), "float32"),
@@ -101,6 +109,8 @@ ROWS = [
     layer_norm(12, 256),
     mean(7, 512),
     greatest((3, 5, 64), "bfloat16"),
+    rms_norm(6, 128),
+    half_rms_norm(6, 128),
 ]
 
 

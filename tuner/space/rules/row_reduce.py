@@ -18,7 +18,7 @@ from loopwright.codegen.row_reduction import RowReduction
 from tuner.space.rules.contraction import Contraction
 from tuner.space.rules.program import Block, Program, is_var
 from tuner.space.rules.rule import Knob, Knobs, Machine
-from tuner.space.rules.steps import fuse, inline, largest_divisor, parallelize, vectorize
+from tuner.space.rules.steps import fuse, inline, largest_divisor, parallelize, remains, vectorize
 
 _SERIAL, _PARALLEL = 0, 1
 _MOST_AXES = 2
@@ -44,7 +44,7 @@ class RowReduce:
         assert rows is not None, "the rule has no knobs for this function"
         stages = inline(schedule, program)
         last = stages[-1]
-        terms = {stage.name: _with_terms(schedule, stage) for stage in stages}
+        terms = {stage.name: _with_terms(schedule, program, stage, stages) for stage in stages}
         names = [name for each in terms.values() for name in each]
         loops = schedule.get_loops(schedule.get_sblock(last.name))
         outer = loops[: leading(last, rows)]
@@ -56,7 +56,7 @@ class RowReduce:
             schedule.compute_at(schedule.get_sblock(name), row)
         reduced = {stage.name: stage for stage in stages if stage.is_reduction}
         for stage in reduced.values():
-            if len(terms[stage.name]) > 1:
+            if len(terms[stage.name]) > 1 and stage is not last:
                 _, reduced_loop, *inner = schedule.get_loops(schedule.get_sblock(stage.name))
                 schedule.reorder(*inner, reduced_loop)
             _reduce(schedule, stage, machine.lanes, values["vectors"])
@@ -66,13 +66,21 @@ class RowReduce:
                 vectorize(schedule, name, loops[-1], machine.lanes)
 
 
-def _with_terms(schedule: Schedule, stage: Block) -> list[str]:
-    """Return the names of a stage's blocks: the terms of a sum that are not just read are computed first, as a row."""
-    if not stage.is_reduction or (_operation(stage) is not None and len(stage.reduced) == 1):
+def _with_terms(schedule: Schedule, program: Program, stage: Block, stages: list[Block]) -> list[str]:
+    """Return the names of a stage's blocks. Terms of a reduction that are not just read become a row of their own."""
+    if not stage.is_reduction or (len(stage.reduced) == 1 and _only_reads(program, stage, stages)):
         return [stage.name]
     loops = schedule.get_loops(schedule.get_sblock(stage.name))
     terms = schedule.rfactor(fuse(schedule, loops[len(stage.spatial) :]), len(stage.spatial))
     return [str(schedule.get(terms).name_hint), stage.name]
+
+
+def _only_reads(program: Program, stage: Block, stages: list[Block]) -> bool:
+    """Return whether a reduction's terms are the elements of a buffer that is still there after inlining."""
+    if len(stage.loads) != 1 or not stage.store.value.b.same_as(stage.loads[0]):
+        return False
+    producer = program.producer(stage.loads[0].source)
+    return producer is None or producer in stages
 
 
 def _reduce(schedule: Schedule, stage: Block, lanes: int, vectors: int) -> None:
@@ -80,17 +88,10 @@ def _reduce(schedule: Schedule, stage: Block, lanes: int, vectors: int) -> None:
     schedule.decompose_reduction(block, schedule.get_loops(block)[-1])
     block = schedule.get_sblock(f"{stage.name}_update")
     length = math.prod(extent for _, extent in stage.reduced)
-    reduction = RowReduction(_operation(stage) or "sum", length, vectors, lanes)
+    operation = "max" if isinstance(stage.store.value, tirx.Max) else "sum"
+    reduction = RowReduction(operation, length, vectors, lanes)
     row_reduction.register(reduction.name)
     schedule.tensorize(schedule.get_loops(block)[-1], reduction.name)
-
-
-def _operation(stage: Block) -> str | None:
-    """Return "sum" or "max" for a reduction of the elements of a buffer, None for a sum of anything else."""
-    value = stage.store.value
-    if isinstance(value, tirx.Max):
-        return "max"
-    return "sum" if len(stage.loads) == 1 and value.b.same_as(stage.loads[0]) else None
 
 
 def row_axes(program: Program, dtypes: tuple[str, ...] = ("float32",)) -> list[int] | None:
@@ -109,7 +110,8 @@ def row_axes(program: Program, dtypes: tuple[str, ...] = ("float32",)) -> list[i
             return None
         if block.is_reduction and not (_extents(block) == rows and _reduces_rows(block)):
             return None
-        if _extents(block)[: len(rows)] != rows and _extents(block):
+        # What is inlined, such as the cast of a weight, may have other axes.
+        if _extents(block)[: len(rows)] != rows and _extents(block) and remains(program, block):
             return None
     return rows
 
