@@ -74,7 +74,12 @@ def check(client: Client, case: Case, target: str, options: argparse.Namespace, 
     """Tune one case through the service; its figures, with PyTorch's beside them where PyTorch has CUDA."""
     submitted = datetime.now(UTC)
     job = client.submit(
-        case.func(), target=target, max_trials=options.trials, max_seconds=options.seconds, name=case.name
+        case.func(),
+        target=target,
+        max_trials=options.trials,
+        max_seconds=options.seconds,
+        name=case.name,
+        math=case.math,
     )
     job.wait(progress=True, console=console)
     task = job.tasks[0]
@@ -101,11 +106,11 @@ def check(client: Client, case: Case, target: str, options: argparse.Namespace, 
         if found.trace_json is not None:
             others["stock"] = stock.program(case.func(), found.trace_json, target)
     if task.certified:
-        best = client.best(case.func(), target)
+        best = client.best(case.func(), target, math=case.math)
         result["sandbox"] = best and best.certificate.sandbox
         state = best and best.certificate.device_state
         result["device_state"] = state and state.model_dump(mode="json")
-        result["beside_pytorch"] = beside_pytorch(client.compile(case.func(), target), case, others)
+        result["beside_pytorch"] = beside_pytorch(client.compile(case.func(), target, math=case.math), case, others)
     console.print(result)
     return result
 

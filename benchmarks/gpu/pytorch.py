@@ -11,6 +11,7 @@ from typing import Any
 import tvm
 
 from benchmarks.gpu.workloads import Case
+from loopwright.codegen.math_mode import TF32
 from tuner.workload import make_workload
 
 _ROUNDS = 21
@@ -33,6 +34,10 @@ def beside_pytorch(module: Any, case: Case, others: Mapping[str, Any]) -> dict[s
 
     if not torch.cuda.is_available():
         return None
+    permits_tf32 = case.math == TF32
+    torch.backends.cuda.matmul.allow_tf32 = permits_tf32
+    # cuDNN's default is TF32, also for convolutions that nobody permitted to use it.
+    torch.backends.cudnn.allow_tf32 = permits_tf32
     tensors = [_random(torch, arg.shape, arg.dtype) for arg in make_workload(case.func(), case.name).args]
     *inputs, output = tensors
     arguments = [tvm.runtime.from_dlpack(tensor) for tensor in tensors]
@@ -73,7 +78,7 @@ def beside_pytorch(module: Any, case: Case, others: Mapping[str, Any]) -> dict[s
         "error": float(error),
         "rounds": _ROUNDS,
         "pytorch": torch.__version__,
-        "fp32": torch.get_float32_matmul_precision(),
+        "math": case.math,
     }
 
 

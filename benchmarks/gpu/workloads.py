@@ -9,16 +9,22 @@ from typing import Any
 import tvm
 from tvm import te, topi
 
+from loopwright.codegen.math_mode import MathMode
+
 ROWS = (16384, 1024)
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """``func``: its output is the last argument. ``reference`` takes the module ``torch`` and the inputs as tensors."""
+    """``func``: its output is the last argument. ``reference`` takes the module ``torch`` and the inputs as tensors.
+
+    ``math`` is the precision of products of float32, of the service's programs and of PyTorch's.
+    """
 
     name: str
     func: Callable[[], tvm.tirx.PrimFunc]
     reference: Callable[..., Any]
+    math: MathMode = "fp32"
 
 
 def product(m: int, n: int, k: int, dtype: str, sums: str) -> tvm.tirx.PrimFunc:
@@ -95,5 +101,11 @@ CASES = (
         "product 16x8192x8192 fp16, sums fp32",
         lambda: product(16, 8192, 8192, "float16", "float32"),
         _mm_in_fp32,
+    ),
+    Case(
+        "product 2048x2048x2048 tf32",
+        lambda: product(2048, 2048, 2048, "float32", "float32"),
+        lambda torch, a, b: torch.matmul(a, b),
+        "tf32",
     ),
 )

@@ -12,6 +12,7 @@ from tvm.s_tir.schedule import Trace
 from tvm.target import Target
 from tvm.tirx import IterVar
 
+from loopwright.codegen.schedule import new_schedule
 from tuner.space import gpu_epilogues, tensor_core, tf32
 from tuner.space.design_space import REFUSALS, DesignSpace
 from tuner.space.rules import CPU_RULES, GPU_RULES
@@ -39,10 +40,9 @@ def builtin_space(mod: tvm.IRModule, target: Target, seed: int) -> DesignSpace:
         return _with_stock(mod, target, seed, _generator(mod, target), Sketches(mod, Machine.of(target), CPU_RULES))
     generator = tensor_core.bf16_generator(mod, target) or _generator(mod, target)
     sketches = Sketches(mod, Machine.of(target), (*GPU_RULES, Dlight(mod, target)))
-    more = tf32.traces(mod, target, seed)
-    return _with_stock(
-        mod, target, seed, generator, sketches, more=more, start=gpu_epilogues.inlined(mod), pipelines=True
-    )
+    start = gpu_epilogues.inlined(mod)
+    more = tf32.schedules(start.mod, target, seed)
+    return _with_stock(mod, target, seed, generator, sketches, more=more, start=start, pipelines=True)
 
 
 def stock_space(mod: tvm.IRModule, target: Target, seed: int) -> DesignSpace:
@@ -57,15 +57,15 @@ def _with_stock(
     generator: ms.space_generator.PostOrderApply,
     sketches: Sketches | None,
     *,
-    more: Sequence[Trace] = (),
+    more: Sequence[Schedule] = (),
     start: Schedule | None = None,
     pipelines: bool = False,
 ) -> DesignSpace:
-    """Return the space of a generator's traces, each after the steps of ``start``, of sketches, and of ``more`` traces.
+    """Return the space of a generator's traces and of ``more``, each after the steps of ``start``, and of sketches.
 
     The generator's post-processors finish them all. With ``pipelines``, products on tensor cores are pipelined, too.
     """
-    begun = start.mod if start else mod
+    begun, first = (start.mod, list(start.trace.insts)) if start else (mod, [])
     context = tune_context(begun, target, generator, seed)
     try:
         schedules = list(context.generate_design_space())
@@ -74,12 +74,11 @@ def _with_stock(
         if target.kind.name == "cuda":
             for schedule in schedules:
                 tensor_core.pad_bf16(schedule)
-        first = list(start.trace.insts) if start else []
-        traces = [Trace([*first, *schedule.trace.insts], {}) for schedule in schedules]
     except REFUSALS:
         # TVM's rules raise where a block maps the results of two reductions. What remains is the function as it is.
-        traces = [Trace([], {})]
-    return DesignSpace(mod, context, [*more, *traces], sketches)
+        schedules = [new_schedule(begun)]
+    traces = [Trace([*first, *schedule.trace.insts], {}) for schedule in (*more, *schedules)]
+    return DesignSpace(mod, context, traces, sketches)
 
 
 def _generator(mod: tvm.IRModule, target: Target) -> ms.space_generator.PostOrderApply:

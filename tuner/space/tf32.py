@@ -6,7 +6,6 @@ import tvm
 import tvm_ffi
 from tvm.s_tir import SBlock, Schedule
 from tvm.s_tir import meta_schedule as ms
-from tvm.s_tir.schedule import Trace
 from tvm.target import Target
 
 from loopwright.codegen import tf32_tensor_core
@@ -24,16 +23,16 @@ reads: with these lengths, from 32 banks. Fragments stay aligned to 32 bytes. (P
 mma.m16n8k8".)"""
 
 
-def traces(mod: tvm.IRModule, target: Target, seed: int) -> list[Trace]:
-    """Return open traces with tensor cores for the products of a function, beside those of TVM's rules for the target.
+def schedules(mod: tvm.IRModule, target: Target, seed: int) -> list[Schedule]:
+    """Return sketches with tensor cores for the products of a function, beside those of TVM's rules for the target.
 
     None where the function does not permit TF32, or has no product that fits. ``seed`` is in [1, 2^31-1].
     """
     if not permits_tf32(mod["main"]):
         return []
     try:
-        schedules = tune_context(mod, target, _generator(target), seed).generate_design_space()
-        return [schedule.trace for schedule in schedules if _keep_in_registers(schedule)]
+        sketches = tune_context(mod, target, _generator(target), seed).generate_design_space()
+        return [schedule for schedule in sketches if _keep_in_registers(schedule)]
     except REFUSALS:
         return []
 

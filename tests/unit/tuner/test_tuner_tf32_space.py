@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 
 import pytest
+from tvm import te, topi
 
 from loopwright.codegen import tf32_tensor_core
 from loopwright.codegen.digest import normal_form
 from loopwright.codegen.serialization import trace_to_json
-from loopwright.codegen.target import target_from
+from loopwright.codegen.target import target_from, with_assumed_attributes
 from loopwright.codegen.tf32 import with_tf32
 from tests.support.gpu_programs import PROGRAMS
+from tests.support.gpu_rules import kernels
+from tests.support.rule_programs import function
 from tuner.space.builtin import builtin_space, stock_space
 from tuner.space.design_space import DesignSpace
+from workers import cuda
 
 TARGET = target_from({"kind": "cuda", "arch": "sm_80"})
 
@@ -45,6 +49,19 @@ def test_rows_are_padded_by_what_their_fragments_need() -> None:
     in_rows, in_columns = padding
     assert in_rows == [[0, -2, 32, 4], [0, -2, 32, 8]]
     assert in_columns == [[0, -2, 32, 4], [0, -2, 32, 4]]
+
+
+def test_what_follows_a_product_is_computed_in_its_kernel() -> None:
+    a, b = te.placeholder((256, 512), name="A"), te.placeholder((512, 256), name="B")
+    dense = topi.nn.matmul(a, b)
+    gelu = te.compute(dense.shape, lambda i, j: dense[i, j] * 0.5 * (1.0 + te.erf(dense[i, j] * 0.5**0.5)), name="gelu")
+    silu = topi.multiply(gelu, topi.sigmoid(gelu))
+    consents = builtin_space(with_tf32(function(a, b, silu)), TARGET, 1)
+    sketches = [trace for trace in consents.traces if "tf32" in str(trace)]
+    assert len(sketches) == 2
+    for sketch in sketches:
+        schedule = next(filter(None, (consents.replay(sketch, seed) for seed in range(1, 50))))
+        assert kernels(cuda.source(schedule.mod, with_assumed_attributes(TARGET))) == 1
 
 
 @pytest.mark.parametrize("name", ["softmax fp32", "attention fp32"])
