@@ -12,6 +12,7 @@ from tvm.s_tir import SBlock
 from tvm.target import Target
 from tvm.tirx import AssertStmt
 
+from loopwright.codegen.async_copy import copies_asynchronously
 from loopwright.codegen.compiler_errors import refusals_in_words
 from loopwright.codegen.functions import has_relax, prim_funcs
 from loopwright.codegen.shared_memory import shared_memory_limit
@@ -69,6 +70,8 @@ def _options(mod: tvm.IRModule, target: Target, argument_checks: bool) -> Abstra
         # Otherwise StorageRewrite lets the sums of a tensor core lie where their factors lay, under the factors' type,
         # and LowerAccessPtr refuses them. With it MergeSharedMemoryAllocations alone decides what lies where.
         config["tirx.merge_static_smem"] = True
+    if target.kind.name == "cuda" and copies_asynchronously(mod):
+        config["tirx.use_async_copy"] = True
     checks = [shared_memory_limit(target)] if target.kind.name == "cuda" else []
     if not config and not checks:
         return nullcontext()

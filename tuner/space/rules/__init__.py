@@ -17,8 +17,8 @@ from tuner.space.rules.elementwise import Elementwise
 from tuner.space.rules.gemv import Gemv
 from tuner.space.rules.gpu_elementwise import GpuElementwise
 from tuner.space.rules.gpu_gemv import GpuGemv
+from tuner.space.rules.gpu_product import GpuProduct
 from tuner.space.rules.gpu_row_reduce import GpuRowReduce
-from tuner.space.rules.gpu_split_k import GpuSplitK
 from tuner.space.rules.register_tile import RegisterTile
 from tuner.space.rules.row_reduce import RowReduce
 from tuner.space.rules.rule import Rule
@@ -38,4 +38,4 @@ CPU_RULES: tuple[Rule, ...] = (
     Winograd(),
 )
 
-GPU_RULES: tuple[Rule, ...] = (GpuElementwise(), GpuRowReduce(), GpuGemv(), GpuSplitK())
+GPU_RULES: tuple[Rule, ...] = (GpuElementwise(), GpuRowReduce(), GpuGemv(), GpuProduct())

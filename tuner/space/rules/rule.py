@@ -10,6 +10,7 @@ from tvm.s_tir import Schedule
 from tvm.target import Target, codegen
 
 from loopwright.codegen.linking import machine
+from loopwright.codegen.target import compute_capability
 from tuner.space.rules.program import Program
 
 _32_REGISTERS = ("aarch64", "riscv64")
@@ -38,18 +39,19 @@ class Machine:
     ``lanes`` is the number of float32 in a vector, ``registers`` the number of vector registers, ``threads`` the number
     of threads that run a parallel loop. ``has_vnni`` says whether there are 512-bit dot products of bytes. On a GPU,
     ``lanes`` is the number of float32 in the longest access, ``registers`` and ``threads`` the most that a thread and
-    a block have.
+    a block have, and ``capability`` the compute capability, times ten.
     """
 
     lanes: int
     registers: int
     threads: int
     has_vnni: bool = False
+    capability: int = 0
 
     @staticmethod
     def of(target: Target) -> Machine:
         if target.kind.name == "cuda":
-            return Machine(4, 255, 1024)
+            return Machine(4, 255, 1024, capability=compute_capability(target))
         features = set(map(str, codegen.llvm_get_cpu_features(target)))
         threads = int(target.attrs.get("num-cores", 1))
         if "avx512f" in features and "prefer-256-bit" not in features:

@@ -1,0 +1,20 @@
+"""Copies to a GPU's shared memory that go on while threads compute (``cp.async``)."""
+
+from __future__ import annotations
+
+import tvm
+import tvm_ffi
+from tvm.tirx import For
+
+from loopwright.codegen.functions import prim_funcs
+
+ASYNC_STAGES = "software_pipeline_async_stages"
+"""The annotation of a loop that is a software pipeline with such copies: the stages that are copies."""
+
+
+def copies_asynchronously(mod: tvm.IRModule) -> bool:
+    """Return whether a schedule asks for such copies. TVM makes ordinary ones unless ``tirx.use_async_copy`` is set."""
+    loops: list[For] = []
+    for _, func in prim_funcs(mod):
+        tvm_ffi.structural_walk(func.body, (For, loops.append), order="pre")
+    return any(ASYNC_STAGES in loop.annotations for loop in loops)
