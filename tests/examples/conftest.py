@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
@@ -12,8 +13,9 @@ from tests.support.service import Service
 
 
 @pytest.fixture
-def _as_a_reader(service: Service, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The environment that leads to the service, and no graph that another test compiled."""
+def _as_a_reader(service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The environment that leads to the service, a folder for logins, and no graph that another test compiled."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("LOOPWRIGHT_URL", service.url)
     monkeypatch.setenv("LOOPWRIGHT_TOKEN", service.token)
 

@@ -6,12 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.service import ROOT
-from tests.support.snippets import Reader, blocks
+from tests.support.snippets import TUTORIALS, Reader, blocks
 
 TRIALS = {"quick-start": 16, "tvmscript": 16}
 """Where the command line would say that a function deserves more than eight."""
-TUTORIALS = [ROOT / "README.md", ROOT / "docs" / "quick-start.md", *sorted((ROOT / "docs" / "tutorials").glob("*.md"))]
 RUN = [path for path in TUTORIALS if any(block.runs for block in blocks(path))]
 
 

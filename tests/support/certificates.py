@@ -1,4 +1,4 @@
-"""Certificates that claim too much."""
+"""Certificates that claim what was not measured."""
 
 from __future__ import annotations
 

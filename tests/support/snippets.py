@@ -7,6 +7,7 @@ block                                  what becomes of it
 ``python title="add.py"``              is written to this file, as is a block of any other language with a file name
 ``python title="Excerpt"``             is left alone
 ``sh``                                 each line runs; it has to end with status 0, or as ``# exit status 1`` says
+``sh title="Needs a GPU"``             is left alone
 ``text title="Output"``                is what the block before it prints
 ``text title="Output, for example"``   is what it printed once: what is found decides it
 ``console``                            is for an operator; other tests parse its commands
@@ -18,10 +19,13 @@ from __future__ import annotations
 import contextlib
 import io
 import linecache
+import os
 import re
 import shlex
+import subprocess
 import sys
-from collections.abc import Collection
+import textwrap
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,8 +33,19 @@ from typing import Any
 import pytest
 
 from loopwright.cli import main
+from tests.support.service import ROOT
 
-_FENCE = re.compile(r"^```(\w*)(?: title=\"([^\"]*)\")?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+DOCS = ROOT / "docs"
+TUTORIALS = [ROOT / "README.md", DOCS / "quick-start.md", *sorted((DOCS / "tutorials").glob("*.md"))]
+GUIDES = [*sorted((DOCS / "guides").glob("*.md")), DOCS / "reference" / "client.md"]
+SETTINGS, OPERATIONS, REST = (DOCS / name for name in ("settings.md", "operations.md", "rest.md"))
+RUN = [*TUTORIALS, *GUIDES, SETTINGS, OPERATIONS, REST]
+"""The documents whose blocks are run, by the tests in ``tests/examples``."""
+
+Replacements = Mapping[str, str | Callable[[], str]]
+"""What takes the place of a word in commands, such as ``ID``; it is asked for where it is needed."""
+
+FENCE = re.compile(r"^( *)```(\w*)(?: title=\"([^\"]*)\")?\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 _FILE = re.compile(r"[\w./-]+\.\w+")
 _TRIALS = re.compile(r"(max_trials\W{1,3}|--max-trials )(\d+)")
 _STATUS = re.compile(r"# exit status (\d+)")
@@ -58,12 +73,13 @@ class Block:
         return _FILE.fullmatch(self.title) is not None
 
     @property
-    def is_excerpt(self) -> bool:
-        return self.title.startswith("Excerpt")
+    def is_marked(self) -> bool:
+        """Whether it says that it is not whole, or needs what tests do not have."""
+        return self.title.startswith("Needs a") if self.language == "sh" else self.title == "Excerpt"
 
     @property
     def runs(self) -> bool:
-        return self.language in ("python", "sh") and not self.is_file and not self.is_excerpt
+        return self.language in ("python", "sh") and not self.is_file and not self.is_marked
 
     @property
     def is_output(self) -> bool:
@@ -74,8 +90,8 @@ def blocks(document: Path) -> list[Block]:
     """Return the fenced blocks of a document in order."""
     text = document.read_text()
     return [
-        Block(document, text.count("\n", 0, found.start()) + 1, found[1], found[2] or "", found[3])
-        for found in _FENCE.finditer(text)
+        Block(document, text.count("\n", 0, found.start()) + 1, found[2], found[3] or "", textwrap.dedent(found[4]))
+        for found in FENCE.finditer(text)
     ]
 
 
@@ -100,18 +116,26 @@ def assert_prints(printed: str, output: Block) -> None:
 class Reader:
     """Runs the blocks of one document in a folder, its Python with the names that earlier blocks left."""
 
-    def __init__(self, folder: Path, names: dict[str, Any] | None = None, *, trials: int) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        names: Mapping[str, Any] | None = None,
+        *,
+        trials: int,
+        replacements: Replacements | None = None,
+    ) -> None:
         self.folder = folder
         self.names = {"__name__": "__main__", **(names or {})}
         self.trials = trials
+        self.replacements = replacements or {}
+        self.printed = ""
 
-    def read(self, document: Path, languages: Collection[str] = ("python", "sh")) -> None:
-        """Run the blocks of a document in these languages.
+    def read(self, document: Path) -> None:
+        """Run the blocks of a document; ``printed`` is then what the last one printed.
 
         Raises:
             AssertionError: A command ends with another status than the document says, or something else is printed.
         """
-        printed = ""
         before = set(sys.modules)
         with contextlib.chdir(self.folder), pytest.MonkeyPatch.context() as patch:
             patch.syspath_prepend(str(self.folder))
@@ -122,11 +146,11 @@ class Reader:
                     path.parent.mkdir(parents=True, exist_ok=True)
                     path.write_text(code)
                 elif block.is_output:
-                    assert_prints(printed, block)
-                elif block.runs and block.language in languages:
+                    assert_prints(self.printed, block)
+                elif block.runs:
                     with contextlib.redirect_stdout(io.StringIO()) as out:
                         self._run(block, code)
-                    printed = out.getvalue()
+                    self.printed = out.getvalue()
         for name in set(sys.modules) - before:
             if str(getattr(sys.modules[name], "__file__", "")).startswith(str(self.folder)):
                 del sys.modules[name]
@@ -145,16 +169,31 @@ class Reader:
 
     def _shell(self, block: Block, code: str) -> None:
         for line in code.replace("\\\n", " ").splitlines():
+            command = self._replaced(line)
             expected = _STATUS.search(line)
-            status, error = _loopwright(shlex.split(line, comments=True))
-            assert status == (int(expected[1]) if expected else 0), f"{block}: {line}\n{error}"
+            status, error = _loopwright(command) if command.startswith("loopwright ") else _program(command)
+            assert status == (int(expected[1]) if expected else 0), f"{block}: {command}\n{error}"
+
+    def _replaced(self, command: str) -> str:
+        for word, value in self.replacements.items():
+            if found := re.search(rf"(?<!\w){re.escape(word)}(?!\w)", command):
+                text = value if isinstance(value, str) else value()
+                command = command[: found.start()] + text + command[found.end() :]
+        return command
 
 
-def _loopwright(words: list[str]) -> tuple[int, str]:
+def _loopwright(command: str) -> tuple[int, str]:
     """Run ``loopwright …`` in this process; its status, and what it printed to standard error."""
-    assert words[0] == "loopwright", words
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stderr(io.StringIO()) as error:
-        patch.setattr(sys, "argv", words)
+        patch.setattr(sys, "argv", shlex.split(command, comments=True))
         with pytest.raises(SystemExit) as ended:
             main()
     return int(ended.value.code or 0), error.getvalue()
+
+
+def _program(command: str) -> tuple[int, str]:
+    """Run another command in a shell that finds Python where this process runs; the same of it."""
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    done = subprocess.run(["bash", "-c", command], env={**os.environ, "PATH": path}, capture_output=True, text=True)
+    print(done.stdout, end="")
+    return done.returncode, done.stderr

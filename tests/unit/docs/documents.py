@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).parents[3]
+from tests.support.snippets import FENCE, blocks
+
+ROOT = Path(__file__).resolve().parents[3]
 DOCUMENTS = sorted(
     [
         *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "examples/README.md", "benchmarks/README.md")),
@@ -18,7 +20,6 @@ DOCUMENTS = sorted(
 COMMUNITY = [ROOT / name for name in ("SECURITY.md", "CODE_OF_CONDUCT.md", "RELEASING.md")]
 """Those that a forge, or whoever makes a release, looks for at the root."""
 
-_FENCE = re.compile(r"^```(\w*)[^\n`]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _INLINE = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 _LINK = re.compile(r"\[[^]]*\]\(([^)\s]+)\)")
 _SHELLS = {"sh", "bash", "console"}
@@ -41,26 +42,25 @@ class Command:
 
 def commands(document: Path) -> Iterator[Command]:
     """Yield the lines of shell blocks, and inline code that begins as a command does."""
-    text = document.read_text()
-    for language, block in _FENCE.findall(text):
-        if language in _SHELLS:
-            lines = block.replace("\\\n", " ").splitlines()
-            if language == "console":  # others are what the commands print
+    for block in blocks(document):
+        if block.language in _SHELLS:
+            lines = block.code.replace("\\\n", " ").splitlines()
+            if block.language == "console":  # others are what the commands print
                 lines = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
             yield from (Command(document, line, True) for line in lines if line.strip())
-    for code in inline(text):
+    for code in inline(document.read_text()):
         if _COMMAND.match(code):
             yield Command(document, code, False)
 
 
 def inline(text: str) -> list[str]:
     """Return the inline code of a document, outside of blocks."""
-    return [" ".join(code.split()) for code in _INLINE.findall(_FENCE.sub("", text))]
+    return [" ".join(code.split()) for code in _INLINE.findall(FENCE.sub("", text))]
 
 
 def links(document: Path) -> list[str]:
     """Return the targets of links and pictures that are files of the repository."""
-    targets = _LINK.findall(_INLINE.sub("", _FENCE.sub("", document.read_text())))
+    targets = _LINK.findall(_INLINE.sub("", FENCE.sub("", document.read_text())))
     return [target for target in targets if not re.match(r"[a-z]+:", target)]
 
 
@@ -71,7 +71,7 @@ def paths(document: Path) -> list[str]:
 
 def anchors(document: Path) -> set[str]:
     """Return the anchors of a document's headings, as forges make them."""
-    headings = re.findall(r"^#+ (.*)$", _FENCE.sub("", document.read_text()), re.MULTILINE)
+    headings = re.findall(r"^#+ (.*)$", FENCE.sub("", document.read_text()), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 

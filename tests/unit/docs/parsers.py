@@ -181,6 +181,14 @@ def _known(words: list[str], known: set[str]) -> None:
             raise WrongCommand(f"unknown: {word}")
 
 
+def _board(arguments: list[str], is_whole: bool) -> None:
+    """``python serve.py``, which a board has from ``deploy/board``."""
+    if arguments[:1] != ["serve.py"]:
+        raise WrongCommand("only `python -m` and `python serve.py` are documented")
+    own = re.findall(r'add_argument\("(--[a-z]+)"', (ROOT / "deploy" / "board" / "serve.py").read_text())
+    _known([argument for argument in arguments if argument.startswith("-")], set(own))
+
+
 def _nothing(arguments: list[str], is_whole: bool) -> None:
     if arguments:
         raise WrongCommand(f"takes no arguments, but is given {arguments}")
@@ -227,6 +235,7 @@ PROGRAMS: dict[str, Callable[[list[str], bool], None]] = {
     "scripts/audit": _nothing,
     "scripts/screenshots": _nothing,
     "loopwright": _loopwright,
+    "python": _board,
     ".venv/bin/pytest": _pytest,
     ".venv/bin/mkdocs": _anything,
     ".venv/bin/ray": _anything,

@@ -1,4 +1,4 @@
-"""Tutorials have no blocks but those that tests run, compare or parse, and guides mark what no test runs."""
+"""Tutorials have no blocks but those that tests run, compare or parse; other pages mark what no test runs."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.snippets import Block, assert_prints, blocks, with_fewer_trials
-from tests.unit.docs.documents import ROOT
+from tests.support.snippets import DOCS, RUN, TUTORIALS, Block, assert_prints, blocks, with_fewer_trials
+from tests.unit.docs.documents import DOCUMENTS, ROOT
 
-TUTORIALS = [ROOT / "docs" / "quick-start.md", *sorted((ROOT / "docs" / "tutorials").glob("*.md"))]
-GUIDES = sorted((ROOT / "docs" / "guides").glob("*.md"))
+PAGES = [ROOT / "README.md", *(document for document in DOCUMENTS if document.is_relative_to(DOCS))]
+DATA = ("json", "mermaid", "toml", "yaml")
 
 
-@pytest.mark.parametrize("document", TUTORIALS, ids=lambda path: path.name)
+@pytest.mark.parametrize("document", TUTORIALS[1:], ids=lambda path: path.name)
 def test_a_tutorial_has_only_blocks_that_are_tested(document: Path) -> None:
     before: Block | None = None
     for block in blocks(document):
@@ -28,10 +28,10 @@ def test_a_tutorial_has_only_blocks_that_are_tested(document: Path) -> None:
         before = block
 
 
-def test_every_fence_of_a_tutorial_opens_or_closes_a_block() -> None:
-    for document in TUTORIALS:
-        fences = [line for line in document.read_text().splitlines() if line.lstrip().startswith("```")]
-        assert len(fences) == 2 * len(blocks(document)), document
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_fence_of_a_document_opens_or_closes_a_block(document: Path) -> None:
+    fences = [line for line in document.read_text().splitlines() if line.lstrip().startswith("```")]
+    assert len(fences) == 2 * len(blocks(document))
 
 
 def test_each_tutorial_but_that_of_machines_has_code_that_runs() -> None:
@@ -39,11 +39,18 @@ def test_each_tutorial_but_that_of_machines_has_code_that_runs() -> None:
     assert without == {"index.md", "fleet.md"}
 
 
-@pytest.mark.parametrize("document", GUIDES, ids=lambda path: path.name)
-def test_python_in_a_guide_runs_or_is_marked_as_an_excerpt(document: Path) -> None:
+@pytest.mark.parametrize("document", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_code_and_commands_of_a_page_run_or_are_marked(document: Path) -> None:
     for block in blocks(document):
-        if block.language == "python":
-            assert block.runs or block.title == "Excerpt", block
+        if block.runs:
+            assert document in RUN, f"{block} is in a document that no test runs"
+            assert not block.title, f"{block} runs: its title is no mark"
+        elif block.language == "text":
+            assert block.title in ("Output", "Output, for example"), block
+        elif block.language == "console":
+            assert document in TUTORIALS, f"{block}: commands of other pages run"
+        else:
+            assert block.is_file or block.is_marked or block.language in DATA, block
 
 
 def output(code: str) -> Block:

@@ -45,6 +45,7 @@ def test_a_documented_command_is_accepted_by_its_program(command: Command) -> No
         ".venv/bin/python -m examples.mm_relu --quick",
         "npm --prefix service/dashboard run tests",
         "make test",
+        "python serve.py --ports 9090",
         ".venv/bin/python -c 'from db import migration'",
     ],
 )
