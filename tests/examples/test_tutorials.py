@@ -1,4 +1,7 @@
-"""Every block of the README and the tutorials, in order, on a running service; with few trials, as for the examples."""
+"""Every block of the README and the tutorials, in order, on a running service; with few trials, as for the examples.
+
+That on fleets is among the pages for operators.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.snippets import TUTORIALS, Reader, blocks
+from tests.support.snippets import FLEET, TUTORIALS, Reader, blocks
 
 TRIALS = {"quick-start": 16, "tvmscript": 16}
 """Where the command line would say that a function deserves more than eight."""
-RUN = [path for path in TUTORIALS if any(block.runs for block in blocks(path))]
+RUN = [path for path in TUTORIALS if path != FLEET and any(block.runs for block in blocks(path))]
 
 
 @pytest.mark.usefixtures("_as_a_reader")

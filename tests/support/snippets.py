@@ -10,7 +10,7 @@ block                                  what becomes of it
 ``sh title="Needs a GPU"``             is left alone
 ``text title="Output"``                is what the block before it prints
 ``text title="Output, for example"``   is what it printed once: what is found decides it
-``console``                            is for an operator; other tests parse its commands
+``console``                            sets up a machine; other tests parse its commands
 =====================================  =================================================================
 """
 
@@ -38,6 +38,7 @@ from tests.support.service import ROOT
 DOCS = ROOT / "docs"
 TUTORIALS = [ROOT / "README.md", DOCS / "quick-start.md", *sorted((DOCS / "tutorials").glob("*.md"))]
 GUIDES = [*sorted((DOCS / "guides").glob("*.md")), DOCS / "reference" / "client.md"]
+FLEET = DOCS / "tutorials" / "fleet.md"
 SETTINGS, OPERATIONS, REST = (DOCS / name for name in ("settings.md", "operations.md", "rest.md"))
 RUN = [*TUTORIALS, *GUIDES, SETTINGS, OPERATIONS, REST]
 """The documents whose blocks are run, by the tests in ``tests/examples``."""
