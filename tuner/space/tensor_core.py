@@ -12,8 +12,10 @@ from tvm.target import Target
 from tvm.tirx import For
 
 from loopwright.codegen import bf16_tensor_core
+from loopwright.codegen.async_copy import FIRST_ASYNC
 from loopwright.codegen.intrinsics import only_intrinsics_of
 from loopwright.codegen.target import compute_capability
+from tuner.space.copy_ahead import copying_ahead
 from tuner.workload import tune_context
 
 _FIRST = 80
@@ -38,17 +40,14 @@ def bf16_generator(mod: tvm.IRModule, target: Target) -> ms.space_generator.Post
 def pipelined(mod: tvm.IRModule, target: Target, seed: int) -> list[Schedule]:
     """Return sketches of TVM's rules for tensor cores in which factors are loaded while others are multiplied.
 
-    Of the sums over shared memory, and of those over fragments within, each is a pipeline of two stages. There are none
-    if a function is no product that tensor cores can compute.
+    In TVM's pipelines, of the sums over shared memory, and of those over fragments within, each is one of two stages.
+    From compute capability 8.0 on there are those of `tuner.space.copy_ahead`, too. There are none if a function is no
+    product that tensor cores can compute.
     """
-    groups = [*_groups("f16", "f32"), *_groups("f16", "f16"), *_groups("s8", "s32")]
-    with only_intrinsics_of(target):
-        if compute_capability(target) >= _FIRST:
-            groups += bf16_tensor_core.groups()
-        first, *others = ms.schedule_rule.ScheduleRule.create("cuda-tensorcore")
-        generator = _generator([first, _rule(groups, pipelined=True), *others])
-        schedules = tune_context(mod, target, generator, seed).generate_design_space()
-    return [schedule for schedule in schedules if _is_tensorised(schedule)]
+    schedules = _tensorised(mod, target, seed, pipelined=True)
+    if compute_capability(target) >= FIRST_ASYNC:
+        schedules += copying_ahead(_tensorised(mod, target, seed, pipelined=False))
+    return schedules
 
 
 def has_odd_pipeline(mod: tvm.IRModule) -> bool:
@@ -112,6 +111,18 @@ def _groups(element: str, sums: str) -> list[Mapping[str, str]]:
         }
         for suffix in ("", "_trans")
     ]
+
+
+def _tensorised(mod: tvm.IRModule, target: Target, seed: int, *, pipelined: bool) -> list[Schedule]:
+    """Return the sketches with tensor cores, for all elements that have intrinsics."""
+    groups = [*_groups("f16", "f32"), *_groups("f16", "f16"), *_groups("s8", "s32")]
+    with only_intrinsics_of(target):
+        if compute_capability(target) >= _FIRST:
+            groups += bf16_tensor_core.groups()
+        first, *others = ms.schedule_rule.ScheduleRule.create("cuda-tensorcore")
+        generator = _generator([first, _rule(groups, pipelined=pipelined), *others])
+        schedules = tune_context(mod, target, generator, seed).generate_design_space()
+    return [schedule for schedule in schedules if _is_tensorised(schedule)]
 
 
 def _is_tensorised(schedule: Schedule) -> bool:

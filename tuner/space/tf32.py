@@ -11,6 +11,7 @@ from tvm.target import Target
 from loopwright.codegen import tf32_tensor_core
 from loopwright.codegen.intrinsics import only_intrinsics_of
 from loopwright.codegen.tf32 import permits_tf32
+from tuner.space.copy_ahead import copying_ahead
 from tuner.space.design_space import REFUSALS
 from tuner.workload import tune_context
 
@@ -26,15 +27,20 @@ mma.m16n8k8".)"""
 def schedules(mod: tvm.IRModule, target: Target, seed: int) -> list[Schedule]:
     """Return sketches with tensor cores for the products of a function, beside those of TVM's rules for the target.
 
-    None where the function does not permit TF32, or has no product that fits. ``seed`` is in [1, 2^31-1].
+    Each is there twice, once with copies ahead (`tuner.space.copy_ahead`). None where the function does not permit
+    TF32, or has no product that fits. ``seed`` is in [1, 2^31-1].
     """
     if not permits_tf32(mod["main"]):
         return []
     try:
-        sketches = tune_context(mod, target, _generator(target), seed).generate_design_space()
-        return [schedule for schedule in sketches if _keep_in_registers(schedule)]
+        return [*_sketches(mod, target, seed), *copying_ahead(_sketches(mod, target, seed))]
     except REFUSALS:
         return []
+
+
+def _sketches(mod: tvm.IRModule, target: Target, seed: int) -> list[Schedule]:
+    schedules = tune_context(mod, target, _generator(target), seed).generate_design_space()
+    return [schedule for schedule in schedules if _keep_in_registers(schedule)]
 
 
 def _generator(target: Target) -> ms.space_generator.PostOrderApply:

@@ -1,4 +1,7 @@
-"""Copies to a GPU's shared memory that go on while threads compute (``cp.async``)."""
+"""Copies to a GPU's shared memory that go on while threads compute (``cp.async``).
+
+Sketches of TVM and of Loopwright ask for them by an annotation, and TVM makes them if an option of the build is set.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,12 @@ from loopwright.codegen.functions import prim_funcs
 ASYNC_STAGES = "software_pipeline_async_stages"
 """The annotation of a loop that is a software pipeline with such copies: the stages that are copies."""
 
+FIRST_ASYNC = 80
+"""Compute capability, times ten, of the first GPUs that copy to shared memory while they compute."""
+
 
 def copies_asynchronously(mod: tvm.IRModule) -> bool:
-    """Return whether a schedule asks for such copies. TVM makes ordinary ones unless ``tirx.use_async_copy`` is set."""
+    """Return whether a schedule asks for such copies."""
     loops: list[For] = []
     for _, func in prim_funcs(mod):
         tvm_ffi.structural_walk(func.body, (For, loops.append), order="pre")

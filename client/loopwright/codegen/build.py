@@ -71,6 +71,7 @@ def _options(mod: tvm.IRModule, target: Target, argument_checks: bool) -> Abstra
         # and LowerAccessPtr refuses them. With it MergeSharedMemoryAllocations alone decides what lies where.
         config["tirx.merge_static_smem"] = True
     if target.kind.name == "cuda" and copies_asynchronously(mod):
+        # Otherwise TVM makes ordinary copies.
         config["tirx.use_async_copy"] = True
     checks = [shared_memory_limit(target)] if target.kind.name == "cuda" else []
     if not config and not checks:

@@ -8,6 +8,7 @@ from tvm import te, topi
 from tvm.error import InternalError
 
 from benchmarks.gpu.workloads import product
+from loopwright.codegen.async_copy import ASYNC_STAGES
 from loopwright.codegen.build import compile_module
 from loopwright.codegen.digest import normal_form
 from loopwright.codegen.rule import RULE
@@ -39,7 +40,14 @@ def pipelined(space: DesignSpace) -> list[tvm.s_tir.schedule.Trace]:
 )
 def test_products_on_tensor_cores_have_sketches_with_and_without_pipelines(dtype: str, sums: str) -> None:
     space = builtin_space(workload(dtype, sums), TARGET, 1)
-    assert 0 < len(pipelined(space)) == len(on_tensor_cores(space)) / 2
+    ahead = [trace for trace in pipelined(space) if ASYNC_STAGES in str(trace)]
+    assert 0 < len(ahead) == len(pipelined(space)) / 2 == len(on_tensor_cores(space)) / 3
+
+
+def test_gpus_without_asynchronous_copies_have_only_tvms_pipelines() -> None:
+    older = builtin_space(workload("float16", "float32"), target_from({"kind": "cuda", "arch": "sm_75"}), 1)
+    assert pipelined(older)
+    assert not any(ASYNC_STAGES in str(trace) for trace in older.traces)
 
 
 def test_functions_without_tensor_cores_and_the_stock_space_have_no_pipelines() -> None:

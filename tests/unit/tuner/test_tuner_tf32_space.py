@@ -8,6 +8,7 @@ import pytest
 from tvm import te, topi
 
 from loopwright.codegen import tf32_tensor_core
+from loopwright.codegen.async_copy import ASYNC_STAGES
 from loopwright.codegen.digest import normal_form
 from loopwright.codegen.serialization import trace_to_json
 from loopwright.codegen.target import target_from, with_assumed_attributes
@@ -35,18 +36,21 @@ def instructions(space: DesignSpace, kind: str) -> list[list[list[object]]]:
 
 
 @pytest.mark.parametrize("name", ["product fp32", "convolution fp32"])
-def test_consent_adds_two_sketches_whose_factors_are_in_registers(name: str) -> None:
+def test_consent_adds_sketches_whose_factors_are_in_registers(name: str) -> None:
     with_consent, without = space(name, consents=True), space(name, consents=False)
-    assert len(with_consent.traces) == len(without.traces) + 2
+    assert len(with_consent.traces) == len(without.traces) + 4
     assert [{tuple(each) for each in trace} for trace in instructions(with_consent, "SetScope")] == [
         {(0, tf32_tensor_core.FRAGMENT)}
-    ] * 2
+    ] * 4
+    ahead = [[trace for trace in each.traces if ASYNC_STAGES in str(trace)] for each in (with_consent, without)]
+    assert len(ahead[0]) == len(ahead[1]) + 2
     assert not any("wmma" in str(trace) for trace in without.traces)
 
 
 def test_rows_are_padded_by_what_their_fragments_need() -> None:
     padding = instructions(space("product fp32", consents=True), "StorageAlign")
-    in_rows, in_columns = padding
+    in_rows, in_columns, *copied_ahead = padding
+    assert copied_ahead == [in_rows, in_columns]
     assert in_rows == [[0, -2, 32, 4], [0, -2, 32, 8]]
     assert in_columns == [[0, -2, 32, 4], [0, -2, 32, 4]]
 
@@ -58,7 +62,7 @@ def test_what_follows_a_product_is_computed_in_its_kernel() -> None:
     silu = topi.multiply(gelu, topi.sigmoid(gelu))
     consents = builtin_space(with_tf32(function(a, b, silu)), TARGET, 1)
     sketches = [trace for trace in consents.traces if "tf32" in str(trace)]
-    assert len(sketches) == 2
+    assert len(sketches) == 4
     for sketch in sketches:
         schedule = next(filter(None, (consents.replay(sketch, seed) for seed in range(1, 50))))
         assert kernels(cuda.source(schedule.mod, with_assumed_attributes(TARGET))) == 1

@@ -7,6 +7,7 @@ from itertools import islice
 
 import pytest
 
+from loopwright.codegen.async_copy import ASYNC_STAGES
 from loopwright.codegen.compiler_errors import compiler_errors
 from loopwright.codegen.errors import last_line
 from loopwright.codegen.schedule import scheduled_module
@@ -58,10 +59,11 @@ def test_a_candidate_for_each_architecture_becomes_machine_code(name: str) -> No
     assert failures(name, 1) == []
 
 
+@pytest.mark.parametrize("annotation", ["double_buffer_scope", ASYNC_STAGES])
 @pytest.mark.parametrize("name", ["product fp16, sums fp32", "product bf16, sums fp32"])
-def test_a_candidate_with_software_pipelines_becomes_machine_code(name: str) -> None:
+def test_a_candidate_with_software_pipelines_becomes_machine_code(name: str, annotation: str) -> None:
     workload = make_workload(PROGRAMS[name](), name)
-    [trace] = samples(workload, "sm_80", 1, "software_pipeline_stage")
+    [trace] = samples(workload, "sm_80", 1, annotation)
     assert failure(workload, trace, "sm_80") is None
 
 

@@ -17,12 +17,12 @@ from typing import Any
 from tvm import DataType
 from tvm.s_tir import Schedule
 
-from loopwright.codegen.async_copy import ASYNC_STAGES
+from loopwright.codegen.async_copy import FIRST_ASYNC
 from tuner.space.rules.contraction import Contraction
 from tuner.space.rules.occupancy import MULTIPROCESSORS, WARP, Multiprocessor
 from tuner.space.rules.program import is_var
 from tuner.space.rules.rule import Knob, Knobs, Machine
-from tuner.space.rules.steps import fuse, largest_divisor
+from tuner.space.rules.steps import copy_ahead, fuse, largest_divisor
 
 ELEMENTS = ("float32", "float16", "bfloat16")
 
@@ -34,8 +34,6 @@ _STEPS = (8, 16, 32)
 """Elements of the depth that are copied to shared memory at a time."""
 _STAGES = (1, 2, 3)
 """Steps whose elements are in shared memory at a time."""
-_FIRST_ASYNC = 80
-"""Compute capability, times ten, of the first GPUs that copy to shared memory while they compute."""
 _LEAST_SUMS = 64
 """Elements that the largest tile of a product has at least: tiles divide it, so that of 37x41 elements has one."""
 _VECTOR = 4
@@ -60,7 +58,6 @@ _SUM_BYTES = 4
 _SEEDS = 6
 _OUTER_LOOPS = 4
 """Loops around what a thread computes: over blocks, over columns that lie apart, and over threads along both axes."""
-_STAGE_OF, _ORDER_OF = "software_pipeline_stage", "software_pipeline_order"
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +153,7 @@ def knobs(shape: Shape, machine: Machine) -> tuple[Knob, ...]:
         Knob("threads_along_rows", _THREADS),
         Knob("threads_along_columns", _THREADS),
         Knob("step", _STEPS),
-        Knob("stages", _STAGES if machine.capability >= _FIRST_ASYNC else _STAGES[:1]),
+        Knob("stages", _STAGES if machine.capability >= FIRST_ASYNC else _STAGES[:1]),
     )
 
 
@@ -250,9 +247,7 @@ def apply(schedule: Schedule, product: Contraction, block: Any, tile: Tile, resu
     sums = schedule.decompose_reduction(block, steps)
     _unroll(schedule, schedule.get_loops(sums)[_OUTER_LOOPS:])
     if tile.stages > 1:
-        schedule.annotate(steps, _STAGE_OF, [0, 0, tile.stages - 1])
-        schedule.annotate(steps, _ORDER_OF, [0, 1, 2])
-        schedule.annotate(steps, ASYNC_STAGES, [0])
+        copy_ahead(schedule, steps, tile.stages)
 
 
 def _depth_is_last(product: Contraction, load: Any) -> bool:

@@ -9,6 +9,7 @@ import tvm
 from tvm import tirx
 from tvm.s_tir import Schedule
 
+from loopwright.codegen.async_copy import ASYNC_STAGES
 from tuner.space.rules.program import Block, Program, found
 
 _COSTLY = frozenset(
@@ -76,6 +77,17 @@ def _has_namesakes(block: Any) -> bool:
     buffers += [load.source for load in found(block.body, tvm.ir.TensorLoad)]
     distinct = [b for i, b in enumerate(buffers) if not any(b.same_as(other) for other in buffers[:i])]
     return len({str(buffer.name) for buffer in distinct}) < len(distinct)
+
+
+def copy_ahead(schedule: Schedule, steps: Any, stages: int) -> None:
+    """Copy the operands of the next steps of a sum to a GPU's shared memory while those of a step are multiplied.
+
+    A loop over steps has three parts: the copies of both operands, and the multiplications. ``stages`` steps are in
+    shared memory at a time, two or more.
+    """
+    schedule.annotate(steps, "software_pipeline_stage", [0, 0, stages - 1])
+    schedule.annotate(steps, "software_pipeline_order", [0, 1, 2])
+    schedule.annotate(steps, ASYNC_STAGES, [0])
 
 
 def largest_divisor(extent: int, most: int) -> int:
