@@ -47,8 +47,15 @@ def test_a_tile_divides_the_product_and_fits_in_shared_memory() -> None:
     tile = Tile.of(odd, odd.depth, largest)
     assert (37 % tile.height, 120 % tile.width, odd.depth % tile.step) == (0, 0, 0)
     assert tile.shared_bytes(odd) <= 48 * 1024
-    padded = tile.stages * (tile.height * (tile.step * 4 + 16) + tile.width * tile.step * 4)
-    assert tile.shared_bytes(odd) == padded
+
+
+def test_rows_along_the_depth_are_padded() -> None:
+    along = replace(SQUARE, left=Operand(4, depth_is_last=True), right=Operand(2, depth_is_last=True))
+    rows = {step: replace(TILE, step=step, stages=1).shared_bytes(along) for step in (4, 6, 8, 16)}
+    assert rows == {
+        step: 128 * 4 * left + 128 * 2 * right
+        for step, left, right in ((4, 4, 8), (6, 12, 8), (8, 12, 8), (16, 20, 24))
+    }
 
 
 def test_more_steps_in_shared_memory_hide_the_latency_of_a_lonely_block() -> None:
@@ -65,7 +72,7 @@ def test_the_depth_of_a_product_of_one_tile_is_split() -> None:
 
 
 def test_a_tile_that_no_multiprocessor_can_run_takes_forever() -> None:
-    assert expected_cycles(SQUARE, machine("sm_90"), Tile(16, 32, 8, 32, step=8)) == math.inf
+    assert expected_cycles(SQUARE, machine("sm_90"), Tile(16, 32, 8, 32, step=8, stages=1)) == math.inf
 
 
 @pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_86", "sm_90"])

@@ -11,7 +11,7 @@ import heapq
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from tvm import DataType
@@ -22,7 +22,7 @@ from tuner.space.rules.contraction import Contraction
 from tuner.space.rules.occupancy import MULTIPROCESSORS, WARP, Multiprocessor
 from tuner.space.rules.program import is_var
 from tuner.space.rules.rule import Knob, Knobs, Machine
-from tuner.space.rules.steps import copy_ahead, fuse, largest_divisor
+from tuner.space.rules.steps import copy_ahead, divisors, fuse, largest_divisor
 
 ELEMENTS = ("float32", "float16", "bfloat16")
 
@@ -97,8 +97,8 @@ class Tile:
     row_threads: int
     columns: int
     column_threads: int
-    step: int = 1
-    stages: int = 1
+    step: int
+    stages: int
 
     @staticmethod
     def of(shape: Shape, depth: int, values: Knobs) -> Tile:
@@ -106,11 +106,11 @@ class Tile:
         rows, row_threads = _divided(shape.rows, values["rows"], values["threads_along_rows"])
         most = min(values["columns"], _MOST_SUMS // rows)
         columns, column_threads = _divided(shape.columns, most, values["threads_along_columns"])
-        tile = Tile(rows, row_threads, columns, column_threads)
-        most = min(values["step"], _SHARED_BYTES // tile.shared_bytes(shape), _MOST_MULTIPLICATIONS // (rows * columns))
-        tile = replace(tile, step=largest_divisor(depth, most))
-        stages = min(values["stages"], depth // tile.step, _SHARED_BYTES // tile.shared_bytes(shape))
-        return replace(tile, stages=max(1, stages))
+        most = min(values["step"], _MOST_MULTIPLICATIONS // (rows * columns))
+        sides = (rows * row_threads, columns * column_threads)
+        step = max(n for n in divisors(depth, most) if n == 1 or _step_bytes(shape, *sides, n) <= _SHARED_BYTES)
+        stages = min(values["stages"], depth // step, _SHARED_BYTES // _step_bytes(shape, *sides, step))
+        return Tile(rows, row_threads, columns, column_threads, step, max(1, stages))
 
     @property
     def threads(self) -> int:
@@ -131,9 +131,7 @@ class Tile:
 
     def shared_bytes(self, shape: Shape) -> int:
         """Return the bytes of shared memory that a block has."""
-        sides = ((shape.left, self.height), (shape.right, self.width))
-        padding = sum(extent * _ACCESS_BYTES for operand, extent in sides if operand.depth_is_last)
-        return self.stages * (self.step * sum(extent * operand.bytes for operand, extent in sides) + padding)
+        return self.stages * _step_bytes(shape, self.height, self.width, self.step)
 
     def registers(self, shape: Shape) -> int:
         """Return about how many registers a thread needs."""
@@ -208,6 +206,18 @@ def expected_cycles(shape: Shape, machine: Machine, tile: Tile, split: int = 1) 
     return cycles
 
 
+def _step_bytes(shape: Shape, height: int, width: int, step: int) -> int:
+    """Return the bytes of shared memory that the operands of a step take."""
+    sides = ((shape.left, height), (shape.right, width))
+    return sum(extent * _row(operand, step) * operand.bytes for operand, extent in sides)
+
+
+def _row(operand: Operand, step: int) -> int:
+    """Return how many elements apart the rows, or columns, of an operand are in shared memory."""
+    access = _ACCESS_BYTES // operand.bytes
+    return step + (access - step) % (2 * access) if operand.depth_is_last else step
+
+
 def apply(schedule: Schedule, product: Contraction, block: Any, tile: Tile, result: Any = None) -> None:
     """Schedule the sums of a product over a part of the depth, with what reads them.
 
@@ -274,7 +284,7 @@ def _copy(schedule: Schedule, product: Contraction, block: Any, tile: Tile, inde
     schedule.bind(column_thread, "threadIdx.x")
     schedule.vectorize(vector)
     if _depth_is_last(product, load):
-        # Threads that read along the depth of adjacent columns then read from different banks.
+        # As `_row` has it: threads that read along the depth of adjacent columns then read from different banks.
         schedule.storage_align(copy, 0, -2, 2 * most, most)
     return length
 
