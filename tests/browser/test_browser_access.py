@@ -89,7 +89,7 @@ def test_a_guest_looks_and_changes_nothing(
 ) -> None:
     page.goto(f"{service.url}/jobs/{job['id']}?tab=events")
     page.get_by_role("button", name="Share a read-only link").click()
-    page.get_by_role("button", name="Make a link").click()
+    page.get_by_role("button", name="Create link").click()
     link = page.get_by_role("textbox", name="Link").input_value()
     assert f"/jobs/{job['id']}?tab=events#guest=" in link
 
@@ -125,7 +125,7 @@ def test_an_admin_makes_users_and_sees_what_they_did(
     page.get_by_role("navigation").get_by_role("link", name="Access").click()
     page.get_by_role("button", name="New user").click()
     page.get_by_role("textbox", name="Name").fill("grace")
-    page.get_by_role("button", name="Make the user").click()
+    page.get_by_role("button", name="Create user").click()
     secret = page.get_by_role("textbox", name="The new token").input_value()
     page.get_by_role("button", name="Done").click()
     expect(row(page, "Users", "grace")).to_contain_text("read and submit")
@@ -142,7 +142,7 @@ def test_an_admin_makes_users_and_sees_what_they_did(
         expect(hers.get_by_role("heading", name="Users")).to_have_count(0)
         hers.get_by_role("button", name="New token").click()
         hers.get_by_role("textbox", name="Name").fill("notebook")
-        hers.get_by_role("button", name="Make the token").click()
+        hers.get_by_role("button", name="Create token").click()
         assert hers.get_by_role("textbox", name="The new token").input_value().startswith("lw_")
         hers.get_by_role("button", name="Done").click()
         expect(row(hers, "Tokens", "notebook")).to_contain_text("submit")

@@ -21,7 +21,7 @@ def test_the_fleet_at_rest_and_at_work(page: Page, service: Service, job: dict[s
     device_class = row(page, "Device classes", worker["device_class"])
     expect(device_class).to_contain_text(re.compile(r"[GT]FLOP/s"))
     expect(device_class).to_contain_text("GB/s")
-    expect(page.get_by_text("No job is held")).to_be_visible()
+    expect(page.get_by_text("There is no lease")).to_be_visible()
 
     running = service.submit(product_relu(104), name="long search", trials=5_000)
     expect(row(page, "Leases", "long search")).to_be_visible()

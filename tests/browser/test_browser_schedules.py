@@ -36,8 +36,8 @@ def test_the_program_before_and_after(page: Page, service: Service, job: dict[st
     expect(added.first).to_be_visible()
     expect(after.locator("mark").first).to_be_visible()
     expect(before.locator(".hljs-keyword").first).to_be_visible()
-    expect(before).to_contain_text(re.compile(r"\d+ lines the same"))
-    page.get_by_role("button", name="Show every line").click()
+    expect(before).to_contain_text(re.compile(r"\d+ equal lines"))
+    page.get_by_role("button", name="Show all lines").click()
     expect(page).to_have_url(re.compile("all=1"))
     expect(before).to_contain_text("class Module")
     page.get_by_text("Trace as code").click()
@@ -50,8 +50,8 @@ def test_what_is_proven_and_how_to_find_it_again(page: Page, service: Service, j
     page.goto(f"{service.url}/records/{task['record_id']}")
     main = page.get_by_role("main")
     for text in (
-        "It computes the same.",
-        "It is as fast as it says.",
+        "Same results.",
+        "Measured speedup",
         "interleaved rounds",
         "samples",
         task["workload_hash"],
@@ -93,7 +93,7 @@ def test_the_walls_are_named_where_they_are_known(
 
     page.route(f"**/api/v1/records/{record_id}", with_level)
     page.goto(f"{service.url}/records/{record_id}")
-    expect(page.get_by_text("It computes the same.")).to_be_visible()
+    expect(page.get_by_text("Same results.")).to_be_visible()
     expect(page.get_by_text("Sandbox")).to_have_count(0 if level is None else 2)
     if level is not None:
         expect(page.locator(f"[data-tone={tone}]").filter(has_text=re.compile(f"^{level}$"))).to_have_count(2)
@@ -184,9 +184,9 @@ def test_any_two_are_compared(page: Page, service: Service, job: dict[str, Any])
     page.goto(f"{service.url}/workloads/{task['workload_hash']}")
     picks = page.get_by_role("checkbox", name=re.compile("^Compare "))
     picks.nth(0).check()
-    expect(page.get_by_role("button", name="Compare the two picked")).to_be_disabled()
+    expect(page.get_by_role("button", name="Compare selected")).to_be_disabled()
     picks.nth(1).check()
-    page.get_by_role("button", name="Compare the two picked").click()
+    page.get_by_role("button", name="Compare selected").click()
     expect(page).to_have_url(re.compile(r"/compare\?a=\w+&b=\w+"))
     expect(row(page, "Facts", "Median latency")).to_contain_text("µs")
     expect(page.get_by_role("region", name=re.compile("^Left: main"))).to_be_visible()
@@ -203,7 +203,7 @@ def test_any_two_are_compared(page: Page, service: Service, job: dict[str, Any])
     page.get_by_label("Left", exact=True).fill(f"{service.url}/records/{task['record_id']}")
     page.get_by_label("Right", exact=True).fill(task["record_id"])
     page.get_by_role("button", name="Compare", exact=True).click()
-    expect(page.get_by_text("The two are the same.")).to_be_visible()
+    expect(page.get_by_text("Both sides are the same.")).to_be_visible()
 
 
 def test_the_leaderboard_leads_here(page: Page, service: Service, job: dict[str, Any]) -> None:

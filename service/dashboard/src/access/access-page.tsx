@@ -19,8 +19,8 @@ export default function AccessPage() {
     <Stack gap="md">
       <PageHead title="Access">{me ? `You are signed in as ${me.user}.` : ""}</PageHead>
       {me && !maySubmit && (
-        <Notice tone="warn" title="Nothing to set here">
-          What you are signed in with lets you look and change nothing.
+        <Notice tone="warn" title="Read-only access">
+          You are signed in with read-only access, so there is nothing to change here.
         </Notice>
       )}
       {maySubmit && (

@@ -12,10 +12,10 @@ import { auditQuery } from "./queries";
 const columns: Columns<AuditEntry> = [
   { id: "at", header: "When", cell: ({ row }) => <RelativeTime time={row.original.at} /> },
   { id: "user", header: "User", cell: ({ row }) => row.original.user },
-  { id: "action", header: "What", cell: ({ row }) => row.original.action.replaceAll("_", " ") },
+  { id: "action", header: "Action", cell: ({ row }) => row.original.action.replaceAll("_", " ") },
   {
     id: "object",
-    header: "Of",
+    header: "Object",
     cell: ({ row }) => <code style={{ overflowWrap: "anywhere" }}>{row.original.object}</code>,
   },
   {
@@ -24,7 +24,7 @@ const columns: Columns<AuditEntry> = [
     cell: ({ row: { original: entry } }) =>
       entry.status < 400 ? <Tag tone="good">done</Tag> : <Tag tone="warn">refused, {entry.status}</Tag>,
   },
-  { id: "address", header: "From", cell: ({ row }) => row.original.address },
+  { id: "address", header: "Address", cell: ({ row }) => row.original.address },
 ];
 
 /** What was changed at whose request, and what was refused. */
@@ -43,7 +43,7 @@ export function AuditPanel() {
               rowId={(entry) => `${entry.at} ${entry.token_id} ${entry.object}`}
             />
           ) : (
-            <Empty>Nothing was changed yet.</Empty>
+            <Empty>No change has been requested yet.</Empty>
           );
         }}
       </Ready>

@@ -61,14 +61,14 @@ function NewTokenForm({ onDone }: { onDone: () => void }) {
       <Stack gap="sm">
         <TextInput
           label="Name"
-          description="What it is for"
+          description="Purpose of the token"
           size="xs"
           maxLength={200}
           value={name}
           onChange={(event) => setName(event.currentTarget.value)}
         />
         <NativeSelect
-          label="May"
+          label="Scope"
           size="xs"
           value={scope}
           onChange={(event) => setScope(event.currentTarget.value as Scope)}
@@ -83,7 +83,7 @@ function NewTokenForm({ onDone }: { onDone: () => void }) {
         />
         {error && <ErrorNotice error={error} />}
         <Button size="xs" type="submit" loading={isPending} disabled={name.trim() === ""}>
-          Make the token
+          Create token
         </Button>
       </Stack>
     </form>

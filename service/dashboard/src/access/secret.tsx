@@ -7,7 +7,7 @@ export function Secret({ secret, onDone }: { secret: string; onDone: () => void 
     <Stack gap="xs">
       <TextInput label="The new token" size="xs" readOnly value={secret} />
       <Text size="xs" c="var(--muted)">
-        Keep it now: the service cannot show it again.
+        Copy the token now. The service cannot show it again.
       </Text>
       <Group justify="flex-end">
         <CopyText text={secret} what="the new token" />

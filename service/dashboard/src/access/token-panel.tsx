@@ -13,17 +13,17 @@ import { NewTokenButton } from "./new-token-button";
 import { tokensQuery, useRevokeToken } from "./queries";
 
 const KINDS: Record<Token["kind"], string> = {
-  owner: "the service's own",
+  owner: "owner's token",
   token: "token",
   session: "signed-in browser",
-  guest: "link for guests",
+  guest: "guest link",
 };
 
 const columns: Columns<Token> = [
   { id: "name", header: "Name", cell: ({ row }) => row.original.name },
   { id: "user", header: "User", cell: ({ row }) => row.original.user },
   { id: "kind", header: "Kind", cell: ({ row }) => KINDS[row.original.kind] },
-  { id: "scope", header: "May", cell: ({ row }) => row.original.scope },
+  { id: "scope", header: "Scope", cell: ({ row }) => row.original.scope },
   {
     id: "used",
     header: "Last used",
@@ -33,7 +33,7 @@ const columns: Columns<Token> = [
     id: "expires",
     header: "Valid until",
     cell: ({ row: { original: token } }) =>
-      token.expires_at ? formatAbsolute(new Date(token.expires_at)) : "it is revoked",
+      token.expires_at ? formatAbsolute(new Date(token.expires_at)) : "revoked",
   },
   {
     id: "revoke",
@@ -61,7 +61,7 @@ function RevokeButton({ token }: { token: Token }) {
   );
 }
 
-/** Tokens, signed-in browsers and links for guests that are valid now. */
+/** Lists the tokens, signed-in browsers and guest links that are valid now. */
 export function TokenPanel() {
   const [all, setAll] = useState(false);
   const isAdmin = useMay("administer");
@@ -73,7 +73,7 @@ export function TokenPanel() {
         <Group gap="md">
           {isAdmin && (
             <Checkbox
-              label="Of all users"
+              label="All users"
               size="xs"
               checked={all}
               onChange={(event) => setAll(event.currentTarget.checked)}

@@ -44,7 +44,7 @@ const dayColumns: Columns<Use["today"]> = [
   },
   {
     id: "seconds",
-    header: "On devices",
+    header: "Device time",
     meta: { numeric: true },
     cell: ({ row }) => seconds(row.original.device_seconds),
   },
@@ -67,24 +67,24 @@ function seconds(value: number): string {
 function limitsOf({ quota, today, active_jobs, pending_trials }: Use): Limit[] {
   return [
     {
-      name: "Jobs that are queued or running",
+      name: "Queued and running jobs",
       used: active_jobs,
       allowed: quota.active_jobs,
       format: formatCount,
     },
     {
-      name: "Trials today, with those that active jobs may still make",
+      name: "Trials today, including those that active jobs may still run",
       used: today.trials + pending_trials,
       allowed: quota.daily_trials,
       format: formatCount,
     },
     {
-      name: "Time on devices today",
+      name: "Device time today",
       used: today.device_seconds,
       allowed: quota.daily_device_seconds,
       format: seconds,
     },
-    { name: "Modules sent today", used: today.bytes, allowed: quota.daily_bytes, format: bytes },
+    { name: "Modules submitted today", used: today.bytes, allowed: quota.daily_bytes, format: bytes },
   ];
 }
 
@@ -104,7 +104,7 @@ export function UsePanel({ use }: { use: Use }) {
         {use.days.length > 0 ? (
           <DataTable label="Your use" columns={dayColumns} rows={use.days} rowId={(day) => day.day} />
         ) : (
-          <Empty>You have submitted nothing yet.</Empty>
+          <Empty>You have not submitted anything yet.</Empty>
         )}
       </Panel>
     </>

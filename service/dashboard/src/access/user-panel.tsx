@@ -23,7 +23,7 @@ const columns: Columns<User> = [
       </>
     ),
   },
-  { id: "role", header: "May", cell: ({ row }) => SCOPES[row.original.role] },
+  { id: "role", header: "Role", cell: ({ row }) => SCOPES[row.original.role] },
   {
     id: "jobs",
     header: "Active jobs",
@@ -32,19 +32,19 @@ const columns: Columns<User> = [
   },
   {
     id: "trials",
-    header: "Trials a day",
+    header: "Trials per day",
     meta: { numeric: true },
     cell: ({ row }) => limit(row.original.quota.daily_trials),
   },
   {
     id: "seconds",
-    header: "Device seconds a day",
+    header: "Device seconds per day",
     meta: { numeric: true },
     cell: ({ row }) => limit(row.original.quota.daily_device_seconds),
   },
   {
     id: "bytes",
-    header: "Modules a day",
+    header: "Modules per day",
     meta: { numeric: true },
     cell: ({ row }) => limit(row.original.quota.daily_bytes, bytes),
   },
@@ -128,14 +128,14 @@ function NewUserForm({ onDone }: { onDone: () => void }) {
       <Stack gap="sm">
         <TextInput
           label="Name"
-          description="Small letters, digits, dots and dashes"
+          description="Lowercase letters, digits, dots and dashes"
           size="xs"
           maxLength={40}
           value={name}
           onChange={(event) => setName(event.currentTarget.value)}
         />
         <NativeSelect
-          label="May"
+          label="Role"
           size="xs"
           value={role}
           onChange={(event) => setRole(event.currentTarget.value as Scope)}
@@ -143,7 +143,7 @@ function NewUserForm({ onDone }: { onDone: () => void }) {
         />
         {error && <ErrorNotice error={error} />}
         <Button size="xs" type="submit" loading={isPending} disabled={name.trim() === ""}>
-          Make the user
+          Create user
         </Button>
       </Stack>
     </form>

@@ -15,7 +15,9 @@ export class UnreachableError extends Error {
   readonly title = "The service cannot be reached";
 
   constructor() {
-    super("No answer came from the service. It may have stopped, or the network is down.");
+    super(
+      "The service did not answer. It may have stopped, or the network is down. Check that the service is running, then try again.",
+    );
     this.name = "UnreachableError";
   }
 }
@@ -25,7 +27,9 @@ export function problemToError(status: number, body: unknown): ApiError {
   const problem = (typeof body === "object" && body !== null ? body : {}) as Record<string, unknown>;
   const title = typeof problem.title === "string" ? problem.title : `Error ${status}`;
   const detail =
-    typeof problem.detail === "string" ? problem.detail : `The service answered with status ${status}.`;
+    typeof problem.detail === "string"
+      ? problem.detail
+      : `The service answered with HTTP status ${status} and no explanation.`;
   return new ApiError(status, title, detail);
 }
 

@@ -14,7 +14,7 @@ interface Session {
 
 const SessionContext = createContext<Session | null>(null);
 
-const ENDED = "You were signed out: the session has expired, or was revoked.";
+const ENDED = "You were signed out because the session expired or was revoked. Sign in again.";
 
 export function SessionProvider({ opening, children }: { opening: Promise<Opening>; children: ReactNode }) {
   const queries = useQueryClient();

@@ -44,8 +44,8 @@ function ShareForm() {
   return (
     <Stack gap="sm">
       <Text size="sm">
-        Whoever has the link can look at everything on this service that is not private, and can change
-        nothing. It opens this view.
+        Anyone who has the link can read everything on this service that is not private, and change nothing.
+        The link opens this view.
       </Text>
       <Group gap="xs" align="flex-end">
         <NativeSelect
@@ -59,7 +59,7 @@ function ShareForm() {
           }))}
         />
         <Button size="xs" loading={isPending} onClick={() => mutate(Number(days))}>
-          Make a link
+          Create link
         </Button>
       </Group>
       {error && <ErrorNotice error={error} />}
@@ -68,7 +68,7 @@ function ShareForm() {
           <TextInput label="Link" size="xs" readOnly value={addressFor(pathname + search, data.token)} />
           <Group justify="space-between">
             <Text size="xs" c="var(--muted)">
-              Ends on {formatAbsolute(new Date(data.expires_at))}
+              Expires on {formatAbsolute(new Date(data.expires_at))}
             </Text>
             <CopyText text={addressFor(pathname + search, data.token)} what="the read-only link" />
           </Group>

@@ -38,8 +38,8 @@ export function SignIn() {
               </Notice>
             )}
             <Text c="var(--muted)" size="sm">
-              When it starts, the service prints an address that signs one browser in, once;{" "}
-              <Code>loopwright dashboard</Code> prints another. Or paste a token here.
+              When the service starts, it prints an address that signs in one browser, once.{" "}
+              <Code>loopwright dashboard</Code> prints a new address. You can also paste a token here.
             </Text>
             <PasswordInput
               label="Token"
@@ -49,7 +49,7 @@ export function SignIn() {
               onChange={(event) => setToken(event.currentTarget.value)}
               error={
                 wrong &&
-                "The service does not accept this token. It may have ended, or be from another installation."
+                "The service does not accept this token. It may have expired or been revoked, or it belongs to another installation."
               }
             />
             {error && !wrong && <ErrorNotice error={error} />}

@@ -86,8 +86,8 @@ function NothingFound({ narrowed }: { narrowed: boolean }) {
     <Paper withBorder p="lg" bg="var(--surface)">
       <Text>
         {narrowed
-          ? "No certified schedule matches. Search looks at names, ops and the beginning of digests."
-          : "No schedule has been certified yet. The first job that succeeds brings the first ones."}
+          ? "No certified schedule matches. The search covers names, ops and the beginnings of digests."
+          : "No schedule has been certified yet. Submit a job: this view lists the certified schedules of jobs that succeed."}
       </Text>
     </Paper>
   );

@@ -87,7 +87,7 @@ export const columns: Columns<LeaderboardRow> = [
         <Text
           fz="xs"
           c="var(--muted)"
-          title="Interquartile range over median of the samples of the closing race"
+          title="Interquartile range of the closing race's samples, divided by their median"
         >
           IQR {formatShare(best.spread)}
         </Text>
@@ -104,7 +104,7 @@ export const columns: Columns<LeaderboardRow> = [
       best.is_baseline ? (
         <Tag
           tone="neutral"
-          hint="Nothing that was tried beat the unscheduled program, so that is what is kept."
+          hint="No trial was faster than the unscheduled program, so the unscheduled program is the best."
         >
           baseline
         </Tag>

@@ -39,11 +39,11 @@ export function DiffPane({ left, right, language }: DiffPaneProps) {
         <span className="muted numeric" style={{ fontSize: "0.8125rem" }}>
           {differ
             ? `${plural(count("left"), "line")} only on the left, ${plural(count("right"), "line")} only on the right`
-            : "The two are the same."}
+            : "Both sides are the same."}
         </span>
         {differ && (
           <Button size="compact-xs" variant="default" aria-pressed={all} onClick={() => setAll(!all)}>
-            {all ? "Hide what is the same" : "Show every line"}
+            {all ? "Hide equal lines" : "Show all lines"}
           </Button>
         )}
       </Group>
@@ -78,7 +78,7 @@ function SideColumn({ program: { label, code }, rows, lines, side }: SideColumnP
               return (
                 // biome-ignore lint/suspicious/noArrayIndexKey: a row is known by its place
                 <span key={index} className={classes.row} data-kind="skipped">
-                  {` ⋯ ${plural(row, "line")} the same\n`}
+                  {` ⋯ ${plural(row, "equal line")}\n`}
                 </span>
               );
             }

@@ -82,7 +82,7 @@ function Comparison({ left, right }: { left: RecordDetail; right: RecordDetail }
         aside={
           <SegmentedControl
             size="xs"
-            aria-label="What is compared"
+            aria-label="Compared texts"
             data={VIEWS}
             value={view}
             onChange={(next) => change({ show: next === "program" ? null : next })}
@@ -113,8 +113,8 @@ function Choose(given: { a: string; b: string }) {
     <Paper withBorder p="md" bg="var(--surface)">
       <form onSubmit={compare}>
         <Text size="sm" c="var(--muted)" mb="sm">
-          Paste the ids of two records, or their addresses. A workload's page and a schedule's page lead here,
-          too.
+          Paste the ids of two records, or the addresses of their pages. The views of a workload and of a
+          schedule also link to comparisons.
         </Text>
         <Group align="flex-end" gap="sm">
           <TextInput label="Left" value={a} onChange={(event) => setA(event.currentTarget.value)} />

@@ -57,7 +57,7 @@ const columns: Columns<FactRow> = [
 export function FactTable({ left, right }: { left: RecordDetail; right: RecordDetail }) {
   const rows: FactRow[] = FACTS.map(([label, of]) => ({ label, left: of(left), right: of(right) }));
   rows.splice(3, 0, {
-    label: "Against the other",
+    label: "Relative speed",
     left: formatSpeedup(right.median_us / left.median_us),
     right: formatSpeedup(left.median_us / right.median_us),
   });

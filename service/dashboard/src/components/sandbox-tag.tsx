@@ -2,9 +2,10 @@ import type { SandboxLevel } from "../api/types";
 import { Tag } from "./tag";
 
 const HINTS: Record<SandboxLevel, string> = {
-  namespaces: "Programs run with a file system and processes of their own, and without a network.",
-  landlock: "Programs can open no files but those that they need, and no sockets.",
-  none: "Programs run without walls: what users send can do whatever the service can.",
+  namespaces:
+    "Programs run in Linux namespaces: with a private file system and process table, and without a network.",
+  landlock: "Programs can open only the files that they need, and no sockets.",
+  none: "Programs run without a sandbox: code that users submit can do whatever the service can do.",
 };
 
 interface SandboxTagProps {

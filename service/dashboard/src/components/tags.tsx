@@ -31,9 +31,9 @@ export function RegressedTag() {
   return (
     <Tag
       tone="bad"
-      hint="It was raced anew, and is slower than its certificate says, or wrong. Nothing better is known: submit the function again."
+      hint="In a later race, this schedule was slower than its certificate says, or computed a wrong result. No other certified schedule of the function holds. Submit the function again to search for one."
     >
-      does not hold
+      no longer holds
     </Tag>
   );
 }

@@ -24,7 +24,7 @@ export function DriftLine({ drift }: { drift: Drift | null }) {
         </svg>
       )}
       <span className="numeric">{driftInWords(drift.ratio)}</span>
-      {drift.flagged && <Tag tone="warn">drifts</Tag>}
+      {drift.flagged && <Tag tone="warn">drifting</Tag>}
     </Group>
   );
 }

@@ -12,7 +12,7 @@ export function FleetLine() {
   if (alive.length === 0) {
     return (
       <Text size="sm" c="var(--warn-text)">
-        No worker is alive: jobs wait until one joins.
+        No worker is alive. Jobs wait until a worker joins.
       </Text>
     );
   }

@@ -31,7 +31,7 @@ export default function FleetPage() {
               <WorkerTable workers={items} />
             ) : (
               <Empty>
-                No worker has joined yet. One joins with each node of the Ray cluster that the service uses.
+                No worker has joined yet. Each node of the service's Ray cluster joins as a worker.
               </Empty>
             )
           }
@@ -43,7 +43,7 @@ export default function FleetPage() {
             items.length > 0 ? (
               <DeviceClassTable classes={items} />
             ) : (
-              <Empty>The first worker brings the first one.</Empty>
+              <Empty>No device class is known yet. The first worker adds its class.</Empty>
             )
           }
         </Ready>
@@ -51,7 +51,11 @@ export default function FleetPage() {
       <Panel title="Leases">
         <Ready query={leases}>
           {({ items }) =>
-            items.length > 0 ? <LeaseTable leases={items} /> : <Empty>No job is held: none is running.</Empty>
+            items.length > 0 ? (
+              <LeaseTable leases={items} />
+            ) : (
+              <Empty>There is no lease, because no job is running.</Empty>
+            )
           }
         </Ready>
       </Panel>

@@ -17,7 +17,7 @@ export function FleetSummary() {
       title="Fleet"
       aside={
         <Link to="/fleet" className="link">
-          All of the fleet
+          Whole fleet
         </Link>
       }
     >
@@ -32,7 +32,7 @@ function Workers({ workers }: { workers: Worker[] }) {
     <Stack gap="sm" px="md" pb="md">
       {alive.length === 0 && (
         <Text size="sm" c="var(--warn-text)">
-          No worker is alive: jobs wait until one joins.
+          No worker is alive. Jobs wait until a worker joins.
         </Text>
       )}
       {alive.map((worker) => (

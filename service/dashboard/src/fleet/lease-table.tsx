@@ -17,7 +17,12 @@ const columns: Columns<Lease> = [
       </Link>
     ),
   },
-  { accessorKey: "owner", header: "Held by", sortFn: "alphanumeric", cell: ({ row }) => row.original.owner },
+  {
+    accessorKey: "owner",
+    header: "Controller",
+    sortFn: "alphanumeric",
+    cell: ({ row }) => row.original.owner,
+  },
   {
     accessorKey: "device_class",
     header: "Device class",
@@ -25,13 +30,13 @@ const columns: Columns<Lease> = [
   },
   {
     accessorKey: "attempts",
-    header: "Times taken up",
+    header: "Attempts",
     meta: { numeric: true },
     cell: ({ row }) => formatCount(row.original.attempts),
   },
   {
     accessorKey: "expires_at",
-    header: "Ends if not renewed",
+    header: "Expires",
     meta: { numeric: true },
     cell: ({ row }) => <TimeLeft until={row.original.expires_at} />,
   },

@@ -15,12 +15,13 @@ export function QuarantineNotice({ worker }: { worker: Worker }) {
     <Notice tone="warn" title={`${worker.id} is in quarantine`}>
       <Group justify="space-between" align="flex-start" gap="md">
         <span style={{ flex: "1 1 16rem" }}>
-          {worker.quarantine.reason} It gets no measurements since{" "}
-          <RelativeTime time={worker.quarantine.since} />, until it recovers or is let in again.
+          {worker.quarantine.reason} The worker has been in quarantine since{" "}
+          <RelativeTime time={worker.quarantine.since} />, and gets no measurements until it recovers or an
+          admin readmits it.
         </span>
         {mayReadmit && (
           <Button size="xs" variant="default" loading={isPending} onClick={() => mutate()}>
-            Let it measure again
+            Readmit
           </Button>
         )}
       </Group>

@@ -3,8 +3,10 @@ import type { Drain, Worker } from "../api/types";
 import { Tag } from "../components/tag";
 
 function drainInWords(drain: Drain): string {
-  const why = drain.leaving ? "Its host is shutting down." : "An admin has drained it.";
-  return drain.state === "draining" ? `${why} What it is at ends.` : `${why} It gets no new work.`;
+  const why = drain.leaving ? "Its host is shutting down." : "An admin drained it.";
+  return drain.state === "draining"
+    ? `${why} It finishes its current work and gets no new work.`
+    : `${why} It gets no new work.`;
 }
 
 /** What a worker is doing, and whether it may measure. */

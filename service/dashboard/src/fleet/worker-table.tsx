@@ -93,7 +93,7 @@ const columns: Columns<Worker> = [
   },
   {
     id: "drain",
-    header: "Work",
+    header: "Action",
     enableSorting: false,
     cell: ({ row }) => <DrainButton worker={row.original} />,
   },
@@ -110,7 +110,7 @@ function SlotWork({ worker: { slot } }: { worker: Worker }) {
   return (
     <>
       {slot.job_id === null ? (
-        "check of the device"
+        "device check"
       ) : (
         <Link to={`/jobs/${slot.job_id}`} className="link">
           {slot.trial_id === null ? "closing race" : `trial ${slot.trial_id.slice(0, 8)}`}

@@ -8,7 +8,7 @@ import { Panel } from "../components/panel";
 import { Ready } from "../components/ready";
 import { useQueryState } from "../components/use-query-state";
 import { formatMilliseconds } from "../format/time";
-import { formatCount } from "../format/units";
+import { formatCount, plural } from "../format/units";
 import { EventList } from "./event-list";
 import { FailureList } from "./failure-list";
 import type { JobEvent } from "./job-event";
@@ -64,18 +64,18 @@ function PastEvents({ job }: { job: Job }) {
 
 function Timeline({ job, trials }: { job: Job; trials: Trial[] }) {
   const lanes = useMemo(() => lanesOf(job, trials), [job, trials]);
-  if (lanes.length === 0) return <Empty>No trial has been worked on yet.</Empty>;
+  if (lanes.length === 0) return <Empty>No trial has started yet.</Empty>;
   const total = timeByStage(lanes);
   const words = STAGES.map((stage) => `${stage} ${formatMilliseconds(total[stage])}`).join(", ");
   return (
     <div style={{ padding: "0 1rem 1rem" }}>
       <Text size="sm" c="var(--muted)" mb="xs">
-        {`Time spent, all workers together: ${words}. Drag the handles below the plot to look closer.`}
+        {`Total time over all workers: ${words}. Drag the handles below the plot to zoom in.`}
       </Text>
       <TimelineChart
         lanes={lanes}
         height={lanes.length * LANE_PX + AXES_PX}
-        summary={`Timeline of ${lanes.length} lanes: ${lanes.map(({ label, slices }) => `${label}, ${slices.length} times`).join("; ")}.`}
+        summary={`Timeline of ${lanes.length} lanes: ${lanes.map(({ label, slices }) => `${label}, ${plural(slices.length, "slice")}`).join("; ")}.`}
       />
     </div>
   );

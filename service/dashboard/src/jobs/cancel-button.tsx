@@ -19,8 +19,8 @@ export function CancelButton({ id }: { id: string }) {
       {(close) => (
         <Stack gap="sm">
           <Text size="sm">
-            What has been measured so far is kept, but nothing more is certified. The search cannot be taken
-            up again.
+            The measurements made so far are kept, but no further schedule is certified. A cancelled job
+            cannot be resumed.
           </Text>
           {cancel.error && <ErrorNotice error={cancel.error} />}
           <Group gap="xs" justify="flex-end">

@@ -51,8 +51,8 @@ export function ConvergencePanel({ job, trials }: ConvergencePanelProps) {
         {curve.measured.length === 0 && curve.failed.length === 0 ? (
           <Text c="var(--muted)" size="sm" py="lg">
             {task.answered_from === "database"
-              ? "The database knew the answer, so no trial was needed."
-              : "No trial yet. The curve starts with the first one."}
+              ? "The database already contained a schedule for this task, so no trial was needed."
+              : "No trial has been measured yet. The curve starts with the first trial."}
           </Text>
         ) : (
           <ConvergenceChart

@@ -7,7 +7,7 @@ function Ratio({ engine }: { engine: ComparedEngine }) {
   if (!engine.ratio) return "–";
   const { value, low, high } = engine.ratio;
   return (
-    <span title="Latency over Loopwright's in the same round, with the 95 % interval">
+    <span title="Latency divided by Loopwright's latency in the same round, with the 95 % confidence interval">
       <strong>{value.toFixed(2)}</strong>{" "}
       <span className="muted">
         ({low.toFixed(2)} to {high.toFixed(2)})
@@ -50,7 +50,7 @@ const columns: Columns<ComparedEngine> = [
   },
   {
     id: "ratio",
-    header: "Over Loopwright's",
+    header: "Relative to Loopwright",
     meta: { numeric: true },
     cell: ({ row }) => <Ratio engine={row.original} />,
   },
@@ -67,7 +67,7 @@ const columns: Columns<ComparedEngine> = [
     cell: ({ row: { original: engine } }) =>
       engine.compile_seconds === null ? "–" : formatLatency(engine.compile_seconds * 1e6),
   },
-  { id: "how", header: "How", cell: ({ row }) => <How engine={row.original} /> },
+  { id: "how", header: "Settings", cell: ({ row }) => <How engine={row.original} /> },
 ];
 
 /** A model's latency in several engines, side by side on one machine. */
@@ -82,7 +82,7 @@ export function EngineTable({ comparison }: { comparison: StoredComparison }) {
       />
       <Text fz="sm" c="var(--muted)" px="md" py="sm">
         {comparison.machine}, {plural(comparison.threads, "thread")}, {comparison.precision}; outputs compared
-        with those of {comparison.reference}. A user's own measurement: no certificate covers it.
+        with those of {comparison.reference}. A user made this measurement; no certificate covers it.
       </Text>
     </>
   );

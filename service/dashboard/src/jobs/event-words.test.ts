@@ -48,9 +48,9 @@ it("an event of a recheck says what came of it", () => {
       { tasks: [] },
     );
   expect(words({ verdict: "regression", best_us: 54.1, message: null })).toBe(
-    "The best of dense was raced anew: regression, 54.1\u00a0µs now.",
+    "The best of dense was raced again: regression, 54.1\u00a0µs now.",
   );
   expect(words({ verdict: "failed", best_us: null, message: "argument 2 differs" })).toBe(
-    "The best of dense was raced anew: failed; argument 2 differs.",
+    "The best of dense was raced again: failed; argument 2 differs.",
   );
 });

@@ -13,7 +13,7 @@ export function eventInWords({ type, data }: JobEvent, job: Pick<Job, "tasks">):
 
 function recheckInWords({ name, result }: RecheckFinished): string {
   const now = result.best_us === null ? "" : `, ${formatLatency(result.best_us)} now`;
-  return `The best of ${name} was raced anew: ${result.verdict}${now}${result.message ? `; ${result.message}` : ""}.`;
+  return `The best of ${name} was raced again: ${result.verdict}${now}${result.message ? `; ${result.message}` : ""}.`;
 }
 
 function taskInWords(name: string, { state, best_us, speedup, certified }: TaskChanged): string {

@@ -22,7 +22,7 @@ it("failures that say the same stand together, the most frequent first", () => {
   expect(failureGroups({ tasks: [] }, trials)).toEqual([
     { kind: "COMPILE", stage: "build", message: "LLVM: out of registers", trials: ["#9", "#2"] },
     { kind: "TIMEOUT", stage: "build", message: "no answer within 10 s", trials: ["#4"] },
-    { kind: "CRASH", stage: "build", message: "It left no message.", trials: ["#5"] },
+    { kind: "CRASH", stage: "build", message: "There is no error message.", trials: ["#5"] },
   ]);
 });
 

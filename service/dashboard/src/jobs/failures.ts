@@ -17,7 +17,7 @@ export function failureGroups(job: Pick<Job, "tasks">, trials: readonly Trial[])
     const { failure_kind, failure_stage, failure_message } = trial;
     const kind = failure_kind ?? "unknown";
     const stage = failure_stage ?? "unknown";
-    const message = failure_message?.trim() || "It left no message.";
+    const message = failure_message?.trim() || "There is no error message.";
     const key = JSON.stringify([kind, stage, message]);
     const group = groups.get(key) ?? { kind, stage, message, trials: [] };
     group.trials.push(trialName(job, trial));

@@ -18,8 +18,8 @@ job.wait(progress=True)`;
     <Paper withBorder p="lg" bg="var(--surface)">
       <Title order={2}>Submit the first job</Title>
       <Text c="var(--muted)" size="sm" mt={4} mb="md" maw="44rem">
-        A job is a model and a budget. Loopwright finds the functions worth tuning, measures schedules for
-        each on the fleet, and keeps the fastest that proves to compute the same. <SubmitHere />
+        A job is a model and a budget. Loopwright finds the functions worth tuning, measures schedules of each
+        function on the fleet, and keeps the fastest schedule that computes the same results. <SubmitHere />
       </Text>
       <SimpleGrid cols={{ base: 1, md: 2 }}>
         <Command label="Command line" text={cli} />
@@ -30,13 +30,14 @@ job.wait(progress=True)`;
 }
 
 function SubmitHere() {
-  if (!useMay("submit")) return "Ask an admin of this service for a token that submits.";
+  if (!useMay("submit"))
+    return "To submit jobs, ask an admin of this service for a token with the scope submit.";
   return (
     <>
       <Link to="/submit" className="link">
         Paste a program here
       </Link>
-      , or send one from where you work, with a token from{" "}
+      , or submit one from your machine with a token from{" "}
       <Link to="/access" className="link">
         Access
       </Link>

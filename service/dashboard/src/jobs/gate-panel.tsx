@@ -25,7 +25,7 @@ const columns: Columns<GateFunction> = [
   },
   {
     id: "ratio",
-    header: "Of the reference's",
+    header: "Relative time",
     meta: { numeric: true },
     cell: ({ row }) => (row.original.ratio ? formatInterval(row.original.ratio) : "–"),
   },
@@ -37,7 +37,7 @@ export function GatePanel({ id }: { id: string }) {
   const { data: gate } = useQuery(gateQuery(id));
   if (!gate) return null;
   return (
-    <Panel title="Against its reference" aside={<Against gate={gate} />}>
+    <Panel title="Comparison with the reference" aside={<Against gate={gate} />}>
       {gate.result ? (
         <>
           <div style={{ padding: "0 1rem 1rem" }}>
@@ -52,7 +52,7 @@ export function GatePanel({ id }: { id: string }) {
         </>
       ) : (
         <Text size="sm" c="var(--muted)" px="md" pb="md">
-          The race begins when all tasks are done.
+          The race against the reference starts when all tasks are finished.
         </Text>
       )}
     </Panel>
@@ -75,10 +75,12 @@ function Verdict({ result }: { result: NonNullable<GateState["result"]> }) {
   return (
     <Text size="sm">
       <Tag tone={TONES[result.verdict]}>{result.verdict}</Tag> One run of the model takes{" "}
-      {measured ? formatInterval(result.slowdown) : "1.000"} of the reference's time,{" "}
-      {formatLatency(result.candidate_us)} against {formatLatency(result.reference_us)}; at most{" "}
-      {(1 + result.max_slowdown).toFixed(3)} is allowed;{" "}
-      {measured ? plural(result.rounds, "round") : "the same programs, nothing was measured"}.
+      {formatLatency(result.candidate_us)}, and one run of the reference takes{" "}
+      {formatLatency(result.reference_us)}: a ratio of {measured ? formatInterval(result.slowdown) : "1.000"},
+      of which at most {(1 + result.max_slowdown).toFixed(3)} is allowed.{" "}
+      {measured
+        ? `Measured in ${plural(result.rounds, "round")}.`
+        : "The programs are the same, so nothing was measured."}
     </Text>
   );
 }

@@ -62,7 +62,7 @@ function JobView({ id }: { id: string }) {
               <div role="status" className={classes.connection}>
                 {live && connection === "lost" && (
                   <Notice tone="warn" title="Connection lost, retrying">
-                    What is shown may be out of date. It catches up by itself once the service answers.
+                    This view may be out of date. It updates by itself when the service answers again.
                   </Notice>
                 )}
               </div>

@@ -17,20 +17,20 @@ export function ModelPanel({ job }: { job: Job }) {
         <Paper component="section" aria-label="Whole model" bg="transparent">
           <Stats>
             <Stat
-              label="Model untuned"
+              label="Untuned model"
               value={formatLatency(job.model.baseline_us)}
-              note={`sum of ${plural(job.tasks.length, "function")}, each as often as the model calls it`}
+              note={`sum of ${plural(job.tasks.length, "function")}, weighted by calls`}
             />
             <Stat
-              label="Model now"
+              label="Tuned model"
               value={formatLatency(job.model.best_us)}
-              note="the same sum, by the best so far"
+              note="the same sum with the best schedules so far"
             />
             {job.model.measured_us != null && (
               <Stat
                 label="Measured"
                 value={formatLatency(job.model.measured_us)}
-                note="one run as one program with its bests and random weights"
+                note="one run of the whole tuned model, with random weights"
               />
             )}
             <Stat label="Speedup" value={formatSpeedup(job.model.speedup)} note="of one run of the model" />

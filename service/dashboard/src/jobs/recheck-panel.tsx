@@ -53,20 +53,21 @@ export function RecheckPanel({ id }: { id: string }) {
     return (
       <Panel title="Tasks">
         <Empty>
-          Nothing to tune: the module calls only functions that are left as they are. It compiles and runs
-          without a search; the notes name these functions.
+          Nothing to tune: the module calls only functions that Loopwright does not change. The notes name
+          these functions. The module compiles and runs without a search.
         </Empty>
       </Panel>
     );
   }
   return (
-    <Panel title="Bests raced anew">
+    <Panel title="Bests raced again">
       <Text size="sm" c="var(--muted)" px="md" pb="md">
-        The slowdown is the best's time over that of its certificate, as far as the baseline has not become
-        slower, too. From 1.1 on it is a regression: the best gives way to the next one that holds.
+        The slowdown is the best's time divided by the time in its certificate. If the baseline has become
+        slower, too, the quotient is divided by the baseline's slowdown. A slowdown of more than 1.1 is a
+        regression, and the next certified schedule that holds becomes the best.
       </Text>
       <DataTable
-        label="Bests raced anew"
+        label="Bests raced again"
         columns={columns}
         rows={rechecks.items}
         rowId={(each) => each.certificate_id}

@@ -43,7 +43,7 @@ function ResubmitForm({ job }: { job: Job }) {
   return (
     <form onSubmit={submit}>
       <Stack gap="sm">
-        <Text size="sm">The same module on the same target, as a new job.</Text>
+        <Text size="sm">Creates a new job with the same module and target.</Text>
         <Group grow gap="xs">
           <NumberInput
             label="Trials"
@@ -58,7 +58,7 @@ function ResubmitForm({ job }: { job: Job }) {
         </Group>
         <Checkbox
           size="xs"
-          label="Search even where the answer is known"
+          label="Search even if a best is known"
           checked={force}
           onChange={(event) => setForce(event.currentTarget.checked)}
         />

@@ -12,7 +12,7 @@ it("a budget names each limit that it has", () => {
   expect(budgetInWords({ max_trials: 1, max_seconds: 600 })).toBe("1 trial or 10 min");
   expect(
     budgetInWords({ max_trials: 2000, max_device_seconds: 60, target_latency_us: 1500, until: "plateau" }),
-  ).toBe("2,000 trials or 1 min on devices or a model of 1.50\u00a0ms or its plateau");
+  ).toBe("2,000 trials or 1 min on devices or a model latency of 1.50\u00a0ms or a plateau");
 });
 
 it("the task to look at first is the one that the model spends most time in", () => {

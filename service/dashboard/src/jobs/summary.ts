@@ -21,8 +21,8 @@ export function budgetInWords(budget: Job["budget"]): string {
   const limits = [plural(budget.max_trials, "trial")];
   if (max_seconds != null) limits.push(formatElapsed(max_seconds * 1_000));
   if (max_device_seconds != null) limits.push(`${formatElapsed(max_device_seconds * 1_000)} on devices`);
-  if (target_latency_us != null) limits.push(`a model of ${formatLatency(target_latency_us)}`);
-  if (until === "plateau") limits.push("its plateau");
+  if (target_latency_us != null) limits.push(`a model latency of ${formatLatency(target_latency_us)}`);
+  if (until === "plateau") limits.push("a plateau");
   return limits.join(" or ");
 }
 

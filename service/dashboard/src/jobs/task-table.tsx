@@ -14,7 +14,10 @@ import { failuresInWords } from "./summary";
 const ANSWERED_FROM: Record<string, { word: string; hint: string }> = {
   search: { word: "search", hint: "Found by this job's own trials." },
   database: { word: "database", hint: "Known from earlier jobs; no trial was needed." },
-  joined: { word: "another job", hint: "Another job was tuning it already; this one shares the result." },
+  joined: {
+    word: "another job",
+    hint: "Another job was already tuning this function; this job uses its result.",
+  },
 };
 
 function TaskName({ task }: { task: Task }) {
@@ -68,12 +71,14 @@ const columns: Columns<Task> = [
     accessorKey: "weight",
     header: "Weight",
     meta: { numeric: true },
-    cell: ({ row }) => <span title="How often the model calls it">{formatCount(row.original.weight)}</span>,
+    cell: ({ row }) => (
+      <span title="Number of calls in one run of the model">{formatCount(row.original.weight)}</span>
+    ),
   },
   {
     accessorFn: (task) => task.model_share ?? undefined,
     id: "model_share",
-    header: "Of model's time",
+    header: "Share of time",
     sortUndefined: "last",
     meta: { numeric: true },
     cell: ({ row }) => <ShareBar share={row.original.model_share} />,
@@ -81,7 +86,7 @@ const columns: Columns<Task> = [
   {
     accessorFn: (task) => task.budget_share ?? undefined,
     id: "budget_share",
-    header: "Of budget",
+    header: "Share of trials",
     sortUndefined: "last",
     meta: { numeric: true },
     cell: ({ row: { original: task } }) => (
@@ -153,8 +158,8 @@ export function TaskTable({ tasks }: { tasks: Task[] }) {
             size="compact-sm"
             onClick={() => change({ all: all ? null : "tasks" }, true)}
           >
-            {all ? "Hide" : "Show"} {plural(folded.length, "task")} with {formatShare(shareOf(folded))} of the
-            model's time together
+            {all ? "Hide" : "Show"} {plural(folded.length, "task")} that together take{" "}
+            {formatShare(shareOf(folded))} of the model's time
           </Button>
         </Group>
       )}

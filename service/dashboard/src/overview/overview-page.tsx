@@ -98,12 +98,12 @@ function Figures({ overview: o }: { overview: Overview }) {
         <Stat
           label="Time saved"
           value={formatLatency(o.time_saved_us)}
-          note="each time every tuned model runs once"
+          note="when each tuned model runs once"
         />
         <Stat
-          label="Searching saved"
+          label="Search time saved"
           value={formatElapsed(o.search_saved_s * 1_000)}
-          note="by answers from the database"
+          note="by results from the database"
         />
       </Stats>
     </Paper>

@@ -36,7 +36,7 @@ export function AssemblyPanel({ recordId }: { recordId: string }) {
             <Text size="sm" c="var(--muted)">
               {isFetching
                 ? "Compiling …"
-                : "The service compiles the program for its target in a child of its own; that takes some seconds."}
+                : "The service compiles the program for its target in a separate process, which takes some seconds."}
             </Text>
           </Group>
         )}

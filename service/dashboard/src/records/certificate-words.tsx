@@ -12,23 +12,23 @@ export function CertificateWords({ certificate: c }: { certificate: Certificate 
   return (
     <Stack gap="xs" maw="60rem">
       {c.regressed_at && (
-        <Notice tone="bad" title="It does not hold any more">
-          Raced anew, it was slower than this certificate says, or wrong, since{" "}
-          <RelativeTime time={c.regressed_at} />. It answers no job: submit the function again to search for a
-          better one.
+        <Notice tone="bad" title="This certificate no longer holds">
+          A later race (<RelativeTime time={c.regressed_at} />) found the schedule slower than this
+          certificate says, or its result wrong. Jobs no longer use the schedule. Submit the function again to
+          search for a better one.
         </Notice>
       )}
       <Text size="sm">
-        <strong>It computes the same.</strong> Inputs: {c.inputs}. The outputs agree with those of the
-        unscheduled program within a relative tolerance of {formatSmall(c.rtol)} and an absolute one of{" "}
-        {formatSmall(c.atol)}; the largest error seen was {formatSmall(c.max_rel_error)} relative,{" "}
-        {formatSmall(c.max_abs_error)} absolute.
+        <strong>Same results.</strong> Inputs: {c.inputs}. The outputs agree with the outputs of the
+        unscheduled program within a relative tolerance of {formatSmall(c.rtol)} and an absolute tolerance of{" "}
+        {formatSmall(c.atol)}. The largest relative error was {formatSmall(c.max_rel_error)}, and the largest
+        absolute error was {formatSmall(c.max_abs_error)}.
       </Text>
       <Text size="sm">
-        <strong>It is as fast as it says.</strong> In a closing race of{" "}
-        {plural(c.rounds, "interleaved round")} among {plural(c.contenders, "contender")}, of which the
-        fastest went through them all, the baseline took {formatLatency(c.baseline_us)} and this schedule{" "}
-        {formatLatency(c.best_us)} (medians): {formatSpeedup(c.speedup)}.
+        <strong>Measured speedup: {formatSpeedup(c.speedup)}.</strong> The closing race timed{" "}
+        {plural(c.contenders, "contender")} in {plural(c.rounds, "interleaved round")}; contenders that are
+        clearly slower leave the race early. The median latency was {formatLatency(c.baseline_us)} for the
+        baseline and {formatLatency(c.best_us)} for this schedule.
         {c.library && <> {libraryWords(c.library, c.best_us)}</>}
       </Text>
       <Text size="sm" c="var(--muted)">
@@ -36,10 +36,10 @@ export function CertificateWords({ certificate: c }: { certificate: Certificate 
         {c.checked_at && (
           <>
             {" "}
-            Raced anew <RelativeTime time={c.checked_at} />.
+            Raced again <RelativeTime time={c.checked_at} />.
           </>
         )}
-        {c.conditions && <> Under {c.conditions}.</>}
+        {c.conditions && <> Conditions: {c.conditions}.</>}
         {c.device_state && <> The GPU after the race: {formatDeviceState(c.device_state)}.</>}
         {c.sandbox && (
           <>

@@ -3,11 +3,11 @@ import { libraryWords } from "./library-words";
 
 describe("libraryWords", () => {
   const library = { name: "PyTorch 2.13.0", us: 50, run_secs: [50e-6] };
-  const took = "PyTorch 2.13.0, which computes the same, took 50.0\u00a0µs in the same rounds";
+  const took = "PyTorch 2.13.0, which computes the same operation, took 50.0\u00a0µs in the same rounds";
 
   it("says that the library is faster, and to call it", () => {
     expect(libraryWords(library, 67)).toBe(
-      `${took}: the library is 1.34× faster. Call it instead where you can.`,
+      `${took}: the library is 1.34× faster. Call the library instead if you can.`,
     );
   });
 

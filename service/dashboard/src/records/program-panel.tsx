@@ -24,7 +24,7 @@ export function ProgramPanel({ record }: { record: RecordDetail }) {
       aside={
         <SegmentedControl
           size="xs"
-          aria-label="What of the program is shown"
+          aria-label="View of the program"
           data={views}
           value={view}
           onChange={(next) => change({ program: next === "diff" ? null : next })}
@@ -41,7 +41,7 @@ export function ProgramPanel({ record }: { record: RecordDetail }) {
         )}
         {view === "after" && <CodePane label={after} code={record.script_after} language="python" />}
         {view === "trace" && (
-          <CodePane label="The trace, to be run on a schedule sch" code={traceOf(record)} language="python" />
+          <CodePane label="The trace, as calls on a schedule sch" code={traceOf(record)} language="python" />
         )}
       </div>
     </Panel>

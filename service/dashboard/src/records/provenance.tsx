@@ -9,13 +9,13 @@ import { formatTarget } from "../format/target";
 import { formatSmall } from "../format/units";
 
 const ORIGINS: Record<string, string> = {
-  baseline: "It is the baseline: what the compiler makes of the untouched program.",
-  seed: "It was a starting point of a rule of the design space.",
-  random: "It was drawn at random from the design space.",
-  mutation: "It is a small change of another candidate.",
-  crossover: "It joins decisions of two candidates.",
-  transfer: "It was fast for the same function at other shapes, and was adapted.",
-  import: "It was imported from another database.",
+  baseline: "This is the baseline: the program as it was submitted, without a schedule.",
+  seed: "This is an initial candidate that a rule of the design space proposes.",
+  random: "This candidate was drawn at random from the design space.",
+  mutation: "This candidate changes a few decisions of another candidate.",
+  crossover: "This candidate combines the decisions of two candidates.",
+  transfer: "This candidate adapts a schedule that was fast for the same function at other shapes.",
+  import: "This schedule was imported from another database.",
 };
 
 function formatKnobs(knobs: Record<string, number>): string {
@@ -29,27 +29,30 @@ export function Provenance({ record }: { record: RecordDetail }) {
   return (
     <Stack gap="sm">
       <Text size="sm">
-        {ORIGINS[record.origin] ?? `Its origin is ${record.origin}.`}{" "}
+        {ORIGINS[record.origin] ?? `The origin is ${record.origin}.`}{" "}
         {record.parent && (
           <>
-            The candidate that it came from has the digest <code>{record.parent.slice(0, 12)}</code>.
+            The parent candidate has the digest <code>{record.parent.slice(0, 12)}</code>.
           </>
         )}
       </Text>
       <Facts>
         <Fact label="Origin">{record.origin}</Fact>
         {record.rule && (
-          <Fact label="Rule" title={`Version ${record.rule.version}, with the values of its knobs`}>
+          <Fact
+            label="Rule"
+            title={`Version ${record.rule.version} of the rule, with the values of its parameters`}
+          >
             {record.rule.name}: {formatKnobs(record.rule.knobs)}
           </Fact>
         )}
         {record.packs_weight && (
-          <Fact label="Weight" title="The times are those of calls, which find the weight packed">
-            packed once, when a program is compiled
+          <Fact label="Weight" title="The weight is packed before the calls that are timed">
+            packed once, at compile time
           </Fact>
         )}
         {record.math === "tf32" && (
-          <Fact label="Math" title="Factors of float32 are rounded to 10 bits of mantissa">
+          <Fact label="Math" title="Operands of float32 products are rounded to a mantissa of 10 bits">
             TF32
           </Fact>
         )}
@@ -75,7 +78,10 @@ export function Provenance({ record }: { record: RecordDetail }) {
           </Fact>
         )}
         {record.predicted !== null && (
-          <Fact label="Predicted score" title="What the cost model said: higher is faster; it has no unit">
+          <Fact
+            label="Predicted score"
+            title="Score that the cost model predicted: higher means faster; the score has no unit"
+          >
             {formatSmall(record.predicted)}
           </Fact>
         )}

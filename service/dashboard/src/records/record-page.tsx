@@ -67,8 +67,8 @@ function RecordView({ record }: { record: RecordDetail }) {
             </>
           ) : (
             <Text size="sm" c="var(--muted)">
-              This trial was measured but not certified: only the best of a task goes through the closing race
-              and the comparison of results.
+              This trial was measured but not certified. Only the best schedule of a task, as found by a
+              closing race and a comparison of results, is certified.
             </Text>
           )}
         </div>

@@ -10,14 +10,14 @@ export function ReproducePanel({ reproduce }: { reproduce: RecordDetail["reprodu
       <div style={{ padding: "0 1rem 1rem" }}>
         {reproduce === null ? (
           <Text size="sm" c="var(--muted)">
-            The record was imported: nobody here knows how it was found. Its trace gives the same program
-            again.
+            The record was imported, so this service does not know which search found it. Applying the trace
+            gives the same program.
           </Text>
         ) : (
           <>
             <Text size="sm" c="var(--muted)" mb="sm" maw="52rem">
-              The same module, target, seed and budget, searched anew. Timings are never the same twice, so
-              the search may take another way.
+              These lines repeat the search with the same module, target, seed and budget. Timings vary
+              between runs, so the search may find another schedule.
             </Text>
             <SimpleGrid cols={{ base: 1, md: 2 }}>
               <Command label="Command line" text={reproduce.cli.join("\n")} />

@@ -32,12 +32,12 @@ export function SampleStrips({ sets }: { sets: Samples[] }) {
       <div className={classes.foot}>
         <span className={classes.note}>
           {own
-            ? "One dot is one sample; each strip runs from its fastest to its slowest."
-            : "One dot is one sample; all strips share a scale that starts at 0."}
+            ? "Each dot is one sample. Each strip runs from its fastest to its slowest sample."
+            : "Each dot is one sample. All strips share a scale that starts at 0."}
         </span>
         <Switch
           size="xs"
-          label="Each on its own scale"
+          label="Separate scales"
           checked={own}
           onChange={(event) => setOwn(event.currentTarget.checked)}
         />
@@ -63,7 +63,7 @@ function Strip({ label, runSecs, scale }: Samples & { scale: Scale }) {
         <span className="numeric">
           median {formatLatency(median)}
           <span className="muted">
-            {` · middle half ${formatLatency(quartiles[0])} to ${formatLatency(quartiles[1])} · all ${formatLatency(min)} to ${formatLatency(max)} · ${plural(count, "sample")}`}
+            {` · quartiles ${formatLatency(quartiles[0])} to ${formatLatency(quartiles[1])} · range ${formatLatency(min)} to ${formatLatency(max)} · ${plural(count, "sample")}`}
           </span>
         </span>
       </div>

@@ -59,10 +59,11 @@ export function parseShapes(text: string): Record<string, number> | null {
 export function problemsOf(form: SubmitForm): Partial<Record<keyof SubmitForm, string>> {
   const problems: Partial<Record<keyof SubmitForm, string>> = {};
   if (form.code.trim() === "") problems.code = "Paste a module, or drop a file.";
-  if (!(Number(form.trials) >= 1)) problems.trials = "At least one trial.";
+  if (!(Number(form.trials) >= 1)) problems.trials = "Enter at least 1 trial.";
   if (form.minutes !== "" && !(Number(form.minutes) > 0))
-    problems.minutes = "More than zero, or empty for no limit.";
-  if (parseShapes(form.shapes) === null) problems.shapes = "Write them as n=128, m=64.";
+    problems.minutes = "Enter more than 0 minutes, or leave the field empty for no limit.";
+  if (parseShapes(form.shapes) === null)
+    problems.shapes = "Write each extent as name=value, such as n=128, m=64.";
   return problems;
 }
 

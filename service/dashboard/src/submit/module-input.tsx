@@ -19,7 +19,9 @@ export function ModuleInput({ code, error, onChange }: ModuleInputProps) {
   async function read(file: File | null | undefined) {
     if (!file) return;
     if (file.size > MOST_BYTES) {
-      setRefused(`${file.name} is too large to be pasted here; submit it from the command line.`);
+      setRefused(
+        `${file.name} is larger than ${MOST_BYTES / 1e6} MB. Submit it from the command line: loopwright job submit FILE.`,
+      );
       return;
     }
     setRefused(null);

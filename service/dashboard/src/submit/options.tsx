@@ -29,7 +29,7 @@ export function Options({ form, problems, onChange }: OptionsProps) {
     <Stack gap="sm">
       <TextInput
         label="Name"
-        description="What the job is called in lists"
+        description="Name of the job in lists"
         maxLength={200}
         value={form.name}
         onChange={(event) => onChange({ name: event.currentTarget.value })}
@@ -49,7 +49,7 @@ export function Options({ form, problems, onChange }: OptionsProps) {
       </Input.Wrapper>
       <NativeSelect
         label="Target"
-        description="What workers that are alive offer"
+        description="Targets of the workers that are alive"
         value={form.target}
         onChange={(event) => onChange({ target: event.currentTarget.value })}
         data={[
@@ -71,7 +71,7 @@ export function Options({ form, problems, onChange }: OptionsProps) {
           onChange={(trials) => onChange({ trials })}
         />
         <NumberInput
-          label="Minutes at most"
+          label="Maximum minutes"
           min={0}
           value={form.minutes}
           error={problems.minutes}
@@ -95,7 +95,7 @@ export function Options({ form, problems, onChange }: OptionsProps) {
       </SimpleGrid>
       <Checkbox
         label="Stop at the plateau"
-        description="When the next minute is expected to gain less than 1 %"
+        description="End the search when its next minute is expected to gain less than 1 %"
         checked={form.untilPlateau}
         onChange={(event) => onChange({ untilPlateau: event.currentTarget.checked })}
       />
@@ -108,25 +108,25 @@ export function Options({ form, problems, onChange }: OptionsProps) {
         onChange={(event) => onChange({ shapes: event.currentTarget.value })}
       />
       <Checkbox
-        label="Search even where the answer is known"
+        label="Search even if a best is known"
         checked={form.force}
         onChange={(event) => onChange({ force: event.currentTarget.checked })}
       />
       <Checkbox
         label="Exact math"
-        description="Keep the C library's exp, tanh, erf and log, instead of fast ones that err by a few units in the last place"
+        description="Use exp, tanh, erf and log of the C library, instead of faster versions whose error is a few units in the last place"
         checked={form.exactMath}
         onChange={(event) => onChange({ exactMath: event.currentTarget.checked })}
       />
       <Checkbox
         label="Permit TF32"
-        description="On GPUs of compute capability 8.0 or later, products and convolutions of float32 may round their factors to 10 bits of mantissa"
+        description="On GPUs of compute capability 8.0 or later, float32 products and convolutions may round their operands to a mantissa of 10 bits"
         checked={form.tf32}
         onChange={(event) => onChange({ tf32: event.currentTarget.checked })}
       />
       <Checkbox
         label="Private"
-        description="Only you and admins see the job, and its workloads unless others submitted them, too"
+        description="Only you and admins see the job. Others see its workloads only if they were submitted in another job, too."
         checked={form.private}
         onChange={(event) => onChange({ private: event.currentTarget.checked })}
       />

@@ -36,7 +36,9 @@ const columns: Columns<PreviewTask> = [
     id: "weight",
     header: "Weight",
     meta: { numeric: true },
-    cell: ({ row }) => <span title="How often the model calls it">{formatCount(row.original.weight)}</span>,
+    cell: ({ row }) => (
+      <span title="Number of calls in one run of the model">{formatCount(row.original.weight)}</span>
+    ),
   },
   {
     id: "flop",
@@ -62,7 +64,10 @@ const columns: Columns<PreviewTask> = [
     header: "What happens",
     cell: ({ row }) =>
       row.original.answered ? (
-        <Tag tone="good" hint="The database knows it well enough: no trial is spent on it.">
+        <Tag
+          tone="good"
+          hint="The database already contains a good schedule, so no trial is spent on this task."
+        >
           answered at once
         </Tag>
       ) : (
@@ -88,7 +93,7 @@ export function PreviewPanel({ preview, trials, onTrials }: PreviewPanelProps) {
       {trials < preview.suggested_trials && (
         <Group gap="sm" px="md" pb="sm">
           <Text size="sm">
-            {`${plural(trials, "trial")} for ${plural(preview.tasks.length, "function")}: this model deserves ${formatCount(preview.suggested_trials)}.`}
+            {`${plural(trials, "trial")} for ${plural(preview.tasks.length, "function")}: ${formatCount(preview.suggested_trials)} trials are suggested for this model.`}
           </Text>
           <Button size="xs" variant="default" onClick={() => onTrials(preview.suggested_trials)}>
             {`Use ${formatCount(preview.suggested_trials)}`}
@@ -96,7 +101,7 @@ export function PreviewPanel({ preview, trials, onTrials }: PreviewPanelProps) {
         </Group>
       )}
       {preview.tasks.length === 0 ? (
-        <Empty>Nothing in this module can be tuned.</Empty>
+        <Empty>This module contains no function that can be tuned.</Empty>
       ) : (
         <DataTable
           label="What will be tuned"
@@ -106,7 +111,7 @@ export function PreviewPanel({ preview, trials, onTrials }: PreviewPanelProps) {
         />
       )}
       <Stack gap="xs" px="md" py="sm">
-        <Lines title="Left alone" lines={preview.left_alone} />
+        <Lines title="Not tuned" lines={preview.left_alone} />
         <Lines title="Notes" lines={preview.notes} />
       </Stack>
     </Panel>

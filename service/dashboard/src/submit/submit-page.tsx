@@ -17,15 +17,15 @@ export default function SubmitPage() {
   return (
     <Stack gap="md">
       <PageHead title="Submit a job">
-        A job is a module, a target and a budget. See what would be tuned before it is sent; a preview stores
+        A job is a module, a target and a budget. The preview shows what the job would tune, and stores
         nothing.
       </PageHead>
       {maySubmit ? (
         <SubmitForms />
       ) : (
         <Notice tone="warn" title="You cannot submit">
-          What you are signed in with lets you look and change nothing. Ask an admin of the service for a
-          token that submits.
+          You are signed in with read-only access. Ask an admin of the service for a token with the scope
+          submit.
         </Notice>
       )}
     </Stack>

@@ -28,7 +28,9 @@ export function DecisionsPanel({ hash, deviceClass }: { hash: string; deviceClas
       <Ready query={query}>
         {(decisions) =>
           decisions.rows.length === 0 || decisions.columns.length === 0 ? (
-            <Empty>No measured trial here made a choice: nothing but the baseline is known.</Empty>
+            <Empty>
+              Only the baseline was measured on this device class, and the baseline makes no decisions.
+            </Empty>
           ) : (
             <Explorer decisions={decisions} />
           )
@@ -49,8 +51,8 @@ function Explorer({ decisions }: { decisions: Decisions }) {
       <Stack gap="xs" px="md">
         <Group justify="space-between" gap="xs">
           <Text size="sm" c="var(--muted)" maw="56rem">
-            A line is a measured trial, the fastest in the strongest colour. Drag along an axis to keep the
-            trials that pass there.
+            Each line is a measured trial. The fastest trials have the strongest colour. Drag along an axis to
+            keep only the trials that pass there.
           </Text>
           {varying > AXES && (
             <Button
@@ -71,7 +73,7 @@ function Explorer({ decisions }: { decisions: Decisions }) {
               brush={brush}
               onBrush={setBrush}
               height={HEIGHT}
-              summary={`Parallel coordinates of ${plural(decisions.rows.length, "trial")} over ${plural(shown.length, "choice")} and the latency; ${plural(rows.length, "trial")} within what is brushed.`}
+              summary={`Parallel coordinates of ${plural(decisions.rows.length, "trial")} over ${plural(shown.length, "choice")} and the latency; ${plural(rows.length, "trial")} within the selected intervals.`}
             />
           </div>
         </div>

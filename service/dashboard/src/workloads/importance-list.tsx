@@ -29,7 +29,7 @@ export function ImportanceList({ columns: all }: { columns: DecisionColumn[] }) 
       </Title>
       {ranked.length === 0 ? (
         <Text size="sm" c="var(--muted)" px="md">
-          There are too few trials to tell.
+          There are too few trials to estimate which decisions matter.
         </Text>
       ) : (
         <DataTable

@@ -43,7 +43,9 @@ export function PredictionsPanel({ hash, deviceClass }: { hash: string; deviceCl
       <Ready query={query}>
         {(predictions) =>
           predictions.rounds.length === 0 ? (
-            <Empty>The model made no prediction here: it starts with the sixteenth sample.</Empty>
+            <Empty>
+              There are no predictions. The cost model predicts only after enough trials have been measured.
+            </Empty>
           ) : (
             <div style={{ padding: "0 1rem 1rem" }}>
               <Text size="sm" c="var(--muted)" mb="xs">
@@ -70,7 +72,7 @@ function words({ rank_correlation: rank }: Predictions["rounds"][number]): strin
 
 function inWords({ rounds, rank_correlation: rank }: Predictions): string {
   const pairs = rounds.reduce((sum, round) => sum + round.pairs.length, 0);
-  const told = `${plural(pairs, "prediction")} in ${plural(rounds.length, "round")}`;
-  if (rank === null) return `${told}; too few in each to say how well they were ordered.`;
-  return `${told}; rank correlation of score and speed ${rank.toFixed(2)} (1: always in the right order, 0: chance).`;
+  const count = `${plural(pairs, "prediction")} in ${plural(rounds.length, "round")}`;
+  if (rank === null) return `${count}; each round has too few for a rank correlation.`;
+  return `${count}; the rank correlation of score and speed is ${rank.toFixed(2)} (1: perfect order, 0: chance).`;
 }

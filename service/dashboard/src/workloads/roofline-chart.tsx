@@ -43,7 +43,7 @@ function chartOption({ points, intensity }: Roofline, { from, to, line, ridge }:
       type: "log",
       min: from,
       max: to,
-      name: "arithmetic intensity, FLOP a byte",
+      name: "arithmetic intensity, FLOP per byte",
       nameLocation: "middle",
       nameGap: 24,
       axisLabel: { ...axis.axisLabel, formatter: (value: number) => String(Number(value.toPrecision(2))) },

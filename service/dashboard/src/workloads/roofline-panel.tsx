@@ -31,16 +31,16 @@ function Content({ roofline }: { roofline: Roofline }) {
   return (
     <Stack gap="md" px="md" pb="md">
       <Facts>
-        <Fact label="Work in one call">{formatScaled(roofline.flop, "FLOP")}</Fact>
-        <Fact label="Bytes moved at least" title="Each argument once">
+        <Fact label="Operations per call">{formatScaled(roofline.flop, "FLOP")}</Fact>
+        <Fact label="Minimum bytes moved" title="Each argument is read or written once">
           {formatScaled(roofline.bytes, "B")}
         </Fact>
         {roofline.intensity !== null && (
           <Fact label="Intensity">{`${Number(roofline.intensity.toPrecision(3))} FLOP/B${bound ? `, ${bound}` : ""}`}</Fact>
         )}
-        {best && <Fact label="Best reaches">{formatScaled(best.flops, "FLOP/s")}</Fact>}
+        {best && <Fact label="Throughput of the best">{formatScaled(best.flops, "FLOP/s")}</Fact>}
         {best && ceiling !== null && (
-          <Fact label="Of what is possible there">{formatShare(best.flops / ceiling)}</Fact>
+          <Fact label="Share of the limit">{formatShare(best.flops / ceiling)}</Fact>
         )}
       </Facts>
       {roof === null ? (
@@ -58,9 +58,8 @@ function Content({ roofline }: { roofline: Roofline }) {
 }
 
 function whyNot({ flop, peaks }: Roofline): string {
-  if (flop === null)
-    return "TVM cannot say how many operations this workload takes, so it has no place below a roof.";
+  if (flop === null) return "TVM cannot count the operations of this workload, so there is no roofline.";
   if (peaks === null)
-    return "The peaks of this device have not been measured yet; a worker does so when it joins.";
-  return "This workload does not compute in the type that the peaks were measured for.";
+    return "The peaks of this device have not been measured yet. A worker measures them when it joins.";
+  return "The peaks were measured for another data type than that of this workload.";
 }

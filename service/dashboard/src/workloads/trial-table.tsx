@@ -72,7 +72,7 @@ export function TrialTable({ rows, of }: TrialTableProps) {
             disabled={picked.length !== 2}
             onClick={() => navigate(`/compare?a=${picked[0]}&b=${picked[1]}`)}
           >
-            Compare the two picked
+            Compare selected
           </Button>
         </Group>
       </Group>

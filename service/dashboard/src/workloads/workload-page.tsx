@@ -55,7 +55,7 @@ function WorkloadView({ workload }: { workload: WorkloadDetail }) {
                 change({ device_class: event.currentTarget.value, brush: null, round: null }, true)
               }
               data={[
-                { value: "", label: "The one with most trials" },
+                { value: "", label: "The class with the most trials" },
                 ...classes.map((best) => ({
                   value: best.device_class,
                   label: `${formatTarget(best.target)}, ${best.device_class.slice(0, 8)}`,
@@ -92,7 +92,7 @@ function WorkloadFacts({ workload, deviceClass }: { workload: WorkloadDetail; de
   return (
     <Facts>
       <Fact label="Arguments">{formatTensors(workload.args)}</Fact>
-      <Fact label="Work in one call">{formatScaled(workload.flop, "FLOP")}</Fact>
+      <Fact label="Operations per call">{formatScaled(workload.flop, "FLOP")}</Fact>
       <Fact label="Measured trials">{formatCount(workload.records)}</Fact>
       {best && (
         <Fact label={`Best on ${formatTarget(best.target)}`}>
