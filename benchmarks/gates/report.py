@@ -42,19 +42,22 @@ def text(found: dict[str, Any]) -> str:
     return Template(TEMPLATE.read_text()).substitute(
         bound=f"{found['bound'] - 1:.0%}",
         conditions=f"{noted['cpu']}, {noted['threads']} threads, {noted['date']}",
-        noise="disturbed by bursts of work on all cores" if found["noise"] else "left alone",
+        noise="disturbed by bursts of work on all cores" if found["noise"] else "otherwise idle",
         runs=len(runs),
         alarms=alarms,
-        verdict=f"{alarms} of {len(runs)} runs ({alarms / len(runs):.2%}); required: under {REQUIRED:.0%}, {reached}",
+        verdict=(
+            f"False alarms: {alarms} of {len(runs)} runs ({alarms / len(runs):.2%}); required: less than "
+            f"{REQUIRED:.0%}, {reached}"
+        ),
         table=table(
             [
                 "workload",
                 "runs",
                 "false alarms",
                 "unclear",
-                "rounds, median (most)",
-                "seconds a run, median",
-                "ratio found, 5 % to 95 % of the runs",
+                "rounds, median (maximum)",
+                "seconds per run, median",
+                "ratio, 5th to 95th percentile",
             ],
             [*rows, _row("all", runs)],
         ),

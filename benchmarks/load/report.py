@@ -82,7 +82,7 @@ def _required(figures: dict[str, Any]) -> Iterator[tuple[str, str, str, str, boo
 def _met(loads: Sequence[dict[str, Any]]) -> str:
     """Return the highest rate at which a database met what is required."""
     rates = [load["rate"] for load in loads if percentile(_all(load), 99) < ALLOWED_MS and not _errors(load)]
-    return f"{max(rates):g} reads a second" if rates else "none"
+    return f"{max(rates):g} reads per second" if rates else "none"
 
 
 def _errors(load: dict[str, Any]) -> int:

@@ -46,7 +46,7 @@ def text(found: dict[str, Any]) -> str:
         slower=slower,
         bound=f"{1 - SLOWER:.0%}",
         summary=table(
-            ["model", "buckets", "factor, geometric mean", "the least", "slower"],
+            ["model", "buckets", "factor, geometric mean", "smallest factor", "slower"],
             [_row(model, ratios[model["name"]]) for model in models],
         ),
         extents=table(["extent", *ratios], _extents(ratios)),

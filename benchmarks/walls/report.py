@@ -85,7 +85,10 @@ def text(figures: dict[str, Any]) -> str:
                 for level, what, found in _required(figures)
             ),
         ),
-        missing="".join(f"\nThis machine has no {level}: {reason}.\n" for level, reason in figures["missing"].items()),
+        missing="".join(
+            f"\nThis machine does not support the level {level}: {reason}.\n"
+            for level, reason in figures["missing"].items()
+        ),
         programs=figures["programs"],
         batch=BATCH,
         latencies=table(
@@ -140,7 +143,7 @@ def _required(figures: dict[str, Any]) -> Iterator[tuple[str, str, Ratio]]:
     """Yield level, what is required of it, and what was measured."""
     for level in _levels(figures):
         yield level, "measured latencies", _of_all(_latency_ratios, figures, level)
-        yield level, "trials a second", _of_all(_time_ratios, figures, level)
+        yield level, "trials per second", _of_all(_time_ratios, figures, level)
 
 
 def _of_all(ratios: Any, figures: dict[str, Any], level: str) -> Ratio:

@@ -72,7 +72,7 @@ def test_slow_reads_and_events_that_were_missed_are_named() -> None:
 def test_the_highest_rate_that_was_met_is_told() -> None:
     found = figures(load([5.0] * 100, rate=50.0), load([5.0] * 50 + [300.0] * 50, rate=100.0), load([300.0] * 100))
     assert missed(found) == ["SQLite, 200/s: 99th percentile is 300 ms, not below 100 ms"]
-    assert ": 50 reads a second on SQLite." in text(found)
+    assert ": 50 reads per second on SQLite." in text(found)
     assert ": none on SQLite." in text(figures(load([300.0] * 100)))
 
 

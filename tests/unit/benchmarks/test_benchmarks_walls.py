@@ -18,7 +18,7 @@ def figures(cost: float, rounds: int = 10) -> dict[str, Any]:
     return {
         "conditions": {"cpu": "a processor", "threads": 2, "date": "2030-01-31", "load": 0.0},
         "programs": 2,
-        "missing": {"namespaces": "there is no bwrap"},
+        "missing": {"namespaces": "bwrap was not found"},
         "bounds": {"product": "arithmetic, short"},
         "rounds": [
             {
@@ -39,12 +39,12 @@ def test_walls_that_cost_more_than_is_allowed_are_named() -> None:
     assert missed(figures(1 / 0.98)) == []
     assert missed(figures(1 / 0.95)) == [
         "landlock: measured latencies: 0.950 (0.950 to 0.950) instead of 0.97",
-        "landlock: trials a second: 0.950 (0.950 to 0.950) instead of 0.97",
+        "landlock: trials per second: 0.950 (0.950 to 0.950) instead of 0.97",
     ]
 
 
 def test_a_level_that_the_machine_lacks_is_named_with_the_reason() -> None:
-    assert "This machine has no namespaces: there is no bwrap." in text(figures(1.0))
+    assert "This machine does not support the level namespaces: bwrap was not found." in text(figures(1.0))
 
 
 def test_the_interval_of_a_median_narrows_with_the_number_of_rounds() -> None:
