@@ -41,7 +41,7 @@ def normalise_url(url: str) -> URL:
     if parsed.drivername == "postgresql+psycopg":
         return parsed
     if parsed.get_backend_name() != "sqlite":
-        raise ValueError(f"the database is SQLite or PostgreSQL, not {parsed.drivername!r}")
+        raise ValueError(f"the database must be SQLite or PostgreSQL, not {parsed.drivername!r}")
     if parsed.database in (None, "", ":memory:"):
         raise ValueError("SQLite needs a file: sqlite:///path/to/loopwright.db")
     return parsed

@@ -21,14 +21,14 @@ def grant(connection: Connection, role: str) -> None:
     The tables must be at the newest revision, and the connection's role must own them. Raises CannotGrant.
     """
     if connection.dialect.name != "postgresql":
-        raise CannotGrant("only PostgreSQL has roles; whoever can open a file of SQLite can change its tables")
+        raise CannotGrant("only PostgreSQL has roles; anyone who can open an SQLite file can change its tables")
     if connection.scalar(text("SELECT true FROM pg_roles WHERE rolname = :role"), {"role": role}) is None:
         raise CannotGrant(f"there is no role {role!r}; create it first: CREATE ROLE {role} LOGIN PASSWORD '…'")
     if connection.scalar(
         text("SELECT rolsuper OR pg_has_role(:role, current_user, 'MEMBER') FROM pg_roles WHERE rolname = :role"),
         {"role": role},
     ):
-        raise CannotGrant(f"the role {role!r} is a superuser or has the rights of the tables' owner; take another one")
+        raise CannotGrant(f"the role {role!r} is a superuser or has the rights of the tables' owner; use another role")
     for statement in _statements(connection, role):
         connection.exec_driver_sql(statement)
 

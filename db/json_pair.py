@@ -96,7 +96,7 @@ def unpack(data: bytes, member_bytes: int = MEMBER_BYTES) -> tuple[str, str]:
                     continue
                 _check(member, name, member_bytes)
                 if name in found:
-                    raise InvalidArchive(f"the archive holds {name} twice; send one pair at a time")
+                    raise InvalidArchive(f"the archive contains {name} twice; send one pair at a time")
                 file = tar.extractfile(member)
                 assert file is not None, "a regular file has content"
                 found[name] = file.read().decode(errors="replace")
@@ -112,7 +112,7 @@ def unpack(data: bytes, member_bytes: int = MEMBER_BYTES) -> tuple[str, str]:
 def _check(member: tarfile.TarInfo, name: str, member_bytes: int) -> None:
     path = PurePosixPath(member.name)
     if path.is_absolute() or ".." in path.parts or len(path.parts) > 2:
-        raise InvalidArchive(f"the archive holds {member.name!r}; {name} belongs at its top or in one folder")
+        raise InvalidArchive(f"the archive contains {member.name!r}; put {name} at its top or in one folder")
     if not member.isreg() or member.issparse():
         raise InvalidArchive(f"{member.name} in the archive is not a plain file")
     if member.size > member_bytes:

@@ -48,7 +48,7 @@ class Keyset:
         Raises `InvalidPage` for a size outside 1..500 and for a token of another list.
         """
         if not 1 <= page_size <= MAX_PAGE_SIZE:
-            raise InvalidPage(f"page_size is 1 to {MAX_PAGE_SIZE}, not {page_size}")
+            raise InvalidPage(f"page_size must be from 1 to {MAX_PAGE_SIZE}, not {page_size}")
         if token is not None:
             here = tuple_(*self._columns)
             key = self.decode(token)
@@ -81,7 +81,7 @@ class Keyset:
                 return key
         except (ValueError, TypeError, RecursionError):
             pass
-        raise InvalidPage("this page_token was not given by this list")
+        raise InvalidPage("this page_token does not belong to this list")
 
 
 def _fits(value: Any, type_: type) -> bool:

@@ -107,7 +107,9 @@ def _workload(line: str) -> Workload:
     if len(functions) != 1 or not isinstance(func, tvm.tirx.PrimFunc):
         raise InvalidModule("not a workload of MetaSchedule: its module must hold one PrimFunc, named main")
     if findings := check_callouts(func):
-        raise InvalidModule(f"the function calls out of itself ({'; '.join(findings)}); it may only compute")
+        raise InvalidModule(
+            f"the function calls external code ({'; '.join(findings)}); a submitted function may only compute"
+        )
     if reason := unschedulable(func):
         raise InvalidModule(f"the function cannot be scheduled: {reason}")
     return make_workload(func, "main")

@@ -77,7 +77,7 @@ def add_device_time(session: Session, user_name: str, attempt: Span, now: dateti
 
 def _check(limit: float | None, used: int, asked: int, what: str, retry_after_s: int | None) -> None:
     if limit is not None and used + asked > limit:
-        detail = f"You may have {limit:,g} {what}; {used:,} are in use, and this asks for {asked:,} more."
+        detail = f"Your limit is {limit:,g} {what}; {used:,} are in use, and this request needs {asked:,} more."
         raise QuotaExceeded(detail, retry_after_s)
 
 

@@ -33,7 +33,7 @@ class Users:
             with self._sessions.write() as session:
                 session.add(row)
         except IntegrityError as error:
-            raise NameTaken(f"there is a user {name!r} already") from error
+            raise NameTaken(f"a user {name!r} exists already; choose another name") from error
         return user_view(row)
 
     def all(self) -> list[UserView]:
@@ -62,7 +62,7 @@ class Users:
             if row is None:
                 raise NotFound("user", name)
             if row.name == OWNER and (disabled or role not in (None, Scope.ADMIN)):
-                raise InvalidTransition("the owner of the service stays an admin")
+                raise InvalidTransition("the owner of the service must stay an admin")
             if role is not None:
                 row.role = role
             if quota is not None:

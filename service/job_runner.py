@@ -164,7 +164,7 @@ class JobRunner:
             self._db.jobs.finish(job.id, claimed.lease_token, JobState.CANCELLED)
             return False
         except (NoDevice, SearchFailed) as error:
-            message = f"the race could not be had: {error}"
+            message = f"the race could not be run: {error}"
             self._db.jobs.finish(job.id, claimed.lease_token, JobState.FAILED, message)
             return False
         except (Unavailable, LeaseLost):

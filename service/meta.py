@@ -27,7 +27,8 @@ def ready(ctx: Ctx) -> dict[str, str]:
     """The database answers and a worker can measure; ``sandbox`` is the level of the walls around what users send."""
     ctx.database.ping()
     if not live_offers(ctx):
-        raise ProblemError(503, "not-ready", "No worker has joined yet; this takes some seconds after the start.")
+        detail = "No worker has joined yet. After a start this takes some seconds; later, see the controller's log."
+        raise ProblemError(503, "not-ready", detail)
     return {"status": "ready", "sandbox": ctx.sandbox.level}
 
 

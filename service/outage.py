@@ -37,7 +37,9 @@ class Outage:
         """
         if self._since is None:
             self._since = time.monotonic()
-            log.warning("%s. Work waits up to %.0f minutes for it and then goes on", error, self._patience / 60)
+            log.warning(
+                "%s. Work waits for the database for up to %.0f minutes and then continues", error, self._patience / 60
+            )
         stop = stop or threading.Event()
         while True:
             if time.monotonic() - self._since > self._patience:
@@ -54,7 +56,7 @@ class Outage:
     def over(self) -> None:
         """Work went on: an outage, if there was one, is over."""
         if self._since is not None:
-            log.warning("the database works again, after %.0f s", time.monotonic() - self._since)
+            log.warning("the database works again after %.0f s", time.monotonic() - self._since)
             self._since, self._step = None, _FIRST_STEP_SECONDS
 
 
@@ -75,6 +77,6 @@ def await_database(url: str, seconds: float = START_SECONDS) -> bool:
             if time.monotonic() > until:
                 raise
             if not step:
-                log.warning("%s. It is waited for, up to %.0f s", error, seconds)
+                log.warning("%s. Waiting for the database for up to %.0f s", error, seconds)
         step = min(2 * step or _FIRST_STEP_SECONDS, _LONGEST_STEP_SECONDS)
         time.sleep(step)

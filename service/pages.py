@@ -34,7 +34,7 @@ def serve(app: FastAPI) -> None:
 def _page(request: Request) -> Response:
     path = request.url.path
     if path.startswith("/api/") or request.method not in ("GET", "HEAD"):
-        raise ProblemError(404, "not-found", f"There is no {path}; see /openapi.json.")
+        raise ProblemError(404, "not-found", f"There is no endpoint {path}. /openapi.json lists all endpoints.")
     if path == DOCUMENTATION.rstrip("/"):
         return RedirectResponse(DOCUMENTATION)
     if path.startswith(DOCUMENTATION):
@@ -44,16 +44,22 @@ def _page(request: Request) -> Response:
         return FileResponse(file)
     index = DASHBOARD / "index.html"
     if not index.is_file():
-        raise ProblemError(404, "no-dashboard", "The dashboard is not built; run scripts/setup.")
+        raise ProblemError(
+            404, "no-dashboard", "The dashboard has not been built. An operator can build it with scripts/setup."
+        )
     return HTMLResponse(with_nonce(index.read_text(), request.scope), headers={"Cache-Control": "no-store"})
 
 
 def _documentation(path: str) -> Response:
     if not (SITE / "index.html").is_file():
-        raise ProblemError(404, "no-documentation", "The documentation is not built; run scripts/setup.")
+        raise ProblemError(
+            404,
+            "no-documentation",
+            "The documentation has not been built. An operator can build it with scripts/setup.",
+        )
     if file := _file(SITE, path or "index.html"):
         return FileResponse(file)
-    raise ProblemError(404, "not-found", f"The documentation has no such page; it begins at {DOCUMENTATION}.")
+    raise ProblemError(404, "not-found", f"The documentation has no page {path!r}. It begins at {DOCUMENTATION}.")
 
 
 def _file(folder: Path, path: str) -> Path | None:
@@ -62,5 +68,5 @@ def _file(folder: Path, path: str) -> Path | None:
         file = (folder / path).resolve()
         is_file = file.is_file()
     except (OSError, ValueError) as error:  # a name that no file can have
-        raise ProblemError(404, "not-found", "There is no such page.") from error
+        raise ProblemError(404, "not-found", f"There is no page {path!r}.") from error
     return file if is_file and file.is_relative_to(folder) else None

@@ -77,5 +77,5 @@ class Pool:
 
 
 def _busy() -> ProblemError:
-    detail = "The service is busy reading what others sent. Nothing was stored; send the request again in a moment."
+    detail = "The service is busy with other requests. Nothing was stored. Send the request again in a few seconds."
     return ProblemError(503, "busy", detail, headers={"Retry-After": "2"})

@@ -41,7 +41,7 @@ PROBLEM_TYPES = (
         "a priority over 0, tokens of others, a token of a wider scope.",
         "Use a token of a wider scope, or ask an admin.",
     ),
-    ProblemType("not-yours", 403, "The job is another user's.", "Ask its owner or an admin."),
+    ProblemType("not-yours", 403, "The job belongs to another user.", "Ask its owner or an admin."),
     ProblemType(
         "guests-only-read",
         403,
@@ -64,12 +64,12 @@ PROBLEM_TYPES = (
         "Check the id or path.",
     ),
     ProblemType(
-        "no-dashboard", 404, "The dashboard was asked for, and is not built.", "An operator runs `scripts/setup`."
+        "no-dashboard", 404, "The dashboard was requested, but has not been built.", "An operator runs `scripts/setup`."
     ),
     ProblemType(
         "no-documentation",
         404,
-        "The documentation was asked for, and is not built.",
+        "The documentation was requested, but has not been built.",
         "An operator runs `scripts/setup`.",
     ),
     ProblemType(
@@ -78,8 +78,8 @@ PROBLEM_TYPES = (
     ProblemType(
         "body-too-slow",
         408,
-        "Nothing came of the body for 30 s, or not all of it within a minute and a second for each 16 KiB.",
-        "Send the request again, over a better connection.",
+        "No byte of the body arrived for 30 s, or the body took longer than one minute plus one second per 16 KiB.",
+        "Send the request again over a faster connection.",
     ),
     ProblemType(
         "idempotency-conflict",
@@ -87,7 +87,7 @@ PROBLEM_TYPES = (
         "The `Idempotency-Key` was used before with another body.",
         "Choose a new key.",
     ),
-    ProblemType("name-taken", 409, "There is a user of this name already.", "Choose another name."),
+    ProblemType("name-taken", 409, "A user of this name exists already.", "Choose another name."),
     ProblemType(
         "not-possible",
         409,
@@ -97,26 +97,26 @@ PROBLEM_TYPES = (
     ProblemType(
         "no-module",
         409,
-        "The job raced bests anew and has no module to return or to submit again.",
-        "Ask for another race with `POST /rechecks`.",
+        "The job raced bests again and has no module that could be returned or submitted again.",
+        "Start another recheck with `POST /rechecks`.",
     ),
     ProblemType(
         "walls-required",
         409,
-        "A second user is to be created on a machine where nothing separates what users send.",
-        "Make [walls](../security.md#walls) possible, or set `LOOPWRIGHT_SANDBOX=off` to accept that.",
+        "A second user was requested, but submitted code runs without [walls](../security.md#walls) here.",
+        "Make walls possible, or set `LOOPWRIGHT_SANDBOX=off` to accept that each user could act as any other.",
     ),
     ProblemType(
         "body-too-large",
         413,
-        "The body is over `LOOPWRIGHT_MAX_BODY_BYTES`.",
+        "The body is larger than `LOOPWRIGHT_MAX_BODY_BYTES`.",
         "Submit the module without its weights, or import records in parts.",
     ),
     ProblemType(
         "unknown-host",
         421,
         "The service does not answer for the host that the request names.",
-        "Use an address that it knows, or add the name to `LOOPWRIGHT_ALLOWED_HOSTS`.",
+        "Use an address that the service knows, or add the host to `LOOPWRIGHT_ALLOWED_HOSTS`.",
     ),
     ProblemType(
         "invalid-request",
@@ -124,24 +124,29 @@ PROBLEM_TYPES = (
         "The body is not JSON, or a field or parameter has a wrong type or is out of bounds.",
         "The detail names each field and what is wrong with it.",
     ),
-    ProblemType("invalid-page", 422, "The `page_token` is not of this list.", "Start again without `page_token`."),
+    ProblemType(
+        "invalid-page", 422, "The `page_token` does not belong to this list.", "Start again without `page_token`."
+    ),
     ProblemType(
         "too-complex",
         422,
-        "The JSON of the body has over 200,000 values, 25,000 names in objects or 64 levels.",
-        "Send less at once.",
+        "The JSON of the body has more than 200,000 values, 25,000 names in objects or 64 levels of nesting.",
+        "Send less in one request.",
     ),
     ProblemType(
         "too-expensive",
         422,
-        "Reading what was sent took too much time or memory, and was stopped.",
+        "Reading the submitted module, space or records took too much time or memory, and was stopped.",
         "Send fewer functions or records at once, or smaller ones.",
     ),
     ProblemType(
-        "invalid-module", 422, "The module cannot be read, or is not allowed.", "The detail says which part, and why."
+        "invalid-module",
+        422,
+        "The module cannot be read, or contains a part that is not allowed.",
+        "The detail says which part, and why.",
     ),
     ProblemType(
-        "invalid-target", 422, "The target is not one of TVM's.", "Choose one that `GET /targets` lists, or `auto`."
+        "invalid-target", 422, "TVM does not know the target.", "Choose one that `GET /targets` lists, or `auto`."
     ),
     ProblemType(
         "invalid-space",
@@ -164,8 +169,8 @@ PROBLEM_TYPES = (
     ProblemType(
         "not-compiled",
         422,
-        "TVM cannot compile the program of the record, which happens to imported records.",
-        "Compile it on a machine of your own.",
+        "TVM cannot compile the program of the record. This happens with imported records.",
+        "Compile the program on a machine of the record's target.",
     ),
     ProblemType(
         "target-not-offered",
@@ -183,7 +188,7 @@ PROBLEM_TYPES = (
     ProblemType(
         "no-reference",
         422,
-        "There is no reference as `gate` asks for, or the job cannot race with it.",
+        "The reference that `gate` names does not exist, or the job cannot race with it.",
         "Give a job that succeeded, on the same device class.",
     ),
     ProblemType(
@@ -195,7 +200,7 @@ PROBLEM_TYPES = (
     ProblemType(
         "too-many-requests",
         429,
-        "The user has too much open already: event streams, large bodies, or requests that read modules.",
+        "The user has too many requests open: event streams, large bodies, or requests that read modules.",
         _AGAIN,
     ),
     ProblemType(
@@ -208,18 +213,18 @@ PROBLEM_TYPES = (
         "internal-error",
         500,
         "A fault of the service.",
-        "Tell an operator the `request_id`; the service's log has the reason under it.",
+        "Give the `request_id` to an operator. The service's log contains the reason under this id.",
     ),
     ProblemType(
         "service-fault",
         500,
         "A fault of the service, while it read or rendered a program.",
-        "Tell an operator the reference; the service's log has the reason under it.",
+        "Give the reference in the detail to an operator. The service's log contains the reason under it.",
     ),
     ProblemType(
         "too-slow",
         500,
-        "Rendering or applying what is stored took over 30 s, and was stopped.",
+        "Rendering a stored program or applying stored schedules took more than 30 s, and was stopped.",
         "Try again when the service is less busy.",
     ),
     ProblemType(
@@ -231,28 +236,28 @@ PROBLEM_TYPES = (
     ProblemType(
         "busy",
         503,
-        "Too many modules are being read at once, or too much is open in all. Nothing was stored.",
+        "The service reads too many modules at once, or has too many requests open. Nothing was stored.",
         _AGAIN,
     ),
     ProblemType("interrupted", 503, "The process that worked on the request was killed. Nothing was stored.", _AGAIN),
     ProblemType(
         "caller-left",
         503,
-        "The connection was closed before the answer was there. Only the audit log and metrics show this.",
+        "The connection was closed before the answer was ready. Only the audit log and metrics show this.",
         "Wait longer for answers.",
     ),
-    ProblemType("no-worker", 503, "No machine that measures has joined yet.", "Wait until `GET /readyz` answers 200."),
+    ProblemType("no-worker", 503, "No worker has joined yet.", "Wait until `GET /readyz` answers 200."),
     ProblemType(
         "not-ready",
         503,
         "`GET /readyz`: no worker has joined yet.",
-        "Wait. If it lasts, the log of the controller says why.",
+        "Wait. If no worker joins, the controller's log says why.",
     ),
     ProblemType(
         "database-away",
         503,
         "The database does not answer. Whether a change was stored is not known.",
-        f"{_AGAIN} Send a job under the same `Idempotency-Key`.",
+        f"{_AGAIN} Send a job with the same `Idempotency-Key`.",
     ),
     ProblemType("disk-full", 503, "The disk of the database is full. Nothing was stored.", _AGAIN),
 )

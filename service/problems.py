@@ -35,16 +35,16 @@ _COMPLAINTS = 10
 _LONGEST_COMPLAINT = 400
 """Characters."""
 _TEXTS = {
-    401: "No token, or a wrong one.",
-    403: "The token has not the right that this needs.",
-    404: "There is no such thing.",
-    409: "What is asked for does not go with what there is already.",
+    401: "The token is missing or wrong.",
+    403: "The token lacks a right that the request needs.",
+    404: "What the path names does not exist.",
+    409: "The request conflicts with the present state.",
     408: "The body came too slowly.",
     413: "The body is too large.",
     421: "The service does not answer for this host.",
-    422: "The request cannot be taken; the detail says what to do.",
-    429: "Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps.",
-    503: "Too busy, or no worker has joined. Retry-After says when to try again.",
+    422: "The request is not valid; the detail says what to change.",
+    429: "The user has too many requests open, or is over a limit. If trying again helps, Retry-After says when.",
+    503: "The service is too busy, or no worker has joined. Retry-After says when to try again.",
 }
 
 
@@ -99,7 +99,7 @@ def answer(error: ProblemError) -> JSONResponse:
 def unavailable(error: Unavailable) -> ProblemError:
     """Return what a request is answered with while the database cannot work."""
     kind = "disk-full" if isinstance(error, DiskFull) else "database-away"
-    detail = f"{_shortened(str(error))}. Jobs wait for it, and nothing is lost; try again."
+    detail = f"{_shortened(str(error))}. Jobs wait for the database, and nothing is lost. Try again."
     return ProblemError(503, kind, detail, headers={"Retry-After": str(RETRY_SECONDS)})
 
 
@@ -115,7 +115,8 @@ def install(app: FastAPI) -> None:
     )
     app.add_exception_handler(NameTaken, lambda _, error: answer(ProblemError(409, "name-taken", f"{error}.")))
     app.add_exception_handler(
-        InvalidTransition, lambda _, error: answer(ProblemError(409, "not-possible", f"This cannot be: {error}."))
+        InvalidTransition,
+        lambda _, error: answer(ProblemError(409, "not-possible", f"This change is not possible: {error}.")),
     )
     app.add_exception_handler(QuotaExceeded, _over_quota)  # type: ignore[arg-type]
     app.add_exception_handler(InvalidArchive, lambda _, error: answer(ProblemError(422, "invalid-archive", str(error))))
@@ -157,7 +158,7 @@ def _http(_: Request, error: HTTPException) -> JSONResponse:
 
 def _over_quota(_: Request, error: QuotaExceeded) -> JSONResponse:
     later = {} if error.retry_after_s is None else {"Retry-After": str(error.retry_after_s)}
-    detail = f"{error} GET /api/v1/use shows your limits; an admin can change them."
+    detail = f"{error} GET /api/v1/use shows your limits. An admin can change them."
     return answer(ProblemError(429, "quota-exceeded", detail, headers=later))
 
 
@@ -172,7 +173,7 @@ def _unexpected(_: Request, error: Exception) -> JSONResponse:
     request_id = known().get("request", "")
     detail = (
         f"{type(error).__name__}; the service's log has the details under request {request_id}. "
-        "Nothing was stored half."
+        "No change was stored in part."
     )
     # What answers here is outside of all middleware.
     return answer(ProblemError(500, "internal-error", detail, headers={REQUEST_ID: request_id}))

@@ -229,7 +229,7 @@ class Sandbox:
             raise _too_expensive(noun, f"took over {SECONDS:.0f} s", submitted) from error
         except ChildCrashed as error:
             log.warning("%s: %s: %s", function, error, error.stderr)
-            detail = f"TVM crashed on {noun} ({error}); check that TVM on its own accepts it."
+            detail = f"TVM crashed on {noun} ({error}); check that TVM accepts it outside of the service."
             raise ProblemError(422, submitted.kind, detail) from error
 
     def _stored(self, function: str, doing: str, refusals: Sequence[str] = (), **arguments: Any) -> Any:

@@ -46,10 +46,12 @@ class Shares:
         """Have ``amount`` more. Raises ProblemError: 429 if it is too much for one, 503 if it is too much in all."""
         with self._lock:
             if self._taken[caller] + amount > self._each:
-                detail = f"{self._each} {self._noun} at a time are the limit for one user; wait until some have ended."
+                detail = f"One user may have {self._each} {self._noun} at a time. Wait until some of them have ended."
                 raise ProblemError(429, "too-many-requests", detail, headers={"Retry-After": "1"})
             if self._total is not None and self._sum + amount > self._total:
-                detail = f"The service has {self._total} {self._noun}, which is its limit; try again in a moment."
+                detail = (
+                    f"The service has {self._total} {self._noun} open, which is its limit. Try again in a few seconds."
+                )
                 raise ProblemError(503, "busy", detail, headers={"Retry-After": "2"})
             self._taken[caller] += amount
             self._sum += amount

@@ -296,7 +296,7 @@ def with_walls(settings: Settings) -> Settings:
         raise ServeError(str(error)) from error
     if level is Level.NONE:
         reason = "as LOOPWRIGHT_SANDBOX=off asks" if policy is Policy.OFF else "because this machine can put up none"
-        log.warning("what users send runs without walls, %s: let nobody in whom you would not give a shell", reason)
+        log.warning("submitted code runs without walls, %s: admit only users to whom you would give a shell", reason)
     return settings
 
 

@@ -223,7 +223,7 @@ def _outcome(before: Program | None, program: Program, measured: Mapping[Key, _M
     if before.key == program.key:
         return GateOutcome(name, workload, Change.SAME, reference, now.median)
     if then.failure is not None:
-        message = f"the reference does not run any more: {then.failure}"
+        message = f"the reference no longer runs: {then.failure}"
         return GateOutcome(name, workload, Change.CHANGED, reference, now.median, message=message)
     ratio = estimate([mine / theirs for mine, theirs in zip(now.secs, then.secs, strict=True)])
     return GateOutcome(name, workload, Change.CHANGED, reference, now.median, ratio)

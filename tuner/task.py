@@ -96,7 +96,7 @@ def _check_name(name: str) -> None:
 def _check_callouts(name: str, func: tvm.tirx.PrimFunc) -> None:
     if findings := check_callouts(func):
         raise InvalidModule(
-            f"function {name} calls out of itself ({'; '.join(findings)}); a submitted function may only compute, "
+            f"function {name} calls external code ({'; '.join(findings)}); a submitted function may only compute, "
             "so take that out of it"
         )
 

@@ -101,6 +101,6 @@ class ActorPool:
 
     def _check(self) -> None:
         if self.is_drained:
-            raise FleetDrained(f"{', '.join(self._places)} get no more work; the job goes on when a machine does")
+            raise FleetDrained(f"{', '.join(self._places)} get no new work; the job continues when a worker does")
         if not self._actors:
-            raise NoDevice(f"all of {', '.join(self._places)} died; the job goes on when a machine joins")
+            raise NoDevice(f"all of {', '.join(self._places)} died; the job continues when a worker joins")

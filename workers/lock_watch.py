@@ -96,7 +96,7 @@ class LockWatch:
         seen.stopped = (seen.stopped or now) if is_stopped else None
         if seen.stopped is not None and now - seen.stopped > self._stopped_seconds and self._may_kill(process):
             log.warning(
-                "process %d (%s) is stopped since %.0f s and %s the host's lock: it is killed",
+                "process %d (%s) has been stopped for %.0f s and %s the host's lock: it is killed",
                 process.pid,
                 _name(process),
                 now - seen.stopped,
@@ -106,7 +106,7 @@ class LockWatch:
         elif seen.waited_for is not None and now - seen.waited_for > self._seconds and not seen.named:
             seen.named = True
             log.warning(
-                "process %d (%s%s) has the host's lock, for which others wait since %.0f s",
+                "process %d (%s%s) has the host's lock, for which others have waited for %.0f s",
                 process.pid,
                 _name(process),
                 ", stopped" if is_stopped else "",

@@ -126,7 +126,7 @@ def _yardstick(
 def not_the_same_twice(failure: Failure) -> Failure:
     """Return the failure of a function whose unscheduled program does not agree with itself."""
     reason = (
-        "the function does not compute the same twice, so that no schedule of it can be checked; does it read memory "
+        "two runs of the function gave different results, so no schedule of it can be checked; does it read memory "
         f"that it has not written? {failure.message}"
     )
     return replace(failure, message=reason)

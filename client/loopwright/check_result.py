@@ -32,9 +32,9 @@ class CheckResult:
         state = job.gate()
         if job.state != "succeeded":
             reason = job.error or "no reason is given"
-            raise CheckFailed(f"job {job.id} has {job.state}, so that nothing was compared: {reason}")
+            raise CheckFailed(f"job {job.id} has {job.state}, so nothing was compared: {reason}")
         if state is None or state.result is None:
-            raise CheckFailed(f"job {job.id} was not submitted to be compared with anything")
+            raise CheckFailed(f"job {job.id} was submitted without a reference, so there is no comparison")
         return cls(job, state.result)
 
     @property
@@ -122,7 +122,7 @@ def read_reference(path: Path) -> list[Any]:
     except (KeyError, TypeError, ValueError):
         functions = None
     if not isinstance(functions, list) or not functions:
-        raise ValueError(f"{path} holds no reference; write one with: loopwright check MODEL --record {path}")
+        raise ValueError(f"{path} contains no reference; write one with: loopwright check MODEL --record {path}")
     return functions
 
 

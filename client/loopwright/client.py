@@ -335,7 +335,7 @@ class Client:
 
         funcs = used_prim_funcs(looked_up.module)
         if len(funcs) != 1:
-            raise ValueError(f"best() is about one function and this model has {len(funcs)}; use bests() or apply()")
+            raise ValueError(f"best() takes one function, and this model has {len(funcs)}; use bests() or apply()")
         return looked_up.bests.get(str(funcs[0][0].name_hint))
 
     def bests(self, target: Any = "auto") -> Listing[Best]:
@@ -766,7 +766,7 @@ class Client:
         if logged_tasks(path):
             raise ValueError(f"{path} has logs of earlier tuners. {NOT_IMPORTED}")
         if path.is_file():
-            raise ValueError(f"{path} is a file; give the directory of {' and '.join(archive.MEMBERS)}")
+            raise ValueError(f"{path} is a file; give the directory that contains {' and '.join(archive.MEMBERS)}")
         return import_pair(self._transport, f"{API}/records/import", path)
 
     def workers(self) -> Iterator[schemas.Worker]:

@@ -247,7 +247,9 @@ class Job:
                 if self.finished:
                     break
                 if deadline is not None and time.monotonic() >= deadline:
-                    raise WaitTimedOut(f"job {self.id} is still {self.state} after {timeout:g} s")
+                    raise WaitTimedOut(
+                        f"job {self.id} is still {self.state} after {timeout:g} s; wait again, or cancel it"
+                    )
         return self
 
     def _ticks(self, deadline: float | None) -> Iterator[None]:

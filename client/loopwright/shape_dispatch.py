@@ -83,7 +83,7 @@ def _bound(program: Program, portfolio: Portfolio) -> Program:
     module = bind_shapes(program.module, dict(portfolio.fixed))
     if portfolio.name not in (symbols := relax_symbols(module)):
         raise InvalidModule(
-            f"shapes gives many values of {portfolio.name}, which is no symbolic extent of the model's Relax "
+            f"shapes gives several values of {portfolio.name}, which is no symbolic extent of the model's Relax "
             f"functions; they have: {', '.join(sorted(symbols)) or 'none'}. Give several shapes as a list instead"
         )
     return Program(module, program.weights)

@@ -85,7 +85,7 @@ def explain(space: stochastic.Space, mod: Any, *, example_inputs: Any = None, sp
         ValueError: the space is None (the built-in one is made by the service), or the model has not one PrimFunc.
     """
     if space is None:
-        raise ValueError("the built-in space is made by the service; explain() is about one of your own")
+        raise ValueError("explain() describes a space of your own; the service generates the built-in space")
     options = Options(example_inputs, spec)
     traces = stochastic.to_traces(space, mod, options)
     assert traces is not None
@@ -95,7 +95,7 @@ def explain(space: stochastic.Space, mod: Any, *, example_inputs: Any = None, sp
 
     funcs = prim_funcs(frontends.to_program(mod, options).module)
     if len(funcs) != 1:
-        raise ValueError(f"explain() is about a space for one function, and this model has {len(funcs)}")
+        raise ValueError(f"explain() describes the space of one function, and this model has {len(funcs)} functions")
     workload = normal_form(funcs[0][1])
     return SpaceDescription(tuple(_choices(trace, workload) for trace in traces))
 

@@ -149,7 +149,7 @@ class Transport:
         reason = str(error) or type(error).__name__
         return CouldNotReach(
             f"could not reach Loopwright at {self.endpoint.url}: {reason}. "
-            "Is it running there? LOOPWRIGHT_URL or 'loopwright login' say where to look."
+            "Check that the service is running there, or set another address with LOOPWRIGHT_URL or 'loopwright login'."
         )
 
 
@@ -162,7 +162,7 @@ def parse(model: type[Model], response: httpx.Response) -> Model:
     try:
         return model.model_validate_json(response.content, extra="ignore")
     except ValidationError as error:
-        raise UnexpectedAnswer(f"{response.url} answered what is not a {model.__name__}: {error}") from error
+        raise UnexpectedAnswer(f"the answer of {response.url} is not a {model.__name__}: {error}") from error
 
 
 def body(model: type[BaseModel], **fields: Any) -> dict[str, Any]:

@@ -23,8 +23,8 @@ class KnownHost:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and self._hosts is not None and _host(Headers(scope=scope)) not in self._hosts:
             detail = (
-                "The service does not answer for this host; ask for it by an address that it knows, or start it with "
-                "LOOPWRIGHT_ALLOWED_HOSTS."
+                f"The service does not answer for the host {Headers(scope=scope).get('host', '')!r}. Use an address "
+                "that the service knows, or add the host to LOOPWRIGHT_ALLOWED_HOSTS."
             )
             await answer(ProblemError(421, "unknown-host", detail))(scope, receive, send)
             return

@@ -44,7 +44,9 @@ def make_token(ctx: Ctx, visitor: Asking, body: schemas.NewToken) -> schemas.Tok
         ctx.database.users.get(user)
     if not visitor.bearer.scope.includes(scope):
         raise ProblemError(
-            403, "not-allowed", f"A token of scope {visitor.bearer.scope} makes none of scope {scope}; ask an admin."
+            403,
+            "not-allowed",
+            f"A token of scope {visitor.bearer.scope} cannot create a token of scope {scope}. Ask an admin.",
         )
     lifetime = None if body.days is None else timedelta(days=body.days)
     made, secret = ctx.database.tokens.create(user, TokenKind.TOKEN, body.name, scope, _within(visitor, lifetime))
@@ -96,4 +98,4 @@ def _within(visitor: Visitor, lifetime: timedelta | None) -> timedelta | None:
 
 def _require_admin(visitor: Visitor) -> None:
     if "administer" not in visitor.rights:
-        raise ProblemError(403, "not-allowed", "Only admins see and make the tokens of others.")
+        raise ProblemError(403, "not-allowed", "Only admins can list and create the tokens of other users.")

@@ -42,8 +42,8 @@ def make_user(ctx: Ctx, body: schemas.NewUser) -> schemas.User:
         raise ProblemError(
             409,
             "walls-required",
-            "What users send runs without walls on this machine, so that each could become any other. Make walls "
-            "possible (see docs/security.md), or start the service with LOOPWRIGHT_SANDBOX=off to accept that.",
+            "Submitted code runs without walls on this machine, so each user could act as any other user. Make walls "
+            "possible (see docs/security.md), or start the service with LOOPWRIGHT_SANDBOX=off to accept this.",
         )
     quota = NEW_USER if body.quota is None else Quota(**body.quota.model_dump())
     return _user(ctx.database.users.create(body.name, Scope(body.role), quota))

@@ -53,13 +53,13 @@ class JsonShape:
         limits = self._limits
         if self._values > limits.values or self._names > limits.names:
             raise _too_complex(
-                f"has over {limits.values} values, or {limits.names} names in objects. Send less in one request, "
+                f"has more than {limits.values} values or {limits.names} names in objects. Send less in one request, "
                 "such as fewer traces in the space"
             )
         depths = list(accumulate((_STEPS[mark] for mark in marks), initial=self._depth))
         self._depth = depths[-1]
         if max(depths) > limits.depth:
-            raise _too_complex(f"is nested over {limits.depth} levels deep")
+            raise _too_complex(f"is nested more than {limits.depth} levels deep. Send JSON with fewer levels")
 
 
 def _too_complex(what: str) -> ProblemError:

@@ -84,12 +84,12 @@ class WholeBody:
             async with asyncio.timeout(min(left, patience.stall)):
                 return await receive()
         except TimeoutError:
-            detail = f"{received} bytes of the body came, and then none, or too few of them. Send the request again."
+            detail = f"The body came too slowly: only {received} bytes of it arrived in time. Send the request again."
             raise ProblemError(408, "body-too-slow", detail, headers={"Connection": "close"}) from None
 
     def _too_large(self) -> ProblemError:
         detail = (
-            f"The body is over {self._limit / 2**20:g} MiB. "
+            f"The body is larger than {self._limit / 2**20:g} MiB. "
             "Submit the module without its weights: schedules do not depend on them."
         )
         return ProblemError(413, "body-too-large", detail)

@@ -100,7 +100,7 @@ def _page(items: list[Item], paging: PageRequest) -> schemas.Page[Item]:
     start = 0
     if paging.token is not None:
         if not paging.token.isdecimal():
-            raise InvalidPage("this is not a token of this list")
+            raise InvalidPage("this page_token does not belong to this list")
         start = int(paging.token)
     end = start + paging.size
     return schemas.Page(items=items[start:end], next_page_token=str(end) if end < len(items) else None)

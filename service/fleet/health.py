@@ -47,12 +47,12 @@ def complaint(checks: Sequence[CheckView], lost: int) -> str | None:
     found = drift(checks)
     if found is not None and found.too_far:
         return (
-            f"its reference kernel takes {found.ratio:.2f} times as long as it did; see what else runs on the "
-            "machine. It is timed again every minute, and measures again when it is back"
+            f"its reference kernel takes {found.ratio:.2f} times as long as before; check what else runs on the "
+            "machine. The kernel is timed again every minute, and the quarantine ends when its time is normal again"
         )
     if lost >= LOST_TOO_OFTEN:
         return (
             f"{lost} trials were lost with the device or its process in the last {LOST_WITHIN_SECONDS / 60:.0f} "
-            "minutes; see the machine's log. It measures again when they are over"
+            "minutes; read the machine's log. The quarantine ends when these losses are older than that"
         )
     return None

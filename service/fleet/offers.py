@@ -63,8 +63,7 @@ def resolve_all(
         raise ProblemError(
             503,
             "no-worker",
-            "No machine that measures has joined yet. "
-            "Wait until GET /readyz answers 200, or start a worker, and try again.",
+            "No worker has joined yet. Wait until GET /readyz answers 200, or start a worker, and try again.",
             headers={"Retry-After": "5"},
         )
     found = [_resolved(ctx, target, offers) for target in targets]

@@ -28,14 +28,18 @@ def _of_job(ctx: Context, name: str) -> tuple[str, list[schemas.ReferenceFunctio
         found = ctx.database.jobs.newest_named(name, JobState.SUCCEEDED)
         if found is None:
             raise ProblemError(
-                422, "no-reference", f"There is no job {name!r}, and none of that name has succeeded."
+                422,
+                "no-reference",
+                f"{name!r} is neither the id of a job nor the name of a job that succeeded. Give one of these.",
             ) from None
         job = found
     if job.state is not JobState.SUCCEEDED:
-        raise ProblemError(422, "no-reference", f"The job {job.id} is {job.state}; a reference has to have succeeded.")
+        detail = f"The reference, job {job.id}, is {job.state}. Give a job that has succeeded."
+        raise ProblemError(422, "no-reference", detail)
     tasks = ctx.database.tasks.of_job(job.id)
     if not tasks:
-        raise ProblemError(422, "no-reference", f"The job {job.id} has no function to compare with.")
+        detail = f"The reference, job {job.id}, has no function to compare with. Give a job with tasks."
+        raise ProblemError(422, "no-reference", detail)
     return job.id, [
         schemas.ReferenceFunction(
             name=task.name, workload_hash=task.workload_hash, weight=task.weight, record_id=task.record_id or ""
@@ -49,16 +53,22 @@ def _check(ctx: Context, function: schemas.ReferenceFunction, device_class: Devi
         record = ctx.database.records.get(function.record_id).record
     except NotFound:
         raise ProblemError(
-            422, "no-reference", f"There is no record {function.record_id!r}, which {function.name} is to run."
+            422,
+            "no-reference",
+            f"There is no record {function.record_id!r}, which the reference gives for {function.name}. Record the "
+            "reference again.",
         ) from None
     if record.workload_hash != function.workload_hash:
         raise ProblemError(
-            422, "no-reference", f"The record {record.id} is of another workload than that of {function.name}."
+            422,
+            "no-reference",
+            f"The record {record.id}, which the reference gives for {function.name}, belongs to another workload. "
+            "Record the reference again.",
         )
     if record.device_class_id != device_class.id:
         raise ProblemError(
             422,
             "no-reference",
             f"{function.name} of the reference was measured on the device class {record.device_class_id}, and this "
-            f"job is for {device_class.id}: they cannot race. Give the reference's target.",
+            f"job is for {device_class.id}, so they cannot race. Submit the job for the target of the reference.",
         )

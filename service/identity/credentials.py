@@ -49,7 +49,8 @@ def read(headers: Headers, method: str) -> Shown | None:
     if secret is None:
         return None
     if not _is_own_page(headers, method):
-        raise ProblemError(403, "cross-site", "A page of another site sent this request; the dashboard's own may.")
+        detail = "A page of another site sent this request with the cookie of the dashboard. Send a token instead."
+        raise ProblemError(403, "cross-site", detail)
     return Cookie(secret)
 
 

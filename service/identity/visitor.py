@@ -105,9 +105,11 @@ def identify(
         if bearer is None or bearer.kind is TokenKind.CODE or (bearer.kind is TokenKind.GUEST and not guests):
             raise _unauthorised("unauthorised", _HELP)
         if bearer.ended and bearer.kind is TokenKind.GUEST:
-            raise _unauthorised("link-expired", "This guest's link has ended; ask whoever sent it for a new one.")
+            raise _unauthorised(
+                "link-expired", "This guest link has expired or was revoked. Ask its sender for a new one."
+            )
         if bearer.ended:
-            raise _unauthorised("token-ended", "This token has expired or was revoked; sign in again with another.")
+            raise _unauthorised("token-ended", "This token has expired or was revoked. Sign in with another token.")
     return Visitor(bearer, shown.secret, tuple(rights(bearer.scope, guests)))
 
 
@@ -136,16 +138,16 @@ async def authorised(request: Request, visitor: Asking) -> None:
         raise ProblemError(
             403,
             "guests-only-read",
-            "This is a guest's link: it reads and changes nothing. Sign in with a token of your own for that.",
+            "A guest link allows only reading. Sign in with a token of your own for this request.",
         )
     if right == "invite":
         raise ProblemError(
-            403, "no-guests", "This service admits no guests; start it with LOOPWRIGHT_GUESTS=true to allow them."
+            403, "no-guests", "This service admits no guests. An operator can start it with LOOPWRIGHT_GUESTS=true."
         )
     raise ProblemError(
         403,
         "not-allowed",
-        f"This token of {visitor.user} may {', '.join(visitor.rights)}; this request needs the right to {right}. "
+        f"This token of {visitor.user} has the rights {', '.join(visitor.rights)}; this request needs {right}. "
         "Use a token of a wider scope, or ask an admin.",
     )
 

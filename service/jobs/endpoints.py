@@ -34,7 +34,8 @@ async def _shapes(text: _ShapesText = None) -> dict[str, int] | None:
     try:
         return TypeAdapter(dict[str, int]).validate_json(text)
     except ValidationError as error:
-        raise ProblemError(422, "invalid-request", 'shapes is not of the form {"n": 128}') from error
+        detail = f'shapes is {text!r}; give a JSON object of extents, such as {{"n": 128}}.'
+        raise ProblemError(422, "invalid-request", detail) from error
 
 
 LastEventId = Annotated[int, Header(ge=0, le=2**62, description="Id of the last event that was seen; 0: of none")]
@@ -207,7 +208,7 @@ def get_module(ctx: Ctx, job_id: str, shapes: Shapes) -> dict[str, Any]:
     view = ctx.database.jobs.get(job_id)
     module_json = ctx.database.jobs.inputs(job_id).module_json
     if not module_json:
-        raise ProblemError(409, "no-module", "This job raced bests anew; it has no module.")
+        raise ProblemError(409, "no-module", "This job is a recheck, so it has no module. Give a job that tuned one.")
     hashes = [task.workload_hash for task in ctx.database.tasks.of_job(job_id)]
     bests = ctx.database.lookup.bests(hashes, view.target_json, device_class_id=view.device_class_id)
     module = ctx.sandbox.apply(

@@ -28,7 +28,9 @@ def submit_recheck(
     due = ctx.database.rechecks.asked(body.workloads, machine)
     if not due:
         raise ProblemError(
-            422, "nothing-to-recheck", "None of these workloads has a best on such machines, other than its baseline."
+            422,
+            "nothing-to-recheck",
+            "None of these workloads has a best, other than its baseline, on workers of this target. Tune them first.",
         )
     view = jobs.submit(ctx.database, due, machine, user_name=visitor.user)
     response.headers["Location"] = request.url_for("get_job", job_id=view.id).path

@@ -32,7 +32,8 @@ def submit(
     Raise ProblemError and QuotaExceeded.
     """
     if request.priority > 0 and "administer" not in visitor.rights:
-        raise ProblemError(403, "not-allowed", "Only admins submit with a priority over 0: it would pass all others.")
+        detail = f"The priority is {request.priority}. Only admins may give one above 0; give 0 or less."
+        raise ProblemError(403, "not-allowed", detail)
     digest = hashlib.sha256(request.model_dump_json().encode()).hexdigest()
     if earlier := ctx.database.jobs.earlier(visitor.user, idempotency_key, digest):
         return earlier
@@ -97,7 +98,9 @@ def resubmit(
     """Submit a job's module again. Raise NotFound, ProblemError for a job without one, and what `submit` raises."""
     job, inputs = ctx.database.jobs.get(job_id), ctx.database.jobs.inputs(job_id)
     if not inputs.module_json:
-        raise ProblemError(409, "no-module", "This job raced bests anew; ask for that with POST /rechecks.")
+        raise ProblemError(
+            409, "no-module", "This job is a recheck, so it has no module. Start a recheck with POST /rechecks."
+        )
     request = schemas.SubmitJob(
         module=schemas.ModulePayload(format="tvm-json", data=inputs.module_json),
         target=json.loads(job.target_json),
@@ -120,7 +123,7 @@ def resubmit(
 def preview(ctx: Context, request: schemas.SubmitJob) -> schemas.Preview:
     """Return what `submit` would store for one target. Raise ProblemError as `submit` does."""
     if request.targets is not None:
-        raise ProblemError(422, "invalid-request", "A preview is of one target. Ask for one of each, with target.")
+        raise ProblemError(422, "invalid-request", "A preview is for one target. Give target instead of targets.")
     device_class = resolve(ctx, request.target, request.labels)
     parsed = _parse(ctx, request, device_class)
     hashes = [task.workload.hash for task in parsed.tasks]

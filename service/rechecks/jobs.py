@@ -41,7 +41,7 @@ def submit_due(database: Database, machines: Iterable[tuple[DeviceClass, str]], 
             try:
                 return submit(database, due, machine, user_name=OWNER, priority=_LAST, idempotency_key=key)
             except QuotaExceeded as error:
-                log.warning("bests are not raced anew: %s", error)
+                log.warning("bests are not raced again: %s", error)
     return None
 
 

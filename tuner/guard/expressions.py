@@ -96,7 +96,7 @@ class Expressions:
             ) if 0 <= index < (self._constants or {}).get(key, 0):
                 pass
             case _:
-                refuse(node.lineno, f"`{shown(node)}`, a constant that did not come along", constants.SEND)
+                refuse(node.lineno, f"`{shown(node)}`, a constant that is missing", constants.SEND)
 
     def _index(self, node: ast.expr) -> None:
         if isinstance(node, ast.Slice):

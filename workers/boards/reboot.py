@@ -38,7 +38,7 @@ class Reboot:
         if not self._board.reboot or self._losses < AFTER_LOSSES or self._clock() - self._last < INTERVAL_SECONDS:
             return False
         self._last, self._losses = self._clock(), 0
-        log.warning("board %s was lost %d times in a row; it is started anew", self._board.name, AFTER_LOSSES)
+        log.warning("board %s was lost %d times in a row; it is rebooted", self._board.name, AFTER_LOSSES)
         try:
             done = subprocess.run(
                 self._board.reboot,

@@ -46,7 +46,7 @@ def command(
 def obstacle() -> str | None:
     """Return why bubblewrap does not work here, or None."""
     if _program() is None:
-        return "there is no bwrap; install bubblewrap"
+        return "bwrap was not found; install bubblewrap"
     from workers.walls.paths import readable
 
     tried = command([sys.executable, "-c", ""], readable=readable([]), devices=[], folder="/")

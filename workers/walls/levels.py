@@ -34,7 +34,7 @@ def choose(policy: Policy) -> Level:
             return level
     if policy is Policy.REQUIRE:
         raise NoWalls(
-            "what users send must not run on this machine without walls: "
+            "submitted code must not run on this machine without walls:  "
             + "; ".join(f"{level}: {reason}" for level, reason in reasons.items())
             + ". Allow user namespaces, or a kernel with Landlock (Linux 5.13) and libseccomp; or trust all users and "
             "set LOOPWRIGHT_SANDBOX=prefer"

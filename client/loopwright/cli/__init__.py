@@ -68,7 +68,7 @@ def root(
 @app.command()
 def login(
     context: typer.Context,
-    url: Annotated[str | None, typer.Argument(help="URL of the service; by default as for other commands.")] = None,
+    url: Annotated[str | None, typer.Argument(help="URL of the service; the default is that of --url.")] = None,
     token: Annotated[
         str | None, typer.Option(help="Token to save; without it, the command asks for one, without echo.")
     ] = None,
@@ -92,7 +92,7 @@ def login(
 
 @app.command()
 def dashboard(context: typer.Context, as_json: Json = False) -> None:
-    """Print an address of the dashboard that signs one browser in, once."""
+    """Print an address of the dashboard that signs in one browser, once."""
     with connect(context) as client:
         url = client.access.login_url()
     if as_json:
@@ -103,7 +103,7 @@ def dashboard(context: typer.Context, as_json: Json = False) -> None:
 
 @app.command()
 def audit(context: typer.Context, limit: Limit = 50, as_json: Json = False) -> None:
-    """List what was changed at whose request, and what was refused; for admins."""
+    """List the audit log: requested changes, by whom, and whether they were refused; for admins."""
     with connect(context) as client:
         entries = list(itertools.islice(client.access.audit(), limit))
     if as_json:

@@ -38,9 +38,11 @@ def check(
     extents: Shape = None,
     exact_math: ExactMath = False,
     math: Math = "fp32",
-    max_trials: Annotated[int, typer.Option(min=1, help="Candidates to measure at most, of new functions.")] = 64,
-    max_seconds: Annotated[float | None, typer.Option(min=0, help="Seconds to search at most.")] = None,
-    name: Annotated[str | None, typer.Option(help="Name of the job; by default that of the file.")] = None,
+    max_trials: Annotated[
+        int, typer.Option(min=1, help="Maximum number of candidates to measure for new functions.")
+    ] = 64,
+    max_seconds: Annotated[float | None, typer.Option(min=0, help="Maximum seconds of search.")] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the job; by default the name of the file.")] = None,
     record: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write the model's functions to this file, as a reference for later checks."),
@@ -53,7 +55,7 @@ def check(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Tune a model, and race it with a reference; exit status 1 if it became slower, or could not be compared.
+    """Tune a model and race it with a reference; exit status 1 if it became slower or could not be compared.
 
     Without --against, the model is tuned and recorded only.
     """

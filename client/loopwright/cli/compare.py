@@ -24,12 +24,12 @@ def compare(
     target: Target = "auto",
     extents: Shape = None,
     exact_math: ExactMath = False,
-    rounds: Annotated[int, typer.Option(min=1, max=1000, help="Samples of each process.")] = 8,
-    processes: Annotated[int, typer.Option(min=1, max=100, help="Processes of each engine, one after another.")] = 2,
+    rounds: Annotated[int, typer.Option(min=1, max=1000, help="Samples per process.")] = 8,
+    processes: Annotated[int, typer.Option(min=1, max=100, help="Processes per engine, run one after another.")] = 2,
     job: Annotated[str | None, typer.Option(metavar="JOB", help="Store the result with this job.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Time a model as Loopwright compiles it beside other engines, on this machine; exit status 1 if it has no time.
+    """Compile a model with Loopwright and time it beside other engines on this machine; exit status 1 if that fails.
 
     Each engine runs in a process of its own, in turn with the others, and its outputs are checked.
     """

@@ -18,15 +18,18 @@ _COLUMNS = (Column("state"), Column("what"), Column("found", folds=True))
 def doctor(
     context: typer.Context,
     offline: Annotated[
-        bool, typer.Option("--offline", help="Check this installation only, and ask no service.")
+        bool, typer.Option("--offline", help="Check this installation only, without contacting a service.")
     ] = False,
     serve: Annotated[
         list[str] | None,
-        typer.Option(metavar="OPTION", help="An option of scripts/serve to check for, as --serve=--port=8081; repeat."),
+        typer.Option(
+            metavar="OPTION",
+            help="An option of scripts/serve to check with, as --serve=--port=8081; repeat for others.",
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Check this installation, and the service that it is for; exit status 1 if something does not work.
+    """Check this installation and its service; exit status 1 if something does not work.
 
     In a checkout of Loopwright it also checks what the service needs: walls, devices, database, Ray, port.
     """

@@ -44,36 +44,38 @@ def submit(
     context: typer.Context,
     model: Model,
     target: Targets = None,
-    max_trials: Annotated[int, typer.Option(min=1, help="Candidates to measure at most, for each target.")] = 64,
-    max_seconds: Annotated[float | None, typer.Option(min=0, help="Seconds to search at most.")] = None,
+    max_trials: Annotated[
+        int, typer.Option(min=1, help="Maximum number of candidates to measure for each target.")
+    ] = 64,
+    max_seconds: Annotated[float | None, typer.Option(min=0, help="Maximum seconds of search.")] = None,
     max_device_seconds: MaxDeviceSeconds = None,
     target_latency: TargetLatency = None,
     until: Until = None,
     space: Annotated[
         Path | None,
-        typer.Option(help="JSON file with a list of traces, as the design space; by default the built-in one."),
+        typer.Option(help="JSON file with a list of traces: the design space. By default, the built-in design space."),
     ] = None,
     shape: Shapes = None,
     seed: Annotated[int, typer.Option(help="Seed of the search.")] = 0,
-    name: Annotated[str | None, typer.Option(help="Name of the job; by default that of the file.")] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the job; by default the name of the file.")] = None,
     priority: Annotated[
-        int, typer.Option(min=-100, max=100, help="Jobs of a higher priority go first; over 0 for admins only.")
+        int, typer.Option(min=-100, max=100, help="Jobs with a higher priority run first; above 0 for admins only.")
     ] = 0,
-    force: Annotated[bool, typer.Option("--force", help="Search even if the database knows the answer.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Search even if the database has a certified best.")] = False,
     exact_math: ExactMath = False,
     math: Math = "fp32",
-    private: Annotated[bool, typer.Option("--private", help="Hide it from all but you and admins.")] = False,
+    private: Annotated[bool, typer.Option("--private", help="Hide the job from all users but you and admins.")] = False,
     label: Annotated[
         list[str] | None,
         typer.Option(metavar="KEY=VALUE", help="Measure only on workers with this label; repeat for more."),
     ] = None,
     idempotency_key: Annotated[
-        str | None, typer.Option(help="Any text: submitting again with the same key returns the same job.")
+        str | None, typer.Option(help="Any text; a second submission with the same key returns the same job.")
     ] = None,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait until the job has ended.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until the job is finished.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Submit a program; prints the job's id, or with several targets a table with the job of each."""
+    """Submit a program and print the job's id; with several targets, print a table of their jobs."""
     options = SubmitOptions(
         max_trials=max_trials,
         max_seconds=max_seconds,
@@ -112,7 +114,7 @@ def submit(
 def list_(
     context: typer.Context,
     owner: Annotated[str | None, typer.Option(help="Only jobs of this user.")] = None,
-    group: Annotated[str | None, typer.Option(help="Only the jobs of this group, one for each of its targets.")] = None,
+    group: Annotated[str | None, typer.Option(help="Only the jobs of this group of targets.")] = None,
     limit: Limit = 20,
     as_json: Json = False,
 ) -> None:
@@ -130,11 +132,11 @@ def show(
     context: typer.Context,
     job_id: JobId,
     all_tasks: Annotated[
-        bool, typer.Option("--all", help="Show each task, also those that take hardly any time.")
+        bool, typer.Option("--all", help="Show all tasks, including those that take hardly any time.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Show a job and its tasks, those that take most of the model's time first."""
+    """Show a job and its tasks, sorted by their share of the model's time."""
     with connect(context) as client:
         _show(client.job(job_id), as_json, all_tasks)
 
@@ -143,7 +145,7 @@ def show(
 def wait(
     context: typer.Context,
     job_id: JobId,
-    timeout: Annotated[float | None, typer.Option(min=0, help="Seconds to wait at most.")] = None,
+    timeout: Annotated[float | None, typer.Option(min=0, help="Maximum seconds to wait.")] = None,
     as_json: Json = False,
 ) -> None:
     """Wait until a job is finished, with progress bars; exit status 1 if it did not succeed."""
@@ -153,7 +155,7 @@ def wait(
 
 @app.command()
 def cancel(context: typer.Context, job_id: JobId, as_json: Json = False) -> None:
-    """Cancel a job; what was measured stays."""
+    """Cancel a job; its measurements are kept."""
     with connect(context) as client:
         _show(client.job(job_id).cancel(), as_json)
 
@@ -162,19 +164,21 @@ def cancel(context: typer.Context, job_id: JobId, as_json: Json = False) -> None
 def resubmit(
     context: typer.Context,
     job_id: JobId,
-    max_trials: Annotated[int | None, typer.Option(min=1, help="Candidates to measure at most.")] = None,
-    max_seconds: Annotated[float | None, typer.Option(min=0, help="Seconds to search at most.")] = None,
+    max_trials: Annotated[int | None, typer.Option(min=1, help="Maximum number of candidates to measure.")] = None,
+    max_seconds: Annotated[float | None, typer.Option(min=0, help="Maximum seconds of search.")] = None,
     max_device_seconds: MaxDeviceSeconds = None,
     target_latency: TargetLatency = None,
     until: Until = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of the search; by default that of the job.")] = None,
-    force: Annotated[
-        bool | None, typer.Option("--force/--no-force", help="Search even if the database knows the answer.")
+    seed: Annotated[
+        int | None, typer.Option(help="Seed of the search; by default the seed of the earlier job.")
     ] = None,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait until the job has ended.")] = False,
+    force: Annotated[
+        bool | None, typer.Option("--force/--no-force", help="Search even if the database has a certified best.")
+    ] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until the job is finished.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Submit a job's program anew, with its target and space; the rest is as it was unless given."""
+    """Submit a job's program again, with the same target, space and options unless given."""
     with connect(context) as client:
         job = client.job(job_id).resubmit(
             max_trials,
@@ -200,7 +204,7 @@ def events(
     after: Annotated[int | None, typer.Option(help="Only events after this id.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Print what happens to a job, as it happens, until it is finished; with --json one object a line."""
+    """Print the events of a job, as they happen, until it is finished; with --json, one object per line."""
     with connect(context) as client:
         job = client.job(job_id)
         names = {task.workload_hash: task.name for task in job.tasks}

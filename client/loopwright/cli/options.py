@@ -19,14 +19,12 @@ ExactMath = Annotated[
     bool,
     typer.Option(
         "--exact-math",
-        help="Keep the C library's exp, tanh, erf and log, and the sums of convolutions, instead of fast ones.",
+        help="Use exp, tanh, erf and log of the C library, and exact sums of convolutions, instead of faster versions.",
     ),
 ]
 Math = Annotated[
     MathMode,
-    typer.Option(
-        help="tf32 lets products and convolutions of float32 round their factors to TF32, on GPUs that have it."
-    ),
+    typer.Option(help="tf32: on GPUs with TF32, float32 products and convolutions may round their operands to TF32."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Target = Annotated[
@@ -47,15 +45,15 @@ Model = Annotated[
         show_default=False,
     ),
 ]
-ScopeOption = Annotated[schemas.Scope, typer.Option(help="The most that it allows: read, submit or admin.")]
+ScopeOption = Annotated[schemas.Scope, typer.Option(help="The widest right of the token: read, submit or admin.")]
 JobId = Annotated[str, typer.Argument(metavar="JOB", help="Id of the job.", show_default=False)]
-Limit = Annotated[int, typer.Option(min=1, help="Rows to show at most.")]
+Limit = Annotated[int, typer.Option(min=1, help="Maximum number of rows.")]
 Until = Annotated[
     schemas.Until | None,
     typer.Option(help="Stop when the next minute is expected to gain less than 1 %."),
 ]
 MaxDeviceSeconds = Annotated[
-    float | None, typer.Option(min=0, help="Seconds to use measuring slots at most, without the closing races.")
+    float | None, typer.Option(min=0, help="Maximum seconds of measuring slots, without the closing races.")
 ]
 TargetLatency = Annotated[
     str | None,
@@ -66,15 +64,17 @@ TargetLatency = Annotated[
 ]
 Shape = Annotated[
     list[str] | None,
-    typer.Option("--shape", metavar="NAME=EXTENT", help="Value of a symbolic extent, as n=128; repeat for others."),
+    typer.Option(
+        "--shape", metavar="NAME=EXTENT", help="Value of a symbolic extent, as n=128; repeat for other extents."
+    ),
 ]
 Shapes = Annotated[
     list[str] | None,
     typer.Option(
         "--shape",
         metavar="NAME=EXTENT[,…]",
-        help="Value of a symbolic extent, as n=128, several, as n=1,64, a range, as n=1..256, or weights of values, as "
-        "n=1:900,16:50; repeat for others.",
+        help="Value of a symbolic extent, as n=128; several values, as n=1,64; a range, as n=1..256; or values with "
+        "weights, as n=1:900,16:50. Repeat for other extents.",
     ),
 ]
 _FORMS = "of the form n=128, n=1,64, n=1..256 or n=1:900,16:50"
@@ -100,7 +100,7 @@ def shape(words: list[str] | None) -> dict[str, int] | None:
     """One value of each extent."""
     found: Any = shapes(words)
     if isinstance(found, list) or is_portfolio(found):
-        raise typer.BadParameter("takes one value of each extent here", param_hint="--shape")
+        raise typer.BadParameter("this command takes one value for each extent, as n=128", param_hint="--shape")
     return found
 
 
@@ -108,7 +108,9 @@ def shape_or_portfolio(words: list[str] | None) -> dict[str, int] | Extents | No
     """One value of each extent, or a range or weights of one."""
     found = shapes(words)
     if isinstance(found, list):
-        raise typer.BadParameter("takes one value of each extent here, or a range as n=1..256", param_hint="--shape")
+        raise typer.BadParameter(
+            "this command takes one value for each extent, as n=128, or one range, as n=1..256", param_hint="--shape"
+        )
     return found
 
 
@@ -130,7 +132,9 @@ def shapes(words: list[str] | None) -> dict[str, int] | list[dict[str, int]] | E
             raise typer.BadParameter(f"{word!r} is not {_FORMS}", param_hint="--shape")
     found = [dict(zip(extents, values, strict=True)) for values in itertools.product(*extents.values())]
     if portfolio and len(found) > 1:
-        raise typer.BadParameter("takes one value of each other extent beside a range or weights", param_hint="--shape")
+        raise typer.BadParameter(
+            "beside a range or weights, give one value for each other extent", param_hint="--shape"
+        )
     if portfolio:
         return {**found[0], **portfolio}
     return found if len(found) > 1 else found[0] or None

@@ -28,14 +28,14 @@ _COLUMNS = (
 def package(
     context: typer.Context,
     model: Model,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write; it must be empty or not there.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write; it must be empty or not exist.")],
     target: Target = "auto",
     extents: Shape = None,
     exact_math: ExactMath = False,
-    name: Annotated[str | None, typer.Option(help="Name of the model; by default that of the file.")] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the model; by default the name of the file.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Write a model with its best schedules to a folder that runs without Loopwright and TVM's compiler."""
+    """Write a model with its best schedules to a folder that runs without Loopwright and without TVM's compiler."""
     with connect(context) as client:
         folder = client.package(Path(model), output, target, shapes=shape(extents), exact_math=exact_math, name=name)
         report = client.last_report
@@ -49,11 +49,11 @@ def package(
 
 
 def verify(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="What `package` wrote.", show_default=False)],
-    rounds: Annotated[int, typer.Option(min=1, max=1000, help="Samples of each function.")] = 10,
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder that `package` wrote.", show_default=False)],
+    rounds: Annotated[int, typer.Option(min=1, max=1000, help="Samples per function.")] = 10,
     as_json: Json = False,
 ) -> None:
-    """Replay a package's checks and timings on this machine; exit status 1 if one is wrong, or slower than untuned.
+    """Repeat a package's checks and timings on this machine; exit status 1 if a result is wrong or slower than untuned.
 
     It needs no service and no compiler.
     """

@@ -22,8 +22,8 @@ Directory = Annotated[Path, typer.Argument(help="Directory of TVM's pair of JSON
 @app.command("list")
 def list_(
     context: typer.Context,
-    workload: Annotated[str | None, typer.Option(help="Only of this workload (its hash).")] = None,
-    target: Annotated[str | None, typer.Option(help='Only of this target; "auto" works.')] = None,
+    workload: Annotated[str | None, typer.Option(help="Only records of the workload with this hash.")] = None,
+    target: Annotated[str | None, typer.Option(help='Only records of this target; may be "auto".')] = None,
     limit: Limit = 20,
     as_json: Json = False,
 ) -> None:
@@ -66,7 +66,7 @@ def export(context: typer.Context, directory: Directory, as_json: Json = False) 
 def import_(
     context: typer.Context,
     path: Annotated[
-        Path, typer.Argument(help="Directory of TVM's pair of JSON files; or a log of AutoTVM or auto_scheduler.")
+        Path, typer.Argument(help="Directory of TVM's pair of JSON files, or a log of AutoTVM or auto_scheduler.")
     ],
     as_json: Json = False,
 ) -> None:

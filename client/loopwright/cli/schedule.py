@@ -65,7 +65,7 @@ def recheck(
     target: Target = "auto",
     as_json: Json = False,
 ) -> None:
-    """Race the bests of workloads anew; exit status 1 if one does not hold any more, or nothing could be measured."""
+    """Race the bests of workloads again; exit status 1 if one no longer holds, or nothing could be measured."""
     with connect(context) as client:
         job = client.recheck(workloads, target).wait(progress=not as_json)
         found = job.rechecks()
@@ -92,7 +92,7 @@ def apply(
     output: Output = None,
     as_json: Json = False,
 ) -> None:
-    """Apply the best schedules: TVMScript to standard output, or to a .py or (as TVM's JSON) .json file."""
+    """Apply the best schedules, and write TVMScript to standard output or a .py file, or TVM's JSON to a .json file."""
     with connect(context) as client:
         applied = client.apply(Path(model), target, shapes=shape(extents), exact_math=exact_math, math=math)
         report = _report(client)
@@ -119,7 +119,7 @@ def compile(
     math: Math = "fp32",
     as_json: Json = False,
 ) -> None:
-    """Build a program with the best schedules in it, into a library that TVM's runtime loads."""
+    """Build a program with the best schedules into a library that TVM's runtime can load."""
     with connect(context) as client:
         built = client.compile(
             Path(model), target, shapes=shape_or_portfolio(extents), exact_math=exact_math, math=math

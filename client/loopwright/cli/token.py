@@ -11,21 +11,22 @@ from loopwright.cli.options import Json, Limit, ScopeOption, connect
 from loopwright.cli.output import print_json, print_line
 from loopwright.cli.views import show_tokens
 
-app = typer.Typer(help="Make, list and revoke tokens.", no_args_is_help=True)
+app = typer.Typer(help="Create, list and revoke tokens.", no_args_is_help=True)
 
 
 @app.command()
 def create(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(help="What it is for, as lists show it.", show_default=False)],
+    name: Annotated[str, typer.Argument(help="Purpose of the token, as lists show it.", show_default=False)],
     scope: ScopeOption = "submit",
     days: Annotated[
-        int | None, typer.Option(min=1, max=3650, help="Days for which it is valid; by default until it is revoked.")
+        int | None,
+        typer.Option(min=1, max=3650, help="Days for which the token is valid; by default, until it is revoked."),
     ] = None,
-    user: Annotated[str | None, typer.Option(help="User whom it is for (for admins); by default oneself.")] = None,
+    user: Annotated[str | None, typer.Option(help="User of the token (for admins); by default, yourself.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Make a token and print it, this once."""
+    """Create a token and print it, this once."""
     with connect(context) as client:
         made = client.access.create_token(name, scope=scope, days=days, user=user)
     if as_json:
@@ -37,11 +38,11 @@ def create(
 @app.command("list")
 def list_(
     context: typer.Context,
-    all_: Annotated[bool, typer.Option("--all", help="Those of all users; for admins.")] = False,
+    all_: Annotated[bool, typer.Option("--all", help="List the tokens of all users; for admins.")] = False,
     limit: Limit = 50,
     as_json: Json = False,
 ) -> None:
-    """List tokens, signed-in browsers and guests' links, the newest first."""
+    """List tokens, signed-in browsers and guest links, the newest first."""
     with connect(context) as client:
         tokens = list(itertools.islice(client.access.tokens(all_), limit))
     if as_json:
@@ -53,10 +54,12 @@ def list_(
 @app.command()
 def revoke(
     context: typer.Context,
-    token_id: Annotated[str, typer.Argument(metavar="ID", help="As the list shows it.", show_default=False)],
+    token_id: Annotated[
+        str, typer.Argument(metavar="ID", help="Id of the token, as the list shows it.", show_default=False)
+    ],
     as_json: Json = False,
 ) -> None:
-    """End a token, a signed-in browser or a guest's link."""
+    """Revoke a token, a signed-in browser or a guest link."""
     with connect(context) as client:
         revoked = client.access.revoke_token(token_id)
     if as_json:

@@ -11,7 +11,7 @@ from loopwright.cli.options import Json, ScopeOption, connect
 from loopwright.cli.output import print_json, print_line
 from loopwright.cli.views import show_use, show_users
 
-app = typer.Typer(help="Users, their limits and what they use.", no_args_is_help=True)
+app = typer.Typer(help="Manage users and their limits, and show their use.", no_args_is_help=True)
 
 Name = Annotated[str, typer.Argument(metavar="USER", help="Name of the user.", show_default=False)]
 Limits = Annotated[
@@ -48,7 +48,7 @@ def create(
     limit: Limits = None,
     as_json: Json = False,
 ) -> None:
-    """Make a user and a first token, which is printed this once."""
+    """Create a user and a first token, and print the token, this once."""
     with connect(context) as client:
         user = client.access.create_user(name, role=role)
         if limit:
@@ -75,7 +75,7 @@ def list_(context: typer.Context, as_json: Json = False) -> None:
 def change(
     context: typer.Context,
     name: Name,
-    role: Annotated[schemas.Scope | None, typer.Option(help="What the user may do at most.")] = None,
+    role: Annotated[schemas.Scope | None, typer.Option(help="Role of the user: read, submit or admin.")] = None,
     limit: Limits = None,
     disable: Annotated[
         bool | None, typer.Option("--disable/--enable", help="Disabling revokes the user's tokens.")
@@ -96,10 +96,10 @@ def change(
 @app.command()
 def use(
     context: typer.Context,
-    name: Annotated[str | None, typer.Argument(metavar="USER", help="By default, who asks.")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="USER", help="Name of the user; by default, yourself.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Show what a user uses, beside the limits."""
+    """Show a user's use of each limit."""
     with connect(context) as client:
         found = client.access.use(name)
     if as_json:

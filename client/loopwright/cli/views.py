@@ -145,13 +145,13 @@ def certificate_words(certificate: schemas.Certificate) -> str:
 
 def library_words(library: schemas.Library, best_us: float) -> str:
     """Return what a vendor's library took for the same, and which of the two is faster."""
-    took = f"{library.name} took {latency(library.us)} for the same"
+    took = f"{library.name} took {latency(library.us)} for the same operation"
     gain, loss = library.us / best_us, best_us / library.us
     if max(gain, loss) < _ALIKE:
         return f"{took}, as long as this schedule"
     if gain > 1:
         return f"{took}; this schedule is {ratio(gain)} faster"
-    return f"{took}; the library is {ratio(loss)} faster, so call it instead where you can"
+    return f"{took}; the library is {ratio(loss)} faster, so call it instead if you can"
 
 
 def _library(certificate: schemas.Certificate) -> list[tuple[str, str]]:

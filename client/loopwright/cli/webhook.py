@@ -12,11 +12,13 @@ from loopwright.cli.options import Json, Limit, connect
 from loopwright.cli.output import print_json, print_line
 from loopwright.cli.views import show_deliveries, show_webhooks
 
-app = typer.Typer(help="Have other systems told of events; for admins.", no_args_is_help=True)
+app = typer.Typer(help="Send events to other systems; for admins.", no_args_is_help=True)
 
 _EVENTS = get_args(schemas.WebhookEvent)
 
-WebhookId = Annotated[str, typer.Argument(metavar="ID", help="As the list shows it.", show_default=False)]
+WebhookId = Annotated[
+    str, typer.Argument(metavar="ID", help="Id of the webhook, as the list shows it.", show_default=False)
+]
 
 
 @app.command("list")
@@ -33,7 +35,9 @@ def list_(context: typer.Context, as_json: Json = False) -> None:
 @app.command()
 def add(
     context: typer.Context,
-    url: Annotated[str, typer.Argument(metavar="URL", help="http or https.", show_default=False)],
+    url: Annotated[
+        str, typer.Argument(metavar="URL", help="Address of the receiver, http or https.", show_default=False)
+    ],
     event: Annotated[
         list[str] | None, typer.Option(help=f"{' or '.join(_EVENTS)}; repeat for others. By default, all.")
     ] = None,
@@ -52,7 +56,7 @@ def add(
 
 @app.command()
 def remove(context: typer.Context, webhook_id: WebhookId, as_json: Json = False) -> None:
-    """Remove a webhook with its deliveries; those that were not sent yet are not sent any more."""
+    """Remove a webhook and its deliveries; deliveries that were not sent yet are dropped."""
     with connect(context) as client:
         client.webhooks.delete(webhook_id)
     if as_json:
@@ -63,7 +67,7 @@ def remove(context: typer.Context, webhook_id: WebhookId, as_json: Json = False)
 
 @app.command("test")
 def send_test(context: typer.Context, webhook_id: WebhookId, as_json: Json = False) -> None:
-    """Have a delivery of type "test" sent; the list of deliveries says what came of it."""
+    """Send a delivery of type "test"; the list of deliveries shows its result."""
     with connect(context) as client:
         delivery = client.webhooks.test(webhook_id)
     if as_json:
@@ -74,7 +78,7 @@ def send_test(context: typer.Context, webhook_id: WebhookId, as_json: Json = Fal
 
 @app.command()
 def deliveries(context: typer.Context, webhook_id: WebhookId, limit: Limit = 50, as_json: Json = False) -> None:
-    """List what was sent to a webhook, or is to be, the newest first."""
+    """List the sent and pending deliveries of a webhook, the newest first."""
     with connect(context) as client:
         found = list(itertools.islice(client.webhooks.deliveries(webhook_id), limit))
     if as_json:

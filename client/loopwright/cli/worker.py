@@ -16,12 +16,14 @@ from loopwright.cli.output import print_json, print_line
 from loopwright.cli.views import show_workers
 from loopwright.client import Client
 
-app = typer.Typer(help="The machines that build and measure.", no_args_is_help=True)
+app = typer.Typer(help="List, join and drain the workers, which build and measure.", no_args_is_help=True)
 
 _HOST = "workers.host"
 """The program of a worker host: a part of the service, which the wheel of the client does not have."""
 
-WorkerId = Annotated[str, typer.Argument(metavar="ID", help="HOST/DEVICE, as loopwright worker list shows them.")]
+WorkerId = Annotated[
+    str, typer.Argument(metavar="ID", help="Id of the worker, HOST/DEVICE, as loopwright worker list shows it.")
+]
 
 
 @app.command("list")
@@ -40,7 +42,7 @@ def list_(context: typer.Context, as_json: Json = False) -> None:
     add_help_option=False,
 )
 def start(context: typer.Context) -> None:
-    """Join this machine to a fleet, until Ctrl-C or SIGTERM: --address HOST:PORT; --help lists the options."""
+    """Join this machine to a fleet until Ctrl-C or SIGTERM. Needs --address HOST:PORT; --help lists all options."""
     if not _is_installed(_HOST):
         print_line(
             "This installation of Loopwright is the client alone. Run scripts/worker in a checkout of Loopwright on "
@@ -61,13 +63,13 @@ def _is_installed(module: str) -> bool:
 
 @app.command()
 def drain(context: typer.Context, worker_id: WorkerId, as_json: Json = False) -> None:
-    """Have a worker get no new work; what it is at ends, and jobs go on on others, or wait."""
+    """Give a worker no new work. Its current work finishes; jobs continue on other workers, or wait."""
     _change(context, Client.drain_worker, worker_id, as_json)
 
 
 @app.command()
 def undrain(context: typer.Context, worker_id: WorkerId, as_json: Json = False) -> None:
-    """Have a drained worker get work again."""
+    """Give a drained worker work again."""
     _change(context, Client.undrain_worker, worker_id, as_json)
 
 

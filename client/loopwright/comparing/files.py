@@ -98,7 +98,7 @@ class Files:
     @cached_property
     def _exported(self) -> Any:
         if self.form != "pt2":
-            raise NotGiven("this model is no program of PyTorch; compare a module or a .pt2 file")
+            raise NotGiven("this model is not a PyTorch program; compare a torch.nn.Module or a .pt2 file")
         return importlib.import_module("torch").export.load(self.model)
 
 

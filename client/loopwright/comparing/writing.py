@@ -81,12 +81,14 @@ def complete(files: Files, looked_up: LookedUp) -> Files:
 def _write_torch(folder: Path, program: Any, compile_options: Mapping[str, Any], with_onnx: bool) -> Files:
     pytorch = importlib.import_module("torch")
     if program.example_inputs is None:
-        raise ValueError("the exported program was saved without its example inputs, which a comparison calls it with")
+        raise ValueError(
+            "the exported program has no example inputs, which a comparison needs; export and save it again with them"
+        )
     args, kwargs = program.example_inputs
     if program.range_constraints and compile_options.get("shapes"):
         raise ValueError(
-            "a program of PyTorch with symbolic extents is taken at the extents of its example inputs; leave shapes "
-            "out, and export it with inputs of the wanted extents"
+            "a PyTorch program with symbolic extents is compared at the extents of its example inputs; leave out "
+            "shapes, and export the program with example inputs of the extents to compare"
         )
     specs = (program.call_spec.in_spec, program.call_spec.out_spec)
     if program.range_constraints or not all(map(_is_plain, specs)):

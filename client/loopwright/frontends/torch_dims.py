@@ -31,8 +31,8 @@ def _renamed(func: Any, names: dict[str, str]) -> Any:
 
     if hidden := {names.get(str(symbol.name), str(symbol.name)) for symbol in relax.analysis.free_symbolic_vars(func)}:
         raise UnsupportedModel(
-            f"the inputs have the extent {', '.join(sorted(hidden))} within expressions only, and no dimension that is "
-            "it; declare that dimension as a Dim of its own"
+            f"the extent {', '.join(sorted(hidden))} occurs in expressions only, and no dimension of an input is equal "
+            "to it; declare such a dimension as a Dim of its own"
         )
     symbols = [symbol for symbol in relax.analysis.defined_symbolic_vars(func) if str(symbol.name) in names]
     func = func.bind_symbolic_vars({symbol: tvm.tirx.Var(names[str(symbol.name)], symbol.ty) for symbol in symbols})

@@ -48,7 +48,7 @@ def module_from_script(text: str) -> Any:
     Import lines are passed over, since the parser takes definitions only and knows T, R and I by itself.
 
     Raises:
-        UnsupportedModel: its constants did not come along.
+        UnsupportedModel: the constants of the script are missing.
     """
     require_tvm()
     from loopwright.codegen.functions import as_module
@@ -57,7 +57,7 @@ def module_from_script(text: str) -> Any:
     tree, lines = ast.parse(text), text.splitlines()
     if _lacks_constants(tree):
         raise UnsupportedModel(
-            "the constants of this TVMScript, in `metadata`, did not come along; print the module with "
+            "the constants of this TVMScript, in `metadata`, are missing; print the module with "
             "mod.script(show_meta=True), or give the module itself, or tvm.ir.save_json(mod)"
         )
     for node in tree.body:

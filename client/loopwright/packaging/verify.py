@@ -32,9 +32,9 @@ def read(folder: Path) -> Manifest:
     try:
         manifest = Manifest.model_validate_json(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise NoPackage(f"{folder} is no package: it has no {NAME}") from None
+        raise NoPackage(f"{folder} is not a package: it contains no {NAME}") from None
     except (ValidationError, UnicodeDecodeError) as error:
-        raise NoPackage(f"{path} is no manifest that this version reads: {first_line(error)}") from error
+        raise NoPackage(f"{path} is not a manifest that this version can read: {first_line(error)}") from error
     found = dict(digests(folder))
     changed = sorted(name for name in manifest.files if found.get(name) not in (None, manifest.files[name]))
     complaints = {
@@ -44,7 +44,7 @@ def read(folder: Path) -> Manifest:
     }
     said = "; ".join(f"{', '.join(names)}: {what}" for what, names in complaints.items() if names)
     if said:
-        raise NoPackage(f"{folder} is not as it was packaged: {said}")
+        raise NoPackage(f"{folder} was changed after it was packaged: {said}")
     return manifest
 
 
@@ -102,7 +102,7 @@ def _verified(function: PackagedFunction, line: dict[str, object] | None) -> Ver
 
 def _reason(done: subprocess.CompletedProcess[str], manifest: Manifest) -> str:
     if done.returncode == -signal.SIGILL:
-        return f"its CPU lacks instructions of the target {json.dumps(manifest.target)}; package it for this one"
+        return f"the CPU lacks instructions of the target {json.dumps(manifest.target)}; package the model for this CPU"
     last = (done.stderr.strip().splitlines() or ["no message"])[-1]
     ended = f"signal {-done.returncode}" if done.returncode < 0 else f"status {done.returncode}"
     return f"the process ended with {ended}: {last}"

@@ -111,7 +111,7 @@ class SubmitJob(Wire):
             # The other texts were checked as fields.
             self.model_dump_json(include={"target", "targets", "space", "gate"})
         except PydanticSerializationError as error:
-            raise ValueError("a text holds half of a character (a lone surrogate), which is no Unicode") from error
+            raise ValueError("a text contains a lone surrogate, which is not valid Unicode; remove it") from error
         return self
 
     @model_validator(mode="after")

@@ -17,20 +17,20 @@ DeliveryType = Literal["job.finished", "best.regressed", "worker.quarantined", "
 
 def _address(url: str) -> str:
     if not url.isascii() or not url.isprintable() or " " in url:
-        raise ValueError("a URL has printable ASCII characters only; percent-encode the others")
+        raise ValueError("a URL may contain only printable ASCII characters; percent-encode the others")
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
     except ValueError as error:
-        raise ValueError(f"this is no URL: {error}") from None
+        raise ValueError(f"{url!r} is not a URL: {error}") from None
     if parts.scheme not in ("http", "https"):
-        raise ValueError("the URL has to begin with http:// or https://")
+        raise ValueError(f"the URL {url!r} must begin with http:// or https://")
     if not host:
-        raise ValueError("the URL names no host")
+        raise ValueError(f"the URL {url!r} names no host")
     if "@" in parts.netloc:
-        raise ValueError("the URL must not have a user or a password: the signature says who sends")
+        raise ValueError("the URL must not contain a user or a password; the signature identifies the sender")
     if "#" in url:
-        raise ValueError("the URL must not have a fragment (#), which is not sent")
+        raise ValueError("the URL must not contain a fragment (#), because fragments are not sent")
     return url
 
 

@@ -95,14 +95,14 @@ def test_nothing_of_a_group_is_stored_if_one_job_cannot_be(world: World) -> None
 
 def test_each_job_of_a_group_counts_towards_the_limits(world: World) -> None:
     world.db.users.create("ada", Scope.SUBMIT, Quota(active_jobs=4, daily_trials=250, daily_bytes=8))
-    with pytest.raises(QuotaExceeded, match=r"250 trials a day .* this asks for 300 more"):
+    with pytest.raises(QuotaExceeded, match=r"250 trials a day .* this request needs 300 more"):
         group(world, user_name="ada", max_trials=100)
-    with pytest.raises(QuotaExceeded, match=r"8 bytes .* this asks for 9 more"):
+    with pytest.raises(QuotaExceeded, match=r"8 bytes .* this request needs 9 more"):
         group(world, user_name="ada", module_json="[0]")
     assert world.db.jobs.page().items == ()
     group(world, user_name="ada", max_trials=10)
     assert world.db.uses.of("ada").today == DayView("2030-01-01", 3, 0, 0.0, 6)
-    with pytest.raises(QuotaExceeded, match=r"4 jobs .* 3 are in use, and this asks for 3 more"):
+    with pytest.raises(QuotaExceeded, match=r"4 jobs .* 3 are in use, and this request needs 3 more"):
         group(world, user_name="ada", max_trials=10, module_json="")
     world.job(user_name="ada", max_trials=10)
 

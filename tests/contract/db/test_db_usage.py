@@ -63,7 +63,7 @@ def test_too_many_active_jobs_are_refused(world: World) -> None:
 def test_trials_are_promised_before_they_are_made(world: World) -> None:
     ada = user(world, daily_trials=100)
     claimed, task = world.started(user_name=ada, max_trials=60)
-    with pytest.raises(QuotaExceeded, match="60 are in use, and this asks for 41 more") as error:
+    with pytest.raises(QuotaExceeded, match="60 are in use, and this request needs 41 more") as error:
         world.job(user_name=ada, max_trials=41)
     assert error.value.retry_after_s == DAY + 1
     (trial,) = world.propose(claimed, task, "[0]")

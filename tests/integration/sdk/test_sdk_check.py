@@ -80,15 +80,15 @@ def test_a_changed_function_is_compared_from_python(client: Client, reference: P
 
 
 def test_what_cannot_be_compared_says_why(client: Client, cli: Cli, folder: Path) -> None:
-    with pytest.raises(InvalidRequest, match="There is no job 'nobody'"):
+    with pytest.raises(InvalidRequest, match="'nobody' is neither the id of a job"):
         client.check(folder / "model.pt2", "nobody", progress=False)
     (folder / "odd.json").write_text("{}")
     done = cli("check", "model.pt2", "--against", "odd.json")
-    assert (done.status, "holds no reference; write one with" in done.err) == (2, True)
+    assert (done.status, "contains no reference; write one with" in done.err) == (2, True)
     assert cli("check", "model.pt2").status == 2
     assert cli("check", "model.pt2", "--against", "nobody").status == 3
     assert cli("check", "model.pt2", "--against", "nobody", LOOPWRIGHT_URL="http://127.0.0.1:9").status == 3
     unfinished = client.submit(product_relu(92), max_trials=500)
     unfinished.cancel()
-    with pytest.raises(CheckFailed, match="so that nothing was compared"):
+    with pytest.raises(CheckFailed, match="so nothing was compared"):
         CheckResult.of(unfinished.wait(progress=False))

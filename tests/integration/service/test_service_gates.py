@@ -54,7 +54,7 @@ def test_a_private_job_is_no_reference_for_others_and_its_gate_is_not_seen(api: 
     assert other.http.get(f"/api/v1/jobs/{made['id']}/gate", headers=other.headers).status_code == 404
     for against in (made["id"], "secret"):
         answer = other.submit(product(8), 422, gate={"against": against})
-        assert "There is no job" in answer["detail"]
+        assert "is neither the id of a job nor" in answer["detail"]
     owner.post(f"/jobs/{made['id']}/cancel")
 
 
@@ -63,11 +63,11 @@ def test_what_cannot_race_is_refused_and_nothing_is_stored(api: Api, certified: 
     queued = api.submit(product(8), name="not yet")
     before = len(api.get("/jobs", page_size=500)["items"])
     for against, said in (
-        ("nobody", "There is no job 'nobody', and none of that name has succeeded"),
-        (queued["id"], f"The job {queued['id']} is queued; a reference has to have succeeded"),
-        ("not yet", "none of that name has succeeded"),
+        ("nobody", "'nobody' is neither the id of a job nor the name of a job that succeeded"),
+        (queued["id"], f"The reference, job {queued['id']}, is queued. Give a job that has succeeded"),
+        ("not yet", "nor the name of a job that succeeded"),
         ([function()], "There is no record 'none'"),
-        ([function(record_id=task["record_id"])], "is of another workload"),
+        ([function(record_id=task["record_id"])], "belongs to another workload"),
         ([], "against"),
         ([function(weight=0)], "weight"),
     ):

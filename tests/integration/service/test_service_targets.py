@@ -112,7 +112,7 @@ def test_a_target_that_cannot_be_stops_all_and_is_named(
 def test_limits_of_a_user_count_each_target(api: Api) -> None:
     ada = sign_up(api, "ada", active_jobs=1)
     problem = ada.submit(product(140), 429, targets=["auto", PLAIN])
-    assert "this asks for 2 more" in problem["detail"]
+    assert "this request needs 2 more" in problem["detail"]
     assert ada.get("/jobs", owner="ada")["items"] == []
     alone = ada.submit(product(140), target=PLAIN)
     ada.post(f"/jobs/{alone['id']}/cancel")
@@ -121,5 +121,5 @@ def test_limits_of_a_user_count_each_target(api: Api) -> None:
 def test_a_preview_is_of_one_target(api: Api) -> None:
     body = {"module": {"format": "tvmscript", "data": product(140)}}
     problem = api.post("/jobs/preview", body | {"targets": ["auto", PLAIN]}, 422)
-    assert problem["detail"] == "A preview is of one target. Ask for one of each, with target."
+    assert problem["detail"] == "A preview is for one target. Give target instead of targets."
     assert api.post("/jobs/preview", body | {"target": PLAIN})["target"] == PLAIN | {"num-cores": 2}

@@ -132,7 +132,10 @@ def test_cancel(service: FakeService, run: Command) -> None:
         (("job", "submit", "no-such-file.py", "--shape", "n=4,"), "n=128"),
         (("job", "submit", "no-such-file.py", "--shape", "n=4.."), "n=1..256"),
         (("job", "submit", "no-such-file.py", "--shape", "n=4:1:2"), "n=1:900,16:50"),
-        (("job", "submit", "no-such-file.py", "--shape", "n=1..9", "--shape", "m=1,2"), "one value of each other"),
+        (
+            ("job", "submit", "no-such-file.py", "--shape", "n=1..9", "--shape", "m=1,2"),
+            "one value for each other extent",
+        ),
         (("schedule", "apply", "no-such-file.py", "--shape", "n=1..9"), "one value"),
         (("schedule", "compile", "no-such-file.py", "-o", "x.so", "--shape", "n=1,9"), "range"),
         (("schedule", "apply", "no-such-file.py", "--shape", "n=4,8"), "shape"),
@@ -264,9 +267,12 @@ def test_best_is_shown(service: FakeService, run: Command) -> None:
 @pytest.mark.parametrize(
     ("us", "words"),
     [
-        (6.25, "A library took 6.25 µs for the same; the library is 1.60x faster, so call it instead where you can"),
-        (25.0, "A library took 25.0 µs for the same; this schedule is 2.50x faster"),
-        (10.04, "A library took 10.0 µs for the same, as long as this schedule"),
+        (
+            6.25,
+            "A library took 6.25 µs for the same operation; the library is 1.60x faster, so call it instead if you can",
+        ),
+        (25.0, "A library took 25.0 µs for the same operation; this schedule is 2.50x faster"),
+        (10.04, "A library took 10.0 µs for the same operation, as long as this schedule"),
     ],
 )
 def test_best_says_whether_a_library_is_faster(service: FakeService, run: Command, us: float, words: str) -> None:

@@ -63,7 +63,7 @@ def test_a_broken_stream_is_resumed_after_the_last_event(service: FakeService, j
 
 
 def test_a_stream_that_has_to_wait_for_its_turn_is_tried_again(service: FakeService, job: loopwright.Job) -> None:
-    refusal = problem(429, "Too many requests", "20 event streams at a time are the limit")
+    refusal = problem(429, "Too many requests", "One user may have 20 event streams at a time")
     stream = Answer(b"".join(sse(*event) for event in HISTORY), headers=STREAM)
     service.on("GET", EVENTS, [refusal, refusal, stream])
     assert [event.id for event in job.events()] == [1, 2, 3, 4]

@@ -233,9 +233,9 @@ def test_a_function_that_computes_something_else_is_found(change: str) -> None:
         (lambda folder: (folder / "model.so").write_bytes(b"x"), "model.so: changed since it was packaged"),
         (lambda folder: (folder / "lib" / "libtvm_runtime.so").unlink(), "lib/libtvm_runtime.so: missing"),
         (lambda folder: (folder / "more.py").write_text("x"), "more.py: not in its manifest"),
-        (lambda folder: (folder / "manifest.json").unlink(), "it has no manifest.json"),
-        (lambda folder: (folder / "manifest.json").write_text("{}"), "no manifest that this version reads"),
-        (lambda folder: changed(folder, format=2), "no manifest that this version reads"),
+        (lambda folder: (folder / "manifest.json").unlink(), "it contains no manifest.json"),
+        (lambda folder: (folder / "manifest.json").write_text("{}"), "not a manifest that this version can read"),
+        (lambda folder: changed(folder, format=2), "not a manifest that this version can read"),
     ],
 )
 def test_a_package_that_was_changed_is_refused(copy: Path, spoil: Any, said: str, run: Command) -> None:
@@ -254,7 +254,7 @@ def test_a_package_that_cannot_run_here_says_why(copy: Path, monkeypatch: pytest
         loopwright.verify(copy)
     illegal = subprocess.CompletedProcess([], -4, "", "")
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: illegal)
-    with pytest.raises(NoPackage, match="its CPU lacks instructions of the target"):
+    with pytest.raises(NoPackage, match="the CPU lacks instructions of the target"):
         loopwright.verify(copy)
 
 

@@ -94,5 +94,5 @@ def test_files_and_extents_without_a_dim_have_the_names_of_pytorch(tmp_path: Pat
 def test_an_extent_within_expressions_only_is_refused() -> None:
     inputs = (torch.ones(3, 4), torch.ones(3, 4))
     hidden = torch.export.export(Both(), inputs, dynamic_shapes=({0: BATCH + 1}, {0: BATCH + 1}))
-    with pytest.raises(UnsupportedModel, match="the extent batch within expressions only"):
+    with pytest.raises(UnsupportedModel, match="the extent batch occurs in expressions only"):
         frontends.to_program(hidden)

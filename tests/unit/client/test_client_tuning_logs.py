@@ -78,7 +78,7 @@ def test_the_client_refuses_them(client: loopwright.Client, service: FakeService
     with pytest.raises(ValueError, match=r"logs of earlier tuners.*cannot be replayed on TVM"):
         client.import_records(log)
     log.write_text("nothing of the kind")
-    with pytest.raises(ValueError, match=r"is a file; give the directory of database_workload\.json"):
+    with pytest.raises(ValueError, match=r"is a file; give the directory that contains database_workload\.json"):
         client.import_records(log)
     assert service.requests == []
 

@@ -109,7 +109,7 @@ BAD_WORKLOADS = [
     (stock.workload_line(json.dumps(OTHER_VERSION)), "written by TVM 0.26.0, but TVM 0.27.0"),
     (stock.workload_line(json.dumps(OLD_VERSION)), "written by TVM 0.15.0, but TVM 0.27.0"),
     (stock.workload_line(module_to_json(tvm.IRModule({"f": MM_RELU["main"]}))), "must hold one PrimFunc"),
-    (_workload(CALLS_OUT), "calls out of itself.*`tirx.call_extern` of 'system'"),
+    (_workload(CALLS_OUT), "calls external code.*`tirx.call_extern` of 'system'"),
     (_workload(SYMBOLIC), "symbolic shape"),
 ]
 

@@ -179,10 +179,10 @@ LOADED = METADATA[: METADATA.index("\n# from")]
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (METADATA.replace(LOADED, ""), r"metadata\['ir.GenericConst'\]\[0\]`, a constant that did not come along"),
-        (METADATA.replace('GenericConst"][1]', 'GenericConst"][2]'), "did not come along; print the module with"),
-        (METADATA.replace('["ir.GenericConst"][1]', '["relax.expr.Constant"][1]'), "did not come along"),
-        (METADATA.replace('["ir.GenericConst"][1]', '["ir.GenericConst"][-1]'), "did not come along"),
+        (METADATA.replace(LOADED, ""), r"metadata\['ir.GenericConst'\]\[0\]`, a constant that is missing"),
+        (METADATA.replace('GenericConst"][1]', 'GenericConst"][2]'), "is missing; print the module with"),
+        (METADATA.replace('["ir.GenericConst"][1]', '["relax.expr.Constant"][1]'), "is missing"),
+        (METADATA.replace('["ir.GenericConst"][1]', '["ir.GenericConst"][-1]'), "is missing"),
         (METADATA.replace('["ir.GenericConst"][1]', '["ir.GenericConst"]'), "other than its constants by number"),
         (METADATA.replace('metadata["ir.GenericConst"][1]', "metadata"), "other than its constants by number"),
         (METADATA.replace("tvm.ir.load_json", "tvm.runtime.load_module"), "is not `tvm.ir.load_json` of a string"),

@@ -95,7 +95,7 @@ def test_a_damaged_database(tmp_path: Path) -> None:
 def test_a_server_that_is_not_there_is_waited_for(caplog: pytest.LogCaptureFixture) -> None:
     with pytest.raises(DatabaseAway, match="refused"):
         await_database(f"postgresql://nobody@127.0.0.1:{free_port()}/nothing", seconds=0.3)
-    assert caplog.text.count("waited for") == 1
+    assert caplog.text.count("Waiting for the database") == 1
 
 
 def test_an_outage_ends_when_the_database_answers_or_patience_is_over() -> None:

@@ -54,7 +54,7 @@ def test_the_complaint_says_how_slow_and_what_to_do() -> None:
     said = complaint(checks(1.0, 4.0, 4.0, 4.0), 0)
     assert said is not None
     assert "4.00 times" in said
-    assert "measures again" in said
+    assert "the quarantine ends" in said
 
 
 def test_lost_trials_hold_a_worker_out() -> None:

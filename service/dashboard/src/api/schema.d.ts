@@ -4987,7 +4987,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            /** @description The service is too busy, or no worker has joined. Retry-After says when to try again. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5074,7 +5074,7 @@ export interface operations {
                     "application/json": components["schemas"]["Overview"];
                 };
             };
-            /** @description No token, or a wrong one. */
+            /** @description The token is missing or wrong. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5083,7 +5083,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token has not the right that this needs. */
+            /** @description The token lacks a right that the request needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5092,7 +5092,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing. */
+            /** @description What the path names does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5110,7 +5110,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be taken; the detail says what to do. */
+            /** @description The request is not valid; the detail says what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -5119,7 +5119,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            /** @description The user has too many requests open, or is over a limit. If trying again helps, Retry-After says when. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5128,7 +5128,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            /** @description The service is too busy, or no worker has joined. Retry-After says when to try again. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5174,7 +5174,7 @@ export interface operations {
                     "application/json": components["schemas"]["Leaderboard"];
                 };
             };
-            /** @description No token, or a wrong one. */
+            /** @description The token is missing or wrong. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5183,7 +5183,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token has not the right that this needs. */
+            /** @description The token lacks a right that the request needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5192,7 +5192,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing. */
+            /** @description What the path names does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5210,7 +5210,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be taken; the detail says what to do. */
+            /** @description The request is not valid; the detail says what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -5219,7 +5219,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            /** @description The user has too many requests open, or is over a limit. If trying again helps, Retry-After says when. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5228,7 +5228,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            /** @description The service is too busy, or no worker has joined. Retry-After says when to try again. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5257,7 +5257,7 @@ export interface operations {
                     "application/json": components["schemas"]["LeaderboardFilters"];
                 };
             };
-            /** @description No token, or a wrong one. */
+            /** @description The token is missing or wrong. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5266,7 +5266,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token has not the right that this needs. */
+            /** @description The token lacks a right that the request needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5275,7 +5275,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing. */
+            /** @description What the path names does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5293,7 +5293,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be taken; the detail says what to do. */
+            /** @description The request is not valid; the detail says what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -5302,7 +5302,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            /** @description The user has too many requests open, or is over a limit. If trying again helps, Retry-After says when. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5311,7 +5311,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            /** @description The service is too busy, or no worker has joined. Retry-After says when to try again. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5353,7 +5353,7 @@ export interface operations {
                     "text/csv": string;
                 };
             };
-            /** @description No token, or a wrong one. */
+            /** @description The token is missing or wrong. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5362,7 +5362,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token has not the right that this needs. */
+            /** @description The token lacks a right that the request needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5371,7 +5371,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing. */
+            /** @description What the path names does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5389,7 +5389,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be taken; the detail says what to do. */
+            /** @description The request is not valid; the detail says what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -5398,7 +5398,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            /** @description The user has too many requests open, or is over a limit. If trying again helps, Retry-After says when. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5407,7 +5407,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            /** @description The service is too busy, or no worker has joined. Retry-After says when to try again. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5447,7 +5447,7 @@ export interface operations {
                     "application/json": components["schemas"]["Page_Job_"];
                 };
             };
-            /** @description No token, or a wrong one. */
+            /** @description The token is missing or wrong. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5456,7 +5456,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token has not the right that this needs. */
+            /** @description The token lacks a right that the request needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5465,7 +5465,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing. */
+            /** @description What the path names does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5483,7 +5483,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be taken; the detail says what to do. */
+            /** @description The request is not valid; the detail says what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -5492,7 +5492,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            /** @description The user has too many requests open, or is over a limit. If trying again helps, Retry-After says when. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5501,7 +5501,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            /** @description The service is too busy, or no worker has joined. Retry-After says when to try again. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5537,7 +5537,7 @@ export interface operations {
                     "application/json": components["schemas"]["Job"] | components["schemas"]["JobGroup"];
                 };
             };
-            /** @description No token, or a wrong one. */
+            /** @description The token is missing or wrong. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5546,7 +5546,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token has not the right that this needs. */
+            /** @description The token lacks a right that the request needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5555,7 +5555,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing. */
+            /** @description What the path names does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5573,7 +5573,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description What is asked for does not go with what there is already. */
+            /** @description The request conflicts with the present state. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -5600,7 +5600,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be taken; the detail says what to do. */
+            /** @description The request is not valid; the detail says what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -5609,7 +5609,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            /** @description The user has too many requests open, or is over a limit. If trying again helps, Retry-After says when. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5618,7 +5618,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            /** @description The service is too busy, or no worker has joined. Retry-After says when to try again. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5651,7 +5651,7 @@ export interface operations {
                     "application/json": components["schemas"]["Preview"];
                 };
             };
-            /** @description No token, or a wrong one. */
+            /** @description The token is missing or wrong. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5660,7 +5660,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token has not the right that this needs. */
+            /** @description The token lacks a right that the request needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5669,7 +5669,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing. */
+            /** @description What the path names does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5705,7 +5705,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be taken; the detail says what to do. */
+            /** @description The request is not valid; the detail says what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -5714,7 +5714,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            /** @description The user has too many requests open, or is over a limit. If trying again helps, Retry-After says when. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5723,7 +5723,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            /** @description The service is too busy, or no worker has joined. Retry-After says when to try again. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5755,7 +5755,7 @@ export interface operations {
                     "application/json": components["schemas"]["Job"];
                 };
             };
-            /** @description No token, or a wrong one. */
+            /** @description The token is missing or wrong. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5764,7 +5764,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token has not the right that this needs. */
+            /** @description The token lacks a right that the request needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5773,7 +5773,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing. */
+            /** @description What the path names does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5791,7 +5791,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be taken; the detail says what to do. */
+            /** @description The request is not valid; the detail says what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -5800,7 +5800,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            /** @description The user has too many requests open, or is over a limit. If trying again helps, Retry-After says when. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5809,7 +5809,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            /** @description The service is too busy, or no worker has joined. Retry-After says when to try again. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5841,7 +5841,7 @@ export interface operations {
                     "application/json": components["schemas"]["Job"];
                 };
             };
-            /** @description No token, or a wrong one. */
+            /** @description The token is missing or wrong. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5850,7 +5850,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token has not the right that this needs. */
+            /** @description The token lacks a right that the request needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5859,7 +5859,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing. */
+            /** @description What the path names does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5877,7 +5877,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be taken; the detail says what to do. */
+            /** @description The request is not valid; the detail says what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -5886,7 +5886,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            /** @description The user has too many requests open, or is over a limit. If trying again helps, Retry-After says when. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5895,7 +5895,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            /** @description The service is too busy, or no worker has joined. Retry-After says when to try again. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5934,7 +5934,7 @@ export interface operations {
                     "application/json": components["schemas"]["Job"];
                 };
             };
-            /** @description No token, or a wrong one. */
+            /** @description The token is missing or wrong. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5943,7 +5943,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token has not the right that this needs. */
+            /** @description The token lacks a right that the request needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5952,7 +5952,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing. */
+            /** @description What the path names does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5970,7 +5970,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description What is asked for does not go with what there is already. */
+            /** @description The request conflicts with the present state. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -5997,7 +5997,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be taken; the detail says what to do. */
+            /** @description The request is not valid; the detail says what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6006,7 +6006,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            /** @description The user has too many requests open, or is over a limit. If trying again helps, Retry-After says when. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6015,7 +6015,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            /** @description The service is too busy, or no worker has joined. Retry-After says when to try again. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6052,7 +6052,7 @@ export interface operations {
                     "application/json": components["schemas"]["Page_Trial_"];
                 };
             };
-            /** @description No token, or a wrong one. */
+            /** @description The token is missing or wrong. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6061,7 +6061,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token has not the right that this needs. */
+            /** @description The token lacks a right that the request needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6070,7 +6070,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing. */
+            /** @description What the path names does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6088,7 +6088,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be taken; the detail says what to do. */
+            /** @description The request is not valid; the detail says what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6097,7 +6097,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            /** @description The user has too many requests open, or is over a limit. If trying again helps, Retry-After says when. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6106,7 +6106,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            /** @description The service is too busy, or no worker has joined. Retry-After says when to try again. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6141,7 +6141,7 @@ export interface operations {
                     "text/event-stream": components["schemas"]["JobChanged"] | components["schemas"]["TaskChanged"] | components["schemas"]["TrialFinished"] | components["schemas"]["RecheckFinished"];
                 };
             };
-            /** @description No token, or a wrong one. */
+            /** @description The token is missing or wrong. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6150,7 +6150,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token has not the right that this needs. */
+            /** @description The token lacks a right that the request needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6159,7 +6159,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing. */
+            /** @description What the path names does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6177,7 +6177,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be taken; the detail says what to do. */
+            /** @description The request is not valid; the detail says what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6186,7 +6186,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            /** @description The user has too many requests open, or is over a limit. If trying again helps, Retry-After says when. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6195,7 +6195,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            /** @description The service is too busy, or no worker has joined. Retry-After says when to try again. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6229,7 +6229,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description No token, or a wrong one. */
+            /** @description The token is missing or wrong. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6238,7 +6238,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token has not the right that this needs. */
+            /** @description The token lacks a right that the request needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6247,7 +6247,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing. */
+            /** @description What the path names does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6265,7 +6265,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be taken; the detail says what to do. */
+            /** @description The request is not valid; the detail says what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6274,7 +6274,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            /** @description The user has too many requests open, or is over a limit. If trying again helps, Retry-After says when. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6283,7 +6283,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            /** @description The service is too busy, or no worker has joined. Retry-After says when to try again. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6315,7 +6315,7 @@ export interface operations {
                     "application/x-tar": string;
                 };
             };
-            /** @description No token, or a wrong one. */
+            /** @description The token is missing or wrong. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6324,7 +6324,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token has not the right that this needs. */
+            /** @description The token lacks a right that the request needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6333,7 +6333,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing. */
+            /** @description What the path names does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6351,7 +6351,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be taken; the detail says what to do. */
+            /** @description The request is not valid; the detail says what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6360,7 +6360,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            /** @description The user has too many requests open, or is over a limit. If trying again helps, Retry-After says when. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6369,7 +6369,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            /** @description The service is too busy, or no worker has joined. Retry-After says when to try again. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6401,7 +6401,7 @@ export interface operations {
                     "application/json": components["schemas"]["StoredComparison"] | null;
                 };
             };
-            /** @description No token, or a wrong one. */
+            /** @description The token is missing or wrong. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6410,7 +6410,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token has not the right that this needs. */
+            /** @description The token lacks a right that the request needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6419,7 +6419,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing. */
+            /** @description What the path names does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6437,7 +6437,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be taken; the detail says what to do. */
+            /** @description The request is not valid; the detail says what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6446,7 +6446,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            /** @description The user has too many requests open, or is over a limit. If trying again helps, Retry-After says when. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6455,7 +6455,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            /** @description The service is too busy, or no worker has joined. Retry-After says when to try again. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6491,7 +6491,7 @@ export interface operations {
                     "application/json": components["schemas"]["StoredComparison"];
                 };
             };
-            /** @description No token, or a wrong one. */
+            /** @description The token is missing or wrong. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6500,7 +6500,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token has not the right that this needs. */
+            /** @description The token lacks a right that the request needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6509,7 +6509,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing. */
+            /** @description What the path names does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6545,7 +6545,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be taken; the detail says what to do. */
+            /** @description The request is not valid; the detail says what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6554,7 +6554,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            /** @description The user has too many requests open, or is over a limit. If trying again helps, Retry-After says when. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6563,7 +6563,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            /** @description The service is too busy, or no worker has joined. Retry-After says when to try again. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6595,7 +6595,7 @@ export interface operations {
                     "application/json": components["schemas"]["GateState"] | null;
                 };
             };
-            /** @description No token, or a wrong one. */
+            /** @description The token is missing or wrong. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6604,7 +6604,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token has not the right that this needs. */
+            /** @description The token lacks a right that the request needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6613,7 +6613,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing. */
+            /** @description What the path names does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6631,7 +6631,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be taken; the detail says what to do. */
+            /** @description The request is not valid; the detail says what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6640,7 +6640,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            /** @description The user has too many requests open, or is over a limit. If trying again helps, Retry-After says when. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6649,7 +6649,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            /** @description The service is too busy, or no worker has joined. Retry-After says when to try again. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6686,7 +6686,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description No token, or a wrong one. */
+            /** @description The token is missing or wrong. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6695,7 +6695,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token has not the right that this needs. */
+            /** @description The token lacks a right that the request needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6704,7 +6704,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing. */
+            /** @description What the path names does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6722,7 +6722,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be taken; the detail says what to do. */
+            /** @description The request is not valid; the detail says what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6731,7 +6731,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            /** @description The user has too many requests open, or is over a limit. If trying again helps, Retry-After says when. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6740,7 +6740,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            /** @description The service is too busy, or no worker has joined. Retry-After says when to try again. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6774,7 +6774,7 @@ export interface operations {
                     "application/json": components["schemas"]["Page_Workload_"];
                 };
             };
-            /** @description No token, or a wrong one. */
+            /** @description The token is missing or wrong. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6783,7 +6783,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token has not the right that this needs. */
+            /** @description The token lacks a right that the request needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6792,7 +6792,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing. */
+            /** @description What the path names does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6810,7 +6810,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be taken; the detail says what to do. */
+            /** @description The request is not valid; the detail says what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6819,7 +6819,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            /** @description The user has too many requests open, or is over a limit. If trying again helps, Retry-After says when. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6828,7 +6828,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            /** @description The service is too busy, or no worker has joined. Retry-After says when to try again. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6860,7 +6860,7 @@ export interface operations {
                     "application/json": components["schemas"]["WorkloadDetail"];
                 };
             };
-            /** @description No token, or a wrong one. */
+            /** @description The token is missing or wrong. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6869,7 +6869,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token has not the right that this needs. */
+            /** @description The token lacks a right that the request needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6878,7 +6878,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing. */
+            /** @description What the path names does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6896,7 +6896,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be taken; the detail says what to do. */
+            /** @description The request is not valid; the detail says what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6905,7 +6905,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            /** @description The user has too many requests open, or is over a limit. If trying again helps, Retry-After says when. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6914,7 +6914,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            /** @description The service is too busy, or no worker has joined. Retry-After says when to try again. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6946,7 +6946,7 @@ export interface operations {
                     "application/json": components["schemas"]["ModulePayload"];
                 };
             };
-            /** @description No token, or a wrong one. */
+            /** @description The token is missing or wrong. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6955,7 +6955,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token has not the right that this needs. */
+            /** @description The token lacks a right that the request needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6964,7 +6964,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing. */
+            /** @description What the path names does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6982,7 +6982,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be taken; the detail says what to do. */
+            /** @description The request is not valid; the detail says what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6991,7 +6991,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            /** @description The user has too many requests open, or is over a limit. If trying again helps, Retry-After says when. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -7000,7 +7000,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            /** @description The service is too busy, or no worker has joined. Retry-After says when to try again. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7035,7 +7035,7 @@ export interface operations {
                     "application/json": components["schemas"]["Best"];
                 };
             };
-            /** @description No token, or a wrong one. */
+            /** @description The token is missing or wrong. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7044,7 +7044,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token has not the right that this needs. */
+            /** @description The token lacks a right that the request needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7053,7 +7053,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing. */
+            /** @description What the path names does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7071,7 +7071,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be taken; the detail says what to do. */
+            /** @description The request is not valid; the detail says what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -7080,7 +7080,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            /** @description The user has too many requests open, or is over a limit. If trying again helps, Retry-After says when. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -7089,7 +7089,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            /** @description The service is too busy, or no worker has joined. Retry-After says when to try again. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7128,7 +7128,7 @@ export interface operations {
                     "application/json": components["schemas"]["Page_HistoryPoint_"];
                 };
             };
-            /** @description No token, or a wrong one. */
+            /** @description The token is missing or wrong. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7137,7 +7137,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token has not the right that this needs. */
+            /** @description The token lacks a right that the request needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7146,7 +7146,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing. */
+            /** @description What the path names does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7164,7 +7164,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be taken; the detail says what to do. */
+            /** @description The request is not valid; the detail says what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -7173,7 +7173,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            /** @description The user has too many requests open, or is over a limit. If trying again helps, Retry-After says when. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -7182,7 +7182,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            /** @description The service is too busy, or no worker has joined. Retry-After says when to try again. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7219,7 +7219,7 @@ export interface operations {
                     "application/json": components["schemas"]["Decisions"];
                 };
             };
-            /** @description No token, or a wrong one. */
+            /** @description The token is missing or wrong. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7228,7 +7228,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token has not the right that this needs. */
+            /** @description The token lacks a right that the request needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7237,7 +7237,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing. */
+            /** @description What the path names does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7255,7 +7255,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be taken; the detail says what to do. */
+            /** @description The request is not valid; the detail says what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -7264,7 +7264,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            /** @description The user has too many requests open, or is over a limit. If trying again helps, Retry-After says when. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -7273,7 +7273,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            /** @description The service is too busy, or no worker has joined. Retry-After says when to try again. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7308,7 +7308,7 @@ export interface operations {
                     "application/json": components["schemas"]["Predictions"];
                 };
             };
-            /** @description No token, or a wrong one. */
+            /** @description The token is missing or wrong. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7317,7 +7317,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token has not the right that this needs. */
+            /** @description The token lacks a right that the request needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7326,7 +7326,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing. */
+            /** @description What the path names does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7344,7 +7344,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be taken; the detail says what to do. */
+            /** @description The request is not valid; the detail says what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -7353,7 +7353,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            /** @description The user has too many requests open, or is over a limit. If trying again helps, Retry-After says when. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -7362,7 +7362,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            /** @description The service is too busy, or no worker has joined. Retry-After says when to try again. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7397,7 +7397,7 @@ export interface operations {
                     "application/json": components["schemas"]["Roofline"];
                 };
             };
-            /** @description No token, or a wrong one. */
+            /** @description The token is missing or wrong. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7406,7 +7406,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token has not the right that this needs. */
+            /** @description The token lacks a right that the request needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7415,7 +7415,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing. */
+            /** @description What the path names does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7433,7 +7433,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be taken; the detail says what to do. */
+            /** @description The request is not valid; the detail says what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -7442,7 +7442,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            /** @description The user has too many requests open, or is over a limit. If trying again helps, Retry-After says when. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -7451,7 +7451,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            /** @description The service is too busy, or no worker has joined. Retry-After says when to try again. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7484,7 +7484,7 @@ export interface operations {
                     "application/json": components["schemas"]["LookupAnswer"];
                 };
             };
-            /** @description No token, or a wrong one. */
+            /** @description The token is missing or wrong. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7493,7 +7493,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token has not the right that this needs. */
+            /** @description The token lacks a right that the request needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7502,7 +7502,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing. */
+            /** @description What the path names does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7538,7 +7538,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be taken; the detail says what to do. */
+            /** @description The request is not valid; the detail says what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -7547,7 +7547,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            /** @description The user has too many requests open, or is over a limit. If trying again helps, Retry-After says when. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -7556,7 +7556,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            /** @description The service is too busy, or no worker has joined. Retry-After says when to try again. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7594,7 +7594,7 @@ export interface operations {
                     "application/json": components["schemas"]["Page_Best_"];
                 };
             };
-            /** @description No token, or a wrong one. */
+            /** @description The token is missing or wrong. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7603,7 +7603,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token has not the right that this needs. */
+            /** @description The token lacks a right that the request needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7612,7 +7612,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing. */
+            /** @description What the path names does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7630,7 +7630,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be taken; the detail says what to do. */
+            /** @description The request is not valid; the detail says what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -7639,7 +7639,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            /** @description The user has too many requests open, or is over a limit. If trying again helps, Retry-After says when. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -7648,7 +7648,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            /** @description The service is too busy, or no worker has joined. Retry-After says when to try again. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7688,7 +7688,7 @@ export interface operations {
                     "application/json": components["schemas"]["Page_Record_"];
                 };
             };
-            /** @description No token, or a wrong one. */
+            /** @description The token is missing or wrong. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7697,7 +7697,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token has not the right that this needs. */
+            /** @description The token lacks a right that the request needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7706,7 +7706,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing. */
+            /** @description What the path names does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7724,7 +7724,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be taken; the detail says what to do. */
+            /** @description The request is not valid; the detail says what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -7733,7 +7733,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            /** @description The user has too many requests open, or is over a limit. If trying again helps, Retry-After says when. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -7742,7 +7742,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            /** @description The service is too busy, or no worker has joined. Retry-After says when to try again. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7774,7 +7774,7 @@ export interface operations {
                     "application/x-tar": string;
                 };
             };
-            /** @description No token, or a wrong one. */
+            /** @description The token is missing or wrong. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7783,7 +7783,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token has not the right that this needs. */
+            /** @description The token lacks a right that the request needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7792,7 +7792,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing. */
+            /** @description What the path names does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7810,7 +7810,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be taken; the detail says what to do. */
+            /** @description The request is not valid; the detail says what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -7819,7 +7819,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            /** @description The user has too many requests open, or is over a limit. If trying again helps, Retry-After says when. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -7828,7 +7828,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            /** @description The service is too busy, or no worker has joined. Retry-After says when to try again. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7857,7 +7857,7 @@ export interface operations {
                     "application/json": components["schemas"]["ImportReport"];
                 };
             };
-            /** @description No token, or a wrong one. */
+            /** @description The token is missing or wrong. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7866,7 +7866,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token has not the right that this needs. */
+            /** @description The token lacks a right that the request needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7875,7 +7875,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing. */
+            /** @description What the path names does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7911,7 +7911,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be taken; the detail says what to do. */
+            /** @description The request is not valid; the detail says what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -7920,7 +7920,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            /** @description The user has too many requests open, or is over a limit. If trying again helps, Retry-After says when. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -7929,7 +7929,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            /** @description The service is too busy, or no worker has joined. Retry-After says when to try again. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7961,7 +7961,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordDetail"];
                 };
             };
-            /** @description No token, or a wrong one. */
+            /** @description The token is missing or wrong. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7970,7 +7970,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token has not the right that this needs. */
+            /** @description The token lacks a right that the request needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7979,7 +7979,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing. */
+            /** @description What the path names does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7997,7 +7997,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be taken; the detail says what to do. */
+            /** @description The request is not valid; the detail says what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -8006,7 +8006,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            /** @description The user has too many requests open, or is over a limit. If trying again helps, Retry-After says when. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -8015,7 +8015,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            /** @description The service is too busy, or no worker has joined. Retry-After says when to try again. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8047,7 +8047,7 @@ export interface operations {
                     "application/json": components["schemas"]["Assembly"];
                 };
             };
-            /** @description No token, or a wrong one. */
+            /** @description The token is missing or wrong. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8056,7 +8056,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token has not the right that this needs. */
+            /** @description The token lacks a right that the request needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8065,7 +8065,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing. */
+            /** @description What the path names does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -8083,7 +8083,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be taken; the detail says what to do. */
+            /** @description The request is not valid; the detail says what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -8092,7 +8092,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            /** @description The user has too many requests open, or is over a limit. If trying again helps, Retry-After says when. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -8101,7 +8101,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            /** @description The service is too busy, or no worker has joined. Retry-After says when to try again. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8134,7 +8134,7 @@ export interface operations {
                     "application/json": components["schemas"]["Job"];
                 };
             };
-            /** @description No token, or a wrong one. */
+            /** @description The token is missing or wrong. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8143,7 +8143,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token has not the right that this needs. */
+            /** @description The token lacks a right that the request needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8152,7 +8152,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing. */
+            /** @description What the path names does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -8188,7 +8188,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be taken; the detail says what to do. */
+            /** @description The request is not valid; the detail says what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -8197,7 +8197,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            /** @description The user has too many requests open, or is over a limit. If trying again helps, Retry-After says when. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -8206,7 +8206,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            /** @description The service is too busy, or no worker has joined. Retry-After says when to try again. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8238,7 +8238,7 @@ export interface operations {
                     "application/json": components["schemas"]["Page_Recheck_"];
                 };
             };
-            /** @description No token, or a wrong one. */
+            /** @description The token is missing or wrong. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8247,7 +8247,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token has not the right that this needs. */
+            /** @description The token lacks a right that the request needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8256,7 +8256,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing. */
+            /** @description What the path names does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -8274,7 +8274,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be taken; the detail says what to do. */
+            /** @description The request is not valid; the detail says what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -8283,7 +8283,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            /** @description The user has too many requests open, or is over a limit. If trying again helps, Retry-After says when. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -8292,7 +8292,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            /** @description The service is too busy, or no worker has joined. Retry-After says when to try again. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8326,7 +8326,7 @@ export interface operations {
                     "application/json": components["schemas"]["Page_Worker_"];
                 };
             };
-            /** @description No token, or a wrong one. */
+            /** @description The token is missing or wrong. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8335,7 +8335,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token has not the right that this needs. */
+            /** @description The token lacks a right that the request needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8344,7 +8344,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing. */
+            /** @description What the path names does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -8362,7 +8362,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be taken; the detail says what to do. */
+            /** @description The request is not valid; the detail says what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -8371,7 +8371,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            /** @description The user has too many requests open, or is over a limit. If trying again helps, Retry-After says when. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -8380,7 +8380,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            /** @description The service is too busy, or no worker has joined. Retry-After says when to try again. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8412,7 +8412,7 @@ export interface operations {
                     "application/json": components["schemas"]["Worker"];
                 };
             };
-            /** @description No token, or a wrong one. */
+            /** @description The token is missing or wrong. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8421,7 +8421,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token has not the right that this needs. */
+            /** @description The token lacks a right that the request needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8430,7 +8430,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing. */
+            /** @description What the path names does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -8448,7 +8448,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be taken; the detail says what to do. */
+            /** @description The request is not valid; the detail says what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -8457,7 +8457,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            /** @description The user has too many requests open, or is over a limit. If trying again helps, Retry-After says when. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -8466,7 +8466,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            /** @description The service is too busy, or no worker has joined. Retry-After says when to try again. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8498,7 +8498,7 @@ export interface operations {
                     "application/json": components["schemas"]["Worker"];
                 };
             };
-            /** @description No token, or a wrong one. */
+            /** @description The token is missing or wrong. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8507,7 +8507,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token has not the right that this needs. */
+            /** @description The token lacks a right that the request needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8516,7 +8516,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing. */
+            /** @description What the path names does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -8534,7 +8534,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be taken; the detail says what to do. */
+            /** @description The request is not valid; the detail says what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -8543,7 +8543,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            /** @description The user has too many requests open, or is over a limit. If trying again helps, Retry-After says when. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -8552,7 +8552,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            /** @description The service is too busy, or no worker has joined. Retry-After says when to try again. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8584,7 +8584,7 @@ export interface operations {
                     "application/json": components["schemas"]["Worker"];
                 };
             };
-            /** @description No token, or a wrong one. */
+            /** @description The token is missing or wrong. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8593,7 +8593,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token has not the right that this needs. */
+            /** @description The token lacks a right that the request needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8602,7 +8602,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing. */
+            /** @description What the path names does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -8620,7 +8620,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be taken; the detail says what to do. */
+            /** @description The request is not valid; the detail says what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -8629,7 +8629,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            /** @description The user has too many requests open, or is over a limit. If trying again helps, Retry-After says when. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -8638,7 +8638,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            /** @description The service is too busy, or no worker has joined. Retry-After says when to try again. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8672,7 +8672,7 @@ export interface operations {
                     "application/json": components["schemas"]["Page_DeviceClass_"];
                 };
             };
-            /** @description No token, or a wrong one. */
+            /** @description The token is missing or wrong. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8681,7 +8681,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token has not the right that this needs. */
+            /** @description The token lacks a right that the request needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8690,7 +8690,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing. */
+            /** @description What the path names does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -8708,7 +8708,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be taken; the detail says what to do. */
+            /** @description The request is not valid; the detail says what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -8717,7 +8717,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            /** @description The user has too many requests open, or is over a limit. If trying again helps, Retry-After says when. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -8726,7 +8726,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            /** @description The service is too busy, or no worker has joined. Retry-After says when to try again. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8760,7 +8760,7 @@ export interface operations {
                     "application/json": components["schemas"]["Page_Lease_"];
                 };
             };
-            /** @description No token, or a wrong one. */
+            /** @description The token is missing or wrong. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8769,7 +8769,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token has not the right that this needs. */
+            /** @description The token lacks a right that the request needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8778,7 +8778,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing. */
+            /** @description What the path names does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -8796,7 +8796,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be taken; the detail says what to do. */
+            /** @description The request is not valid; the detail says what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -8805,7 +8805,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            /** @description The user has too many requests open, or is over a limit. If trying again helps, Retry-After says when. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -8814,7 +8814,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            /** @description The service is too busy, or no worker has joined. Retry-After says when to try again. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8848,7 +8848,7 @@ export interface operations {
                     "application/json": components["schemas"]["Page_TargetOffer_"];
                 };
             };
-            /** @description No token, or a wrong one. */
+            /** @description The token is missing or wrong. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8857,7 +8857,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token has not the right that this needs. */
+            /** @description The token lacks a right that the request needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8866,7 +8866,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing. */
+            /** @description What the path names does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -8884,7 +8884,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be taken; the detail says what to do. */
+            /** @description The request is not valid; the detail says what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -8893,7 +8893,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            /** @description The user has too many requests open, or is over a limit. If trying again helps, Retry-After says when. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -8902,7 +8902,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            /** @description The service is too busy, or no worker has joined. Retry-After says when to try again. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8931,7 +8931,7 @@ export interface operations {
                     "application/json": components["schemas"]["Me"];
                 };
             };
-            /** @description No token, or a wrong one. */
+            /** @description The token is missing or wrong. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8940,7 +8940,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token has not the right that this needs. */
+            /** @description The token lacks a right that the request needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8949,7 +8949,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing. */
+            /** @description What the path names does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -8967,7 +8967,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be taken; the detail says what to do. */
+            /** @description The request is not valid; the detail says what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -8976,7 +8976,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            /** @description The user has too many requests open, or is over a limit. If trying again helps, Retry-After says when. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -8985,7 +8985,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            /** @description The service is too busy, or no worker has joined. Retry-After says when to try again. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9014,7 +9014,7 @@ export interface operations {
                     "application/json": components["schemas"]["Me"];
                 };
             };
-            /** @description No token, or a wrong one. */
+            /** @description The token is missing or wrong. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9023,7 +9023,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token has not the right that this needs. */
+            /** @description The token lacks a right that the request needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -9032,7 +9032,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing. */
+            /** @description What the path names does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -9050,7 +9050,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be taken; the detail says what to do. */
+            /** @description The request is not valid; the detail says what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -9059,7 +9059,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            /** @description The user has too many requests open, or is over a limit. If trying again helps, Retry-After says when. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -9068,7 +9068,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            /** @description The service is too busy, or no worker has joined. Retry-After says when to try again. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9095,7 +9095,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description No token, or a wrong one. */
+            /** @description The token is missing or wrong. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9104,7 +9104,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token has not the right that this needs. */
+            /** @description The token lacks a right that the request needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -9113,7 +9113,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing. */
+            /** @description What the path names does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -9131,7 +9131,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be taken; the detail says what to do. */
+            /** @description The request is not valid; the detail says what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -9140,7 +9140,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            /** @description The user has too many requests open, or is over a limit. If trying again helps, Retry-After says when. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -9149,7 +9149,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            /** @description The service is too busy, or no worker has joined. Retry-After says when to try again. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9178,7 +9178,7 @@ export interface operations {
                     "application/json": components["schemas"]["LoginCode"];
                 };
             };
-            /** @description No token, or a wrong one. */
+            /** @description The token is missing or wrong. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9187,7 +9187,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token has not the right that this needs. */
+            /** @description The token lacks a right that the request needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -9196,7 +9196,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing. */
+            /** @description What the path names does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -9214,7 +9214,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be taken; the detail says what to do. */
+            /** @description The request is not valid; the detail says what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -9223,7 +9223,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            /** @description The user has too many requests open, or is over a limit. If trying again helps, Retry-After says when. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -9232,7 +9232,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            /** @description The service is too busy, or no worker has joined. Retry-After says when to try again. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9268,7 +9268,7 @@ export interface operations {
                     "application/json": components["schemas"]["Page_Token_"];
                 };
             };
-            /** @description No token, or a wrong one. */
+            /** @description The token is missing or wrong. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9277,7 +9277,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token has not the right that this needs. */
+            /** @description The token lacks a right that the request needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -9286,7 +9286,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing. */
+            /** @description What the path names does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -9304,7 +9304,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be taken; the detail says what to do. */
+            /** @description The request is not valid; the detail says what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -9313,7 +9313,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            /** @description The user has too many requests open, or is over a limit. If trying again helps, Retry-After says when. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -9322,7 +9322,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            /** @description The service is too busy, or no worker has joined. Retry-After says when to try again. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9355,7 +9355,7 @@ export interface operations {
                     "application/json": components["schemas"]["TokenMade"];
                 };
             };
-            /** @description No token, or a wrong one. */
+            /** @description The token is missing or wrong. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9364,7 +9364,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token has not the right that this needs. */
+            /** @description The token lacks a right that the request needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -9373,7 +9373,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing. */
+            /** @description What the path names does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -9409,7 +9409,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be taken; the detail says what to do. */
+            /** @description The request is not valid; the detail says what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -9418,7 +9418,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            /** @description The user has too many requests open, or is over a limit. If trying again helps, Retry-After says when. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -9427,7 +9427,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            /** @description The service is too busy, or no worker has joined. Retry-After says when to try again. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9459,7 +9459,7 @@ export interface operations {
                     "application/json": components["schemas"]["Token"];
                 };
             };
-            /** @description No token, or a wrong one. */
+            /** @description The token is missing or wrong. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9468,7 +9468,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token has not the right that this needs. */
+            /** @description The token lacks a right that the request needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -9477,7 +9477,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing. */
+            /** @description What the path names does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -9486,7 +9486,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description What is asked for does not go with what there is already. */
+            /** @description The request conflicts with the present state. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -9504,7 +9504,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be taken; the detail says what to do. */
+            /** @description The request is not valid; the detail says what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -9513,7 +9513,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            /** @description The user has too many requests open, or is over a limit. If trying again helps, Retry-After says when. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -9522,7 +9522,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            /** @description The service is too busy, or no worker has joined. Retry-After says when to try again. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9555,7 +9555,7 @@ export interface operations {
                     "application/json": components["schemas"]["GuestLink"];
                 };
             };
-            /** @description No token, or a wrong one. */
+            /** @description The token is missing or wrong. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9564,7 +9564,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token has not the right that this needs. */
+            /** @description The token lacks a right that the request needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -9573,7 +9573,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing. */
+            /** @description What the path names does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -9609,7 +9609,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be taken; the detail says what to do. */
+            /** @description The request is not valid; the detail says what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -9618,7 +9618,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            /** @description The user has too many requests open, or is over a limit. If trying again helps, Retry-After says when. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -9627,7 +9627,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            /** @description The service is too busy, or no worker has joined. Retry-After says when to try again. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9656,7 +9656,7 @@ export interface operations {
                     "application/json": components["schemas"]["Use"];
                 };
             };
-            /** @description No token, or a wrong one. */
+            /** @description The token is missing or wrong. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9665,7 +9665,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token has not the right that this needs. */
+            /** @description The token lacks a right that the request needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -9674,7 +9674,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing. */
+            /** @description What the path names does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -9692,7 +9692,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be taken; the detail says what to do. */
+            /** @description The request is not valid; the detail says what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -9701,7 +9701,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            /** @description The user has too many requests open, or is over a limit. If trying again helps, Retry-After says when. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -9710,7 +9710,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            /** @description The service is too busy, or no worker has joined. Retry-After says when to try again. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9739,7 +9739,7 @@ export interface operations {
                     "application/json": components["schemas"]["Page_User_"];
                 };
             };
-            /** @description No token, or a wrong one. */
+            /** @description The token is missing or wrong. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9748,7 +9748,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token has not the right that this needs. */
+            /** @description The token lacks a right that the request needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -9757,7 +9757,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing. */
+            /** @description What the path names does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -9775,7 +9775,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be taken; the detail says what to do. */
+            /** @description The request is not valid; the detail says what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -9784,7 +9784,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            /** @description The user has too many requests open, or is over a limit. If trying again helps, Retry-After says when. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -9793,7 +9793,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            /** @description The service is too busy, or no worker has joined. Retry-After says when to try again. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9826,7 +9826,7 @@ export interface operations {
                     "application/json": components["schemas"]["User"];
                 };
             };
-            /** @description No token, or a wrong one. */
+            /** @description The token is missing or wrong. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9835,7 +9835,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token has not the right that this needs. */
+            /** @description The token lacks a right that the request needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -9844,7 +9844,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing. */
+            /** @description What the path names does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -9862,7 +9862,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description What is asked for does not go with what there is already. */
+            /** @description The request conflicts with the present state. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -9889,7 +9889,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be taken; the detail says what to do. */
+            /** @description The request is not valid; the detail says what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -9898,7 +9898,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            /** @description The user has too many requests open, or is over a limit. If trying again helps, Retry-After says when. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -9907,7 +9907,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            /** @description The service is too busy, or no worker has joined. Retry-After says when to try again. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9943,7 +9943,7 @@ export interface operations {
                     "application/json": components["schemas"]["User"];
                 };
             };
-            /** @description No token, or a wrong one. */
+            /** @description The token is missing or wrong. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9952,7 +9952,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token has not the right that this needs. */
+            /** @description The token lacks a right that the request needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -9961,7 +9961,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing. */
+            /** @description What the path names does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -9979,7 +9979,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description What is asked for does not go with what there is already. */
+            /** @description The request conflicts with the present state. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -10006,7 +10006,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be taken; the detail says what to do. */
+            /** @description The request is not valid; the detail says what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -10015,7 +10015,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            /** @description The user has too many requests open, or is over a limit. If trying again helps, Retry-After says when. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -10024,7 +10024,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            /** @description The service is too busy, or no worker has joined. Retry-After says when to try again. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10056,7 +10056,7 @@ export interface operations {
                     "application/json": components["schemas"]["Use"];
                 };
             };
-            /** @description No token, or a wrong one. */
+            /** @description The token is missing or wrong. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10065,7 +10065,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token has not the right that this needs. */
+            /** @description The token lacks a right that the request needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -10074,7 +10074,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing. */
+            /** @description What the path names does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -10092,7 +10092,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be taken; the detail says what to do. */
+            /** @description The request is not valid; the detail says what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -10101,7 +10101,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            /** @description The user has too many requests open, or is over a limit. If trying again helps, Retry-After says when. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -10110,7 +10110,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            /** @description The service is too busy, or no worker has joined. Retry-After says when to try again. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10144,7 +10144,7 @@ export interface operations {
                     "application/json": components["schemas"]["Page_AuditEntry_"];
                 };
             };
-            /** @description No token, or a wrong one. */
+            /** @description The token is missing or wrong. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10153,7 +10153,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token has not the right that this needs. */
+            /** @description The token lacks a right that the request needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -10162,7 +10162,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing. */
+            /** @description What the path names does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -10180,7 +10180,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be taken; the detail says what to do. */
+            /** @description The request is not valid; the detail says what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -10189,7 +10189,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            /** @description The user has too many requests open, or is over a limit. If trying again helps, Retry-After says when. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -10198,7 +10198,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            /** @description The service is too busy, or no worker has joined. Retry-After says when to try again. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10227,7 +10227,7 @@ export interface operations {
                     "application/json": components["schemas"]["Page_Webhook_"];
                 };
             };
-            /** @description No token, or a wrong one. */
+            /** @description The token is missing or wrong. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10236,7 +10236,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token has not the right that this needs. */
+            /** @description The token lacks a right that the request needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -10245,7 +10245,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing. */
+            /** @description What the path names does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -10263,7 +10263,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be taken; the detail says what to do. */
+            /** @description The request is not valid; the detail says what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -10272,7 +10272,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            /** @description The user has too many requests open, or is over a limit. If trying again helps, Retry-After says when. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -10281,7 +10281,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            /** @description The service is too busy, or no worker has joined. Retry-After says when to try again. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10314,7 +10314,7 @@ export interface operations {
                     "application/json": components["schemas"]["WebhookMade"];
                 };
             };
-            /** @description No token, or a wrong one. */
+            /** @description The token is missing or wrong. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10323,7 +10323,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token has not the right that this needs. */
+            /** @description The token lacks a right that the request needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -10332,7 +10332,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing. */
+            /** @description What the path names does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -10368,7 +10368,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be taken; the detail says what to do. */
+            /** @description The request is not valid; the detail says what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -10377,7 +10377,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            /** @description The user has too many requests open, or is over a limit. If trying again helps, Retry-After says when. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -10386,7 +10386,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            /** @description The service is too busy, or no worker has joined. Retry-After says when to try again. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10416,7 +10416,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description No token, or a wrong one. */
+            /** @description The token is missing or wrong. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10425,7 +10425,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token has not the right that this needs. */
+            /** @description The token lacks a right that the request needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -10434,7 +10434,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing. */
+            /** @description What the path names does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -10452,7 +10452,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be taken; the detail says what to do. */
+            /** @description The request is not valid; the detail says what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -10461,7 +10461,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            /** @description The user has too many requests open, or is over a limit. If trying again helps, Retry-After says when. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -10470,7 +10470,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            /** @description The service is too busy, or no worker has joined. Retry-After says when to try again. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10507,7 +10507,7 @@ export interface operations {
                     "application/json": components["schemas"]["Page_Delivery_"];
                 };
             };
-            /** @description No token, or a wrong one. */
+            /** @description The token is missing or wrong. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10516,7 +10516,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token has not the right that this needs. */
+            /** @description The token lacks a right that the request needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -10525,7 +10525,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing. */
+            /** @description What the path names does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -10543,7 +10543,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be taken; the detail says what to do. */
+            /** @description The request is not valid; the detail says what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -10552,7 +10552,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            /** @description The user has too many requests open, or is over a limit. If trying again helps, Retry-After says when. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -10561,7 +10561,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            /** @description The service is too busy, or no worker has joined. Retry-After says when to try again. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10593,7 +10593,7 @@ export interface operations {
                     "application/json": components["schemas"]["Delivery"];
                 };
             };
-            /** @description No token, or a wrong one. */
+            /** @description The token is missing or wrong. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10602,7 +10602,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token has not the right that this needs. */
+            /** @description The token lacks a right that the request needs. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -10611,7 +10611,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing. */
+            /** @description What the path names does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -10629,7 +10629,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be taken; the detail says what to do. */
+            /** @description The request is not valid; the detail says what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -10638,7 +10638,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once, or over a limit of the user. Retry-After says when to try again, if that helps. */
+            /** @description The user has too many requests open, or is over a limit. If trying again helps, Retry-After says when. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -10647,7 +10647,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too busy, or no worker has joined. Retry-After says when to try again. */
+            /** @description The service is too busy, or no worker has joined. Retry-After says when to try again. */
             503: {
                 headers: {
                     [name: string]: unknown;
