@@ -1,1 +1,1 @@
-"""The composition root: the REST door, the controller, and the wiring of db and workers into the tuner."""
+"""The composition root: the REST interface, the controller, and the wiring of db and workers into the tuner."""

@@ -1,6 +1,6 @@
 """``python -m service``: the whole service; with ``api`` or ``controller`` first, that part alone.
 
-``migrate``, ``prune`` and ``backup`` look after the database. ``doctor`` says what a service here would lack.
+``migrate``, ``prune`` and ``backup`` maintain the database. ``doctor`` checks whether a service can run here.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def main() -> None:
 
 
 def run(role: str, settings: Settings, asked: dict[str, Any]) -> None:
-    """Do what a role does, to its end. ``asked`` are the options that only some roles have."""
+    """Run a role until it exits. ``asked`` contains the options that only some roles have."""
     if role == "serve":
         serve(settings)
     elif role == "migrate":

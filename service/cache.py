@@ -1,4 +1,4 @@
-"""Answers that take long to make and never change: the latest are kept in memory."""
+"""An in-memory cache for results that are expensive to compute and never change."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ Value = TypeVar("Value")
 
 
 class Cache(Generic[Value]):
-    """Holds values up to a size in all; the one that was asked for longest ago goes first. Thread-safe.
+    """Keeps values up to a total size, and removes the least recently used value first. Thread-safe.
 
-    ``size`` measures a value, in the unit of ``limit``. Two calls for the same at once may both make it.
+    ``size`` measures a value, in the unit of ``limit``. Two concurrent calls for a key may both compute its value.
     """
 
     def __init__(self, limit: int, size: Callable[[Value], int]) -> None:
@@ -29,7 +29,7 @@ class Cache(Generic[Value]):
             return key in self._kept
 
     def get(self, key: Hashable, make: Callable[[], Value]) -> Value:
-        """The value of ``key``, made if it is not there; what ``make`` raises is not kept."""
+        """Return the value of ``key``, computed by ``make`` if it is not cached. Exceptions are not cached."""
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)

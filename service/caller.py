@@ -1,4 +1,4 @@
-"""Whom limits are counted for."""
+"""The caller for whom limits are counted."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from service.identity.visitor import Visitor
 
 
 def caller_of(scope: Scope) -> str:
-    """Return the user who asks, whichever token the request shows, or of a guest the link; "" where nobody is known."""
+    """Return the user of the request, or for a guest the link; "" if the request has no visitor."""
     visitor: Visitor | None = scope.get("state", {}).get("visitor")
     if visitor is None:
         return ""

@@ -1,4 +1,4 @@
-"""The tasks of a claimed job, read once: which are open, which the database answers, and how the job ends."""
+"""The tasks of a claimed job, read once: which tasks are open, which the database answers, and how the job ends."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class ClaimedTasks:
         return all(task.state is TaskState.SUCCEEDED for task in self.tasks)
 
     def answer(self, task: TaskView, source: AnsweredFrom) -> bool:
-        """End a task with a certificate from a search that was allowed at least as much; return False without one.
+        """Finish a task with a certificate of a search with at least the same budget. Return False if there is none.
 
-        If the job is for a plateau only, that of a search which reached its plateau is enough.
-        A job with ``force`` searches anew, and takes only the answer of a search that it joined.
+        If the job needs a plateau only, a certificate of a search that reached its plateau is enough.
+        A job with ``force`` searches again, and uses only the result of a search that it joined.
         """
         job = self.claimed.job
         if job.force and source is AnsweredFrom.DATABASE:
@@ -49,7 +49,7 @@ class ClaimedTasks:
         return True
 
     def finish(self) -> None:
-        """End a job without open tasks: it fails if any of its tasks failed."""
+        """Finish a job without open tasks. The job fails if any of its tasks failed."""
         failed = [task for task in self.tasks if task.state is TaskState.FAILED]
         if failed:
             reasons = "; ".join(f"{task.name}: {task.error}" for task in failed)

@@ -1,4 +1,4 @@
-"""Connections that are closed when the other end does nothing, and are limited in number for each address."""
+"""Connections with deadlines for idle clients, and with a limit of their number for each address."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from service.shares import Shares
 
 
 class PatientConnection(H11Protocol):
-    """uvicorn's connection with deadlines for what it has none for: headers, bodies that nobody reads, slow readers.
+    """uvicorn's connection, with deadlines for headers, for bodies that the app does not read, and for slow readers.
 
     A body that is read has its deadlines in `WholeBody`. ``addresses`` counts connections; one too many is dropped.
     """

@@ -1,4 +1,4 @@
-"""What every endpoint works with: settings, database and sandbox, made once an app."""
+"""The context of endpoints: settings, database and sandbox, created once per app."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Context:
 
 
 def context_of(request: Request) -> Context:
-    """Return the context of an app, with the database as who asks may see it."""
+    """Return the context of an app, with the database restricted to what the caller may see."""
     found: Context = request.app.state.context
     visitor: Visitor | None = getattr(request.state, "visitor", None)
     if visitor is None or visitor.viewer is None:
@@ -56,7 +56,7 @@ def context_of(request: Request) -> Context:
 
 
 async def context(request: Request) -> Context:
-    """As `context_of`. FastAPI has a thread call what is not ``async``."""
+    """Return what `context_of` returns. FastAPI calls this function, which is not ``async``, in a thread."""
     return context_of(request)
 
 

@@ -1,7 +1,7 @@
 """The controller: claims jobs under leases, answers them from the database or runs their loops.
 
-Any number of controllers may share a database and a cluster. One that dies loses its leases after a while, or at once
-when the same one starts again, and its jobs are claimed anew.
+Any number of controllers may share a database and a cluster. A controller that dies loses its leases after a while, or
+at once when the same controller starts again. Its jobs are then claimed again.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _SWEEP_SECONDS = 3600.0
 """Between two looks for entries of the audit log and deliveries of webhooks that are too old."""
 _DELIVERY_DAYS = 30
 _RECHECK_SECONDS = 600.0
-"""Between two looks for bests that are to be raced anew."""
+"""Between two queries for bests that are due for a recheck."""
 _ANSWERS_SECONDS = 1.0
 """Between two looks for jobs that the database answers, whatever place there is."""
 _ROOM_SECONDS = 1.0
@@ -104,7 +104,7 @@ class Controller:
         """Whether an outage has ended the last turn in the middle."""
 
     def run(self, stop: threading.Event) -> None:
-        """Work until told to stop; jobs in flight go back to the queue then."""
+        """Work until told to stop. Running jobs then return to the queue."""
         # A daemon: if the controller fails, its process ends, and another one sends what this one has claimed.
         deliverer = threading.Thread(target=Deliverer(self._db).run, args=(stop,), name="webhooks", daemon=True)
         deliverer.start()
@@ -142,7 +142,7 @@ class Controller:
         self._cut_off = False
 
     def hold_claims(self) -> None:
-        """Claim nothing for a while, in which those who have a lease can renew it."""
+        """Claim no job for a while, so that the owners of leases can renew them first."""
         self._next_claim = self._next_look = time.monotonic() + _HOLD_SECONDS
 
     def _let_go(self) -> None:
@@ -231,7 +231,7 @@ class Controller:
         users = Counter(loop.claimed.job.user_name for loop in loops)
 
         def rank(loop: Loop) -> tuple[int, int, float]:
-            """The lowest priority first, then the user with the most jobs, then the longest turn."""
+            """Return the sort key of running jobs: lowest priority, then user with the most jobs, then longest turn."""
             job = loop.claimed.job
             return job.priority, -users[job.user_name], loop.since
 

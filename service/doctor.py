@@ -1,6 +1,6 @@
-"""What a service needs of the machine that it is to run on, checked without starting it. Prints JSON.
+"""Check whether a service can run on this machine, without starting it. Prints JSON.
 
-``loopwright doctor`` runs it, and shows it with what it finds of the client.
+``loopwright doctor`` runs this check and shows the result with its own checks of the client.
 """
 
 from __future__ import annotations

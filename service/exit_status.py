@@ -1,4 +1,4 @@
-"""How the service's processes end when they cannot go on: a status for programs, and one line for people."""
+"""The exit of a process that cannot continue: a status for programs, and one line for people."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ def status_of(number: int) -> ExitStatus:
 
 
 def leave(status: ExitStatus, reason: str) -> NoReturn:
-    """End the process with one line on stderr."""
+    """Print one line to stderr and exit."""
     print(f"loopwright: {reason}", file=sys.stderr, flush=True)
     raise SystemExit(int(status))
 
 
 @contextlib.contextmanager
 def explained(settings: Settings) -> Iterator[None]:
-    """End the process with a status and one line for errors of its surroundings that the block raises."""
+    """Exit with a status and one line if the block raises an error of the process's environment."""
     try:
         yield
     except SchemaTooNew as error:

@@ -1,7 +1,7 @@
-"""What happens to a job, read from the database once for all streams that follow it.
+"""The events of a job, read from the database once for all streams that follow the job.
 
-Everything here belongs to the event loop; only the database is asked in threads. While it is away, streams stay open
-and nothing comes.
+Everything here runs on the event loop; only the database is read in threads. During an outage of the database, streams
+stay open without events.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ log = logging.getLogger("loopwright.feeds")
 
 
 class FeedBroken(Exception):
-    """The feed cannot read the database; its log says why. Who reconnects has a new feed."""
+    """The feed cannot read the database; the log contains the reason. A reader that reconnects gets a new feed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Line:
 
 
 class Feeds:
-    """The feeds of this process: one for each job that somebody follows. ``on_wire`` makes of an event what is sent."""
+    """The feeds of this process, one for each followed job. ``on_wire`` converts an event to its form on the wire."""
 
     def __init__(self, database: Database, on_wire: Callable[[EventView], schemas.Event]) -> None:
         self._database = database
@@ -66,7 +66,7 @@ class Feeds:
 
     @contextlib.asynccontextmanager
     async def follow(self, job_id: str) -> AsyncIterator[Feed]:
-        """Share the job's feed. It begins with its first follower and ends with its last."""
+        """Share the job's feed, which exists as long as it has followers."""
         feed = self._feeds.get(job_id)
         if feed is None or feed.broken:
             feed = self._feeds[job_id] = Feed(self._database, self._on_wire, self._limiter, job_id)
@@ -101,9 +101,9 @@ class Feeds:
 
 
 class Feed:
-    """A job's latest events, and a task that reads new ones when it hears of them.
+    """A job's latest events, and a task that reads new events when it is notified of them.
 
-    A follower takes lines at its own pace. One that lags behind what is kept reads from the database again, so that no
+    A follower takes lines at its own pace. A follower that lags behind the kept events reads the database again, so no
     reader makes the feed grow.
     """
 
@@ -134,13 +134,13 @@ class Feed:
         self._reader.cancel()
 
     def heard_of(self, event_id: int) -> None:
-        """There is an event of this id; the end of a job is one, too."""
+        """Notify the feed of an event with this id. The end of a job is an event, too."""
         if event_id > self._latest:
             self._latest = event_id
             self._news.set()
 
     def end_broken(self) -> None:
-        """Break all streams that follow: the database cannot be read."""
+        """Break all streams that follow the job, because the database cannot be read."""
         self.close()
         self._break()
 

@@ -1,4 +1,4 @@
-"""What the sandbox's children do with a submission: rewrite an earlier dialect in today's words, then take it apart."""
+"""The sandbox children's work on a submission: translate an earlier dialect of TVMScript, then parse the module."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def parse(
     math: MathMode,
     unproven: bool,
 ) -> Iterator[dict[str, Any]]:
-    """Yield what `tuner.submission.parse` yields, and ``translated``: what was rewritten of an earlier dialect."""
+    """Yield what `tuner.submission.parse` yields, and ``translated``: the translations from an earlier dialect."""
     notes: tuple[str, ...] = ()
     if fmt == "tvmscript":
         translation = translate(data)

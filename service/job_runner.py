@@ -1,4 +1,4 @@
-"""The loop of one job, from its claim to its end. It may be cut off at any moment; the next one goes on from there."""
+"""The loop of one job, from its claim to its end. It may be interrupted at any moment; the next run continues it."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ class _Cancelled(Exception):
 
 
 class JobRunner:
-    """Runs one claimed job. What users sent stays text here: a child behind walls, one of ``searches``, reads it.
+    """Runs one claimed job. Submitted modules stay text here: a child behind walls, one of ``searches``, parses them.
 
-    ``sharing`` is between all jobs of this process.
+    All jobs of this process use the same ``sharing``.
     """
 
     def __init__(self, database: Database, searches: SearchChildren, sharing: Sharing) -> None:

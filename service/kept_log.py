@@ -1,6 +1,6 @@
 """The log of a process that writes to a pipe: files of limited size, of which the newest few are kept.
 
-Rotating in the process itself would miss what is written past Python's logging: tracebacks, native code, its children.
+A process cannot rotate its own log completely: tracebacks, native code and children write past Python's logging.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class _File(RotatingFileHandler):
 
 
 class KeptLog:
-    """Writes what arrives at ``pipe`` to ``path``, in a thread, until all who hold the other end have closed it."""
+    """Copies ``pipe`` to ``path`` in a thread, until all writers have closed the pipe."""
 
     def __init__(
         self, pipe: IO[bytes], path: Path, *, file_bytes: int = FILE_BYTES, old_files: int = OLD_FILES

@@ -1,4 +1,4 @@
-"""The tuning loops of the jobs that a controller has claimed: threads, which wait for children and workers mostly."""
+"""The tuning loops of a controller's jobs: threads, which mostly wait for children and workers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ log = logging.getLogger("loopwright.controller")
 
 @dataclass(slots=True, eq=False)
 class Loop:
-    """One job at work, with all the actors that it could use so far; ``workers`` are the ids of their offers."""
+    """The loop of a running job, with all actors that it could use so far; ``workers`` are the ids of their offers."""
 
     claimed: ClaimedJob
     crew: Crew
@@ -48,7 +48,7 @@ class Loops:
 
     @property
     def running(self) -> tuple[Loop, ...]:
-        """Those that were started and not yet taken from `ended`."""
+        """The loops that were started and that `ended` has not returned yet."""
         return tuple(self._loops)
 
     @property
@@ -56,7 +56,7 @@ class Loops:
         return len(self._loops) >= self._places
 
     def start(self, claimed: ClaimedJob, crew: Crew, serving: Callable[[], Crew]) -> None:
-        """Begin a job with a crew. ``serving`` returns those who could work on it at the moment, from any thread."""
+        """Start a job with a crew. ``serving`` returns the workers that could work on it now, and is thread-safe."""
         loop = Loop(claimed, crew)
         # A daemon: when the controller ends, whoever claims the job next goes on from what is stored.
         loop.thread = threading.Thread(
@@ -72,7 +72,7 @@ class Loops:
         return ended
 
     def join(self, seconds: float) -> None:
-        """Wait up to so long for all loops to end."""
+        """Wait for all loops to end, for a limited time."""
         until = time.monotonic() + seconds
         for loop in self._loops:
             if loop.thread is not None:

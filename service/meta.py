@@ -18,13 +18,13 @@ router = APIRouter(tags=["service"], responses=responses(421))
 
 @router.get("/healthz")
 async def health() -> dict[str, str]:
-    """This process answers. It waits for none of the threads that answer other requests."""
+    """Report that this process answers. The request does not wait for the threads that answer other requests."""
     return {"status": "ok"}
 
 
 @router.get("/readyz", responses=responses(503))
 def ready(ctx: Ctx) -> dict[str, str]:
-    """The database answers and a worker can measure; ``sandbox`` is the level of the walls around what users send."""
+    """Report whether the database answers and a worker can measure. ``sandbox`` is the level of the walls."""
     ctx.database.ping()
     if not live_offers(ctx):
         detail = "No worker has joined yet. After a start this takes some seconds; later, see the controller's log."
@@ -40,5 +40,5 @@ def version() -> schemas.Version:
 
 @router.get("/metrics", response_class=Response, responses=file_response(CONTENT_TYPE_LATEST))
 def metrics(ctx: Ctx) -> Response:
-    """Figures for Prometheus: those of the fleet, the same from every API process, and those of this process."""
+    """Return the metrics for Prometheus: those of the fleet, equal in all API processes, and those of this process."""
     return Response(exposition(ctx), media_type=CONTENT_TYPE_LATEST)

@@ -1,4 +1,4 @@
-"""Runs of jobs as they are seen from outside: each line of the log names the job, and a run is a span."""
+"""Logs and traces of runs: each log line of a run names its job, and a run is a span."""
 
 from __future__ import annotations
 

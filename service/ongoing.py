@@ -1,4 +1,4 @@
-"""The request that a thread works on: whose it is, and whether its caller is still there."""
+"""The request that a thread works on: its caller, and whether the caller is still connected."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from service.problems import ProblemError
 
 @dataclass(slots=True)
 class Ongoing:
-    """``left``: the connection has gone, and with it whoever would read an answer. The event loop says so to threads.
+    """``left``: the connection was closed, so nobody can read the answer. The event loop sets it, and threads read it.
 
-    ``caller`` is as `caller_of` has it.
+    ``caller`` is the value of `caller_of`.
     """
 
     caller: str
     left: bool = False
 
     def stay(self) -> None:
-        """Raises ProblemError if the caller has left, which ends the work for it; nobody reads the answer."""
+        """Raise ProblemError if the caller has left, which ends the work on its request."""
         if self.left:
             raise ProblemError(503, "caller-left", "The connection was closed before the answer was there.")
 

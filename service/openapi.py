@@ -1,4 +1,4 @@
-"""What the schema of the REST interface says beyond what FastAPI knows: problems, and what each field means."""
+"""Additions to FastAPI's schema of the REST interface: problems, and the meaning of each field."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _IN_PATHS = {
 
 
 def install(app: FastAPI) -> None:
-    """Complete the app's OpenAPI schema, which is made when it is asked for first."""
+    """Complete the app's OpenAPI schema, which is generated at the first request for it."""
     generated = app.openapi
 
     def openapi() -> dict[str, Any]:
@@ -49,7 +49,7 @@ def install(app: FastAPI) -> None:
 
 
 def field_texts(model: type[BaseModel]) -> dict[str, str]:
-    """Return what the docstrings below the fields of a model say, by field.
+    """Return the docstrings below the fields of a model, by field.
 
     Pydantic can read them when a class is made (``use_attribute_docstrings``): that would triple the time for which
     each start of the command line imports the schemas.

@@ -1,4 +1,4 @@
-"""Sitting out an outage of the database: whoever works on a job waits, and goes on when the database answers."""
+"""Outages of the database: the work on a job waits, and continues when the database answers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ log = logging.getLogger("loopwright.outage")
 
 
 class Outage:
-    """The outages that one thread meets, one after the other."""
+    """The outages that one thread meets, one after another."""
 
     def __init__(self, database: Database, patience: float = PATIENCE_SECONDS) -> None:
         self._db = database
@@ -32,8 +32,8 @@ class Outage:
     def sit_out(self, error: Unavailable, stop: threading.Event | None = None) -> None:
         """Return when the database answers again, or when told to stop. Raises ``error`` when patience is over.
 
-        Call `over` once the work has gone on: a database may answer and still fail at what is asked of it, as one does
-        whose disk is full.
+        Call `over` when the work has continued: a database may answer and still fail at a write, for example if its
+        disk is full.
         """
         if self._since is None:
             self._since = time.monotonic()
@@ -54,14 +54,14 @@ class Outage:
                 error = again
 
     def over(self) -> None:
-        """Work went on: an outage, if there was one, is over."""
+        """Note that work has continued, so an outage, if there was one, is over."""
         if self._since is not None:
             log.warning("the database works again after %.0f s", time.monotonic() - self._since)
             self._since, self._step = None, _FIRST_STEP_SECONDS
 
 
 def await_database(url: str, seconds: float = START_SECONDS) -> bool:
-    """Return once the database answers; whether it had to be waited for.
+    """Wait until the database answers. Return whether this was necessary.
 
     Raises `Unavailable` when the time is over, AccessRefused at once, and `db.errors.SchemaTooNew`.
     """

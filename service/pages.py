@@ -1,4 +1,4 @@
-"""What browsers get: the dashboard, and the documentation under ``/docs/``. Both are files that set-up builds."""
+"""The dashboard, and the documentation under ``/docs/``. Both consist of files that ``scripts/setup`` builds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SITE = Path(__file__).parent / "documentation" / "site"
 
 
 def serve(app: FastAPI) -> None:
-    """Serve both, the dashboard at all paths that nothing else has: its views are routes of its page."""
+    """Serve both. All paths without an endpoint serve the dashboard's page, whose views are client-side routes."""
     app.mount("/assets", StaticFiles(directory=DASHBOARD / "assets", check_dir=False), name="assets")
     not_found = app.router.default
 

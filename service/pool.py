@@ -1,4 +1,4 @@
-"""Warm children that calls use one after the other, in the order in which the calls came."""
+"""Warm children that calls use one after another, in the order of the calls."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Pool:
 
     @contextlib.contextmanager
     def child(self, stay: Callable[[], None]) -> Iterator[WarmChild]:
-        """Have a child until the context ends. ``stay`` is called while the call waits; what it raises ends the wait.
+        """Use a child until the context ends. ``stay`` is called during the wait, and its exceptions end the wait.
 
         Raises ProblemError (503) if too many calls wait already, or if this one waits for too long: each of them holds
         one of the threads that answer requests, and reads must find some free.

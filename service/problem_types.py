@@ -1,4 +1,4 @@
-"""Every problem that the API answers with: when that is, and what the caller can do. The reference lists them."""
+"""All problem types of the API: when each occurs, and what the caller can do. The reference lists them."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ _TEXTS = {
 
 
 def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return what the OpenAPI schema of a route says of its problems."""
+    """Return the problems of a route for its OpenAPI schema."""
     content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
     return {status: {"description": _TEXTS[status], "content": content} for status in statuses}
 
@@ -63,7 +63,7 @@ CONFLICTS = responses(409)
 
 
 def file_response(media_type: str) -> dict[int | str, dict[str, Any]]:
-    """Return what the OpenAPI schema of a route says of the file that it answers with."""
+    """Return the file of a route's answer for its OpenAPI schema."""
     content = {"schema": {"type": "string", "format": "binary"}}
     return {200: {"description": "The file.", "content": {media_type: content}}}
 
@@ -97,14 +97,14 @@ def answer(error: ProblemError) -> JSONResponse:
 
 
 def unavailable(error: Unavailable) -> ProblemError:
-    """Return what a request is answered with while the database cannot work."""
+    """Return the problem for a request that the database cannot serve now."""
     kind = "disk-full" if isinstance(error, DiskFull) else "database-away"
     detail = f"{_shortened(str(error))}. Jobs wait for the database, and nothing is lost. Try again."
     return ProblemError(503, kind, detail, headers={"Retry-After": str(RETRY_SECONDS)})
 
 
 def install(app: FastAPI) -> None:
-    """Make the app answer with problems, whatever goes wrong."""
+    """Make the app answer every error with a problem."""
     app.add_exception_handler(ProblemError, lambda _, error: answer(error))
     app.add_exception_handler(RequestValidationError, _invalid)  # type: ignore[arg-type]
     app.add_exception_handler(HTTPException, _http)  # type: ignore[arg-type]

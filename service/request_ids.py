@@ -21,10 +21,10 @@ log = logging.getLogger("loopwright.requests")
 
 
 class Identified:
-    """ASGI middleware: takes the id that the caller gave, if it is well-formed, or makes one, and answers with it.
+    """ASGI middleware: uses the caller's id if it is well-formed, else generates one, and adds it to the answer.
 
-    ``log_requests``: write a line for each request once it is answered, but for probes that are well. Event streams are
-    answered when they end.
+    ``log_requests``: log each request when it is answered, except successful probes. Event
+    streams are answered when they end.
     """
 
     def __init__(self, app: ASGIApp, log_requests: bool) -> None:

@@ -1,4 +1,4 @@
-"""How often a part of the service may end by itself before the service gives up, and how long it waits in between."""
+"""Limits of restarts: how often a part of the service may exit before the service gives up, and the pauses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Restarts:
         self._at: deque[float] = deque()
 
     def pause(self, now: float) -> float | None:
-        """Return the seconds until a part that has ended ``now`` is started again; None: it has ended too often."""
+        """Return the seconds until a part that exited ``now`` is started again; None if it has exited too often."""
         while self._at and now - self._at[0] > WITHIN_SECONDS:
             self._at.popleft()
         if len(self._at) == MOST:
@@ -27,5 +27,5 @@ class Restarts:
 
     @property
     def count(self) -> int:
-        """Return how often the part was started again lately."""
+        """Return the number of recent restarts."""
         return len(self._at)

@@ -1,7 +1,6 @@
 """Runs TVM for the service in a few child processes that are kept warm, never in its own process.
 
-Each method knows whose input it is given. A failure on what a user submitted is the user's to mend (422); a failure on
-what the database stores is a fault of the service (500).
+A failure on submitted input is the user's to mend (422). A failure on stored data is a fault of the service (500).
 """
 
 from __future__ import annotations
@@ -88,7 +87,7 @@ _ARCHIVE = _Submitted("the records", "invalid-archive", "import them in parts")
 
 
 class Sandbox:
-    """Thread-safe: as many calls at a time as there are children; a few others wait for a while.
+    """Thread-safe. There are as many calls at a time as children; a few more calls wait for a while.
 
     A call whose caller leaves (see `service.ongoing`) ends, whether it waits or runs.
     """
@@ -103,7 +102,7 @@ class Sandbox:
         self._shares = Shares("requests that read modules or render programs", each=PER_CALLER)
 
     def start(self) -> None:
-        """Have every child ready before the first request."""
+        """Start all children before the first request."""
         for child in self._children:
             child.start()
 
@@ -127,7 +126,7 @@ class Sandbox:
         math: MathMode,
         unproven: bool,
     ) -> Submission:
-        """Take a submitted module apart. Raises ProblemError."""
+        """Parse a submitted module into tasks. Raises ProblemError."""
         fields = self._submitted(
             PARSE,
             _MODULE,

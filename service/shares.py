@@ -1,4 +1,4 @@
-"""How much of something callers may have at once: each of them so much, and all together so much."""
+"""Limits of concurrent use: the most for each caller, and the most for all callers together."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class Shares:
 
     @property
     def taken(self) -> int:
-        """How much all callers have now."""
+        """The sum over all callers."""
         with self._lock:
             return self._sum
 
     @contextlib.contextmanager
     def hold(self, caller: str, amount: int = 1) -> Iterator[None]:
-        """Have ``amount`` more until the context ends. Raises what `take` raises."""
+        """Take ``amount`` until the context ends. Raises what `take` raises."""
         self.take(caller, amount)
         try:
             yield
@@ -43,7 +43,7 @@ class Shares:
             self.give_back(caller, amount)
 
     def take(self, caller: str, amount: int = 1) -> None:
-        """Have ``amount`` more. Raises ProblemError: 429 if it is too much for one, 503 if it is too much in all."""
+        """Take ``amount`` more. Raise ProblemError: 429 above the caller's limit, 503 above that of all callers."""
         with self._lock:
             if self._taken[caller] + amount > self._each:
                 detail = f"One user may have {self._each} {self._noun} at a time. Wait until some of them have ended."

@@ -1,7 +1,7 @@
 """``scripts/serve``: database, API and controller as one service. A part that ends by itself is started again.
 
-State is in the database, so that a crash costs nothing but the time until the part is up. The service ends as a whole
-when a part ends too often, or in a way that only a person can mend.
+All state is in the database, so a crash costs only the time until the part runs again. The service exits when a part
+exits too often, or with an error that only a person can mend.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _SAYS = "loopwright: "
 
 
 class ServeError(Exception):
-    """The service cannot start or go on; the message tells the user what to do."""
+    """The service cannot start or continue; the message says what to do."""
 
     def __init__(self, message: str, status: ExitStatus = ExitStatus.FAILED) -> None:
         super().__init__(message)
@@ -54,7 +54,7 @@ class ServeError(Exception):
 
 
 class Supervisor:
-    """Starts the service's processes and ends them together."""
+    """Starts and stops the service's processes."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -67,13 +67,13 @@ class Supervisor:
 
     @property
     def url(self) -> str:
-        """Where this machine reaches the service."""
+        """The URL of the service on this machine."""
         host = self._settings.host if self._settings.host not in ("0.0.0.0", "::", "") else "127.0.0.1"
         return f"http://{f'[{host}]' if ':' in host else host}:{self._settings.port}"
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
-        """The service, ready, for the time of the block. Raises ServeError if it does not get ready."""
+        """Run the service, ready, for the time of the block. Raise ServeError if it does not become ready."""
         self._settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         with _sole_owner(self._settings.data_dir):
             _require_free_port(self._settings)
@@ -98,9 +98,9 @@ class Supervisor:
         return f"{self.url}{schemas.LoginCode.model_validate_json(answer.content).path}"
 
     def wait(self) -> None:
-        """Until a signal asks for the end; parts that end by themselves are started again.
+        """Wait for a signal to stop, and restart parts that exit by themselves.
 
-        Raises ServeError if a part ends too often, or in a way that a start would not mend.
+        Raise ServeError if a part exits too often, or with an error that a restart would not mend.
         """
         while not self._stopping:
             for role, status in self._ended():
@@ -112,7 +112,7 @@ class Supervisor:
             time.sleep(_POLL_SECONDS)
 
     def handle_signals(self) -> None:
-        """SIGTERM and SIGINT end the service cleanly."""
+        """Stop the service cleanly on SIGTERM and SIGINT."""
 
         def stop(_: int, __: FrameType | None) -> None:
             if self._stopping:
@@ -283,9 +283,9 @@ def _require_free_port(settings: Settings) -> None:
 
 
 def with_walls(settings: Settings) -> Settings:
-    """Return the settings with the walls that there have to be: more than one user requires them.
+    """Return the settings with the required walls: several users require walls.
 
-    Refuse to start without the walls that are asked for, and say so where there are none.
+    Raise ServeError if the required walls are not available, and log a warning if there are none.
     """
     if settings.sandbox is None and _several_users(settings):
         settings = settings.model_copy(update={"sandbox": Policy.REQUIRE})

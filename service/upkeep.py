@@ -1,4 +1,4 @@
-"""``python -m service prune`` and ``backup``: what operators do with the database. The service may run meanwhile."""
+"""``python -m service prune`` and ``backup``: maintenance of the database, also while the service is running."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Users and tokens as users see them, and what requests pass before any endpoint."""
+"""Endpoints of users and tokens, and the middleware that each request passes before its endpoint."""

@@ -1,4 +1,4 @@
-"""Writing down who changed what, and what was refused."""
+"""The audit log: requested changes, by whom, and whether they were refused."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _REFUSED = (403, 429)
 
 
 class AuditTrail:
-    """ASGI middleware: enters every change, and every refused one, into the audit log before it is answered.
+    """ASGI middleware: writes every change, and every refused change, to the audit log before the answer is sent.
 
-    What was wrong with a request that could not be taken (404, 422) concerns its sender alone, and is left out.
+    Invalid requests (404, 422) are not logged, because they change nothing and concern their sender only.
     """
 
     def __init__(self, app: ASGIApp) -> None:

@@ -1,4 +1,4 @@
-"""What browsers are told with every answer: to run our own code only, in a page that nobody frames."""
+"""Security headers of every answer: browsers run the dashboard's code only, and no other page can frame it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _HEADERS = {
 
 
 class SafeHeaders:
-    """ASGI middleware: adds the headers to every answer; answers of the API are not to be kept by anybody."""
+    """ASGI middleware: adds the headers to every answer. Answers of the API must not be cached."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

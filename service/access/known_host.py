@@ -1,4 +1,4 @@
-"""Refusing requests for hosts that the service is not."""
+"""Refuse requests for unknown hosts."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from service.problems import ProblemError, answer
 
 
 class KnownHost:
-    """ASGI middleware: 421 where ``Host`` is none of ``hosts``; None: any will do.
+    """ASGI middleware: answers 421 if ``Host`` is not in ``hosts``. None: any host is accepted.
 
-    By a name that leads to this machine a page of elsewhere would be of the same origin as the service.
+    Otherwise, a page of another site whose name resolves to this machine would have the same origin as the service.
     """
 
     def __init__(self, app: ASGIApp, hosts: frozenset[str] | None) -> None:

@@ -1,4 +1,4 @@
-"""``/me``, ``/session`` and ``/login-codes``: who one is, and signing browsers in and out."""
+"""``/me``, ``/session`` and ``/login-codes``: the identity of the caller, and signing browsers in and out."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ router = APIRouter(tags=["access"])
 
 @router.get("/me")
 def get_me(visitor: Asking) -> schemas.Me:
-    """Who the bearer of the token is, and what it may do."""
+    """Return the user of the token, and the token's rights."""
     return _me(visitor)
 
 
 @router.post("/session")
 @needs("read")
 def sign_in(ctx: Ctx, visitor: Asking, request: Request, response: Response) -> schemas.Me:
-    """Sign a browser in, by a token or a code of ``POST /login-codes`` ('Authorization: Code …'): sets its cookie.
+    """Sign a browser in with a token or a code of ``POST /login-codes`` ('Authorization: Code …'), and set its cookie.
 
-    The cookie lasts for two weeks, and not longer than the token. A guest's is the token of the link itself.
+    The cookie is valid for two weeks, but not longer than the token. The cookie of a guest is the link's token.
     """
     secret, expires_at = visitor.secret, visitor.bearer.expires_at
     if not visitor.is_guest:
@@ -48,7 +48,7 @@ def sign_in(ctx: Ctx, visitor: Asking, request: Request, response: Response) -> 
 @router.delete("/session", status_code=204)
 @needs("read")
 def sign_out(ctx: Ctx, visitor: Asking, request: Request, response: Response) -> None:
-    """Sign the browser out; its session ends."""
+    """Sign the browser out and end its session."""
     if visitor.bearer.kind is TokenKind.SESSION:
         ctx.database.tokens.revoke(visitor.bearer.token_id)
         ctx.identities.forget()
@@ -58,7 +58,7 @@ def sign_out(ctx: Ctx, visitor: Asking, request: Request, response: Response) ->
 @router.post("/login-codes", status_code=201)
 @needs("submit")
 def make_login_code(ctx: Ctx, visitor: Asking) -> schemas.LoginCode:
-    """A code that signs one browser in, once, as whoever asks for it."""
+    """Create a code that signs in one browser, once, as the calling user."""
     lifetime = _at_most(CODE_LIFETIME, visitor.bearer.expires_at)
     made, secret = ctx.database.tokens.create(visitor.user, TokenKind.CODE, "", visitor.bearer.scope, lifetime)
     assert made.expires_at is not None, "codes expire"

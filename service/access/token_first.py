@@ -1,4 +1,4 @@
-"""Refusing requests without a token before anything of their bodies is read."""
+"""Refuse requests without a token before their bodies are read."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _THREADS = 4
 
 
 class TokenFirst:
-    """ASGI middleware: 401 for a request under ``/api`` without a token that is valid; else sets ``state.visitor``.
+    """ASGI middleware: answers 401 to a request under ``/api`` without a valid token, and else sets ``state.visitor``.
 
-    FastAPI reads and parses a body before the dependencies of its endpoint: strangers could have it parse anything.
+    FastAPI parses a body before it calls the dependencies of the endpoint, so anyone could make it parse anything.
     """
 
     def __init__(self, app: ASGIApp) -> None:

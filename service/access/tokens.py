@@ -1,4 +1,4 @@
-"""``/tokens`` and ``/guest-links``: a user's own tokens; those of all for admins."""
+"""``/tokens`` and ``/guest-links``: a user's own tokens, and for admins the tokens of all users."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def list_tokens(
     paging: Paging,
     all: Annotated[bool, Query(description="Those of all users; for admins")] = False,
 ) -> schemas.Page[schemas.Token]:
-    """Tokens, sessions and guests' links, the newest first. Those that have ended are listed, too."""
+    """List tokens, sessions and guest links, the newest first, including those that have expired or were revoked."""
     if all:
         _require_admin(visitor)
     page = ctx.database.tokens.page(None if all else visitor.user, paging.size, paging.token)
@@ -37,7 +37,7 @@ def list_tokens(
 @router.post("/tokens", status_code=201, responses=BODY)
 @needs("submit")
 def make_token(ctx: Ctx, visitor: Asking, body: schemas.NewToken) -> schemas.TokenMade:
-    """A token for oneself, or by an admin for anybody; of no wider scope than the token that asks for it."""
+    """Create a token for oneself, or, as an admin, for any user. Its scope is at most that of the caller's token."""
     scope, user = Scope(body.scope), body.user or visitor.user
     if user != visitor.user:
         _require_admin(visitor)
@@ -56,7 +56,7 @@ def make_token(ctx: Ctx, visitor: Asking, body: schemas.NewToken) -> schemas.Tok
 @router.delete("/tokens/{token_id}", responses=CONFLICTS)
 @needs("submit")
 def revoke_token(ctx: Ctx, visitor: Asking, token_id: str) -> schemas.Token:
-    """End a token, a session or a guest's link; other processes of the service accept it for up to 5 s more."""
+    """Revoke a token, a session or a guest link. Other processes of the service may accept it for up to 5 s more."""
     is_admin = visitor.bearer.scope is Scope.ADMIN
     revoked = ctx.database.tokens.revoke(token_id, None if is_admin else visitor.user)
     ctx.identities.forget()
@@ -66,7 +66,7 @@ def revoke_token(ctx: Ctx, visitor: Asking, token_id: str) -> schemas.Token:
 @router.post("/guest-links", status_code=201, responses=BODY)
 @needs("invite")
 def make_guest_link(ctx: Ctx, visitor: Asking, body: schemas.NewGuestLink) -> schemas.GuestLink:
-    """A link for guests, who may read what everybody shares, and change nothing."""
+    """Create a link for guests, who may read everything that is not private, and change nothing."""
     lifetime = _within(visitor, timedelta(days=body.days))
     made, secret = ctx.database.tokens.create(visitor.user, TokenKind.GUEST, "a link for guests", Scope.READ, lifetime)
     assert made.expires_at is not None, "links expire"

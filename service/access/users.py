@@ -1,4 +1,4 @@
-"""``/users``, ``/use`` and ``/audit``: who there is, how much of everything they use, and what they did."""
+"""``/users``, ``/use`` and ``/audit``: users, their use of each limit, and the audit log."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ router = APIRouter(tags=["access"], route_class=ParsedRoute)
 @router.get("/use")
 @needs("submit")
 def get_use(ctx: Ctx, visitor: Asking) -> schemas.Use:
-    """What the asking user uses, beside the user's limits."""
+    """Return the calling user's limits and use."""
     return _use(ctx.database.users.get(visitor.user), ctx.database.uses.of(visitor.user))
 
 
 @router.get("/users")
 @needs("administer")
 def list_users(ctx: Ctx) -> schemas.Page[schemas.User]:
-    """All users, by name."""
+    """List all users, sorted by name."""
     return schemas.Page(items=[_user(view) for view in ctx.database.users.all()], next_page_token=None)
 
 
 @router.post("/users", status_code=201, responses=BODY | CONFLICTS)
 @needs("administer")
 def make_user(ctx: Ctx, body: schemas.NewUser) -> schemas.User:
-    """A user without tokens: ``POST /tokens`` makes the first one."""
+    """Create a user without tokens. ``POST /tokens`` creates the first token."""
     if ctx.sandbox.level is Level.NONE and ctx.settings.sandbox is None:
         raise ProblemError(
             409,
@@ -52,7 +52,7 @@ def make_user(ctx: Ctx, body: schemas.NewUser) -> schemas.User:
 @router.patch("/users/{name}", responses=BODY | CONFLICTS)
 @needs("administer")
 def change_user(ctx: Ctx, name: str, body: schemas.ChangeUser) -> schemas.User:
-    """Change a role or limits, or disable a user: that revokes the user's tokens; running jobs go on."""
+    """Change a user's role or limits, or disable a user. Disabling revokes the user's tokens; running jobs continue."""
     view = ctx.database.users.change(
         name,
         role=None if body.role is None else Scope(body.role),
@@ -66,14 +66,14 @@ def change_user(ctx: Ctx, name: str, body: schemas.ChangeUser) -> schemas.User:
 @router.get("/users/{name}/use")
 @needs("administer")
 def get_use_of(ctx: Ctx, name: str) -> schemas.Use:
-    """What a user uses, beside the limits."""
+    """Return a user's limits and use."""
     return _use(ctx.database.users.get(name), ctx.database.uses.of(name))
 
 
 @router.get("/audit")
 @needs("administer")
 def list_audit(ctx: Ctx, paging: Paging) -> schemas.Page[schemas.AuditEntry]:
-    """What was changed at whose request, and what was refused, the newest first."""
+    """List the audit log, the newest entry first: requested changes, by whom, and whether they were refused."""
     page = ctx.database.audit.page(paging.size, paging.token)
     items = [
         schemas.AuditEntry(

@@ -1,4 +1,4 @@
-"""Routes whose JSON is parsed, validated and written in threads, so that the event loop goes on meanwhile."""
+"""Routes whose JSON is parsed, validated and written in threads, so that the event loop is not blocked."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from service.problems import ProblemError
 
 @dataclass(frozen=True, slots=True)
 class JsonLimits:
-    """What a parser makes of a body costs memory and time for each value, however short the body is. Not tuned."""
+    """A parser needs memory and time for each value of a body, however short the body is. Not tuned."""
 
     values: int = 200_000
     """A lookup of 10,000 functions has 30,000, each trace of a space some hundreds."""
@@ -26,7 +26,7 @@ _STEPS = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1, ord(","): 0, ord
 
 
 class JsonShape:
-    """Counts in UTF-8 that may come in pieces. What is no JSON is counted somehow: a parser refuses it."""
+    """Counts the values of UTF-8 text that arrives in pieces. Invalid JSON is left to the parser, which refuses it."""
 
     def __init__(self, limits: JsonLimits) -> None:
         self._limits = limits

@@ -1,4 +1,4 @@
-"""Receiving a body within limits, all of it before anything is done with it."""
+"""Receive a whole body within limits before the app handles the request."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _IN_ALL = 8
 
 
 class WholeBody:
-    """ASGI middleware: the app below ``/api`` gets a body in one message, or is not asked at all.
+    """ASGI middleware: below ``/api``, the app gets the whole body in one message, or is not called.
 
     A body over ``limit`` bytes is answered 413, whether its length was announced or not; one of too many values is
     answered 422; one that comes too slowly, 408; one for which there is no memory, 429 or 503. Elsewhere nothing reads

@@ -1,1 +1,1 @@
-"""The fleet as users see it: workers, and the targets they offer."""
+"""Endpoints and upkeep of the fleet: workers, and the targets that they offer."""

@@ -23,7 +23,7 @@ Item = TypeVar("Item")
 
 @router.get("/workers")
 def list_workers(ctx: Ctx, paging: Paging) -> schemas.Page[schemas.Worker]:
-    """Every machine that ever joined, and whether it is there now."""
+    """List all workers that ever joined, and whether each is alive."""
     return _page([wire.worker(view) for view in ctx.database.workers.all(LIVE_SECONDS)], paging)
 
 
@@ -31,7 +31,7 @@ def list_workers(ctx: Ctx, paging: Paging) -> schemas.Page[schemas.Worker]:
 @router.post("/workers/{worker_id:path}/readmit")
 @needs("readmit")
 def readmit_worker(ctx: Ctx, worker_id: str) -> schemas.Worker:
-    """Let a worker measure again whatever was held against it; its drift is told from its next check on."""
+    """End the quarantine of a worker, whatever its reason. Its drift is computed again from its next check on."""
     ctx.database.workers.readmit(worker_id)
     return _worker(ctx, worker_id)
 
@@ -39,7 +39,7 @@ def readmit_worker(ctx: Ctx, worker_id: str) -> schemas.Worker:
 @router.post("/workers/{worker_id:path}/drain")
 @needs("administer")
 def drain_worker(ctx: Ctx, worker_id: str) -> schemas.Worker:
-    """Have a worker get no new work; what it is at ends. Jobs go on on others of its device class, or wait."""
+    """Give a worker no new work. Its current work finishes; jobs continue on others of its device class, or wait."""
     ctx.database.workers.drain(worker_id, drained=True)
     return _worker(ctx, worker_id)
 
@@ -47,20 +47,20 @@ def drain_worker(ctx: Ctx, worker_id: str) -> schemas.Worker:
 @router.post("/workers/{worker_id:path}/undrain")
 @needs("administer")
 def undrain_worker(ctx: Ctx, worker_id: str) -> schemas.Worker:
-    """Have a drained worker get work again."""
+    """Give a drained worker work again."""
     ctx.database.workers.drain(worker_id, drained=False)
     return _worker(ctx, worker_id)
 
 
 @router.get("/device-classes")
 def list_device_classes(ctx: Ctx, paging: Paging) -> schemas.Page[schemas.DeviceClass]:
-    """Every kind of machine that was ever measured on, with its peaks."""
+    """List all device classes that ever had a worker, with their measured peaks."""
     return _page([wire.device_class(view) for view in ctx.database.devices.overview(LIVE_SECONDS)], paging)
 
 
 @router.get("/leases")
 def list_leases(ctx: Ctx, visitor: Asking, paging: Paging) -> schemas.Page[schemas.Lease]:
-    """The running jobs, and which controller has each until when; admins are told where that one runs."""
+    """List the leases of running jobs: the controller of each, and the end of the lease. Admins also see its host."""
     is_admin = "administer" in visitor.rights
     leases = [
         schemas.Lease(
@@ -78,7 +78,7 @@ def list_leases(ctx: Ctx, visitor: Asking, paging: Paging) -> schemas.Page[schem
 
 @router.get("/targets")
 def list_targets(ctx: Ctx, paging: Paging) -> schemas.Page[schemas.TargetOffer]:
-    """What live workers offer; the first is what ``auto`` takes."""
+    """List the targets of live workers. ``auto`` selects the first."""
     items = [
         schemas.TargetOffer(
             target=json.loads(offer.device_class.target_json),

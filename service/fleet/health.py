@@ -1,4 +1,4 @@
-"""Which workers may measure: judged by a reference kernel, timed again and again, and by the trials they lost."""
+"""Decide which workers may measure, by regular timings of a reference kernel and by the trials that they lost."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Drift:
 
 
 def drift(checks: Sequence[CheckView]) -> Drift | None:
-    """``checks`` as `WorkerView` has them, the fastest among them; None while they are too few."""
+    """Return the drift of ``checks``, which include the fastest, as in `WorkerView`; None if there are too few."""
     if len(checks) <= LATEST:
         return None
     latest = statistics.median(check.secs for check in checks[-LATEST:])
@@ -43,7 +43,7 @@ def drift(checks: Sequence[CheckView]) -> Drift | None:
 
 
 def complaint(checks: Sequence[CheckView], lost: int) -> str | None:
-    """Why a worker may not measure now, in words for its owner; None if it may."""
+    """Return why a worker may not measure now, as a message for its owner; None if it may."""
     found = drift(checks)
     if found is not None and found.too_far:
         return (

@@ -1,4 +1,4 @@
-"""Finds the device class of a target: of ``auto``, or of a target that a live worker runs."""
+"""Find the device class of a target: of ``auto``, or of a target that a live worker runs."""
 
 from __future__ import annotations
 

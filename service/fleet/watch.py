@@ -1,4 +1,4 @@
-"""Keeping an eye on the workers: what they are at, how fast their reference kernel is, which may not measure now."""
+"""Monitor the workers: their current work, the speed of their reference kernel, and their quarantine."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ log = logging.getLogger("loopwright.watch")
 
 
 class Watch:
-    """Called at each heartbeat of a controller. Several controllers share the work by what the database says."""
+    """Called at each heartbeat of a controller. Several controllers share the work through the database."""
 
     def __init__(self, database: Database, cluster: Cluster) -> None:
         self._db = database
@@ -50,9 +50,9 @@ class Watch:
         """When the actors of each offer last said what they do."""
 
     def beat(self, offers: Sequence[Offer]) -> set[str]:
-        """Register the offers that answer as seen now, and look after the health of all.
+        """Register the answering offers as seen now, and update the health of all workers.
 
-        Returns the ids of those that may not measure.
+        Return the ids of the workers that may not measure.
         """
         activity = self._cluster.activity(_PING_SECONDS)
         now = time.monotonic()

@@ -1,4 +1,4 @@
-"""The race of a gate: reads what is to run from the database, and stores what came of it."""
+"""The race of a gate: read the programs from the database, race them, and store the result."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from workers.warm_child import WarmChild
 def run(
     database: Database, claimed: ClaimedJob, stored: GateView, child: WarmChild, fleet: Fleet, meanwhile: Meanwhile
 ) -> None:
-    """Race a job's functions with those of its reference. ``child`` reads the functions, behind its walls.
+    """Race a job's functions with the functions of its reference. ``child`` parses the functions, behind its walls.
 
     Raises LeaseLost, and what ``meanwhile`` raises.
     """
@@ -53,7 +53,7 @@ def run(
 
 
 def stored_workload(database: Database, workload_hash: str) -> Workload:
-    """Return a workload under the name it was stored with. Raise NotFound."""
+    """Return a workload with the name under which it was stored. Raise NotFound."""
     found = database.workloads.get(workload_hash)
     summary = found.summary
     return Workload(

@@ -1,4 +1,4 @@
-"""What a job is compared with: resolved and checked when it is submitted, so that the race finds all it needs."""
+"""The reference of a job, resolved and checked at submission, so that the race has everything that it needs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tuner.types import DeviceClass
 
 
 def resolve(ctx: Context, gate: schemas.Gate, device_class: DeviceClass) -> schemas.GateState:
-    """Return a gate with its reference. Raise ProblemError: there is no such reference on this device class."""
+    """Return a gate with its reference. Raise ProblemError if there is no such reference on this device class."""
     if isinstance(gate.against, str):
         against, reference = _of_job(ctx, gate.against)
     else:

@@ -1,1 +1,1 @@
-"""Who asks: a user or a guest, by a token, a code or a browser's cookie; and what each may do."""
+"""The identity of a caller (a user or a guest, by token, code or cookie), and the caller's rights."""

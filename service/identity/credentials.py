@@ -1,4 +1,4 @@
-"""What a request shows to say who asks: a token or a code in its Authorization header, or a browser's cookie."""
+"""The credentials of a request: a token or a code in its Authorization header, or a browser's cookie."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Shown = Bearer | Code | Cookie
 
 
 def read(headers: Headers, method: str) -> Shown | None:
-    """Return what a request shows. Raise ProblemError (403) for a cookie that a page of elsewhere has sent along."""
+    """Return the credentials of a request. Raise ProblemError (403) for a cookie that a page of another site sent."""
     scheme, _, given = headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":
         return Bearer(given.strip())

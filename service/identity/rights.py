@@ -1,4 +1,4 @@
-"""Which right each endpoint needs, and which rights there are in each scope."""
+"""The right that each endpoint needs, and the rights of each scope."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def declare(router: APIRouter) -> None:
     """Have the OpenAPI schema name the right that each endpoint needs, as ``x-right``.
 
     Raises:
-        TypeError: An endpoint changes things and does not say which right that needs.
+        TypeError: An endpoint changes something and declares no right.
     """
     for route in router.routes:
         if not isinstance(route, APIRoute):

@@ -1,4 +1,4 @@
-"""Who asks: a user or a guest, by what a request shows."""
+"""The visitor, a user or a guest, identified by the credentials of a request."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST_KEPT = 10_000
 
 
 class Identities:
-    """Remembers for some seconds whose a token is, so that not every request asks the database. Thread-safe."""
+    """Caches for some seconds whose each token is, so that not every request reads the database. Thread-safe."""
 
     def __init__(self, database: Database) -> None:
         self._tokens = database.tokens
@@ -33,7 +33,7 @@ class Identities:
         self._lock = threading.Lock()
 
     def find(self, secret: str) -> BearerView | None:
-        """Return whose a token is, also of one that has ended; None for an unknown one."""
+        """Return the bearer of a token, which may have expired or been revoked; None for an unknown token."""
         now = time.monotonic()
         with self._lock:
             bearer, until = self._kept.get(secret, (None, 0.0))
@@ -48,20 +48,20 @@ class Identities:
         return bearer
 
     def remembers(self, secret: str) -> bool:
-        """Whether `find` will not ask the database."""
+        """Return whether `find` can answer without the database."""
         with self._lock:
             _, until = self._kept.get(secret, (None, 0.0))
         return time.monotonic() < until
 
     def forget(self) -> None:
-        """Ask the database again for every token: something about them has changed."""
+        """Clear the cache, because tokens have changed."""
         with self._lock:
             self._kept.clear()
 
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Who asks. ``secret`` is the token that the request showed; ``rights`` are what the visitor may do."""
+    """The caller. ``secret`` is the token of the request; ``rights`` are the visitor's rights."""
 
     bearer: BearerView
     secret: str
@@ -77,7 +77,7 @@ class Visitor:
 
     @property
     def viewer(self) -> Viewer | None:
-        """What the visitor sees of the database; None: all of it."""
+        """The restriction of what the visitor sees of the database; None: no restriction."""
         if self.bearer.scope is Scope.ADMIN:
             return None
         return Viewer(None if self.is_guest else self.user)
@@ -90,7 +90,7 @@ def identify(
     *,
     guests: bool,
 ) -> Visitor:
-    """Return who asks. Raise ProblemError (401) without a token that is valid. A code is spent by this."""
+    """Return the visitor. Raise ProblemError (401) without a valid token. A code becomes invalid by this call."""
     if isinstance(shown, credentials.Code):
         bearer = db.tokens.redeem(shown.secret)
         if bearer is None:
@@ -121,7 +121,7 @@ _bearer = HTTPBearer(auto_error=False, description="A token, a guest's too; brow
 
 
 async def current(request: Request, _: Annotated[object, Depends(_bearer)]) -> Visitor:
-    """Return who asks, as the middleware found it."""
+    """Return the visitor that the middleware identified."""
     visitor: Visitor = request.state.visitor
     return visitor
 

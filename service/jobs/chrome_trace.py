@@ -20,9 +20,9 @@ _PROCESSES = {Lane.PROPOSE: 1, Lane.BUILD: 2, Lane.MEASURE: 3}
 
 
 def chrome_trace(job: JobView, trials: Iterable[TrialView]) -> Iterator[str]:
-    """Yield the document: one process a lane, one thread a worker, one slice a span.
+    """Yield the document, with a process per lane, a thread per worker and a slice per span.
 
-    Times are microseconds since the job began. ``trials`` come by task and number.
+    Times are microseconds since the job began. ``trials`` are sorted by task and number.
     """
     yield '{"traceEvents":['
     separator = ""

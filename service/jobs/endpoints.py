@@ -66,9 +66,9 @@ def submit_job(
     response: Response,
     idempotency_key: IdempotencyKey = None,
 ) -> schemas.Job | schemas.JobGroup:
-    """Check and store a job; a controller takes it up. The same Idempotency-Key and body give the same job.
+    """Check and store a job, which a controller then runs. The same Idempotency-Key and body return the same job.
 
-    With ``targets``, that is a job for each of them, all or none, and the answer is their group.
+    With ``targets``, store a job for each target, or none, and return their group.
     """
     views = submit(ctx, visitor, body, idempotency_key, TVM_VERSION)
     jobs, group = on_wire(ctx, views), views[0].group_id
@@ -82,7 +82,7 @@ def submit_job(
 @router.post("/preview", responses=BODY)
 @needs("submit")
 def preview_job(ctx: Ctx, body: schemas.SubmitJob) -> schemas.Preview:
-    """What a submission would become: its tasks, what is known of them, what would be left alone. Nothing is stored."""
+    """Return the tasks of a submission, their known bests, and the functions that are not tuned, without storing it."""
     return preview(ctx, body)
 
 
@@ -94,7 +94,7 @@ def list_jobs(
     owner: Annotated[str | None, Query(description="Only jobs of this user")] = None,
     group: Annotated[str | None, Query(description="Only jobs of this group, in the order of its targets")] = None,
 ) -> schemas.Page[schemas.Job]:
-    """Jobs, the newest first."""
+    """List jobs, the newest first."""
     page = ctx.database.jobs.page(paging.size, paging.token, [JobState(each) for each in state or ()], owner, group)
     return schemas.Page(items=on_wire(ctx, page.items), next_page_token=page.next_page_token)
 
@@ -108,7 +108,7 @@ def get_job(ctx: Ctx, job_id: str) -> schemas.Job:
 @router.post("/{job_id}/cancel")
 @needs("cancel")
 def cancel_job(ctx: Ctx, visitor: Asking, job_id: str) -> schemas.Job:
-    """Ask a job to stop: one's own, or by an admin any. What it measured stays; a finished job stays as it is."""
+    """Cancel one's own job, or, as an admin, any job. Its measurements are kept. A finished job does not change."""
     _own(ctx, visitor, job_id, "cancel it")
     ctx.database.jobs.request_cancel(job_id)
     return _job(ctx, job_id)
@@ -125,7 +125,7 @@ def resubmit_job(
     response: Response,
     idempotency_key: IdempotencyKey = None,
 ) -> schemas.Job:
-    """A new job with the same module, target and space; budget, seed and force as before unless the body says."""
+    """Create a job with the same module, target and space, and with budget, seed and force of the body or as before."""
     view = resubmit(ctx, visitor, job_id, body, idempotency_key, TVM_VERSION)
     response.headers["Location"] = request.url_for("get_job", job_id=view.id).path
     return _job(ctx, view.id)
@@ -133,7 +133,7 @@ def resubmit_job(
 
 @router.get("/{job_id}/trials")
 def list_trials(ctx: Ctx, paging: Paging, job_id: str) -> schemas.Page[schemas.Trial]:
-    """The job's lines of the ledger, by task and number."""
+    """List the job's trials, sorted by task and number."""
     ctx.database.jobs.get(job_id)
     page = ctx.database.trials.page(job_id, paging.size, paging.token)
     return schemas.Page(items=[wire.trial(view) for view in page.items], next_page_token=page.next_page_token)
@@ -152,21 +152,21 @@ async def _counted(ctx: Ctx, request: Request) -> AsyncIterator[None]:
     dependencies=[Depends(_counted)],
 )
 def follow_job(ctx: Ctx, job_id: str, last_event_id: LastEventId = 0) -> EventStream:
-    """Server-sent events from after Last-Event-ID on; the stream ends when the job has ended."""
+    """Send the events after Last-Event-ID as server-sent events. The stream ends when the job is finished."""
     ctx.database.jobs.get(job_id)
     return EventStream(stream(ctx.feeds, job_id, last_event_id), ping=15)
 
 
 @router.get("/{job_id}/chrome-trace", response_class=StreamingResponse, responses={200: TIMELINE})
 def get_chrome_trace(ctx: Ctx, job_id: str) -> StreamingResponse:
-    """Who proposed, built and measured what, and when, in Trace Event JSON: for Perfetto and chrome://tracing."""
+    """Return the timeline of proposing, building and measuring in Trace Event JSON, for Perfetto and chrome://tracing."""
     parts = chrome_trace(ctx.database.jobs.get(job_id), ctx.database.trials.all_of_job(job_id))
     return StreamingResponse(parts, media_type="application/json")
 
 
 @router.get("/{job_id}/records", response_class=StreamingResponse, responses=file_response(exchange.TAR))
 def export_job_records(ctx: Ctx, job_id: str) -> StreamingResponse:
-    """What the job measured, as TVM's JSON pair (database_workload.json, database_tuning_record.json) in a tar."""
+    """Export the job's records as TVM's JSON pair (database_workload.json, database_tuning_record.json) in a tar."""
     ctx.database.jobs.get(job_id)
     return exchange.tar(exchange.export_job(ctx, job_id), f"loopwright-{job_id}.tar")
 
@@ -174,9 +174,9 @@ def export_job_records(ctx: Ctx, job_id: str) -> StreamingResponse:
 @router.put("/{job_id}/comparison", responses=BODY)
 @needs("submit")
 def store_comparison(ctx: Ctx, visitor: Asking, job_id: str, body: schemas.Comparison) -> schemas.StoredComparison:
-    """Store what was measured of the job's model beside other engines, in place of an earlier comparison.
+    """Store a comparison of the job's model with other engines, and replace an earlier comparison.
 
-    The job is one's own, or one is an admin. It is what the sender says: no certificate vouches for it.
+    Only the job's owner and admins may store one. No certificate covers the figures, which are the sender's.
     """
     _own(ctx, visitor, job_id, "store a comparison with it")
     return wire.comparison(ctx.database.comparisons.put(job_id, visitor.user, body.model_dump(mode="json")))
@@ -184,7 +184,7 @@ def store_comparison(ctx: Ctx, visitor: Asking, job_id: str, body: schemas.Compa
 
 @router.get("/{job_id}/comparison")
 def get_comparison(ctx: Ctx, job_id: str) -> schemas.StoredComparison | None:
-    """The latest comparison that was stored with the job; null if none was."""
+    """Return the latest comparison that was stored with the job; null if there is none."""
     ctx.database.jobs.get(job_id)
     stored = ctx.database.comparisons.of_job(job_id)
     return None if stored is None else wire.comparison(stored)
@@ -192,7 +192,7 @@ def get_comparison(ctx: Ctx, job_id: str) -> schemas.StoredComparison | None:
 
 @router.get("/{job_id}/gate")
 def get_gate(ctx: Ctx, job_id: str) -> schemas.GateState | None:
-    """What the job's model is compared with, and what came of it once its tasks were done; null without a gate."""
+    """Return the reference of the job's model, and the result once all tasks are finished; null without a gate."""
     ctx.database.jobs.get(job_id)
     stored = ctx.database.gates.of_job(job_id)
     return None if stored is None else schemas.GateState.model_validate(stored.request | {"result": stored.result})
@@ -200,7 +200,7 @@ def get_gate(ctx: Ctx, job_id: str) -> schemas.GateState | None:
 
 @router.get("/{job_id}/module")
 def get_module(ctx: Ctx, job_id: str, shapes: Shapes) -> dict[str, Any]:
-    """The submitted module with the best schedules known now applied; a Relax module comes legalised and fused.
+    """Return the submitted module with the best known schedules applied. A Relax module is legalised and fused.
 
     ``data`` is the module as TVM's JSON; ``applied`` and ``missed`` name the functions with and without a best. A job
     for several shapes keeps its module symbolic: say with ``shapes={"n": 128}`` which of them is wanted.

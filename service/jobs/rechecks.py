@@ -1,4 +1,4 @@
-"""``/rechecks`` and ``/jobs/{id}/rechecks``: bests that are raced anew, now or when they were due."""
+"""``/rechecks`` and ``/jobs/{id}/rechecks``: rechecks of bests, on request or when they are due."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def submit_recheck(
 
 @router.get("/jobs/{job_id}/rechecks")
 def list_rechecks(ctx: Ctx, job_id: str) -> schemas.Page[schemas.Recheck]:
-    """The bests that the job races anew, and what came of each; empty for other jobs."""
+    """List the bests that the job races again, and the result of each; empty for other jobs."""
     ctx.database.jobs.get(job_id)
     items = [recheck(view) for view in ctx.database.rechecks.of_job(job_id)]
     return schemas.Page(items=items, next_page_token=None)

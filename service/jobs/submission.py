@@ -1,4 +1,4 @@
-"""Turns a request into stored jobs, one a target; everything is checked before anything is written."""
+"""Turn a request into stored jobs, one per target. Everything is checked before anything is stored."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tuner.types import DeviceClass, TaskSpec
 def submit(
     ctx: Context, visitor: Visitor, request: schemas.SubmitJob, idempotency_key: str | None, tvm_version: str
 ) -> list[JobView]:
-    """Store a queued job for each target, all or none, or return those of an earlier request with the same key.
+    """Store a queued job for each target, or none, or return the jobs of an earlier request with the same key.
 
     Raise ProblemError and QuotaExceeded.
     """

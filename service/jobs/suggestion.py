@@ -1,4 +1,4 @@
-"""How many trials a model deserves, and what its user is told if a job allows fewer."""
+"""The suggested number of trials of a model, and the note for a job that allows fewer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ for each of its functions, and five had it after 16."""
 
 
 def suggested_trials(answered: Sequence[bool]) -> int:
-    """Return the trials of a job, given for each function whether it is answered without a search; 0 if all are.
+    """Return the suggested trials of a job, given which functions are answered without a search; 0 if all are.
 
     Functions that are answered count, too: a job leaves their share of its trials unused.
     """
@@ -20,7 +20,7 @@ def suggested_trials(answered: Sequence[bool]) -> int:
 
 
 def hint(max_trials: int, functions: int, suggested: int) -> list[str]:
-    """Return the note for a job that allows fewer trials than its model deserves; nothing for others."""
+    """Return the note for a job that allows fewer trials than suggested; no note for other jobs."""
     if max_trials >= suggested:
         return []
     allowed = f"{plural(max_trials, 'trial')} for {plural(functions, 'function')}"

@@ -1,1 +1,1 @@
-"""What every part of the service writes about its work, a line a fact, on stderr."""
+"""The logs of all parts of the service: one line per fact, on stderr."""

@@ -1,4 +1,4 @@
-"""What the work at hand is about: ids that every line of the log has which is written meanwhile."""
+"""The ids of the current work, which each log line contains that is written during this work."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def known() -> Mapping[str, str]:
 
 @contextmanager
 def about(**ids: str) -> Iterator[None]:
-    """Have lines of this thread or task name these ids, besides those that are known already."""
+    """Add these ids to the log lines of this thread or task, besides the ids that are already set."""
     token = _known.set({**known(), **ids})
     try:
         yield

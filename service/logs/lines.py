@@ -1,4 +1,4 @@
-"""How a line of the log looks: text for people, or JSON for programs."""
+"""The formats of a log line: text for people, and JSON for programs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _IDS = ("request", "job", "trial", "worker")
 
 
 class JsonLine(logging.Formatter):
-    """An object in one line: ``time``, ``level``, ``logger``, ``message``, what else is known, and ``exception``."""
+    """A JSON object in one line: ``time``, ``level``, ``logger``, ``message``, the current ids, and ``exception``."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
@@ -64,7 +64,7 @@ def _facts(record: logging.LogRecord) -> dict[str, Any]:
 
 
 def set_up(log_format: LogFormat) -> None:
-    """Write the log of this process to stderr: what Loopwright says, and warnings of libraries."""
+    """Write the log of this process to stderr: the messages of Loopwright, and warnings of libraries."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLine() if log_format is LogFormat.JSON else TextLine())
     # At INFO, httpx would log the URL of each webhook, and who knows that may be able to write to it.

@@ -1,1 +1,1 @@
-"""What Prometheus is told: figures of the fleet, from the database, and of this process."""
+"""Metrics for Prometheus: figures of the fleet, from the database, and figures of this process."""

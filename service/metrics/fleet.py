@@ -1,4 +1,4 @@
-"""Figures that are read from the database when they are asked for. Every API process answers with the same."""
+"""Metrics that are read from the database at each request. All API processes return the same values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MEASURED = "measured"
 
 
 def fleet_metrics(database: Database, live_seconds: float) -> Iterator[Metric]:
-    """Yield what the database knows; ``live_seconds``: a worker that was not seen for so long is lost."""
+    """Yield the metrics from the database. A worker that was not seen for ``live_seconds`` is lost."""
     counts = database.counts()
     yield from _queue(database, counts)
     yield from _trials(counts)

@@ -1,1 +1,1 @@
-"""Everything at a glance: the overview, and the leaderboard of bests."""
+"""Endpoints of the overview and of the leaderboard of bests."""

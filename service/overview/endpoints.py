@@ -41,7 +41,7 @@ Filtered = Annotated[LeaderboardQuery, Depends(_query)]
 
 @router.get("/overview")
 def get_overview(ctx: Ctx) -> schemas.Overview:
-    """The figures of the first page, and the newest bests."""
+    """Return the figures of the overview, and the newest bests."""
     totals = ctx.database.totals(_HOUR)
     workers = ctx.database.workers.count(LIVE_SECONDS)
     newest = ctx.database.leaderboard.newest(_RECENT)
@@ -69,14 +69,14 @@ def get_leaderboard(
     offset: Annotated[int, Query(ge=0, le=2**31 - 1, description="Rows to leave out at the beginning")] = 0,
     limit: Annotated[int, Query(ge=1, le=500, description="Rows at most")] = 50,
 ) -> schemas.Leaderboard:
-    """The certified best of each workload and device class, in any order, from any row on."""
+    """List the certified best of each workload and device class, in any order, from any row."""
     rows, total = ctx.database.leaderboard.page(query, offset, limit)
     return schemas.Leaderboard(items=[_row(row) for row in rows], total=total)
 
 
 @router.get("/leaderboard/filters")
 def get_leaderboard_filters(ctx: Ctx) -> schemas.LeaderboardFilters:
-    """What the leaderboard can be narrowed to."""
+    """Return the values by which the leaderboard can be filtered."""
     found = ctx.database.leaderboard.filters()
     return schemas.LeaderboardFilters(
         ops=[schemas.OpCount(op=op, bests=bests) for op, bests in found.ops],
@@ -89,7 +89,7 @@ def get_leaderboard_filters(ctx: Ctx) -> schemas.LeaderboardFilters:
 
 @router.get("/leaderboard.csv", response_class=StreamingResponse, responses=file_response("text/csv"))
 def get_leaderboard_csv(ctx: Ctx, query: Filtered) -> StreamingResponse:
-    """All rows that the filters leave, as comma-separated values: latencies in microseconds, shares as fractions."""
+    """Return all rows that match the filters as CSV: latencies in microseconds, shares as fractions."""
     return StreamingResponse(
         _csv(_row(row) for row in ctx.database.leaderboard.all(query)),
         media_type="text/csv",

@@ -1,1 +1,1 @@
-"""Rechecks: bests that are raced anew when they are old, or when a kernel, a driver or TVM has changed."""
+"""Rechecks: bests are raced again when they are old, or when a kernel, a driver or TVM has changed."""

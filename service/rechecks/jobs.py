@@ -1,4 +1,4 @@
-"""The jobs that race bests anew: one at a time, behind all that users submit."""
+"""The jobs that race bests again: one at a time, with a lower priority than users' jobs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ log = logging.getLogger("loopwright.rechecks")
 
 
 def submit_due(database: Database, machines: Iterable[tuple[DeviceClass, str]], days: float) -> JobView | None:
-    """Store a job for bests that are due on the machines that are there, unless there is one; return it.
+    """Store a job for bests that are due on the present machines, unless there is one already. Return the job.
 
     ``machines`` has the device class of each, and its system as certificates name it.
     """
@@ -54,7 +54,7 @@ def submit(
     priority: int = 0,
     idempotency_key: str | None = None,
 ) -> JobView:
-    """Store a job that races bests anew: those for the target of the first of them. Raise QuotaExceeded."""
+    """Store a job that races the bests again that have the target of the first best. Raise QuotaExceeded."""
     target = due[0].device_class.target_json
     chosen = [each for each in due if each.device_class.target_json == target]
     new = NewJob(

@@ -1,4 +1,4 @@
-"""The races of a job's rechecks: reads what is to run from the database, and stores what came of each."""
+"""The races of a job's rechecks: read the programs from the database, race them, and store the results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from workers.warm_child import WarmChild
 
 
 def run(database: Database, claimed: ClaimedJob, child: WarmChild, fleet: Fleet, meanwhile: Meanwhile) -> None:
-    """Race what the job has not raced yet. ``child`` reads the functions, behind its walls.
+    """Race the bests that the job has not raced yet. ``child`` parses the functions, behind its walls.
 
     Raises LeaseLost, NoDevice, and what ``meanwhile`` raises.
     """

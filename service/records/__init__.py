@@ -1,1 +1,1 @@
-"""Records and bests: what is known, and its way in and out as TVM's JSON pair."""
+"""Records and bests, and their import and export as TVM's JSON pair."""

@@ -1,4 +1,4 @@
-"""``/records`` and ``/bests``: what was measured, what is proven."""
+"""``/records`` and ``/bests``: measured trials and certified bests."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _class(ctx: Context, target: str | None) -> str | None:
 def list_bests(
     ctx: Ctx, paging: Paging, target: TargetQuery = None, workload_hash: HashQuery = None
 ) -> schemas.Page[schemas.Best]:
-    """The certified best of each workload and device class, the newest first."""
+    """List the certified best of each workload and device class, the newest first."""
     page = ctx.database.certificates.bests(
         workload_hash=workload_hash,
         device_class_id=_class(ctx, target),
@@ -48,7 +48,7 @@ def list_records(
     target: TargetQuery = None,
     sort: Annotated[Literal["newest", "latency"], Query(description="The newest or the fastest first")] = "newest",
 ) -> schemas.Page[schemas.Record]:
-    """Measured trials."""
+    """List measured trials."""
     page = ctx.database.records.page(
         workload_hash=workload_hash,
         device_class_id=_class(ctx, target),
@@ -61,7 +61,7 @@ def list_records(
 
 @router.get("/records/export", response_class=StreamingResponse, responses=file_response(exchange.TAR))
 def export_records(ctx: Ctx, target: TargetQuery = None) -> StreamingResponse:
-    """The certified bests as TVM's JSON pair (database_workload.json, database_tuning_record.json) in a tar."""
+    """Export the certified bests as TVM's JSON pair (database_workload.json, database_tuning_record.json) in a tar."""
     return exchange.tar(exchange.export(ctx, _class(ctx, target)), "loopwright-records.tar")
 
 
@@ -81,13 +81,13 @@ async def _raw_body(request: Request) -> bytes:
 )
 @needs("import")
 def import_records(ctx: Ctx, body: Annotated[bytes, Depends(_raw_body)]) -> schemas.ImportReport:
-    """Take TVM's JSON pair in a tar, record by record; lines that cannot be taken are reported, good ones kept."""
+    """Import TVM's JSON pair in a tar. Valid records are stored, and lines that cannot be imported are reported."""
     return exchange.import_tar(ctx, body)
 
 
 @router.get("/records/{record_id}")
 def get_record(ctx: Ctx, record_id: str) -> schemas.RecordDetail:
-    """A record with all that it stands on: samples, device, provenance, certificate, TVMScript before and after."""
+    """Return a record with its samples, device, provenance and certificate, and the TVMScript before and after."""
     found = ctx.database.records.get(record_id)
     record = found.record
     job = None if record.job_id is None else ctx.database.jobs.get(record.job_id)
@@ -99,7 +99,7 @@ def get_record(ctx: Ctx, record_id: str) -> schemas.RecordDetail:
 
 @router.get("/records/{record_id}/assembly")
 def get_assembly(ctx: Ctx, record_id: str) -> schemas.Assembly:
-    """The machine code of a record's program: for llvm its assembly, for cuda the source that its compiler gets."""
+    """Return the machine code of a record's program: assembly for llvm, and CUDA source for cuda."""
     found = ctx.database.records.get(record_id)
 
     def build() -> Assembly:

@@ -1,4 +1,4 @@
-"""Lines that find a record again."""
+"""Lines that repeat the search of a record."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from loopwright import schemas
 
 
 def reproduce(record: RecordView, job: JobView) -> schemas.Reproduce:
-    """The record's job once more: its module, target, space, budget and seed, whatever is known already."""
+    """Return lines that repeat the record's job with its module, target, space, budget and seed, and with ``force``."""
     words = ["loopwright", "job", "resubmit", job.id, "--max-trials", str(job.max_trials), "--seed", str(job.seed)]
     limits = f"max_trials={job.max_trials}, seed={job.seed}"
     if job.max_seconds is not None:

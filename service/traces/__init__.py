@@ -1,1 +1,1 @@
-"""Traces in the format of OpenTelemetry, for whoever configures where they go; nothing of it is imported otherwise."""
+"""Traces in the format of OpenTelemetry, if a collector is configured. Otherwise no package for traces is imported."""

@@ -19,7 +19,7 @@ log = logging.getLogger("loopwright.traces")
 
 @contextmanager
 def run_span(database: Database, job: JobView) -> Iterator[None]:
-    """Have the block as a span, if this process traces anything."""
+    """Record the block as a span, if this process traces anything."""
     current = tracer()
     if current is None:
         yield

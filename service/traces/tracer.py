@@ -16,7 +16,7 @@ _tracer: Any = None
 
 
 def set_up(role: str, settings: TraceSettings) -> None:
-    """Have this process send its spans to the collector that OpenTelemetry's own settings name, if they name one.
+    """Send the spans of this process to the collector of OpenTelemetry's own settings, if they name one.
 
     ``role`` is what the process is called beside the others. Spans are sent in the background, some seconds later.
     """

@@ -1,1 +1,1 @@
-"""Webhooks: telling other systems of what happens here."""
+"""Webhooks: notify other systems of events."""

@@ -1,4 +1,4 @@
-"""Sending what the database has queued for webhooks: a thread of the controller."""
+"""Send the queued deliveries of webhooks, in a thread of the controller."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Deliverer:
         self._db = database
 
     def run(self, stop: threading.Event) -> None:
-        """Work until told to stop; deliveries that are being sent then are waited for."""
+        """Work until told to stop, then wait for the deliveries that are being sent."""
         was_away = False
         while not stop.is_set():
             # What was claimed and not sent is due again after `_HOLD_SECONDS`.

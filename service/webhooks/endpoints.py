@@ -1,4 +1,4 @@
-"""``/webhooks``: addresses that are told of events, and what was sent to them. For admins."""
+"""``/webhooks``: receivers of events, and the deliveries to them. For admins."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def list_webhooks(ctx: Ctx) -> schemas.Page[schemas.Webhook]:
 @router.post("/webhooks", status_code=201, responses=BODY)
 @needs("administer")
 def make_webhook(ctx: Ctx, visitor: Asking, body: schemas.NewWebhook) -> schemas.WebhookMade:
-    """Send events to an address from now on. The answer has the secret of the signatures, this once."""
+    """Send events to an address from now on. Only this answer contains the secret of the signatures."""
     secret = new_secret()
     events = [WebhookEvent(event) for event in body.events]
     made = ctx.database.webhooks.create(body.url, secret, events=events, user_name=visitor.user)
@@ -39,14 +39,14 @@ def make_webhook(ctx: Ctx, visitor: Asking, body: schemas.NewWebhook) -> schemas
 @router.delete("/webhooks/{webhook_id}", status_code=204)
 @needs("administer")
 def delete_webhook(ctx: Ctx, webhook_id: str) -> None:
-    """Delete a webhook with its deliveries; those that were not sent yet are not sent any more."""
+    """Delete a webhook and its deliveries. Deliveries that were not sent yet are dropped."""
     ctx.database.webhooks.delete(webhook_id)
 
 
 @router.get("/webhooks/{webhook_id}/deliveries")
 @needs("administer")
 def list_deliveries(ctx: Ctx, paging: Paging, webhook_id: str) -> schemas.Page[schemas.Delivery]:
-    """Return what was sent, or is to be, the newest first. Deliveries are deleted after 30 days."""
+    """Return the sent and pending deliveries, the newest first. Deliveries are deleted after 30 days."""
     page = ctx.database.webhooks.deliveries(webhook_id, paging.size, paging.token)
     return schemas.Page(items=[_delivery(view) for view in page.items], next_page_token=page.next_page_token)
 

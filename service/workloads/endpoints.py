@@ -53,13 +53,13 @@ def get_workload(ctx: Ctx, workload_hash: str) -> schemas.WorkloadDetail:
 
 @router.get("/{workload_hash}/module")
 def get_workload_module(ctx: Ctx, workload_hash: str) -> schemas.ModulePayload:
-    """The unscheduled workload as TVM's JSON: a module whose only function is ``main``."""
+    """Return the unscheduled workload as TVM's JSON: a module whose only function is ``main``."""
     return schemas.ModulePayload(format="tvm-json", data=ctx.database.workloads.get(workload_hash).module_json)
 
 
 @router.get("/{workload_hash}/best")
 def get_best(ctx: Ctx, workload_hash: str, target: TargetText = "auto") -> schemas.Best:
-    """The certified best schedule for a target; 404 where none is known."""
+    """Return the certified best schedule for a target; 404 if none is known."""
     ctx.database.workloads.get(workload_hash)
     found = ctx.database.certificates.best(workload_hash, resolve(ctx, target).id)
     if found is None:

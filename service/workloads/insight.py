@@ -1,4 +1,4 @@
-"""``/workloads/{hash}/…``: what the measured trials of a workload tell."""
+"""``/workloads/{hash}/…``: statistics of the measured trials of a workload."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _class(ctx: Context, workload_hash: str, device_class: str | None) -> str | 
 def get_history(
     ctx: Ctx, paging: Paging, workload_hash: str, device_class: OneClass = None
 ) -> schemas.Page[schemas.HistoryPoint]:
-    """What searches ended with, the oldest first: of all device classes, or of one."""
+    """List the certificates of all device classes or of one, the oldest first."""
     ctx.database.workloads.get(workload_hash)
     page = ctx.database.insight.history(workload_hash, device_class, paging.size, paging.token)
     return schemas.Page(items=[_point(entry) for entry in page.items], next_page_token=page.next_page_token)
@@ -72,7 +72,7 @@ def get_decisions(
     device_class: ClassQuery = None,
     limit: Annotated[int, Query(ge=1, le=500, description="The fastest so many trials")] = 200,
 ) -> schemas.Decisions:
-    """The choices that the fastest trials made, and which of them matter."""
+    """Return the decisions of the fastest trials, and the importance of each decision."""
     chosen = _class(ctx, workload_hash, device_class)
     trials = [] if chosen is None else ctx.database.insight.fastest(workload_hash, chosen, limit)
     if not trials:
@@ -110,7 +110,7 @@ def get_decisions(
 
 @router.get("/predictions")
 def get_predictions(ctx: Ctx, workload_hash: str, device_class: ClassQuery = None) -> schemas.Predictions:
-    """What the cost model said and what was measured, round by round; of the newest 2,000 trials."""
+    """Return the cost model's scores and the measured latencies of the newest 2,000 trials, by round."""
     chosen = _class(ctx, workload_hash, device_class)
     found = [] if chosen is None else ctx.database.insight.predictions(workload_hash, chosen, _MOST_PREDICTIONS)
     together = itertools.groupby(found, key=lambda each: (each.task_id, each.created_at))
@@ -136,7 +136,7 @@ def _round(number: int, found: list[Prediction]) -> schemas.PredictionRound:
 
 @router.get("/roofline")
 def get_roofline(ctx: Ctx, workload_hash: str, device_class: ClassQuery = None) -> schemas.Roofline:
-    """How near the device's measured peaks the baseline and the best run."""
+    """Return how close the baseline and the best come to the device's measured peaks."""
     chosen = _class(ctx, workload_hash, device_class)
     workload = ctx.database.workloads.get(workload_hash).summary
     flop, moved = workload.operation.flop, sum(info.bytes for info in workload.args)

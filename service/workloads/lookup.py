@@ -20,7 +20,7 @@ router = APIRouter(prefix="/workloads", tags=["workloads"], route_class=ParsedRo
 @router.post("/lookup", responses=BODY)
 @needs("read")
 def look_up(ctx: Ctx, body: schemas.Lookup) -> schemas.LookupAnswer:
-    """The certified best of each function, given by workload hash or as a lowered function; a guest may ask, too.
+    """Return the certified best of each function, given as a workload hash or a lowered function. Guests may ask, too.
 
     The best is the fastest of the device classes with the target, or of the one that the request names.
     """

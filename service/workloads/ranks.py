@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 
 def spearman(one: Sequence[float], other: Sequence[float]) -> float | None:
-    """In [-1, 1]; None below three pairs, and where all values of one are equal."""
+    """Return the correlation in [-1, 1]; None with fewer than three pairs, or if all values of one side are equal."""
     if len(one) < 3 or len(set(one)) == 1 or len(set(other)) == 1:
         return None
     return statistics.correlation(_ranks(one), _ranks(other))

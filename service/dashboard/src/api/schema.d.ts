@@ -13,7 +13,7 @@ export interface paths {
         };
         /**
          * Health
-         * @description This process answers. It waits for none of the threads that answer other requests.
+         * @description Report that this process answers. The request does not wait for the threads that answer other requests.
          */
         get: operations["health_healthz_get"];
         put?: never;
@@ -33,7 +33,7 @@ export interface paths {
         };
         /**
          * Ready
-         * @description The database answers and a worker can measure; ``sandbox`` is the level of the walls around what users send.
+         * @description Report whether the database answers and a worker can measure. ``sandbox`` is the level of the walls.
          */
         get: operations["ready_readyz_get"];
         put?: never;
@@ -73,7 +73,7 @@ export interface paths {
         };
         /**
          * Metrics
-         * @description Figures for Prometheus: those of the fleet, the same from every API process, and those of this process.
+         * @description Return the metrics for Prometheus: those of the fleet, equal in all API processes, and those of this process.
          */
         get: operations["metrics_metrics_get"];
         put?: never;
@@ -93,7 +93,7 @@ export interface paths {
         };
         /**
          * Get Overview
-         * @description The figures of the first page, and the newest bests.
+         * @description Return the figures of the overview, and the newest bests.
          */
         get: operations["get_overview_api_v1_overview_get"];
         put?: never;
@@ -113,7 +113,7 @@ export interface paths {
         };
         /**
          * Get Leaderboard
-         * @description The certified best of each workload and device class, in any order, from any row on.
+         * @description List the certified best of each workload and device class, in any order, from any row.
          */
         get: operations["get_leaderboard_api_v1_leaderboard_get"];
         put?: never;
@@ -133,7 +133,7 @@ export interface paths {
         };
         /**
          * Get Leaderboard Filters
-         * @description What the leaderboard can be narrowed to.
+         * @description Return the values by which the leaderboard can be filtered.
          */
         get: operations["get_leaderboard_filters_api_v1_leaderboard_filters_get"];
         put?: never;
@@ -153,7 +153,7 @@ export interface paths {
         };
         /**
          * Get Leaderboard Csv
-         * @description All rows that the filters leave, as comma-separated values: latencies in microseconds, shares as fractions.
+         * @description Return all rows that match the filters as CSV: latencies in microseconds, shares as fractions.
          */
         get: operations["get_leaderboard_csv_api_v1_leaderboard_csv_get"];
         put?: never;
@@ -173,15 +173,15 @@ export interface paths {
         };
         /**
          * List Jobs
-         * @description Jobs, the newest first.
+         * @description List jobs, the newest first.
          */
         get: operations["list_jobs_api_v1_jobs_get"];
         put?: never;
         /**
          * Submit Job
-         * @description Check and store a job; a controller takes it up. The same Idempotency-Key and body give the same job.
+         * @description Check and store a job, which a controller then runs. The same Idempotency-Key and body return the same job.
          *
-         *     With ``targets``, that is a job for each of them, all or none, and the answer is their group.
+         *     With ``targets``, store a job for each target, or none, and return their group.
          */
         post: operations["submit_job_api_v1_jobs_post"];
         delete?: never;
@@ -201,7 +201,7 @@ export interface paths {
         put?: never;
         /**
          * Preview Job
-         * @description What a submission would become: its tasks, what is known of them, what would be left alone. Nothing is stored.
+         * @description Return the tasks of a submission, their known bests, and the functions that are not tuned, without storing it.
          */
         post: operations["preview_job_api_v1_jobs_preview_post"];
         delete?: never;
@@ -241,7 +241,7 @@ export interface paths {
         put?: never;
         /**
          * Cancel Job
-         * @description Ask a job to stop: one's own, or by an admin any. What it measured stays; a finished job stays as it is.
+         * @description Cancel one's own job, or, as an admin, any job. Its measurements are kept. A finished job does not change.
          */
         post: operations["cancel_job_api_v1_jobs__job_id__cancel_post"];
         delete?: never;
@@ -261,7 +261,7 @@ export interface paths {
         put?: never;
         /**
          * Resubmit Job
-         * @description A new job with the same module, target and space; budget, seed and force as before unless the body says.
+         * @description Create a job with the same module, target and space, and with budget, seed and force of the body or as before.
          */
         post: operations["resubmit_job_api_v1_jobs__job_id__resubmit_post"];
         delete?: never;
@@ -279,7 +279,7 @@ export interface paths {
         };
         /**
          * List Trials
-         * @description The job's lines of the ledger, by task and number.
+         * @description List the job's trials, sorted by task and number.
          */
         get: operations["list_trials_api_v1_jobs__job_id__trials_get"];
         put?: never;
@@ -299,7 +299,7 @@ export interface paths {
         };
         /**
          * Follow Job
-         * @description Server-sent events from after Last-Event-ID on; the stream ends when the job has ended.
+         * @description Send the events after Last-Event-ID as server-sent events. The stream ends when the job is finished.
          */
         get: operations["follow_job_api_v1_jobs__job_id__events_get"];
         put?: never;
@@ -319,7 +319,7 @@ export interface paths {
         };
         /**
          * Get Chrome Trace
-         * @description Who proposed, built and measured what, and when, in Trace Event JSON: for Perfetto and chrome://tracing.
+         * @description Return the timeline of proposing, building and measuring in Trace Event JSON, for Perfetto and chrome://tracing.
          */
         get: operations["get_chrome_trace_api_v1_jobs__job_id__chrome_trace_get"];
         put?: never;
@@ -339,7 +339,7 @@ export interface paths {
         };
         /**
          * Export Job Records
-         * @description What the job measured, as TVM's JSON pair (database_workload.json, database_tuning_record.json) in a tar.
+         * @description Export the job's records as TVM's JSON pair (database_workload.json, database_tuning_record.json) in a tar.
          */
         get: operations["export_job_records_api_v1_jobs__job_id__records_get"];
         put?: never;
@@ -359,14 +359,14 @@ export interface paths {
         };
         /**
          * Get Comparison
-         * @description The latest comparison that was stored with the job; null if none was.
+         * @description Return the latest comparison that was stored with the job; null if there is none.
          */
         get: operations["get_comparison_api_v1_jobs__job_id__comparison_get"];
         /**
          * Store Comparison
-         * @description Store what was measured of the job's model beside other engines, in place of an earlier comparison.
+         * @description Store a comparison of the job's model with other engines, and replace an earlier comparison.
          *
-         *     The job is one's own, or one is an admin. It is what the sender says: no certificate vouches for it.
+         *     Only the job's owner and admins may store one. No certificate covers the figures, which are the sender's.
          */
         put: operations["store_comparison_api_v1_jobs__job_id__comparison_put"];
         post?: never;
@@ -385,7 +385,7 @@ export interface paths {
         };
         /**
          * Get Gate
-         * @description What the job's model is compared with, and what came of it once its tasks were done; null without a gate.
+         * @description Return the reference of the job's model, and the result once all tasks are finished; null without a gate.
          */
         get: operations["get_gate_api_v1_jobs__job_id__gate_get"];
         put?: never;
@@ -405,7 +405,7 @@ export interface paths {
         };
         /**
          * Get Module
-         * @description The submitted module with the best schedules known now applied; a Relax module comes legalised and fused.
+         * @description Return the submitted module with the best known schedules applied. A Relax module is legalised and fused.
          *
          *     ``data`` is the module as TVM's JSON; ``applied`` and ``missed`` name the functions with and without a best. A job
          *     for several shapes keeps its module symbolic: say with ``shapes={"n": 128}`` which of them is wanted.
@@ -468,7 +468,7 @@ export interface paths {
         };
         /**
          * Get Workload Module
-         * @description The unscheduled workload as TVM's JSON: a module whose only function is ``main``.
+         * @description Return the unscheduled workload as TVM's JSON: a module whose only function is ``main``.
          */
         get: operations["get_workload_module_api_v1_workloads__workload_hash__module_get"];
         put?: never;
@@ -488,7 +488,7 @@ export interface paths {
         };
         /**
          * Get Best
-         * @description The certified best schedule for a target; 404 where none is known.
+         * @description Return the certified best schedule for a target; 404 if none is known.
          */
         get: operations["get_best_api_v1_workloads__workload_hash__best_get"];
         put?: never;
@@ -508,7 +508,7 @@ export interface paths {
         };
         /**
          * Get History
-         * @description What searches ended with, the oldest first: of all device classes, or of one.
+         * @description List the certificates of all device classes or of one, the oldest first.
          */
         get: operations["get_history_api_v1_workloads__workload_hash__history_get"];
         put?: never;
@@ -528,7 +528,7 @@ export interface paths {
         };
         /**
          * Get Decisions
-         * @description The choices that the fastest trials made, and which of them matter.
+         * @description Return the decisions of the fastest trials, and the importance of each decision.
          */
         get: operations["get_decisions_api_v1_workloads__workload_hash__decisions_get"];
         put?: never;
@@ -548,7 +548,7 @@ export interface paths {
         };
         /**
          * Get Predictions
-         * @description What the cost model said and what was measured, round by round; of the newest 2,000 trials.
+         * @description Return the cost model's scores and the measured latencies of the newest 2,000 trials, by round.
          */
         get: operations["get_predictions_api_v1_workloads__workload_hash__predictions_get"];
         put?: never;
@@ -568,7 +568,7 @@ export interface paths {
         };
         /**
          * Get Roofline
-         * @description How near the device's measured peaks the baseline and the best run.
+         * @description Return how close the baseline and the best come to the device's measured peaks.
          */
         get: operations["get_roofline_api_v1_workloads__workload_hash__roofline_get"];
         put?: never;
@@ -590,7 +590,7 @@ export interface paths {
         put?: never;
         /**
          * Look Up
-         * @description The certified best of each function, given by workload hash or as a lowered function; a guest may ask, too.
+         * @description Return the certified best of each function, given as a workload hash or a lowered function. Guests may ask, too.
          *
          *     The best is the fastest of the device classes with the target, or of the one that the request names.
          */
@@ -610,7 +610,7 @@ export interface paths {
         };
         /**
          * List Bests
-         * @description The certified best of each workload and device class, the newest first.
+         * @description List the certified best of each workload and device class, the newest first.
          */
         get: operations["list_bests_api_v1_bests_get"];
         put?: never;
@@ -630,7 +630,7 @@ export interface paths {
         };
         /**
          * List Records
-         * @description Measured trials.
+         * @description List measured trials.
          */
         get: operations["list_records_api_v1_records_get"];
         put?: never;
@@ -650,7 +650,7 @@ export interface paths {
         };
         /**
          * Export Records
-         * @description The certified bests as TVM's JSON pair (database_workload.json, database_tuning_record.json) in a tar.
+         * @description Export the certified bests as TVM's JSON pair (database_workload.json, database_tuning_record.json) in a tar.
          */
         get: operations["export_records_api_v1_records_export_get"];
         put?: never;
@@ -672,7 +672,7 @@ export interface paths {
         put?: never;
         /**
          * Import Records
-         * @description Take TVM's JSON pair in a tar, record by record; lines that cannot be taken are reported, good ones kept.
+         * @description Import TVM's JSON pair in a tar. Valid records are stored, and lines that cannot be imported are reported.
          */
         post: operations["import_records_api_v1_records_import_post"];
         delete?: never;
@@ -690,7 +690,7 @@ export interface paths {
         };
         /**
          * Get Record
-         * @description A record with all that it stands on: samples, device, provenance, certificate, TVMScript before and after.
+         * @description Return a record with its samples, device, provenance and certificate, and the TVMScript before and after.
          */
         get: operations["get_record_api_v1_records__record_id__get"];
         put?: never;
@@ -710,7 +710,7 @@ export interface paths {
         };
         /**
          * Get Assembly
-         * @description The machine code of a record's program: for llvm its assembly, for cuda the source that its compiler gets.
+         * @description Return the machine code of a record's program: assembly for llvm, and CUDA source for cuda.
          */
         get: operations["get_assembly_api_v1_records__record_id__assembly_get"];
         put?: never;
@@ -750,7 +750,7 @@ export interface paths {
         };
         /**
          * List Rechecks
-         * @description The bests that the job races anew, and what came of each; empty for other jobs.
+         * @description List the bests that the job races again, and the result of each; empty for other jobs.
          */
         get: operations["list_rechecks_api_v1_jobs__job_id__rechecks_get"];
         put?: never;
@@ -770,7 +770,7 @@ export interface paths {
         };
         /**
          * List Workers
-         * @description Every machine that ever joined, and whether it is there now.
+         * @description List all workers that ever joined, and whether each is alive.
          */
         get: operations["list_workers_api_v1_workers_get"];
         put?: never;
@@ -792,7 +792,7 @@ export interface paths {
         put?: never;
         /**
          * Readmit Worker
-         * @description Let a worker measure again whatever was held against it; its drift is told from its next check on.
+         * @description End the quarantine of a worker, whatever its reason. Its drift is computed again from its next check on.
          */
         post: operations["readmit_worker_api_v1_workers__worker_id__readmit_post"];
         delete?: never;
@@ -812,7 +812,7 @@ export interface paths {
         put?: never;
         /**
          * Drain Worker
-         * @description Have a worker get no new work; what it is at ends. Jobs go on on others of its device class, or wait.
+         * @description Give a worker no new work. Its current work finishes; jobs continue on others of its device class, or wait.
          */
         post: operations["drain_worker_api_v1_workers__worker_id__drain_post"];
         delete?: never;
@@ -832,7 +832,7 @@ export interface paths {
         put?: never;
         /**
          * Undrain Worker
-         * @description Have a drained worker get work again.
+         * @description Give a drained worker work again.
          */
         post: operations["undrain_worker_api_v1_workers__worker_id__undrain_post"];
         delete?: never;
@@ -850,7 +850,7 @@ export interface paths {
         };
         /**
          * List Device Classes
-         * @description Every kind of machine that was ever measured on, with its peaks.
+         * @description List all device classes that ever had a worker, with their measured peaks.
          */
         get: operations["list_device_classes_api_v1_device_classes_get"];
         put?: never;
@@ -870,7 +870,7 @@ export interface paths {
         };
         /**
          * List Leases
-         * @description The running jobs, and which controller has each until when; admins are told where that one runs.
+         * @description List the leases of running jobs: the controller of each, and the end of the lease. Admins also see its host.
          */
         get: operations["list_leases_api_v1_leases_get"];
         put?: never;
@@ -890,7 +890,7 @@ export interface paths {
         };
         /**
          * List Targets
-         * @description What live workers offer; the first is what ``auto`` takes.
+         * @description List the targets of live workers. ``auto`` selects the first.
          */
         get: operations["list_targets_api_v1_targets_get"];
         put?: never;
@@ -910,7 +910,7 @@ export interface paths {
         };
         /**
          * Get Me
-         * @description Who the bearer of the token is, and what it may do.
+         * @description Return the user of the token, and the token's rights.
          */
         get: operations["get_me_api_v1_me_get"];
         put?: never;
@@ -932,14 +932,14 @@ export interface paths {
         put?: never;
         /**
          * Sign In
-         * @description Sign a browser in, by a token or a code of ``POST /login-codes`` ('Authorization: Code …'): sets its cookie.
+         * @description Sign a browser in with a token or a code of ``POST /login-codes`` ('Authorization: Code …'), and set its cookie.
          *
-         *     The cookie lasts for two weeks, and not longer than the token. A guest's is the token of the link itself.
+         *     The cookie is valid for two weeks, but not longer than the token. The cookie of a guest is the link's token.
          */
         post: operations["sign_in_api_v1_session_post"];
         /**
          * Sign Out
-         * @description Sign the browser out; its session ends.
+         * @description Sign the browser out and end its session.
          */
         delete: operations["sign_out_api_v1_session_delete"];
         options?: never;
@@ -958,7 +958,7 @@ export interface paths {
         put?: never;
         /**
          * Make Login Code
-         * @description A code that signs one browser in, once, as whoever asks for it.
+         * @description Create a code that signs in one browser, once, as the calling user.
          */
         post: operations["make_login_code_api_v1_login_codes_post"];
         delete?: never;
@@ -976,13 +976,13 @@ export interface paths {
         };
         /**
          * List Tokens
-         * @description Tokens, sessions and guests' links, the newest first. Those that have ended are listed, too.
+         * @description List tokens, sessions and guest links, the newest first, including those that have expired or were revoked.
          */
         get: operations["list_tokens_api_v1_tokens_get"];
         put?: never;
         /**
          * Make Token
-         * @description A token for oneself, or by an admin for anybody; of no wider scope than the token that asks for it.
+         * @description Create a token for oneself, or, as an admin, for any user. Its scope is at most that of the caller's token.
          */
         post: operations["make_token_api_v1_tokens_post"];
         delete?: never;
@@ -1003,7 +1003,7 @@ export interface paths {
         post?: never;
         /**
          * Revoke Token
-         * @description End a token, a session or a guest's link; other processes of the service accept it for up to 5 s more.
+         * @description Revoke a token, a session or a guest link. Other processes of the service may accept it for up to 5 s more.
          */
         delete: operations["revoke_token_api_v1_tokens__token_id__delete"];
         options?: never;
@@ -1022,7 +1022,7 @@ export interface paths {
         put?: never;
         /**
          * Make Guest Link
-         * @description A link for guests, who may read what everybody shares, and change nothing.
+         * @description Create a link for guests, who may read everything that is not private, and change nothing.
          */
         post: operations["make_guest_link_api_v1_guest_links_post"];
         delete?: never;
@@ -1040,7 +1040,7 @@ export interface paths {
         };
         /**
          * Get Use
-         * @description What the asking user uses, beside the user's limits.
+         * @description Return the calling user's limits and use.
          */
         get: operations["get_use_api_v1_use_get"];
         put?: never;
@@ -1060,13 +1060,13 @@ export interface paths {
         };
         /**
          * List Users
-         * @description All users, by name.
+         * @description List all users, sorted by name.
          */
         get: operations["list_users_api_v1_users_get"];
         put?: never;
         /**
          * Make User
-         * @description A user without tokens: ``POST /tokens`` makes the first one.
+         * @description Create a user without tokens. ``POST /tokens`` creates the first token.
          */
         post: operations["make_user_api_v1_users_post"];
         delete?: never;
@@ -1090,7 +1090,7 @@ export interface paths {
         head?: never;
         /**
          * Change User
-         * @description Change a role or limits, or disable a user: that revokes the user's tokens; running jobs go on.
+         * @description Change a user's role or limits, or disable a user. Disabling revokes the user's tokens; running jobs continue.
          */
         patch: operations["change_user_api_v1_users__name__patch"];
         trace?: never;
@@ -1104,7 +1104,7 @@ export interface paths {
         };
         /**
          * Get Use Of
-         * @description What a user uses, beside the limits.
+         * @description Return a user's limits and use.
          */
         get: operations["get_use_of_api_v1_users__name__use_get"];
         put?: never;
@@ -1124,7 +1124,7 @@ export interface paths {
         };
         /**
          * List Audit
-         * @description What was changed at whose request, and what was refused, the newest first.
+         * @description List the audit log, the newest entry first: requested changes, by whom, and whether they were refused.
          */
         get: operations["list_audit_api_v1_audit_get"];
         put?: never;
@@ -1150,7 +1150,7 @@ export interface paths {
         put?: never;
         /**
          * Make Webhook
-         * @description Send events to an address from now on. The answer has the secret of the signatures, this once.
+         * @description Send events to an address from now on. Only this answer contains the secret of the signatures.
          */
         post: operations["make_webhook_api_v1_webhooks_post"];
         delete?: never;
@@ -1171,7 +1171,7 @@ export interface paths {
         post?: never;
         /**
          * Delete Webhook
-         * @description Delete a webhook with its deliveries; those that were not sent yet are not sent any more.
+         * @description Delete a webhook and its deliveries. Deliveries that were not sent yet are dropped.
          */
         delete: operations["delete_webhook_api_v1_webhooks__webhook_id__delete"];
         options?: never;
@@ -1188,7 +1188,7 @@ export interface paths {
         };
         /**
          * List Deliveries
-         * @description Return what was sent, or is to be, the newest first. Deliveries are deleted after 30 days.
+         * @description Return the sent and pending deliveries, the newest first. Deliveries are deleted after 30 days.
          */
         get: operations["list_deliveries_api_v1_webhooks__webhook_id__deliveries_get"];
         put?: never;
