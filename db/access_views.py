@@ -1,4 +1,4 @@
-"""What repositories answer about users: their limits and use, tokens, and what they did. Times are UTC."""
+"""Values that repositories return about users: limits, use, tokens and audit entries. Times are UTC."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class DayView:
 
 @dataclass(frozen=True, slots=True)
 class UseView:
-    """What a user uses now. ``pending_trials`` are those that active jobs may still make; ``days``: newest first."""
+    """A user's present use. ``pending_trials`` are trials that active jobs may still run; ``days``: newest first."""
 
     active_jobs: int
     pending_trials: int
@@ -44,7 +44,7 @@ class UseView:
 
 @dataclass(frozen=True, slots=True)
 class UserView:
-    """Who submits; ``role`` is what the user's tokens may do at most."""
+    """A user; ``role`` is the widest scope of the user's tokens."""
 
     name: str
     role: Scope
@@ -70,7 +70,7 @@ class TokenView:
 
 @dataclass(frozen=True, slots=True)
 class BearerView:
-    """Who shows a token; ``scope`` is what it may do, at most what its user may. ``ended``: it may nothing any more."""
+    """The bearer of a token; ``scope`` is at most the user's role. ``ended``: the token has expired or was revoked."""
 
     user_name: str
     token_id: str

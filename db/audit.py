@@ -1,4 +1,4 @@
-"""The audit log: what was changed at whose request, and what was refused."""
+"""The audit log: requested changes, by whom, and whether they were refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A copy of a SQLite database, made while the service runs, and back-to-disk space of one that was pruned."""
+"""Copy an SQLite database while the service is running, and release the disk space of a pruned database."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class CannotBackUp(Exception):
 
 
 def back_up(url: str, target: Path) -> None:
-    """Write a copy of the database, as it is at one moment, to a file that there is not yet. Raises CannotBackUp."""
+    """Write a consistent copy of the database to a new file. Raises CannotBackUp."""
     source = _file(normalise_url(url))
     if target.exists():
         raise CannotBackUp(f"{target} exists already; give the name of a new file")
@@ -33,7 +33,7 @@ def back_up(url: str, target: Path) -> None:
 
 
 def shrink(url: str) -> None:
-    """Give the space of what was deleted back to the disk. Writers wait meanwhile. Raises CannotBackUp."""
+    """Release the space of deleted rows to the file system. Writers wait meanwhile. Raises CannotBackUp."""
     with sqlite3.connect(_file(normalise_url(url)), timeout=BUSY_TIMEOUT_MS / 1000) as connection:
         connection.execute("VACUUM")
     connection.close()

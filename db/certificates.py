@@ -1,4 +1,4 @@
-"""Certificates: what has been proved, and the best that is known."""
+"""Certificates, and the best known schedule of each workload."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def best_view(
 
 
 def conditions(runtime: str, system: str) -> str:
-    """Return what a timing depends on beside the machine: a device class's runtime, the kernel and the driver."""
+    """Return the conditions of a timing besides the machine: a device class's runtime, the kernel and the driver."""
     return f"{runtime}, {system}"
 
 
@@ -200,8 +200,8 @@ class Certificates:
     ) -> CertificateView | None:
         """Return the fastest result of a search in this space that was allowed at least `budget_trials` trials.
 
-        With `or_plateau`, that of a search that ended at its plateau counts, too. Results that are known not to hold
-        any more do not count.
+        With `or_plateau`, the result of a search that ended at its plateau counts, too. Results that no longer hold do
+        not count.
         """
         enough = CertificateRow.budget_trials >= budget_trials
         if or_plateau:

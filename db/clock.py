@@ -1,4 +1,4 @@
-"""The time of a database server: leases and liveness are judged by one clock, whatever those of the processes say."""
+"""The time of a database server: leases and liveness use this one clock, whatever the clocks of the processes say."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ class Comparisons:
         self._sessions = sessions
 
     def put(self, job_id: str, user_name: str, result: dict[str, Any]) -> ComparisonView:
-        """Store a job's comparison, in place of the one before."""
+        """Store a job's comparison, and replace an earlier one."""
         with self._sessions.write() as session:
             stored = ComparisonView(user_name, result, self._sessions.now())
             row = asdict(stored)

@@ -1,4 +1,4 @@
-"""Base cost models: one a device class, trained anew when its trials have grown by a quarter."""
+"""Base cost models: one for each device class, trained again when its number of trials has grown by a quarter."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class CostModels:
         self._sessions = sessions
 
     def get(self, device_class_id: str, tvm_version: str) -> bytes | None:
-        """The base model of the device class, for the features of this TVM version."""
+        """Return the base model of the device class, for the features of this TVM version."""
         wanted = select(CostModel.model).where(
             CostModel.device_class_id == device_class_id, CostModel.tvm_version == tvm_version
         )
@@ -40,7 +40,7 @@ class CostModels:
             return session.scalar(wanted)
 
     def available(self, device_class_id: str, tvm_version: str) -> int:
-        """Return how many samples there were ever on the device class, those that were pruned since included."""
+        """Return the number of all samples of the device class, including pruned ones."""
         samples = select(func.coalesce(func.sum(TrialCount.samples), 0)).where(
             TrialCount.device_class_id == device_class_id, TrialCount.tvm_version == tvm_version
         )
@@ -57,7 +57,7 @@ class CostModels:
         return self.available(device_class_id, tvm_version) >= max(FIRST, GROWTH * before)
 
     def samples(self, device_class_id: str, tvm_version: str) -> list[FeatureSample]:
-        """Return the newest trials that say something about their programs, the newest first.
+        """Return the newest trials that are samples of their programs, the newest first.
 
         At most `MOST`, and at most `PER_WORKLOAD` of one workload.
         """
@@ -67,7 +67,7 @@ class CostModels:
     def put(
         self, device_class_id: str, tvm_version: str, model: bytes, *, samples: int, available: int, workloads: int
     ) -> None:
-        """Store a base model in place of the one before.
+        """Store a base model, and replace the earlier one.
 
         It was trained on ``samples`` of ``workloads``, when there were ``available`` in all.
         """
@@ -85,7 +85,7 @@ class CostModels:
 
 
 def newest_samples(session: Session, device_class_id: str, tvm_version: str) -> Iterator[tuple[str, FeatureSample]]:
-    """Yield what a base model is trained on, each with the id of its trial; see `CostModels.samples`."""
+    """Yield the samples of a base model, each with the id of its trial; see `CostModels.samples`."""
     newest = (
         select(Trial.id, Trial.workload_hash, Trial.features, Trial.median)
         .where(

@@ -1,4 +1,4 @@
-"""How much of everything there is, from sums that are kept as it changes: for monitoring, and for the overview."""
+"""Totals for monitoring and for the overview, from sums that are updated with each change."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Totals:
 
 
 def count(session: Session) -> Counts:
-    """Count everything, whoever asks."""
+    """Count everything, independent of the caller's visibility."""
     jobs = session.execute(select(Job.state, func.count()).group_by(Job.state))
     outcomes = session.execute(select(TrialCount.outcome, func.sum(TrialCount.trials)).group_by(TrialCount.outcome))
     proposed = select(func.count()).select_from(Trial).where(Trial.state == TrialState.PROPOSED)

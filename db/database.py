@@ -1,4 +1,4 @@
-"""The door to the database: one object with a repository for each noun."""
+"""The entry point of the database: one object with all repositories."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Database:
         self._open(Sessions(self._engine, clock))
 
     def seen_by(self, viewer: Viewer) -> Database:
-        """The same database, of which reads return what the viewer may see; `db.visibility` says what that is."""
+        """Return the same database, with reads restricted to what the viewer may see (`db.visibility`)."""
         limited = copy(self)
         limited._open(self._sessions.limited(partial(limit_to, viewer)))
         return limited
@@ -85,11 +85,11 @@ class Database:
 
     @property
     def lease_seconds(self) -> float:
-        """How long a lease on a job lasts from its last renewal."""
+        """The duration of a job's lease after its last renewal."""
         return lease_seconds(self._engine.dialect.name)
 
     def now(self) -> datetime:
-        """Return the time by which the database is stamped."""
+        """Return the time that the database uses for its timestamps."""
         return self._sessions.now()
 
     def ping(self) -> None:
@@ -98,7 +98,7 @@ class Database:
             session.execute(text("SELECT 1"))
 
     def job_news(self) -> JobNews:
-        """Return what tells that jobs were queued."""
+        """Return an object that reports when jobs were queued."""
         return JobNews(self._engine)
 
     def counts(self) -> Counts:
@@ -107,7 +107,7 @@ class Database:
             return count(session)
 
     def totals(self, within: float) -> Totals:
-        """What there is in all; ``trials_since``: how many of the last `within` seconds have ended."""
+        """Return the totals; ``trials_since`` counts the trials of the last `within` seconds that have ended."""
         with self._sessions.read() as session:
             return totals(session, self._sessions.now() - timedelta(seconds=within))
 

@@ -64,7 +64,7 @@ def _kind(target: Any) -> str:
 
 
 class Devices:
-    """Device classes that were ever seen; `db.workers` tells which are there now."""
+    """All device classes that ever had a worker; `db.workers` lists the workers that are alive."""
 
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
@@ -81,12 +81,12 @@ class Devices:
             return get_device_class(session, device_class_id)
 
     def put_peaks(self, device_class: DeviceClass, peaks: Peaks) -> None:
-        """Keep what is better than what is there, for all classes of these machines, whatever their target."""
+        """Store peaks that exceed the stored ones, for all classes of these machines, whatever their target."""
         with self._sessions.write() as session:
             _set_peaks(session, device_class, peaks)
 
     def peaks(self, device_class_id: str) -> Peaks | None:
-        """Raises `NotFound` for an unknown class; None where nothing was measured yet."""
+        """Return the peaks; None if they were not measured yet. Raises `NotFound` for an unknown class."""
         with self._sessions.read() as session:
             row = session.get(DeviceClassRow, device_class_id)
         if row is None:
@@ -94,7 +94,7 @@ class Devices:
         return _peaks(row)
 
     def overview(self, live_within: float) -> list[DeviceClassView]:
-        """All classes, with the bests they have and the workers seen within `live_within` seconds, by model and id."""
+        """Return all classes with their bests and the workers seen within `live_within` seconds, by model and id."""
         live_since = self._sessions.now() - timedelta(seconds=live_within)
         bests = select(func.count()).where(Best.device_class_id == DeviceClassRow.id).scalar_subquery()
         alive = Worker.last_seen_at >= live_since
@@ -124,7 +124,7 @@ def of_machine(device_class: DeviceClass) -> ColumnElement[bool]:
 
 
 def same_machine(device_class: DeviceClass) -> ColumnElement[bool]:
-    """Classes that differ in their target at most."""
+    """Return the classes that differ at most in their target."""
     return and_(of_machine(device_class), DeviceClassRow.runtime == device_class.runtime)
 
 

@@ -11,7 +11,7 @@ class DatabaseError(Exception):
 
 
 class NotFound(DatabaseError):
-    """There is no such thing."""
+    """There is no such object."""
 
     def __init__(self, kind: str, id: str) -> None:
         super().__init__(f"no {kind} {id!r}")
@@ -32,7 +32,7 @@ class NameTaken(DatabaseError):
 
 
 class QuotaExceeded(DatabaseError):
-    """What was asked for is over a limit of its user; the message says which, and what is left of it."""
+    """The request exceeds a limit of its user; the message names the limit and its use."""
 
     def __init__(self, message: str, retry_after_s: int | None) -> None:
         """``retry_after_s``: when the day ends whose limit this is; None if something else has to end first."""
@@ -41,19 +41,19 @@ class QuotaExceeded(DatabaseError):
 
 
 class InvalidTransition(DatabaseError):
-    """The state asked for cannot follow the present one."""
+    """The requested state cannot follow the present state."""
 
 
 class InvalidPage(DatabaseError):
-    """A page size out of bounds, or a page token that this list did not give."""
+    """The page size is out of bounds, or the page token belongs to another list."""
 
 
 class InvalidArchive(DatabaseError):
-    """An archive of records that is not one, or lacks a part."""
+    """A file that is not an archive of records, or an archive that lacks a part."""
 
 
 class Unavailable(DatabaseError):
-    """The database cannot work now, whatever it is asked, and may be able to later. `db.outages` raises it.
+    """The database cannot work now, but may be able to later. `db.outages` raises it.
 
     Whether a transaction was stored that was being committed is not known.
     """
@@ -68,7 +68,7 @@ class DiskFull(Unavailable):
 
 
 class AccessRefused(Unavailable):
-    """The database lets nobody in: a wrong password, a name that it does not have, a file that may not be written."""
+    """The database refuses access: a wrong password, an unknown database, or a file without write permission."""
 
 
 class DatabaseDamaged(DatabaseError):

@@ -1,4 +1,4 @@
-"""What happened to a job, in order, for streams that can be resumed.
+"""The events of jobs, in order, for streams that can be resumed.
 
 An event stores plain facts: states, and durations in seconds. A trial's event stores its id only, because a finished
 trial never changes.
@@ -46,7 +46,7 @@ def trial_event(session: Session, job_id: str, trial: Trial, now: datetime) -> N
 def recheck_event(
     session: Session, job_id: str, workload_hash: str, name: str, result: dict[str, Any], now: datetime
 ) -> None:
-    """Write that a certified best was raced anew, with what came of it as the wire has it."""
+    """Write that a certified best was raced again, with the result in the form of the wire."""
     _write(session, job_id, EventType.RECHECK, {"workload_hash": workload_hash, "name": name, "result": result}, now)
 
 

@@ -1,4 +1,4 @@
-"""Gates: what a job is compared with once its tasks are done, and what came of it."""
+"""Gates: the reference of a job, with which it is compared when its tasks are finished, and the result."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Gates:
             return None if row is None else GateView(row.request, row.result)
 
     def store(self, job_id: str, lease_token: str, result: dict[str, Any]) -> None:
-        """Store what came of a job's gate. Raise LeaseLost: another run has the job."""
+        """Store the result of a job's gate. Raise LeaseLost if another run has the job."""
         with self._sessions.write() as session:
             if own_job(session, job_id, lease_token) is None:
                 raise LeaseLost(f"job {job_id} is no longer under this lease")

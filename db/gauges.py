@@ -1,4 +1,4 @@
-"""How the service fares now, for monitoring: each question is answered from an index or from a small table."""
+"""The present state of the service, for monitoring. Each query uses an index or a small table."""
 
 from __future__ import annotations
 

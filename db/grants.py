@@ -1,4 +1,4 @@
-"""What the service's own role may do on PostgreSQL: read and write rows, and change no table."""
+"""The rights of the service's role on PostgreSQL: read and write rows, but change no table."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class CannotGrant(Exception):
 
 
 def grant(connection: Connection, role: str) -> None:
-    """Give ``role`` what the service needs in the current schema, and take back what it had of the tables beyond that.
+    """Grant ``role`` the rights that the service needs in the current schema, and revoke all others on the tables.
 
     The tables must be at the newest revision, and the connection's role must own them. Raises CannotGrant.
     """

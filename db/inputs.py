@@ -1,4 +1,4 @@
-"""What repositories are given to store."""
+"""Values that repositories store."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class NewJob:
     ``space_json`` is the canonical JSON of the user's traces, or None for the built-in space; ``max_trials`` counts
     over all tasks, and ``target_latency_us`` is the latency of one run of the model that is fast enough. ``shapes`` are
     bindings of symbolic extents if the module is tuned for several. ``gate`` is what it is compared with once its tasks
-    are done; ``rechecks`` are certificates to race anew, by id, with the reason. ``request_digest`` names the request
+    are done; ``rechecks`` are certificates to race again, by id, with the reason. ``request_digest`` names the request
     that came under ``idempotency_key``, which is the user's own.
     ``private``: only its user and admins see the job, and its workloads unless others have them, too. ``labels`` are
     those of the workers that may measure it; none: any worker of the device class.

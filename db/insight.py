@@ -1,4 +1,4 @@
-"""What the trials of a workload tell: reads for the pages that look into one."""
+"""Statistics of a workload's trials, for the pages of the workload."""
 
 from __future__ import annotations
 

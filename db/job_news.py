@@ -1,4 +1,4 @@
-"""Tells who waits for jobs that some were queued: to look for them ten times a second would cost much of an idle core.
+"""Notifies controllers that jobs were queued: to query for jobs ten times a second would use much of an idle core.
 
 PostgreSQL notifies (LISTEN, NOTIFY). SQLite counts the changes of its file, which is read in microseconds.
 """
@@ -17,7 +17,7 @@ _CHANNEL = "loopwright_jobs_queued"
 
 
 def tell_queued(session: Session) -> None:
-    """Have listeners told at the end of the transaction, in which jobs were queued."""
+    """Notify listeners at the end of the transaction, in which jobs were queued."""
     if session.get_bind().dialect.name == "postgresql":
         session.execute(select(func.pg_notify(_CHANNEL, "")))
 
@@ -32,7 +32,7 @@ class JobNews:
         """Of the file, when it was last read."""
 
     def there_is(self) -> bool:
-        """Return whether jobs may have been queued since the last call; True also where the database cannot say."""
+        """Return whether jobs may have been queued since the last call; True also if the database cannot tell."""
         try:
             if self._connection is None:
                 self._connection = self._listen()

@@ -1,4 +1,4 @@
-"""The row of a job: made of what was submitted, and read as a value."""
+"""The rows of jobs: inserted from submissions, and read as values."""
 
 from __future__ import annotations
 

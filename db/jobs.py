@@ -305,7 +305,7 @@ class Jobs:
             return True
 
     def request_cancel(self, job_id: str) -> JobView:
-        """Cancel a queued job at once and ask the owner of a running one to; a finished one stays. Raise `NotFound`."""
+        """Cancel a queued job at once, or ask the owner of a running one to. A finished job stays. Raise `NotFound`."""
         with self._sessions.write() as session:
             job = lock_job(session, job_id)
             if job.state not in FINISHED:
@@ -316,7 +316,7 @@ class Jobs:
             return job_view(job)
 
     def cancel_requested(self, job_id: str, lease_token: str) -> bool:
-        """Return whether a job under this lease is to end. Raise LeaseLost if it is under it no longer."""
+        """Return whether the user wants this job to stop. Raise LeaseLost if the job no longer has this lease."""
         held = select(Job.cancel_requested).where(Job.id == job_id, Job.lease_token == lease_token)
         with self._sessions.read() as session:
             requested = session.scalar(held)

@@ -1,4 +1,4 @@
-"""All bests in any order, from any row on: quick at a hundred thousand of them, on both databases."""
+"""All bests in any order, from any row: fast with a hundred thousand bests, on both databases."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class LeaderboardQuery:
 class LeaderboardRow:
     """The certified best of a workload on a device class; ``spread`` and ``peak_share`` are ratios.
 
-    ``regressed``: it is known not to hold any more, and nothing better is.
+    ``regressed``: the best no longer holds, and no better certificate is known.
     """
 
     workload_hash: str
@@ -191,7 +191,7 @@ class Leaderboard:
                 offset += _CHUNK
 
     def filters(self) -> LeaderboardFilters:
-        """What there is to narrow it to."""
+        """Return the values by which the leaderboard can be filtered."""
         ops = select(Best.op, func.count()).group_by(Best.op).order_by(func.count().desc(), Best.op)
         counted = select(Best.device_class_id, func.count().label("bests")).group_by(Best.device_class_id).subquery()
         classes = (

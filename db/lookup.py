@@ -1,4 +1,4 @@
-"""Looking up the certified bests of many workloads at once: what `Client.apply` and `Client.compile` ask."""
+"""Look up the certified bests of many workloads at once, for `Client.apply` and `Client.compile`."""
 
 from __future__ import annotations
 

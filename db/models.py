@@ -74,7 +74,7 @@ class Base(DeclarativeBase):
 
 
 class User(Base):
-    """Who submits. The limits of use are `db.usage.Quota`; None: none."""
+    """A user. The limits of use are those of `db.usage.Quota`; None: no limit."""
 
     __tablename__ = "users"
 
@@ -124,7 +124,7 @@ class Usage(Base):
 
 
 class AuditEntry(Base):
-    """Something that was changed, or refused, at somebody's request."""
+    """A requested change, and whether it was refused."""
 
     __tablename__ = "audit"
 
@@ -376,7 +376,7 @@ class Comparison(Base):
 
 
 class Gate(Base):
-    """What a job is compared with once its tasks are done, and what came of it; both as the wire has them."""
+    """The reference of a job's gate, and its result; both in the form of the wire."""
 
     __tablename__ = "gates"
 
@@ -386,7 +386,7 @@ class Gate(Base):
 
 
 class Recheck(Base):
-    """A certificate that a job is to race anew, why, and what came of it as the wire has it."""
+    """A certificate that a job races again, with the reason, and the result in the form of the wire."""
 
     __tablename__ = "rechecks"
 

@@ -1,4 +1,4 @@
-"""What a driver's error says of the database itself, and not of the statement: it is away, full, closed or damaged."""
+"""Classify a driver's errors: those of the database itself (away, full, closed, damaged) and those of the statement."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FULL_STATE = "53100"
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Raise an error of `db.errors` in place of a driver's error that says something of the database itself."""
+    """Raise an error of `db.errors` in place of a driver's error that concerns the database itself."""
     try:
         yield
     except (DBAPIError, NoConnection) as error:
@@ -38,7 +38,7 @@ def translated() -> Iterator[None]:
 
 
 def found_in(error: DBAPIError | NoConnection) -> DatabaseError | None:
-    """Return what the error says of the database; None if it concerns the statement only."""
+    """Return the error of the database itself; None if the error concerns the statement only."""
     if isinstance(error, NoConnection):
         return DatabaseAway("the database does not answer: all connections are in use")
     original = error.orig

@@ -1,4 +1,4 @@
-"""Bests that are raced anew: which are due, and what came of those that were."""
+"""Rechecks of bests: which bests are due, and the results."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Rechecks:
     def due(
         self, machine: DeviceClassValue, systems: Collection[str], tvm_version: str, days: float, limit: int
     ) -> list[DueRecheck]:
-        """Return bests to be raced anew on machines that are there now, those that were raced longest ago first.
+        """Return bests that are due for a recheck on the present machines, those that were raced longest ago first.
 
         Due are those of such machines that were raced over `days` days ago, or a day ago with a kernel, driver or TVM
         that is none of theirs: `systems` are those they have. Bests of another TVM are left out until their workload
@@ -82,13 +82,13 @@ class Rechecks:
         )
 
     def ongoing(self) -> bool:
-        """Return whether a job that races bests anew has not ended yet."""
+        """Return whether a job of rechecks is not finished yet."""
         wanted = select(Recheck.job_id).join(Job, Job.id == Recheck.job_id).where(Job.state.not_in(FINISHED)).limit(1)
         with self._sessions.read() as session:
             return session.scalar(wanted) is not None
 
     def of_job(self, job_id: str) -> list[RecheckView]:
-        """Return what a job races anew, by name."""
+        """Return the rechecks of a job, sorted by name."""
         wanted = (
             select(Recheck, Certificate, Workload.name, Trial.trace_json)
             .join(Certificate, Certificate.id == Recheck.certificate_id)
@@ -116,10 +116,10 @@ class Rechecks:
     def store(
         self, job_id: str, lease_token: str, certificate_id: str, result: dict[str, Any], *, holds: bool | None
     ) -> None:
-        """Store what came of a race, as the wire has it, and whether the certificate holds (None: it is not known).
+        """Store the result of a race in the form of the wire, and whether the certificate holds (None: unknown).
 
-        A certificate that does not hold gives way to the next one, and webhooks are told. Raise LeaseLost: another run
-        has the job.
+        If the certificate does not hold, the next one becomes the best, and webhooks are notified. Raise LeaseLost if
+        another run has the job.
         """
         with self._sessions.write() as session:
             if own_job(session, job_id, lease_token) is None:

@@ -1,4 +1,4 @@
-"""What may be forgotten: trials of old jobs that no result, no search and no base model needs."""
+"""Retention: trials of old jobs that no result, no search and no base model needs may be deleted."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class LeaseLoss(enum.StrEnum):
 
 
 class Scope(enum.StrEnum):
-    """What a user or a token may do; each scope includes those before it."""
+    """The rights of a user or a token; each scope includes the previous ones."""
 
     READ = "read"
     SUBMIT = "submit"
@@ -79,7 +79,7 @@ class TokenKind(enum.StrEnum):
 
 
 class WebhookEvent(enum.StrEnum):
-    """What webhooks are told of."""
+    """The events that are sent to webhooks."""
 
     JOB_FINISHED = "job.finished"
     BEST_REGRESSED = "best.regressed"

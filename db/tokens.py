@@ -1,4 +1,4 @@
-"""Tokens: secrets that are shown once and stored as digests; what each may do, until when, and since when no more."""
+"""Tokens: secrets that are shown once and stored as digests, with scope, expiry and time of revocation."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Tokens:
     def create(
         self, user_name: str, kind: TokenKind, name: str, scope: Scope, lifetime: timedelta | None
     ) -> tuple[TokenView, str]:
-        """Return a new token and its secret, which nothing else knows. ``lifetime`` None: until it is revoked."""
+        """Return a new token and its secret, which is not stored. ``lifetime`` None: valid until revoked."""
         secret = f"lw_{secrets.token_urlsafe(32)}"
         with self._sessions.write() as session:
             now = self._sessions.now()
@@ -83,7 +83,7 @@ class Tokens:
             row.name, row.scope, row.revoked_at = name, Scope.ADMIN, None
 
     def bearer(self, secret: str) -> BearerView | None:
-        """Return who shows a secret, None for an unknown one. It may have ended: see `BearerView.ended`."""
+        """Return the bearer of a secret; None if it is unknown. The token may have ended: see `BearerView.ended`."""
         wanted = select(Token, User).join(User).where(Token.digest == secret_digest(secret))
         now = self._sessions.now()
         with self._sessions.read() as session:
@@ -99,7 +99,7 @@ class Tokens:
         return BearerView(user.name, row.id, row.kind, scope, row.expires_at, ended)
 
     def redeem(self, code: str) -> BearerView | None:
-        """Return whose a code is, which ends with this. None for anything but a code that has not ended."""
+        """Return the bearer of a code, and end the code. None if it is not a valid code."""
         now = self._sessions.now()
         spent = (
             update(Token)
@@ -120,7 +120,7 @@ class Tokens:
             return _NEWEST.page(session, wanted, _view, page_size, page_token)
 
     def revoke(self, token_id: str, user_name: str | None = None) -> TokenView:
-        """End a token of a user, or of anybody. Raise `NotFound`, and `InvalidTransition` for an owner's."""
+        """Revoke a token of a user, or of any user. Raise `NotFound`, and `InvalidTransition` for the owner's token."""
         wanted: ColumnElement[bool] = Token.id == token_id
         if user_name is not None:
             wanted = and_(wanted, Token.user_name == user_name)

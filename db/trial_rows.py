@@ -1,4 +1,4 @@
-"""Rows of the ledger as values: as the search sees them, and as they are listed."""
+"""Convert rows of the ledger to values, for the search and for lists."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def stored_span(span: Span) -> list[Any]:
 
 
 def spans_of(row: TrialRow) -> tuple[Span, ...]:
-    """Return who worked on a trial, and when."""
+    """Return the spans of work on a trial."""
     return tuple(Span(Lane(lane), worker, start, end) for lane, worker, start, end in row.spans or ())
 
 

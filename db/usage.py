@@ -1,4 +1,4 @@
-"""What users use on each day (UTC), and their limits."""
+"""The use of each user on each day (UTC), and the users' limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Users: who submits, what they may do, and how much of it."""
+"""Users, with their roles and limits."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Users:
             return user_view(row)
 
     def several(self) -> bool:
-        """Whether anybody but the owner can sign in."""
+        """Return whether any user besides the owner can sign in."""
         others = select(func.count()).select_from(User).where(User.name != OWNER, User.disabled_at.is_(None))
         with self._sessions.read() as session:
             return bool(session.scalar(others))

@@ -1,4 +1,4 @@
-"""What repositories answer with: frozen values, apart from their tables. Times are UTC, latencies seconds per call."""
+"""Frozen values that repositories return. Times are UTC, latencies are seconds per call."""
 
 from __future__ import annotations
 
@@ -81,9 +81,9 @@ class GateView:
 
 @dataclass(frozen=True, slots=True)
 class RecheckView:
-    """A certificate that a job races anew; medians are what it says.
+    """A certificate that a job races again; the medians are those of the certificate.
 
-    ``result`` is as the wire has it, None until then.
+    ``result`` is in the form of the wire, None until the race.
     """
 
     certificate_id: str
@@ -99,7 +99,7 @@ class RecheckView:
 
 @dataclass(frozen=True, slots=True)
 class DueRecheck:
-    """A best that is to be raced anew on machines of the device class, and why.
+    """A best that is due for a recheck on machines of the device class, with the reason.
 
     ``shared``: everybody sees its workload.
     """
@@ -285,7 +285,7 @@ class RecordView:
 
 @dataclass(frozen=True, slots=True)
 class RecordDetail:
-    """A record with all that it stands on."""
+    """A record with its workload, certificate and texts."""
 
     record: RecordView
     device_class: DeviceClass
@@ -327,7 +327,7 @@ class WorkerCount:
 
 @dataclass(frozen=True, slots=True)
 class WorkerView:
-    """A machine's offer, and how it fares.
+    """A worker: its offer, health and present work.
 
     ``sandbox`` is None if an earlier version registered it. ``checks`` are the fastest since the owner last cleared it
     and the newest, oldest first. ``drained_at`` is since when an admin has it get no work.
@@ -383,7 +383,7 @@ class TrialFinished:
 
 @dataclass(frozen=True, slots=True)
 class Rechecked:
-    """A certified best was raced anew; ``result`` as the wire has it."""
+    """A certified best was raced again; ``result`` is in the form of the wire."""
 
     workload_hash: str
     name: str
@@ -395,7 +395,7 @@ Change = JobChanged | TaskChanged | TrialFinished | Rechecked
 
 @dataclass(frozen=True, slots=True)
 class EventView:
-    """Something that happened to a job; ``id`` grows."""
+    """An event of a job; ids increase."""
 
     id: int
     job_id: str
@@ -406,7 +406,7 @@ class EventView:
 
 @dataclass(frozen=True, slots=True)
 class Peaks:
-    """What a device class reached at its best: operations in ``dtype`` and bytes, each a second."""
+    """The measured peaks of a device class: operations per second in ``dtype``, and bytes per second."""
 
     dtype: str
     flops: float
@@ -425,7 +425,7 @@ class DeviceClassView:
 
 @dataclass(frozen=True, slots=True)
 class LeaseView:
-    """A running job, and who holds it until when."""
+    """The lease of a running job: its owner and its end."""
 
     job_id: str
     job_name: str

@@ -1,4 +1,4 @@
-"""Which rows a user sees: what everybody shares, and the user's own.
+"""Visibility of rows: a user sees what is not private, and the user's own.
 
 A private job is seen by its user and by admins, with its tasks, events, comparison, gate and rechecks. A workload is
 seen by all, once any job that is not private or an import has it; else by the users who submitted it. Records,

@@ -1,4 +1,4 @@
-"""Webhooks, and the outbox of what is sent to them.
+"""Webhooks, and the outbox of their deliveries.
 
 A delivery is written in the transaction of the change that it tells of: it is lost with that change only, and nothing
 is sent of a change that was rolled back. Whoever sends claims deliveries for some seconds; one whose outcome is not
@@ -60,7 +60,7 @@ class DeliveryView:
 
 @dataclass(frozen=True, slots=True)
 class DueDelivery:
-    """What sending one delivery needs."""
+    """The values that are needed to send one delivery."""
 
     id: str
     webhook_id: str
@@ -89,7 +89,7 @@ class Webhooks:
         self._sessions = sessions
 
     def create(self, url: str, secret: str, *, events: Sequence[WebhookEvent], user_name: str) -> WebhookView:
-        """Store a webhook, which is sent what happens from now on. An event that is given twice is stored once."""
+        """Store a webhook, which receives events from now on. An event that is given twice is stored once."""
         row = Webhook(
             id=new_id(),
             url=url,

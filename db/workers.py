@@ -1,4 +1,4 @@
-"""The machines of the fleet, as they last reported themselves, and how they fare."""
+"""The workers of the fleet: their last reports, their health and their drains."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Workers:
         labels: Mapping[str, str] | None = None,
         activity: Activity = _IDLE,
     ) -> None:
-        """Store a worker as seen now, in place of what it said before."""
+        """Store a worker's report as seen now, and replace its earlier report."""
         with self._sessions.write() as session:
             put_device_class(session, device_class)
             said = {
@@ -99,7 +99,7 @@ class Workers:
         ]
 
     def count(self, live_within: float) -> WorkerCount:
-        """How many workers there are."""
+        """Return the number of workers."""
         live_since = self._sessions.now() - timedelta(seconds=live_within)
         with self._sessions.read() as session:
             rows = session.execute(select(Worker.last_seen_at, Worker.quarantined_at)).all()
@@ -142,9 +142,9 @@ class Workers:
             return session.scalar(counted) or 0
 
     def quarantine(self, worker_id: str, reason: str | None) -> None:
-        """Hold a worker out for `reason`, from now on or from when it was; None lets it in again.
+        """Quarantine a worker for `reason`, or keep it quarantined since it was; None ends the quarantine.
 
-        Webhooks are told when it begins.
+        Webhooks are notified when it begins.
         """
         with self._sessions.write() as session:
             worker = session.get(Worker, worker_id, with_for_update=True)
@@ -181,7 +181,7 @@ class Workers:
                 notify(session, WebhookEvent.WORKER_LOST, facts, now)
 
     def readmit(self, worker_id: str) -> None:
-        """Clear a worker: what was held against it counts no more. Raises `NotFound`."""
+        """End a worker's quarantine and ignore its earlier losses and timings. Raises `NotFound`."""
         with self._sessions.write() as session:
             worker = session.get(Worker, worker_id)
             if worker is None:

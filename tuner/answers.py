@@ -1,4 +1,4 @@
-"""What the service asks of TVM: frozen values that a sandboxed child makes and the service, without TVM, receives.
+"""The results of TVM for the service: frozen values that a sandboxed child returns to the service, which has no TVM.
 
 They cross the process boundary as JSON: `dataclasses.asdict` in the child, ``from_json`` or the constructor in the
 service.

@@ -33,7 +33,7 @@ class Progress:
 
     @property
     def latency(self) -> float | None:
-        """What a call takes by the best so far, the baseline included."""
+        """The latency of the best program so far, including the baseline."""
         return _least(self.baseline, self.best)
 
     def record(self, latency: float | None) -> None:

@@ -1,4 +1,4 @@
-"""The honest winner of a task: who may contend, who wins, and the evidence kept for it."""
+"""Certification of a task's winner: the contenders, the winner, and the evidence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The decisions of measured traces as a table, and which of them matter. Runs in a disposable child.
+"""The decisions of measured traces as a table, and the importance of each decision. Runs in a disposable child.
 
 Columns come from two places: the sampling instructions of a trace, named after the block and the loop that they are
 about, and the loops of the program that it makes, where threads and vectors show.

@@ -17,16 +17,16 @@ class NoDevice(TunerError):
 
 
 class FleetDrained(TunerError):
-    """All workers of the run are to get no more work. What they had has ended; the run gives its job back."""
+    """All workers of the run are drained, and their work has finished. The run returns its job to the queue."""
 
 
 class LeaseLost(TunerError):
-    """Somebody else owns the job or tunes the task now. This run ends without writing; nothing is retried."""
+    """Another run owns the job or tunes the task now. This run ends without writing; nothing is retried."""
 
 
 class RaceFailed(TunerError):
-    """The unscheduled program itself cannot be built or run, so that nothing can be proven. Not retried."""
+    """The unscheduled program itself cannot be built or run, so no schedule can be certified. Not retried."""
 
 
 class SearchFailed(TunerError):
-    """The search of a task takes too much time or memory, or crashed. Not retried; other tasks go on."""
+    """The search of a task takes too much time or memory, or crashed. Not retried; other tasks continue."""

@@ -1,4 +1,4 @@
-"""Whether a model became slower: its functions raced in turn with those of a reference, on the fleet.
+"""Decide whether a model became slower: race its functions in turn with those of a reference, on the fleet.
 
 Functions that are the same program in both are not measured. All others are raced, one round after another, each with
 fresh processes; the ratio of the sums over the functions, weighted by their calls, is what is decided about.
@@ -25,7 +25,7 @@ class GateVerdict(StrEnum):
 
 
 class Change(StrEnum):
-    """What became of a function between the reference and the candidate."""
+    """The change of a function between the reference and the candidate."""
 
     SAME = "same"
     """The same program: nothing was measured."""
@@ -117,7 +117,7 @@ def compare(
     meanwhile: Meanwhile,
     config: SequentialConfig = DEFAULT,
 ) -> GateResult:
-    """Race the programs in which two models differ, until it is clear whether the candidate is slower than ``bound``.
+    """Race the programs in which two models differ, until it is clear whether the slowdown exceeds ``bound``.
 
     ``bound`` is a ratio: 1.03 for three percent. A program of the candidate that fails is a regression.
     """

@@ -1,4 +1,4 @@
-"""The digests of functions that a user asks for. Runs in a disposable child, for what it reads is hostile."""
+"""The digests of functions that a user looks up. Runs in a disposable child, because its input may be hostile."""
 
 from __future__ import annotations
 

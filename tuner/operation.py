@@ -1,4 +1,4 @@
-"""What a function computes: read from the structure of its blocks, for names say whatever their author liked."""
+"""The operation of a function, derived from the structure of its blocks, because names are arbitrary."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ROOTS = ("tirx.sqrt", "tirx.rsqrt")
 
 
 def operation(mod: tvm.IRModule) -> Operation:
-    """Of a module whose only function is ``main``: ``elementwise`` or ``reduction`` where nothing says more."""
+    """Return the operation of a module whose only function is ``main``; ``elementwise`` or ``reduction`` if unknown."""
     blocks: list[tvm.s_tir.SBlock] = []
     tvm_ffi.structural_walk(mod["main"].body, (tvm.s_tir.SBlock, blocks.append), order="post")
     computing = [block for block in map(_Block, blocks) if block.axes and block.values]
@@ -70,7 +70,7 @@ class _Block:
 
     @property
     def is_contraction(self) -> bool:
-        """Sums products of elements of two buffers."""
+        """Return whether a block sums products of elements of two buffers."""
         if len(self.values) != 1 or not isinstance(self.values[0], tirx.Add):
             return False
         if not _found(self.values[0], tirx.Mul):
@@ -87,18 +87,18 @@ class _Block:
         )
 
     def windows(self) -> int:
-        """Dimensions along which a kernel slides: indices that add a reduced axis to a spatial one."""
+        """Return the dimensions along which a kernel slides: indices that add a reduced axis to a spatial axis."""
         return len({str(index) for index in self._mixed if not self._is_grouped(index)})
 
     def is_grouped(self) -> bool:
         return any(self._is_grouped(index) for index in self._mixed)
 
     def is_transposed(self) -> bool:
-        """A kernel that slides by fractions of an element."""
+        """Return whether a kernel slides by fractions of an element."""
         return any(_found(index, tirx.FloorDiv) and not self._is_grouped(index) for index in self._mixed)
 
     def own_axes(self, load: Any) -> list[Any]:
-        """The spatial axes in a load's indices."""
+        """Return the spatial axes in a load's indices."""
         used = [var for index in load.indices for var in self._of(index)]
         return [axis for axis in self.axes if not self._is_reduced(axis) and any(axis.same_as(var) for var in used)]
 

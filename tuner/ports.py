@@ -106,7 +106,7 @@ Meanwhile = Callable[[], None]
 
 
 def nothing_meanwhile() -> None:
-    """For who has nothing to do while a port waits."""
+    """Do nothing: the default for ``meanwhile`` while a port waits."""
 
 
 class Search(Protocol):
@@ -117,7 +117,7 @@ class Search(Protocol):
     """
 
     def read(self, task: int, spec: TaskSpec, meanwhile: Meanwhile) -> tuple[bool, ...]:
-        """Take up a task. Returns for each argument whether the function only writes it."""
+        """Read a task. Return for each argument whether the function only writes it."""
         ...
 
     def open(self, task: int, history: Sequence[Trial], meanwhile: Meanwhile) -> bool:
@@ -132,7 +132,7 @@ class Search(Protocol):
         ...
 
     def observe(self, task: int, candidate: MeasureCandidate, outcome: Outcome) -> None:
-        """Take note of a finished trial of an opened task, to learn from it at the next `propose`."""
+        """Observe a finished trial of an opened task, to learn from it at the next `propose`."""
         ...
 
 
@@ -164,7 +164,7 @@ class Fleet(Protocol):
         ...
 
     def abandon(self) -> None:
-        """Stop all that was asked for and has not come back, and let builders and devices go to others."""
+        """Stop all requests that have no result yet, and release builders and devices to others."""
         ...
 
 
@@ -180,18 +180,18 @@ class Ledger(Protocol):
         ...
 
     def propose(self, task: int, candidates: Sequence[MeasureCandidate], searched: Span | None = None) -> list[Trial]:
-        """Write candidates down before they are measured. Those the task already holds are left out.
+        """Record candidates before they are measured, except candidates that the task already has.
 
         ``searched`` is the time in which they were found, if they were.
         """
         ...
 
     def finish(self, trial: Trial, outcome: Outcome) -> None:
-        """Write an outcome. Raises LeaseLost where this run no longer owns the trial: the run must end."""
+        """Record an outcome. Raises LeaseLost if this run no longer owns the trial: the run must end."""
         ...
 
     def note_kill(self, trial: Trial, attempt: Span) -> Trial:
-        """Write down an attempt whose process was killed, and return the trial with it; it stays unfinished.
+        """Record an attempt whose process was killed, and return the trial with it, which stays unfinished.
 
         Raises LeaseLost where this run no longer owns the trial: the run must end.
         """
@@ -217,5 +217,5 @@ class Ledger(Protocol):
         ...
 
     def cancelled(self) -> bool:
-        """Whether the user wants the job to stop. Asked twice a second."""
+        """Return whether the user wants the job to stop. Called twice a second."""
         ...

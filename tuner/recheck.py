@@ -1,8 +1,8 @@
-"""Whether a certified best still is what its certificate says: raced anew with the unscheduled program, on the fleet.
+"""Decide whether a certified best still holds: race it again with the unscheduled program, on the fleet.
 
-What is decided about is the slowdown that the machine itself does not explain: the best's time now over that of the
-certificate, divided by how much slower the unscheduled program has become. A machine that is slower in all it does is
-the business of `service.fleet.health`.
+The decision is about the slowdown that the machine does not explain: the best's time now divided by the time in the
+certificate, divided by the slowdown of the unscheduled program. `service.fleet.health` detects machines that are slower
+in general.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ class RecheckVerdict(StrEnum):
     HOLDS = "holds"
     REGRESSION = "regression"
     FAILED = "failed"
-    """It does not run any more, or computes a wrong result."""
+    """It no longer runs, or computes a wrong result."""
     UNCLEAR = "unclear"
     """Neither was shown, or there was nothing to compare with."""
 
     @property
     def holds(self) -> bool | None:
-        """Whether the certificate holds; None if it is not known."""
+        """Return whether the certificate holds; None if it is unknown."""
         return None if self is RecheckVerdict.UNCLEAR else self is RecheckVerdict.HOLDS
 
 
 @dataclass(frozen=True, slots=True)
 class Certified:
-    """A certified best: its program, and what its certificate says that a call takes, in seconds."""
+    """A certified best: its program, and the seconds per call in its certificate."""
 
     workload: Workload
     outputs: tuple[bool, ...]

@@ -1,4 +1,4 @@
-"""Showing programs and applying schedules: what the service asks of TVM for its answers. Runs in a disposable child."""
+"""Render programs and apply schedules with TVM for the service's answers. Runs in a disposable child."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Taking a submission apart: text -> checked module -> tasks. Runs in a disposable child, for the text is hostile.
+"""Parse a submission: text, checked module, tasks. Runs in a disposable child, because the text may be hostile.
 
-Everything that goes in and comes out is JSON.
+All arguments and results are JSON.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tuner.types import BUILTIN_SPACE, TaskSpec
 
 
 def read_module(fmt: str, data: str) -> tvm.IRModule:
-    """The module in a submission. Raises InvalidModule with a message that says what to do."""
+    """Return the module of a submission. Raises InvalidModule with a message that says what to do."""
     if fmt == "tvm-json":
         return load_module_json(data)
     source = check_tvmscript(data)

@@ -1,4 +1,4 @@
-"""From a module to its tasks: which functions are tuned, how often the model calls each, and what is left alone."""
+"""Extract the tasks of a module: the tuned functions with their numbers of calls, and the untuned functions."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _FINDINGS = 3
 
 @dataclass(frozen=True, slots=True)
 class Tasks:
-    """``notes`` say what was left alone, and why, in words for the user."""
+    """``notes`` tell the user which functions are not tuned, and why."""
 
     tasks: tuple[TaskSpec, ...]
     notes: tuple[str, ...]
 
 
 def extract_tasks(mod: tvm.IRModule, target: Target, *, unproven: bool = False) -> Tasks:
-    """The schedulable functions of a module, equal ones merged with their weights added.
+    """Return the schedulable functions of a module. Equal functions are merged, and their weights added.
 
     A Relax module is legalised and fused first. With ``unproven`` functions are tuned, too, that are not proven to stay
     inside of their buffers. There are no tasks in a Relax module that only calls libraries and what is left alone.
@@ -107,7 +107,7 @@ def _finished(func: tvm.tirx.PrimFunc) -> str:
 
 
 def require_static(func: tvm.tirx.PrimFunc, relax_symbols: Collection[str] = ()) -> None:
-    """Raises InvalidModule where a shape is symbolic, which the user can bind.
+    """Raise InvalidModule if a shape is symbolic, which the user can bind.
 
     ``relax_symbols`` are those of the Relax functions that call it, whose names are the ones to bind.
     """
@@ -133,7 +133,7 @@ def _outside(func: tvm.tirx.PrimFunc) -> str:
 
 
 def unschedulable(func: tvm.tirx.PrimFunc, relax_symbols: Collection[str] = ()) -> str | None:
-    """Why a function cannot be scheduled; None if it can. Raises InvalidModule as `require_static` does."""
+    """Return why a function cannot be scheduled; None if it can. Raises InvalidModule as `require_static` does."""
     require_static(func, relax_symbols)
     if not all(isinstance(param.ty, tvm.tirx.buffer.BufferType) for param in func.params):
         return "it has a parameter that is not a buffer"

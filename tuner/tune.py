@@ -1,6 +1,6 @@
-"""The tuning loop of one job. It does no I/O of its own: searching, building, measuring and writing go through ports.
+"""The tuning loop of one job. It does no I/O: it searches, builds, measures and writes through ports.
 
-It never holds a user's module as more than text: what parses and schedules it is behind the port `Search`.
+It treats a user's module as text only: the code that parses and schedules it is behind the port `Search`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Frozen values that cross every boundary: between rooms, processes and machines.
+"""Frozen values that cross all boundaries: between packages, processes and machines.
 
-No TVM object stands here, so that a process without TVM (the API, the controller) can hold them.
+They contain no TVM objects, so that processes without TVM (the API, the controller) can use them.
 Modules, traces and targets travel as the JSON text that TVM wrote.
 """
 
@@ -83,7 +83,7 @@ class Origin(enum.StrEnum):
 
 
 class SandboxLevel(enum.StrEnum):
-    """The walls around a process that runs what users sent, from strong to weak.
+    """The walls around a process that runs submitted code, from strong to weak.
 
     Every level but NONE refuses dangerous system calls.
     """
@@ -96,7 +96,7 @@ class SandboxLevel(enum.StrEnum):
 
 
 class ThrottleReason(enum.StrEnum):
-    """Why the clocks of a GPU are below what they could be, as NVML tells it."""
+    """Why the clocks of a GPU are below their maximum, as NVML reports it."""
 
     POWER_CAP = "power_cap"
     TEMPERATURE = "temperature"
@@ -269,7 +269,7 @@ class MeasureCandidate:
 
 
 class Lane(enum.StrEnum):
-    """What was done for a candidate in a `Span`."""
+    """The kind of work in a `Span`."""
 
     PROPOSE = "propose"
     BUILD = "build"
@@ -297,7 +297,7 @@ def device_seconds(spans: Iterable[Span]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """What a worker does at a heartbeat.
+    """The work of a worker at a heartbeat.
 
     ``slot_since`` is None where the measuring slot is idle; ``slot_trial_id`` is the trial in it, if it is at one;
     ``slot_use`` is the share of the time since the heartbeat before that the slot was in use. ``leaving``: its host
@@ -370,7 +370,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why there is no latency, in words a user can act on."""
+    """Why there is no latency, with a message that says what to do."""
 
     stage: Stage
     kind: FailureKind

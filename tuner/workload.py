@@ -1,4 +1,4 @@
-"""From a function to the workload that is tuned and stored, and the context in which TVM's rules work on it."""
+"""Convert a function to the workload that is tuned and stored, and to the context of TVM's rules."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from workers.sharing import Share
 
 
 class ActorPool:
-    """Lends the actor with the fewest calls; actors that died for good leave the pool.
+    """Lends the actor with the fewest calls. Actors that died and are not restarted leave the pool.
 
     ``places`` maps names of actors to the number of calls that each works on at a time. ``share`` is that of the loop
     which makes the calls, and counts them. An actor here is a Ray handle. Whoever takes one for a call gives it back
@@ -64,13 +64,13 @@ class ActorPool:
         return self._drained and not self._actors
 
     def drain(self, actor: Any) -> None:
-        """Lend an actor no more; what it works on goes on."""
+        """Stop lending an actor. Its current calls continue."""
         self._drained |= self._actors.pop(self._name_of[actor], None) is not None
 
     def take(self) -> Any:
         """Return the actor with the fewest calls, and count one more.
 
-        Raises NoDevice if no actor is left, or FleetDrained if that is what was asked for.
+        Raises NoDevice if no actor is left, or FleetDrained if the actors were drained.
         """
         self._check()
         name = min(self._actors, key=lambda name: self._share.calls[name] / self._places[name])

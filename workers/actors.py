@@ -105,7 +105,7 @@ class Builder:
 
     @ray.method(concurrency_group=CONTROL)
     def stop(self, caller: str) -> None:
-        """End the caller's calls that it works on."""
+        """Stop the caller's running calls."""
         for place in self._places:
             place.turn.stop(caller)
 
@@ -183,12 +183,12 @@ class Measurer:
 
     @ray.method(concurrency_group=CONTROL)
     def leave(self) -> None:
-        """Say in each status from now on that the host leaves."""
+        """Report in each status from now on that the host leaves."""
         self._leaving = True
 
     @ray.method(concurrency_group=CONTROL)
     def stop(self, caller: str) -> None:
-        """End the caller's call, if it is its turn."""
+        """Stop the caller's call if it is running."""
         self._turn.stop(caller)
 
     def measure(self, batch: Json, caller: str) -> list[Json]:
@@ -276,7 +276,7 @@ class Measurer:
 
 
 def built_kernels(request: ReferenceRequest, level: Level, *, on_gpu: bool = False) -> ReferenceKernels | Failure:
-    """Build reference kernels, not in the child that runs what users sent: that one may not start a linker."""
+    """Build reference kernels in another child, because the child that runs submitted code may not start a linker."""
     builder = WarmChild([child_calls.REFERENCE], level=level, programs=True, devices=on_gpu)
     try:
         return child_calls.build_reference(builder, request, seconds=BUILD_SECONDS)

@@ -1,4 +1,4 @@
-"""The closing race on the fleet: build what is not kept, race, and find what ends the process."""
+"""The closing race on the fleet: build missing artifacts, race, and find contenders that end the process."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ def _private_token(data_dir: Path) -> None:
 class Cluster:
     """Keeps actors on every node.
 
-    ``walls`` are those around the processes that touch what users sent. ``boards`` are driven by the nodes.
+    ``walls`` are the walls around processes that handle submitted data. ``boards`` are driven by the nodes.
     """
 
     def __init__(self, walls: Policy, boards: Iterable[Board] = ()) -> None:

@@ -155,7 +155,7 @@ def match(target: str, offers: list[str]) -> Iterator[dict[str, Any]]:
 
 
 def runs_on(target_json: str, offer_json: str) -> bool:
-    """Whether code for a target runs on the device that offers ``offer_json``, and is worth calling its timing."""
+    """Return whether code for a target runs on the device that offers ``offer_json``, with comparable timings."""
     target, offer = Target(json.loads(target_json)), Target(json.loads(offer_json))
     if target.kind.name != offer.kind.name:
         return False

@@ -1,4 +1,4 @@
-"""What of an error's text is for users: its message, without native stacks, paths and addresses of this machine."""
+"""Error texts for users: the message without native stacks, paths and addresses of this machine."""
 
 from __future__ import annotations
 

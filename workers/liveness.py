@@ -1,4 +1,4 @@
-"""Noticing that Ray has died or is stopped: calls into it may hang then, and its own limits are a minute and more."""
+"""Detect that Ray has died or is stopped: calls of Ray may then hang, and Ray's own timeouts are a minute or more."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def watch_ray(lost: Callable[[str], object]) -> None:
 
 
 def watch(name: str, address: Address, lost: Callable[[str], object]) -> None:
-    """Call ``lost`` with the reason, in a thread, once the server of gRPC at an address does not answer any more."""
+    """Call ``lost`` with the reason, in a thread, once the gRPC server at an address no longer answers."""
 
     def look() -> None:
         answered = time.monotonic()

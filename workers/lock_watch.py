@@ -1,4 +1,4 @@
-"""Watching the host's lock: who has it for long is named, and a child of ours that is stopped is killed.
+"""Watch the host's lock: log processes that have it for long, and kill stopped children of ours.
 
 A stopped process keeps its locks, and one that waits for the lock gets it in its turn and keeps it. Those that wait
 cannot help themselves: they are behind walls, and see no others.
@@ -69,7 +69,7 @@ class LockWatch:
         self._seen: dict[int, _Seen] = {}
 
     def start(self) -> None:
-        """Look every now and then, in a thread, as long as the process lives."""
+        """Check the lock regularly, in a thread, as long as the process runs."""
         threading.Thread(target=self._run, name="lock watch", daemon=True).start()
 
     def _run(self) -> None:
@@ -82,7 +82,7 @@ class LockWatch:
             time.sleep(_LOOK_SECONDS)
 
     def look(self) -> None:
-        """Look once."""
+        """Check the lock once."""
         now = time.monotonic()
         uses = _uses(Path("/proc/locks").read_text().splitlines(), host_lock.files())
         self._seen = {pid: self._seen.get(pid) or _Seen() for pid in uses}

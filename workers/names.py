@@ -1,4 +1,4 @@
-"""The names by which processes find each other's actors on the cluster, and what a node says of itself."""
+"""The names of actors on the cluster, by which processes find them, and the properties of a node."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def measurer_name(node_id: str, device: str) -> str:
 
 
 def node_of(actor: str) -> str:
-    """Return what the names of a node's actors have in common, from one of them."""
+    """Return the common prefix of the names of a node's actors, from one of the names."""
     return actor.partition("-")[2].partition("-")[0]
 
 
@@ -41,7 +41,7 @@ def own_labels(node: Mapping[str, Any]) -> dict[str, str]:
 
 
 def living(names: Iterable[str]) -> dict[str, Any]:
-    """Return the actors that there are of these names: one whose node has left has no name any more."""
+    """Return the existing actors of these names. An actor whose node has left has no name."""
     found = {}
     for name in names:
         with contextlib.suppress(ValueError):

@@ -124,7 +124,7 @@ def _yardstick(
 
 
 def not_the_same_twice(failure: Failure) -> Failure:
-    """Return the failure of a function whose unscheduled program does not agree with itself."""
+    """Return the failure of a function whose unscheduled program gives different results in two runs."""
     reason = (
         "two runs of the function gave different results, so no schedule of it can be checked; does it read memory "
         f"that it has not written? {failure.message}"
@@ -155,7 +155,7 @@ def interleaved(
     seconds = {i: (numbers[i] + 1) * first[i] for i in runs}
 
     def lasting(figures: dict[int, float]) -> list[int]:
-        """Return the runs that go on after the heats, by their seconds per call."""
+        """Return the runs that continue after the heats, by their seconds per call."""
         fastest = heapq.nsmallest(FINALISTS, (i for i in figures if i not in (0, library)), key=figures.__getitem__)
         if 0 not in figures:
             return fastest

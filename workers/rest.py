@@ -1,4 +1,4 @@
-"""Ends warm children that nobody has needed for a while: an idle service is to take little memory."""
+"""Stop warm children that have not been used for a while, so that an idle service needs little memory."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _LOOK_SECONDS = 30.0
 
 class Restful(Protocol):
     def rest(self, seconds: float) -> None:
-        """End the process, if nobody has needed it for so long; it starts again when it is needed."""
+        """Stop the process if it has not been used for this time. It starts again when it is needed."""
 
 
 class Rests:
-    """Looks after children in a thread that begins with the first one."""
+    """Checks the children in a thread that starts with the first child."""
 
     def __init__(self, seconds: float = REST_SECONDS) -> None:
         self._seconds = seconds
@@ -34,7 +34,7 @@ class Rests:
                 self._thread.start()
 
     def look(self) -> None:
-        """Ask all of them to rest, whose time has come."""
+        """Ask all children to rest that have been idle for long enough."""
         with self._lock:
             children = list(self._children)
         for child in children:

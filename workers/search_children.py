@@ -1,4 +1,4 @@
-"""Warm children for the searches of jobs: made when they are needed, and kept for the next job."""
+"""Warm children for the searches of jobs, started when they are needed and kept for the next job."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class SearchChildren:
 
     @contextlib.contextmanager
     def one(self) -> Iterator[WarmChild]:
-        """Have a child, one search at a time, until the context ends."""
+        """Use a child for one search, until the context ends."""
         with self._lock:
             child = self._idle.pop() if self._idle else search_child(self._level)
         try:

@@ -1,4 +1,4 @@
-"""What a search behind walls is asked and answers, as JSON values.
+"""Requests to a search behind walls, and its answers, as JSON values.
 
 The answers come from a process that has met what users sent: ``read_…`` functions take nothing but what was asked for,
 and raise ValueError for anything else.
@@ -77,7 +77,7 @@ def spec_from_json(fields: Json) -> TaskSpec:
 
 
 def trial_to_json(trial: Trial) -> Json:
-    """Return what a search learns from."""
+    """Return the parts of a trial from which a search learns."""
     return {"id": trial.id, "candidate": candidate_to_json(trial.candidate), "outcome": _outcome_to_json(trial.outcome)}
 
 

@@ -1,4 +1,4 @@
-"""How the loops of one process share actors: of those that wait for one, the loop with the least left is next.
+"""How the loops of one process share actors: of the waiting loops, the one with the least remaining work is next.
 
 To serve the shortest first ends most jobs soonest, and the long ones hardly later. So that these still get on, the loop
 that was served longest ago is next from time to time, whatever it has left. A loop begins, which takes seconds of a
@@ -30,7 +30,7 @@ half second."""
 
 
 class Sharing:
-    """Counts the calls of all loops, and says which loop may make the next."""
+    """Counts the calls of all loops, and decides which loop may make the next call."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -105,12 +105,12 @@ class Share:
         """The number of changes when it first was refused an actor since it last waited."""
 
     def use(self, actors: Collection[str]) -> None:
-        """Say that the loop uses these actors, too."""
+        """Note that the loop uses these actors, too."""
         with self._sharing._changed:
             self.actors |= frozenset(actors)
 
     def seconds_left(self, now: float) -> float:
-        """Return roughly what the loop needs all actors for."""
+        """Return a rough estimate of the seconds for which the loop needs all actors."""
         return max(0.0, min(self.trials * _TRIAL_SECONDS, self.until - now))
 
     def begin(self, is_to: Callable[[], bool]) -> None:

@@ -1,4 +1,4 @@
-"""Whose turn it is on an actor, and the use of a measuring slot, which other threads read."""
+"""The running call of an actor, and the use of a measuring slot, which other threads read."""
 
 from __future__ import annotations
 

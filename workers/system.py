@@ -1,4 +1,4 @@
-"""What timings depend on beside the machine and TVM: the kernel, and a GPU's driver."""
+"""The system on which timings depend besides the machine and TVM: the kernel, and a GPU's driver."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def train_base(child: WarmChild, samples: Sequence[tuple[str, bytes, float | Non
 class WalledSearch:
     """See `tuner.ports.Search`. Close it at the end, so that the child can serve the next.
 
-    A task whose question ends the child's process has failed. For the others a new process takes up what is known.
+    A task whose request ends the child's process has failed. A new process resumes the other tasks from their trials.
     """
 
     def __init__(self, child: WarmChild, request: TuneRequest, seconds: float = SECONDS) -> None:

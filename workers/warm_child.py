@@ -276,7 +276,7 @@ class WarmChild:
             self._kill()
 
     def rest(self, seconds: float) -> None:
-        """End the child, if nobody has needed it for so long."""
+        """Stop the child if it has not been used for this time."""
         if time.monotonic() - self._used < seconds or not self._lock.acquire(blocking=False):
             return
         try:

@@ -1,4 +1,4 @@
-"""What a closing race knows of a vendor's library, whichever it is."""
+"""A yardstick: a call of a vendor's library in a closing race."""
 
 from __future__ import annotations
 

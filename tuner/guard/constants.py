@@ -1,4 +1,4 @@
-"""Constants that come along with a script: the JSON in `metadata`, which TVM prints before the module. No TVM here."""
+"""The constants of a script: the JSON in `metadata`, which TVM prints before the module. This file does not use TVM."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which expressions a submitted script may hold. No TVM here."""
+"""Check the expressions of a submitted script. This file does not use TVM."""
 
 from __future__ import annotations
 

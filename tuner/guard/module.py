@@ -1,4 +1,4 @@
-"""What a module may hold, once TVM has parsed it. Imports TVM: run it in a child that may die.
+"""Check the contents of a module that TVM has parsed. Imports TVM: run it in a child that may die.
 
 A function's JSON holds everything that can be reached from it, so the checks read the JSON and let nothing pass that
 is not listed. They keep a function from calling out of itself; they do not bound its memory accesses, so what is built
@@ -66,7 +66,7 @@ _FOREIGN_ATTRIBUTES = frozenset({"calling_conv", "external_mods", "Codegen"})
 
 
 def load_module_json(text: str) -> tvm.IRModule:
-    """The module in TVM's JSON (`tvm.ir.save_json(mod)`).
+    """Return the module in TVM's JSON (`tvm.ir.save_json(mod)`).
 
     Raises:
         UnsupportedVersion: another TVM wrote it.
@@ -100,7 +100,7 @@ def load_module_json(text: str) -> tvm.IRModule:
 
 
 def check_callouts(func: tvm.tirx.PrimFunc) -> list[str]:
-    """What in the function calls out of it, or holds code or pointers; each finding once. Empty: nothing does."""
+    """Return each part of the function that calls external code, or contains code or pointers, once."""
     graph = json.loads(tvm.ir.save_json(func))
     return list(dict.fromkeys(_findings(graph["nodes"])))
 

@@ -1,4 +1,4 @@
-"""Text of a TVMScript submission -> its syntax tree, without its import lines. No TVM here."""
+"""Parse the text of a TVMScript submission, without its import lines. This file does not use TVM."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ TOO_DEEP = "the script is nested too deeply; bind parts of it to names, or send 
 
 
 def refuse(line: int, what: str, instead: str) -> NoReturn:
-    """Raise InvalidModule: what stands in the line (1-based) and what to write instead."""
+    """Raise InvalidModule with the forbidden part of the line (1-based) and what to write instead."""
     raise InvalidModule(f"line {line}: {what}; {instead}")
 
 
 def parse(text: str) -> ast.Module:
-    """The tree of Python text.
+    """Return the syntax tree of Python text.
 
     Raises:
         InvalidModule: too long, too deeply nested, or not Python.
@@ -39,7 +39,7 @@ def parse(text: str) -> ast.Module:
 
 
 def without_imports(text: str) -> tuple[str, ast.Module]:
-    """The text with its import lines blanked, every other line keeping its number, and the tree of that text.
+    """Return the text with its import lines blanked, so that line numbers are kept, and the tree of that text.
 
     Raises:
         InvalidModule: as for `parse`, or an import of something that TVMScript does not need.

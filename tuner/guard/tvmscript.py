@@ -1,4 +1,4 @@
-"""The gate before TVM's script parser, which evaluates Python: only a small, listed language gets through.
+"""Check a script before TVM's parser evaluates it as Python: only a small, listed language is allowed.
 
 The parser looks names up among Python's builtins when the text does not bind them, evaluates every expression, and
 evaluates strings too where they stand for shapes. So each node of the tree must be of a listed kind, each name bound
@@ -17,7 +17,7 @@ from tuner.guard.source import TOO_DEEP, refuse, without_imports
 
 
 def check_tvmscript(source: str) -> str:
-    """The text for `codegen.script.parse_script`: as given, with the import lines blanked (line numbers stay).
+    """Return the text for `codegen.script.parse_script`: as given, with the import lines blanked (line numbers stay).
 
     It holds one `@I.ir_module` class, or one `@T.prim_func` or `@R.function` function. Touches no TVM; on text of
     `MAX_CHARS` it takes seconds and hundreds of megabytes, so run it where that does no harm.

@@ -1,4 +1,4 @@
-"""The search of one task as ask and tell: it proposes batches of candidates and observes their outcomes."""
+"""The search of one task, with an ask-and-tell interface: it proposes batches and observes their outcomes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The file of boards: what an operator says of devices behind TVM's RPC, in TOML."""
+"""The file of boards: a TOML file in which an operator lists devices behind TVM's RPC."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class Board:
         key: the tracker's queue, or the key that the server was started with ("": none).
         target_json: what code is generated for.
         host: name of the worker host that drives the board; None: any.
-        model: what the board is called; None: what it says itself.
+        model: model of the board; None: the model that the board reports.
         tvm: the version of TVM on the board, for a server that cannot say.
         temperature: a file on the board with thousandths of a degree Celsius, None if there is none.
-        reboot: command on the worker host that starts the board anew; empty if there is none.
+        reboot: command on the worker host that reboots the board; empty if there is none.
         boot_seconds: from the reboot until the server answers.
     """
 

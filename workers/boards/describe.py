@@ -1,4 +1,4 @@
-"""What a board is: asked over RPC, beside what its operator says. Runs in a fork of a warm child."""
+"""The properties of a board, from its RPC server and its operator. Runs in a fork of a warm child."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a board says of itself; None and nothing from a server that cannot say."""
+    """The properties that a board reports; None for each that its server cannot report."""
 
     tvm: str | None = None
     machine: str | None = None

@@ -1,4 +1,4 @@
-"""Which boards can be used now: each has an actor on a worker host, which is asked every so often what the board is."""
+"""The boards that can be used now. Each has an actor on a worker host, which reports the board's properties."""
 
 from __future__ import annotations
 

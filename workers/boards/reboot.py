@@ -1,4 +1,4 @@
-"""Starting a board anew by the operator's command, on the worker host, and not too often."""
+"""Reboot a board with the operator's command, on the worker host, and not too often."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Reboot:
         self._losses = 0
 
     def lost(self) -> bool:
-        """Note a loss. Return whether the board was started anew, so that it is worth waiting for."""
+        """Note a loss. Return whether the board was rebooted, so that it is worth waiting for."""
         self._losses += 1
         if not self._board.reboot or self._losses < AFTER_LOSSES or self._clock() - self._last < INTERVAL_SECONDS:
             return False

@@ -1,4 +1,4 @@
-"""A connection to a board, from a child: uploading programs, loading them, and telling a crash from a lost board."""
+"""A connection to a board, from a child: upload and load programs, and distinguish a crash from a lost board."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class LostBoard(Exception):
 
 
 class BoardSession:
-    """An open connection. What was uploaded is removed at the end, if the board still answers."""
+    """An open connection. Uploaded files are removed at the end, if the board still answers."""
 
     def __init__(self, session: rpc.RPCSession) -> None:
         self.rpc = session

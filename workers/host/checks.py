@@ -1,4 +1,4 @@
-"""What is checked before a host joins: that the head is there and fits, and what the host offers."""
+"""Checks before a host joins: the head answers and has the same versions, and the host has devices."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CONNECT_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Offering:
-    """What this machine has for the fleet."""
+    """The devices that this machine offers."""
 
     devices: list[DetectedDevice]
     sandbox: SandboxLevel
@@ -47,7 +47,7 @@ def offering(options: HostOptions) -> Offering:
 
 
 def check_head(options: HostOptions) -> None:
-    """Return if a host with these options may join. Raises CannotJoin, or HeadAway if the head does not answer."""
+    """Check that a host with these options may join. Raises CannotJoin, or HeadAway if the head does not answer."""
     address = options.address
     try:
         socket.create_connection(split(address), _CONNECT_SECONDS).close()
@@ -78,7 +78,7 @@ def check_head(options: HostOptions) -> None:
 
 
 def lines(options: HostOptions, offer: Offering) -> list[str]:
-    """Return what the host offers, as a person reads it."""
+    """Return the host's offer as lines for people."""
     found = [
         f"offers {options.name}/{device.name}: {device.device_class.model}, {device.device_class.threads} "
         f"{'thread' if device.device_class.threads == 1 else 'threads'}, device class {device.device_class.id}"

@@ -2,8 +2,8 @@
 
 
 class CannotJoin(Exception):
-    """Another attempt would end the same, unless somebody changes something."""
+    """Another attempt would fail in the same way, unless somebody changes something."""
 
 
 class HeadAway(CannotJoin):
-    """The head does not answer, or not as it should. It may be starting, so that another attempt may succeed."""
+    """The head does not answer correctly. It may be starting, so another attempt may succeed."""

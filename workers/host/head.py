@@ -1,4 +1,4 @@
-"""What Ray's head says of its cluster, asked in a child: Ray's client may wait for half a minute, and chatters."""
+"""Query Ray's head about its cluster, in a child: Ray's client may wait for half a minute, and prints messages."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Head:
 
 
 def ask(options: HostOptions) -> Head:
-    """Return what the head says. Raises CannotJoin, or HeadAway if it does not answer as a head."""
+    """Return the head's answer. Raises CannotJoin, or HeadAway if it does not answer as a head."""
     try:
         child = subprocess.run(
             [sys.executable, "-m", "workers.host.head", options.address],

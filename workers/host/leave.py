@@ -1,4 +1,4 @@
-"""Leaving in order: the host's actors say that they leave, and what they work on ends."""
+"""Leave in order: the host's actors report that they leave, and their current work finishes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SETTLE_SECONDS = 10.0
 
 
 def drain(address: str, mark: str, devices: Sequence[str], seconds: float, stop: threading.Event) -> bool:
-    """Have the measurers of the node with this ``mark`` get no more work, and wait until the node has none.
+    """Give the measurers of the node with this ``mark`` no more work, and wait until the node has none.
 
     Return False if it still has some after ``seconds``, if ``stop`` is set meanwhile, or if Ray does not answer.
     """

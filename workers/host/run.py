@@ -44,7 +44,7 @@ class Host:
         """When an attempt to join again is the last."""
 
     def handle_signals(self) -> None:
-        """The first SIGTERM or SIGINT has the host leave in order, the second at once."""
+        """Leave in order at the first SIGTERM or SIGINT, and at once at the second."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: (self._hurry if self._stop.is_set() else self._stop).set())
 

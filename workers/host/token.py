@@ -10,7 +10,7 @@ from workers.host.errors import CannotJoin
 
 
 def show(file: Path | None) -> None:
-    """Have this process, and those that it starts, show the token in ``file``; None: that of Ray's own variables.
+    """Make this process and its children use the token in ``file``; None: the token of Ray's own variables.
 
     Raises CannotJoin if the file has none.
     """
@@ -27,7 +27,7 @@ def show(file: Path | None) -> None:
 
 
 def refusal(address: str, file: Path | None) -> str:
-    """Return what to tell whoever showed the head no token, or a wrong one."""
+    """Return the message for a missing or wrong token."""
     if file is None:
         return f"{address} asks for a token, and Ray's variables have none or a wrong one; give --token-file FILE"
     return f"{address} refuses the token of {file}; take the token that the head was started with"

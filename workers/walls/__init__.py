@@ -1,1 +1,1 @@
-"""Walls around the processes that touch what a user sent: how strong they are, and how to put them up."""
+"""Walls around processes that handle submitted data: their levels, and how to set them up."""

@@ -1,4 +1,4 @@
-"""What walls this machine can put up, and what the operator asks for."""
+"""The walls that this machine supports, and the operator's policy."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Policy(enum.StrEnum):
 
 
 class NoWalls(Exception):
-    """Walls are required, and this machine can put up none; the message says why and what to do."""
+    """Walls are required, and this machine supports none; the message says why and what to do."""
 
 
 def choose(policy: Policy) -> Level:
-    """Return the strongest level that this machine can do. Raises NoWalls if the policy wants more than that."""
+    """Return the strongest level that this machine supports. Raises NoWalls if the policy requires more."""
     if policy is Policy.OFF:
         return Level.NONE
     reasons = obstacles()
@@ -44,7 +44,7 @@ def choose(policy: Policy) -> Level:
 
 @functools.cache
 def obstacles() -> dict[Level, str | None]:
-    """Return for each level why this machine cannot do it, or None. Takes tens of milliseconds the first time."""
+    """Return for each level why this machine lacks it, or None. The first call takes tens of milliseconds."""
     refusal = syscalls.obstacle()
     return {
         Level.NAMESPACES: refusal or bubblewrap.obstacle(),

@@ -1,4 +1,4 @@
-"""What a process behind walls may read: the system's programs and libraries, Python, and our own code. No data.
+"""The paths that a process behind walls may read: the system's programs and libraries, Python and our code; no data.
 
 Paths are given by the process outside, which knows where it runs; both kinds of walls let the same paths through.
 """
