@@ -1,4 +1,4 @@
-"""Who asks and what they may do: sessions, tokens, users with their limits and use, the audit log."""
+"""Access: sessions, tokens, users with their limits and use, and the audit log."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from loopwright.schemas.base import Label, Wire
 
 Right = Literal["read", "submit", "cancel", "import", "invite", "readmit", "administer"]
 Scope = Literal["read", "submit", "admin"]
-"""What a user or a token may do; each scope includes those before it."""
+"""The rights of a user or a token; each scope includes the previous ones."""
 TokenKind = Literal["owner", "token", "session", "guest"]
 UserName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,39}$")]
 Days = Annotated[int, Field(ge=1, le=3650)]
 
 
 class Me(Wire):
-    """Who the bearer of the token is, and what it may do."""
+    """The bearer of the token, and its rights."""
 
     user: str
     """Name of the user."""
@@ -26,9 +26,9 @@ class Me(Wire):
     """What the bearer is: the ``owner``'s token, a ``token`` that somebody made, the ``session`` of a browser, or a
     ``guest``'s link."""
     scope: Scope
-    """The most that it may do."""
+    """The scope of the token."""
     rights: list[Right]
-    """What it may do in detail. A right is named with each endpoint."""
+    """The rights of the token. The reference names the right that each endpoint needs."""
     expires_at: datetime | None
     """When it expires; None: it is valid until it is revoked."""
 
@@ -41,25 +41,25 @@ class NewGuestLink(Wire):
 
 
 class GuestLink(Wire):
-    """A token that reads what everybody shares and changes nothing; ``id`` revokes it."""
+    """A token that may read everything that is not private, and change nothing; ``id`` revokes it."""
 
     id: str
     """Id of the token, for ``DELETE /tokens/{id}``."""
     token: str
-    """The secret. It is in this answer only."""
+    """The secret. Only this answer contains it."""
     path: str
-    """Where the dashboard takes it, below the service's URL."""
+    """Path of the dashboard that signs in with it, below the service's URL."""
     expires_at: datetime
     """When it expires."""
 
 
 class LoginCode(Wire):
-    """A code that signs one browser in, once."""
+    """A code that signs in one browser, once."""
 
     code: str
-    """The code. It is in this answer only."""
+    """The code. Only this answer contains it."""
     path: str
-    """Where the dashboard takes it, below the service's URL."""
+    """Path of the dashboard that signs in with it, below the service's URL."""
     expires_at: datetime
     """When it expires, if it was not used before."""
 
@@ -70,13 +70,13 @@ class Token(Wire):
     id: str
     """Id of the token, for ``DELETE /tokens/{id}``."""
     user: str
-    """Whose token it is."""
+    """User of the token."""
     kind: TokenKind
     """The ``owner``'s token, a ``token`` that somebody made, the ``session`` of a browser, or a ``guest``'s link."""
     name: str
-    """What its maker called it."""
+    """Name of the token."""
     scope: Scope
-    """The most that its bearer may do."""
+    """The scope of the token."""
     created_at: datetime
     """When it was created."""
     expires_at: datetime | None
@@ -88,34 +88,34 @@ class Token(Wire):
 
 
 class NewToken(Wire):
-    """Body of ``POST /tokens``. ``user``: for whom, by admins only. ``days`` None: valid until it is revoked."""
+    """Body of ``POST /tokens``. Only admins may give ``user``. ``days`` None: valid until it is revoked."""
 
     name: Label
-    """What to call it, in the list of tokens."""
+    """Name of the token in lists."""
     scope: Scope = "submit"
-    """The most that its bearer may do; not more than the token that asks."""
+    """The scope of the token; at most the scope of the caller's token."""
     days: Days | None = None
     """Days for which it is valid; None: until it is revoked."""
     user: UserName | None = None
-    """For whom it is; None: for whoever asks. Only admins name another user."""
+    """User of the token; None: the calling user. Only admins may name another user."""
 
 
 class TokenMade(Wire):
-    """A new token; ``secret`` is shown this once."""
+    """A new token. Only this answer contains the ``secret``."""
 
     token: Token
     """The token, as it is listed."""
     secret: str
-    """The secret to send as ``Authorization: Bearer``. It is in this answer only."""
+    """The secret to send as ``Authorization: Bearer``. Only this answer contains it."""
 
 
 class Quota(Wire):
-    """Limits of a user; None: no limit. A day is one of UTC; what is left of it is checked when a job is submitted."""
+    """Limits of a user; None: no limit. Days are those of UTC. Limits are checked when a job is submitted."""
 
     active_jobs: int | None = Field(default=None, ge=0, le=2**31 - 1)
     """Jobs that are queued or running."""
     daily_trials: int | None = Field(default=None, ge=0, le=2**31 - 1)
-    """Trials that finished today, and all that active jobs may still make."""
+    """Trials that finished today, and trials that active jobs may still run."""
     daily_device_seconds: float | None = Field(default=None, ge=0, le=1e9)
     """Seconds in measuring slots."""
     daily_bytes: int | None = Field(default=None, ge=0, le=2**53)
@@ -138,7 +138,7 @@ class DayOfUse(Wire):
 
 
 class Use(Wire):
-    """What a user uses, beside the limits. ``pending_trials`` are those that active jobs may still make."""
+    """A user's use and limits. ``pending_trials`` are trials that active jobs may still run."""
 
     user: str
     """Name of the user."""
@@ -147,20 +147,20 @@ class Use(Wire):
     active_jobs: int
     """Jobs that are queued or running."""
     pending_trials: int
-    """Trials that active jobs may still make."""
+    """Trials that active jobs may still run."""
     today: DayOfUse
-    """What was used today (UTC)."""
+    """Use of today (UTC)."""
     days: list[DayOfUse]
-    """The newest first; days without use are left out."""
+    """Use of each day, the newest first; days without use are not listed."""
 
 
 class User(Wire):
-    """Somebody who may sign in; ``role`` is what the user's tokens may do at most."""
+    """A user; ``role`` is the widest scope of the user's tokens."""
 
     name: str
     """Name of the user."""
     role: Scope
-    """The most that the user's tokens may do."""
+    """The widest scope of the user's tokens."""
     quota: Quota
     """The user's limits."""
     created_at: datetime
@@ -175,31 +175,31 @@ class NewUser(Wire):
     name: UserName
     """Lower-case letters, digits, dots, underscores and hyphens; the first is a letter or a digit."""
     role: Scope = "submit"
-    """The most that the user's tokens may do."""
+    """The widest scope of the user's tokens."""
     quota: Quota | None = None
-    """The user's limits; None: those of the service for new users."""
+    """The user's limits; None: the service's limits for new users."""
 
 
 class ChangeUser(Wire):
-    """Body of ``PATCH /users/{name}``: what is given is changed. The tokens of a user who is disabled are revoked."""
+    """Body of ``PATCH /users/{name}``: given fields are changed. Disabling a user revokes the user's tokens."""
 
     role: Scope | None = None
-    """The new role; None: as it is."""
+    """The new role; None: unchanged."""
     quota: Quota | None = None
-    """The new limits, all of them; None: as they are."""
+    """The new limits, all of them; None: unchanged."""
     disabled: bool | None = None
-    """Whether the user is disabled; None: as it is."""
+    """Whether the user is disabled; None: unchanged."""
 
 
 class AuditEntry(Wire):
-    """A change, or a refusal. ``action`` is the operation's name, ``object`` its path, ``status`` HTTP's."""
+    """A requested change, which may have been refused. ``status`` is the HTTP status of the answer."""
 
     at: datetime
-    """When the request came."""
+    """Time of the request."""
     user: str
-    """Who sent it."""
+    """User who sent the request."""
     token_id: str
-    """Id of the token that it was sent with."""
+    """Id of the token of the request."""
     action: str
     """Name of the operation, such as ``submit_job``."""
     object: str
@@ -207,4 +207,4 @@ class AuditEntry(Wire):
     status: int
     """HTTP status of the answer."""
     address: str
-    """Address that the request came from."""
+    """Address of the sender."""

@@ -1,4 +1,4 @@
-"""What every model of the wire stands on: states, pages, errors."""
+"""Common parts of the wire models: states, pages, errors."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ JobState = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 TaskState = Literal["queued", "running", "joined", "succeeded", "failed", "cancelled"]
 TrialState = Literal["proposed", "measured", "failed"]
 FailureStage = Literal["build", "run", "certify"]
-"""Where on its way a candidate failed."""
+"""The stage at which a candidate failed."""
 Lane = Literal["propose", "build", "measure"]
-"""What was done for a candidate in a slice of a timeline."""
+"""The kind of work in a slice of a timeline."""
 FailureKind = Literal["COMPILE", "TIMEOUT", "CRASH", "WRONG_RESULT", "DEVICE_LOST", "KILLED"]
 AnsweredFrom = Literal["search", "database", "joined"]
 SandboxLevel = Literal["namespaces", "landlock", "none"]
-"""The walls around a process that runs what users sent, from strong to weak."""
+"""The walls around a process that runs submitted code, from strong to weak."""
 ThrottleReason = Literal[
     "power_cap",
     "temperature",
@@ -30,7 +30,7 @@ ThrottleReason = Literal[
     "sync_boost",
     "other",
 ]
-"""Why the clocks of a GPU are below what they can be. The hardware halves the clocks, or lowers them further."""
+"""Why the clocks of a GPU are below their maximum. The hardware halves the clocks, or lowers them further."""
 
 
 def _shown(text: str) -> str:
@@ -58,18 +58,18 @@ class Wire(BaseModel):
 
 
 class AppliedRule(Wire):
-    """The rule of the built-in space that made a schedule, and the values of its knobs."""
+    """The rule of the built-in space that made a schedule, and the values of its parameters (knobs)."""
 
     name: str
     """Name of the rule."""
     version: int
-    """Version of the rule: a new one makes other programs of the same knobs."""
+    """Version of the rule: another version generates other programs from the same parameters."""
     knobs: dict[str, int]
     """Values of its parameters, by name."""
 
 
 class DeviceState(Wire):
-    """What a GPU's driver told of it right after a timing. What it does not tell is None."""
+    """The state of a GPU right after a timing, as its driver reports it. Fields that it does not report are None."""
 
     sm_mhz: int | None = None
     """Clock of the multiprocessors, in MHz."""
@@ -80,7 +80,7 @@ class DeviceState(Wire):
     watts: int | None = None
     """Power draw; of recent GPUs the mean over the last second."""
     throttled: list[ThrottleReason] | None = None
-    """Why the clocks were below what they can be; empty if nothing slowed them down."""
+    """Why the clocks were below their maximum; empty if they were not."""
 
 
 class Version(Wire):
@@ -89,26 +89,26 @@ class Version(Wire):
     loopwright: str
     """Version of Loopwright."""
     tvm: str
-    """Version of TVM, which the client's has to be."""
+    """Version of TVM; the client needs the same."""
     api: str
     """Version of the REST interface, as in its path."""
 
 
 class Problem(BaseModel):
-    """An error as RFC 9457 has it."""
+    """An error in the format of RFC 9457."""
 
     model_config = ConfigDict(extra="allow")
 
     type: str = "about:blank"
     """``urn:loopwright:`` and the kind of the problem, for programs."""
     title: str
-    """The kind in words."""
+    """Title of the problem for people."""
     status: int
     """HTTP status of the answer."""
     detail: str
     """What is wrong with this request, and what to do."""
     request_id: str | None = None
-    """Of a fault of the service: by which its log says more."""
+    """Id of the request, for faults of the service: the service's log has more information under this id."""
 
 
 Item = TypeVar("Item")

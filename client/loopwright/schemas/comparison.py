@@ -25,34 +25,34 @@ class Interval(Wire):
 
 
 class ComparedEngine(Wire):
-    """What an engine did. It has either a time or a failure."""
+    """The result of an engine: either a time or a failure."""
 
     name: Annotated[str, Field(max_length=50)]
-    """As users type it: ``loopwright``, ``torch``, ``compile``, ``ort``, ``openvino``, ``tvm``."""
+    """Name on the command line: ``loopwright``, ``torch``, ``compile``, ``ort``, ``openvino``, ``tvm``."""
     title: Annotated[str, Field(max_length=50)]
-    """Its name in tables."""
+    """Name of the engine in tables."""
     versions: dict[str, Said]
-    """Of its distributions."""
+    """Versions of the engine's distributions."""
     setting: Said | None
     """The fastest of the settings that were tried."""
     note: Said
-    """What a reader of the time has to know, such as what the engine was not able to do; empty if there is nothing."""
+    """Notes on the time, such as features that the engine lacks; may be empty."""
     us: Seconds | None
     """Median latency of a call, microseconds."""
     run_secs: Annotated[list[Annotated[list[Seconds], Field(max_length=1000)]], Field(max_length=100)]
     """Seconds a call, by process and round; engines' samples of the same round stand at the same place."""
     ratio: Interval | None
-    """Its latency over Loopwright's in the same round; None for Loopwright, and where one of them has no time."""
+    """Latency divided by Loopwright's in the same round; None for Loopwright, and if one of them has no time."""
     error: Annotated[float, Field(ge=0)] | None
     """Largest difference from the reference's outputs, over their largest magnitude."""
     compile_seconds: Annotated[float, Field(ge=0)] | None
-    """Seconds to compile the model; None if it did not come to that."""
+    """Seconds to compile the model; None if it was not compiled."""
     peak_mb: Annotated[float, Field(ge=0)] | None
-    """Most memory of its process, in MB; None if it is not known."""
+    """Peak memory of the engine's process, in MB; None if unknown."""
     failure: Said | None
-    """Why it has no time."""
+    """Why the engine has no time."""
     install: Said | None
-    """How to install it, where that is why."""
+    """How to install the engine, if it is missing."""
 
 
 class Comparison(Wire):
@@ -67,13 +67,13 @@ class Comparison(Wire):
     tolerance: Annotated[float, Field(ge=0)]
     """An engine whose error is larger counts as failed."""
     reference: Said
-    """Whose outputs those of the engines were compared with."""
+    """Engine whose outputs are the reference."""
     engines: Annotated[list[ComparedEngine], Field(min_length=1, max_length=16)]
-    """What each engine did; the first is Loopwright."""
+    """The result of each engine; the first is Loopwright."""
 
 
 class StoredComparison(Comparison):
-    """The latest comparison that was stored with a job: what a user measured, which no certificate vouches for."""
+    """The latest comparison that was stored with a job: a user's measurement, which no certificate covers."""
 
     user: str
     """Who stored it."""

@@ -1,4 +1,4 @@
-"""The fleet: workers, what they offer, and how they fare."""
+"""The fleet: workers, their offers and their health."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from loopwright.schemas.base import SandboxLevel, Wire
 
 
 class Slot(Wire):
-    """A measuring slot at work. A closing race or a check of the device has no one trial."""
+    """The work of a measuring slot. Closing races and device checks have no single trial."""
 
     trial_id: str | None
-    """The trial that is measured; None during a closing race and a check of the device."""
+    """The trial that is measured; None during a closing race or a device check."""
     job_id: str | None
-    """The job that it is measured for; None during a check of the device."""
+    """The job of the measurement; None during a device check."""
     since: datetime
     """Since when."""
 
@@ -31,30 +31,30 @@ class Check(Wire):
 
 
 class Drift(Wire):
-    """How a worker's reference kernel fares: the same program, timed now and then when the slot is free."""
+    """The drift of a worker: timings of the same reference kernel, taken regularly when the slot is free."""
 
     ratio: float
-    """The median of the latest timings over the fastest: 1 where the machine is as fast as ever."""
+    """Median of the latest timings divided by the fastest timing: 1 if the machine is as fast as ever."""
     flagged: bool
-    """Whether the machine is so much slower than it was that its measurements are in doubt."""
+    """Whether the machine has become so slow that its measurements are not reliable."""
     checks: list[Check]
-    """The fastest and the newest, oldest first."""
+    """The fastest and the newest timings, the oldest first."""
 
 
 class Quarantine(Wire):
-    """The worker gets no measurements."""
+    """Quarantine: the worker gets no measurements."""
 
     since: datetime
     """Since when."""
     reason: str
-    """Why, in words."""
+    """The reason of the quarantine."""
 
 
 class Drain(Wire):
-    """The worker gets no new work."""
+    """Drain: the worker gets no new work."""
 
     state: Literal["draining", "drained"]
-    """``draining`` while it was still measuring or building at its last heartbeat."""
+    """``draining`` if the worker was measuring or building at its last heartbeat, else ``drained``."""
     since: datetime | None
     """When an admin drained it; None if only its host leaves."""
     leaving: bool
@@ -77,7 +77,7 @@ class Worker(Wire):
     threads: int
     """Threads that programs run with."""
     builders: int
-    """Candidates that it compiles at a time."""
+    """Number of candidates that the worker compiles at a time."""
     sandbox: SandboxLevel | None = None
     """The walls around the process that runs programs on the device; None if an earlier version of the service
     registered the worker."""
@@ -94,17 +94,17 @@ class Worker(Wire):
     slot_use: float | None
     """Share of the time between the last two heartbeats in which the slot was in use."""
     drift: Drift | None
-    """How its reference kernel fares; None before its first check."""
+    """Timings of the reference kernel; None before the first check."""
     quarantine: Quarantine | None
-    """Why it gets no measurements; None if it gets them."""
+    """The worker's quarantine; None if it gets measurements."""
     drain: Drain | None = None
-    """Since when it gets no new work; None if it gets work."""
+    """The worker's drain; None if it gets work."""
     labels: dict[str, str] = Field(default_factory=dict)
-    """What its host was started with; jobs may ask for them."""
+    """Labels of the worker's host; jobs can require labels."""
 
 
 class TargetOffer(Wire):
-    """A target that live workers offer; the one that ``auto`` takes is marked."""
+    """A target that live workers offer."""
 
     target: dict[str, Any]
     """TVM's target, as its JSON."""
@@ -117,14 +117,14 @@ class TargetOffer(Wire):
 
 
 class Peaks(Wire):
-    """What a device reached at its best: kernels that TVM built, one of arithmetic in registers, one that copies."""
+    """Measured peaks of a device, by two kernels that TVM built: arithmetic in registers, and a copy."""
 
     dtype: str
-    """Of the arithmetic."""
+    """Data type of the arithmetic."""
     flops: float
-    """Floating point operations a second, on all threads."""
+    """Floating point operations per second, on all threads."""
     bytes_per_s: float
-    """Bytes read and written a second, of arrays far larger than the caches."""
+    """Bytes read and written per second, with arrays far larger than the caches."""
     measured_at: datetime
     """When they were measured."""
 
@@ -145,17 +145,17 @@ class DeviceClass(Wire):
     threads: int
     """Threads that programs run with."""
     runtime: str
-    """Versions of what runs programs: a class ends where they change."""
+    """Versions of the software that runs programs. Other versions form another class."""
     peaks: Peaks | None
-    """What its devices reach at most; None if it was not measured."""
+    """Measured peaks of the devices; None if they were not measured."""
     workers: int
-    """Those alive now."""
+    """Number of live workers."""
     bests: int
-    """Workloads with a certified best."""
+    """Number of workloads with a certified best."""
 
 
 class Lease(Wire):
-    """A running job, and who holds it. A lease that ends without being renewed lets another controller go on."""
+    """The lease of a running job. If a lease expires, another controller continues the job."""
 
     job_id: str
     """Id of the job, for ``GET /jobs/{id}``."""
@@ -164,8 +164,8 @@ class Lease(Wire):
     device_class: str
     """The kind of machine; timings of one class can be compared."""
     owner: str | None
-    """Where the controller runs that has the job; told to admins only."""
+    """Host of the controller that runs the job; shown to admins only."""
     expires_at: datetime
-    """When it ends unless it is renewed."""
+    """Expiry of the lease, unless it is renewed."""
     attempts: int
-    """How often the job was taken up: more than once where a process died."""
+    """How often the job was claimed: more than once if a process died."""

@@ -23,7 +23,7 @@ class ReferenceFunction(Wire):
 
 
 class Gate(Wire):
-    """What a job's model is compared with once its tasks are done."""
+    """The reference with which a job's model is compared when its tasks are finished."""
 
     against: str | Annotated[list[ReferenceFunction], Field(min_length=1, max_length=10_000)]
     """The id of a job, or the name of one (the newest that succeeded), or what `ReferenceFunction` describes."""
@@ -32,7 +32,7 @@ class Gate(Wire):
 
 
 class Range(Wire):
-    """An estimate with its 95 % interval; ``low`` 0 or ``high`` None where one round does not say."""
+    """An estimate with its 95 % interval; ``low`` is 0 and ``high`` None after a single round."""
 
     value: float
     """The estimate."""
@@ -52,9 +52,9 @@ class GateFunction(Wire):
     change: Literal["same", "changed", "added", "removed", "failed"]
     """``same``: the same program, which was not measured."""
     reference_us: float | None
-    """What the reference takes; None if the function is not in it."""
+    """Latency in the reference; None if the reference lacks the function."""
     candidate_us: float | None
-    """What the submitted model takes; None if the function is not in it."""
+    """Latency in the submitted model; None if the model lacks the function."""
     ratio: Range | None
     """``candidate_us / reference_us``, with its interval; None if one of them is missing."""
     message: str | None
@@ -62,14 +62,14 @@ class GateFunction(Wire):
 
 
 class GateResult(Wire):
-    """What came of a gate. Times are of one run of the model, the sum over its functions, in microseconds."""
+    """The result of a gate. Times are those of one run of the model, the sum over its functions, in microseconds."""
 
     verdict: Literal["no regression", "regression", "unclear"]
-    """``unclear``: after all rounds neither was shown."""
+    """``unclear``: after all rounds neither a regression nor its absence was shown."""
     max_slowdown: float
     """The share by which it may be slower, as it was submitted."""
     slowdown: Range
-    """The candidate's time over the reference's."""
+    """The candidate's time divided by the reference's."""
     rounds: int
     """Rounds of the race."""
     reference_us: float
@@ -90,4 +90,4 @@ class GateState(Wire):
     max_slowdown: float
     """Share by which one run of the model may be slower."""
     result: GateResult | None
-    """What came of it; None until the race is over."""
+    """The result; None until the race is over."""

@@ -1,4 +1,4 @@
-"""What a workload's trials tell: its history, its decisions, how well the model knew, how near the peak it is."""
+"""Statistics of a workload's trials: its history, decisions, predictions and roofline."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from loopwright.schemas.fleet import Peaks
 
 
 class HistoryPoint(Wire):
-    """A certificate: what a search ended with."""
+    """A certificate in a workload's history."""
 
     created_at: datetime
     """When the certificate was issued."""
@@ -27,9 +27,9 @@ class HistoryPoint(Wire):
     speedup: float
     """``baseline_us / best_us``."""
     spread: float
-    """Interquartile range over median of the race's samples of the best."""
+    """Interquartile range of the race's samples of the best, divided by their median."""
     is_baseline: bool
-    """Whether nothing beat the baseline."""
+    """Whether the unscheduled program is the best."""
     is_best: bool
     """True for the fastest on its device class."""
     record_id: str
@@ -49,9 +49,9 @@ class DecisionColumn(Wire):
     """``tile``: extents of loops; ``categorical``: one of several values; ``location``: where a block is computed;
     ``parallel`` and ``vector``: how far loops are parallelised and vectorised."""
     log: bool
-    """True where its values are best shown on a logarithmic axis."""
+    """Whether its values are best shown on a logarithmic axis."""
     categories: list[str] | None
-    """Where its values are not numbers: their names; a row then holds an index into them."""
+    """Names of the values if they are not numbers; rows then contain indices of these names."""
     importance: float | None
     """Share of the gain by which a model of the latency explains it with this choice; all columns sum to 1."""
 
@@ -68,7 +68,7 @@ class DecisionRow(Wire):
     certified: bool
     """Whether it is the best of a certificate."""
     values: list[float | None]
-    """One a column; None where the trial's trace makes no such choice."""
+    """One value per column; None if the trial's trace does not make this choice."""
 
 
 class Decisions(Wire):
@@ -83,7 +83,7 @@ class Decisions(Wire):
 
 
 class PredictionPair(Wire):
-    """What the cost model said (higher is faster, no unit) and what was measured."""
+    """The cost model's score (higher is faster, without a unit) and the measured latency."""
 
     record_id: str
     """Id of the record, for ``GET /records/{id}``."""
@@ -105,7 +105,7 @@ class PredictionRound(Wire):
     pairs: list[PredictionPair]
     """Its trials."""
     rank_correlation: float | None
-    """Spearman's, of prediction and speed: 1 where the model put all in their right order; None below 3 pairs."""
+    """Spearman's rank correlation of score and speed: 1 if the order is right; None with fewer than 3 pairs."""
 
 
 class Predictions(Wire):
@@ -127,25 +127,25 @@ class RooflinePoint(Wire):
     us: float
     """Its latency, in microseconds."""
     flops: float
-    """Floating point operations a second."""
+    """Floating point operations per second."""
     peak_share: float | None
     """``flops`` over the device's measured peak; None if that is not known or is one of another data type."""
 
 
 class Roofline(Wire):
-    """How near the machine's limits a workload runs."""
+    """How close a workload comes to the limits of the machine."""
 
     device_class: str | None
     """The device class; None if the workload was not measured."""
     flop: float | None
     """Floating point operations of one call, by TVM's estimate; None if there is none."""
     dtype: str | None
-    """Of the values that it computes most of; where it is not the peaks', they are no limit to it."""
+    """Data type of most computed values. The peaks are a limit only for the same type."""
     bytes: int
-    """Moved at least: each argument once."""
+    """Smallest number of bytes moved: each argument once."""
     intensity: float | None
     """``flop / bytes``."""
     peaks: Peaks | None
-    """What the device reaches at most; None if it was not measured."""
+    """Measured peaks of the device; None if they were not measured."""
     points: list[RooflinePoint]
     """The baseline and the best."""

@@ -1,4 +1,4 @@
-"""Jobs: what is submitted, how far it is, and each line of its ledger."""
+"""Jobs: submissions, progress and trials."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from loopwright.schemas.workloads import Best, Library, Tensor
 
 
 class ModulePayload(Wire):
-    """A module as text. Its format is told, never guessed."""
+    """A module as text, in an explicit format."""
 
     format: Literal["tvm-json", "tvmscript"]
     """``tvm-json``: JSON as ``tvm.ir.save_json`` writes it. ``tvmscript``: Python source, which is parsed and not
@@ -42,16 +42,16 @@ Until = Literal["plateau"]
 
 
 class Budget(Wire):
-    """How much a job may spend, and what is enough: whichever is met first ends the search."""
+    """The limits and goals of a search, which ends at the first one that it reaches."""
 
     max_trials: int = Field(default=64, ge=1, le=1_000_000)
-    """Candidates to measure at most, for all tasks together."""
+    """Maximum number of candidates to measure, for all tasks together."""
     max_seconds: float | None = Field(default=None, gt=0)
-    """Seconds to search at most; None: no limit."""
+    """Maximum seconds of search; None: no limit."""
     max_device_seconds: float | None = Field(default=None, gt=0)
-    """Seconds in measuring slots. Closing races are not counted."""
+    """Maximum seconds in measuring slots, without closing races; None: no limit."""
     target_latency_us: float | None = Field(default=None, gt=0)
-    """What one run of the model may take, as in `ModelLatency`."""
+    """Latency of one run of the model that is low enough, as in `ModelLatency`; None: no goal."""
     until: Until | None = None
     """``plateau`` ends the search when the next minute is expected to gain less than 1 %, and each task had its first
     batch; None: only the limits end it."""
@@ -72,17 +72,17 @@ class SubmitJob(Wire):
     module: ModulePayload
     """The module to tune."""
     target: str | dict[str, Any] = "auto"
-    """``auto`` (what the fleet offers first), a TVM target string or tag, or its JSON."""
+    """``auto`` (the first target that the fleet offers), a TVM target string or tag, or its JSON."""
     targets: Annotated[list[str | dict[str, Any]], Field(min_length=1, max_length=MOST_TARGETS)] | None = None
-    """In place of ``target``: a job is made for each of them, all with the same budget; the answer is a `JobGroup`."""
+    """Instead of ``target``: one job is created for each, all with the same budget, and the answer is a `JobGroup`."""
     name: Label | None = None
-    """What to call the job; None: a name after the module."""
+    """Name of the job; None: a name derived from the module."""
     seed: int = Field(default=0, ge=0, le=2**31 - 1)
     """Seed of the search."""
     priority: int = Field(default=0, ge=-100, le=100)
-    """Jobs of a higher priority go first. Only admins may give one over 0."""
+    """Jobs with a higher priority run first. Only admins may give one above 0."""
     budget: Budget = Budget()
-    """What may be spent for each target."""
+    """Budget for each target."""
     space: list[Any] | None = None
     """The design space as a list of traces ``[instructions, decisions]``, the format of ``sch.trace.as_json()``; None:
     the built-in design space."""
@@ -100,13 +100,13 @@ class SubmitJob(Wire):
     functions are workloads of their own."""
 
     gate: Gate | None = None
-    """What the model is compared with once its tasks are done."""
+    """Reference with which the model is compared when its tasks are finished."""
     labels: dict[LabelWord, LabelWord] = Field(default_factory=dict, max_length=worker_labels.MOST)
-    """Of workers: only those that have all of them measure the job."""
+    """Only workers with all of these labels measure the job."""
 
     @model_validator(mode="after")
     def _is_unicode(self) -> Self:
-        """Refuse what JSON can hold and neither UTF-8 nor a database can: halves of characters."""
+        """Refuse lone surrogates, which JSON can contain, but neither UTF-8 nor a database."""
         try:
             # The other texts were checked as fields.
             self.model_dump_json(include={"target", "targets", "space", "gate"})
@@ -131,8 +131,8 @@ class Task(Wire):
     weight: int
     """How often the model calls it."""
     state: TaskState
-    """``joined``: another job searches for the same workload, and its answer is taken. The others are those of a
-    job."""
+    """``joined``: another job searches for the same workload, and this task uses its result. The others are as for
+    jobs."""
     trials: int
     """Trials that finished, with those that failed."""
     baseline_us: float | None
@@ -144,8 +144,8 @@ class Task(Wire):
     certified: bool
     """Whether the best has a certificate."""
     answered_from: AnsweredFrom | None
-    """Where the answer is from: a ``search`` of this job, the ``database``, or another job that it ``joined``; None
-    until there is one."""
+    """Source of the result: a ``search`` of this job, the ``database``, or another job's search (``joined``); None
+    without a result."""
     record_id: str | None
     """Record of the best; None until there is one."""
     failures: dict[FailureKind, int]
@@ -153,11 +153,11 @@ class Task(Wire):
     error: str | None
     """Why the task failed; None if it did not."""
     model_share: float | None
-    """Weight x latency over the sum of the job's tasks, by the best so far; None until each task has a latency."""
+    """Weight times best latency so far, divided by the sum over the job's tasks; None until each has a latency."""
     budget_share: float | None
-    """Trials over those of the whole job; None before the first."""
+    """Trials divided by the trials of the whole job; None before the first trial."""
     library: Library | None
-    """What a vendor's library takes for the same; None without a certificate, and where none computes it."""
+    """Time of a vendor's library for the same operation; None without a certificate or without such a library."""
 
 
 class Progress(Wire):
@@ -168,9 +168,9 @@ class Progress(Wire):
     failed: int
     """Trials that failed."""
     total: int
-    """Trials that may be made at most."""
+    """Maximum number of trials."""
     time_left_s: float | None
-    """Seconds that the search is likely to take yet; None where the job is not searching or has no trial yet."""
+    """Estimated remaining seconds of the search; None if the job is not searching or has no trial yet."""
 
 
 class ModelLatency(Wire):
@@ -186,11 +186,11 @@ class ModelLatency(Wire):
     speedup: float
     """``baseline_us / best_us``."""
     measured_us: float | None = None
-    """What one run took on the fleet, as one program with its bests; None where that was not timed."""
+    """Measured time of one run on the fleet, as one program with its bests; None if it was not timed."""
 
 
 class Job(Wire):
-    """What a user submitted, and how far it is."""
+    """A job with its progress and tasks."""
 
     id: str
     """Id of the job."""
@@ -203,55 +203,55 @@ class Job(Wire):
     device_class: str
     """The kind of machine; timings of one class can be compared."""
     budget: Budget
-    """What may be spent."""
+    """Budget of the job."""
     seed: int
     """Seed of the search."""
     priority: int
-    """Jobs of a higher priority go first."""
+    """Jobs with a higher priority run first."""
     owner: str
     """Who submitted it."""
     visibility: Visibility
     """Who sees it: the ``team``, or only its owner and admins (``private``)."""
     group: str | None = None
-    """What it has in common with the jobs for the other targets of its submission; None if it had one ``target``."""
+    """Id of the group of jobs of one submission for several targets; None if the submission had one ``target``."""
     labels: dict[str, str] = Field(default_factory=dict)
-    """Of workers: only those that have all of them measure the job."""
+    """Only workers with all of these labels measure the job."""
     created_at: datetime
     """When it was submitted."""
     started_at: datetime | None
-    """When a controller took it up first; None until then."""
+    """When a controller first claimed the job; None until then."""
     finished_at: datetime | None
     """When it ended; None until then."""
     error: str | None
     """Why it failed; None if it did not."""
     notes: list[str]
-    """What a user should know, such as functions that were not tuned and which limit ended the search."""
+    """Notes for the user, such as functions that are not tuned, and the limit that ended the search."""
     suggested_trials: int = 0
-    """Trials that the model deserves; 0 if the database answered all of it at the submission."""
+    """Suggested number of trials; 0 if the database answered all tasks at the submission."""
     progress: Progress
-    """How far it is."""
+    """Progress of the job."""
     model: ModelLatency | None
     """None until each task has both latencies."""
     tasks: list[Task]
-    """Its workloads."""
+    """Tasks of the job."""
 
 
 class JobGroup(Wire):
     """The jobs of one submission for several targets, in the order of the targets."""
 
     id: str
-    """`Job.group` of each."""
+    """Id of the group, `Job.group` of each job."""
     jobs: list[Job]
     """The jobs."""
 
 
 class Span(Wire):
-    """Who worked on a trial, and when: a slice of a timeline. Trials that were proposed together share that slice."""
+    """Work on a trial: a slice of a timeline. Trials that were proposed together share the slice of their proposal."""
 
     stage: Lane
-    """The lane of the timeline; other than `Trial.failure_stage`, which says where a trial failed."""
+    """The lane of the timeline, which differs from the stage of a failure (`Trial.failure_stage`)."""
     worker: str
-    """Who did it: a worker's id, or the controller's process for ``propose``."""
+    """The worker's id, or for ``propose`` the controller's process."""
     started_at: datetime
     """When it began."""
     finished_at: datetime
@@ -270,7 +270,7 @@ class Trial(Wire):
     state: TrialState
     """``proposed`` until there is an outcome: ``measured`` or ``failed``."""
     origin: str
-    """Where it came from: baseline, random, mutation, crossover, transfer (from a related workload), import."""
+    """Origin of the candidate: baseline, random, mutation, crossover, transfer (from a related workload), import."""
     predicted: float | None
     """Score that the cost model predicted: higher is faster, without a unit; None without a prediction."""
     median_us: float | None
@@ -280,7 +280,7 @@ class Trial(Wire):
     failure_stage: FailureStage | None
     """Where it failed; None unless it failed."""
     failure_message: str | None
-    """The reason in words; None unless it failed."""
+    """Message of the failure; None unless the trial failed."""
     worker: str | None
     """Worker that measured it; None if none did."""
     created_at: datetime
@@ -288,7 +288,7 @@ class Trial(Wire):
     finished_at: datetime | None
     """When its outcome was stored; None until then."""
     spans: list[Span]
-    """Its way in time, as far as it has come; a stage that was lost and done again stands with its last attempt."""
+    """Timeline of the trial so far. A stage that was repeated is listed with its last attempt."""
 
 
 class JobChanged(Wire):
@@ -329,16 +329,16 @@ class TrialFinished(Trial):
 
 
 Event = JobChanged | TaskChanged | TrialFinished | RecheckFinished
-"""Data of a server-sent event of ``GET /jobs/{id}/events``; the id of each event grows and resumes the stream."""
+"""Data of a server-sent event of ``GET /jobs/{id}/events``; ids of events increase, and can resume the stream."""
 
 
 class Resubmit(Wire):
-    """Body of ``POST /jobs/{id}/resubmit``: what is to be different; None is as it was."""
+    """Body of ``POST /jobs/{id}/resubmit``: fields that differ from the earlier job; None: unchanged."""
 
     budget: Budget | None = None
-    """The new budget; None: that of the job."""
+    """The new budget; None: the budget of the job."""
     seed: int | None = Field(default=None, ge=0, le=2**31 - 1)
-    """The new seed; None: that of the job."""
+    """The new seed; None: the seed of the job."""
     force: bool | None = None
     """Whether to search even if the database knows the answer; None: as the job did."""
 
@@ -359,15 +359,15 @@ class PreviewTask(Wire):
     math: MathMode = "fp32"
     """How it may multiply float32."""
     flop: float | None
-    """Floating point operations of one call; None where TVM cannot say."""
+    """Floating point operations of one call; None if TVM cannot tell."""
     best: Best | None
     """The certified best that is known already for this target."""
     answered: bool
-    """True where the job would be answered by it, without a search."""
+    """Whether this best would answer the task, without a search."""
 
 
 class Preview(Wire):
-    """What a submission would become; nothing is stored."""
+    """The preview of a submission, which is not stored."""
 
     name: str
     """Name that the job would have."""
@@ -380,8 +380,8 @@ class Preview(Wire):
     tasks: list[PreviewTask]
     """The functions that would be tuned."""
     suggested_trials: int = 0
-    """Trials that the model deserves; 0 if the database answers all of it."""
+    """Suggested number of trials; 0 if the database answers all tasks."""
     left_alone: list[str]
     """Functions that would not be tuned, each with the reason."""
     notes: list[str]
-    """What was translated from an earlier TVM's dialect."""
+    """Translations from the dialect of an earlier TVM."""

@@ -1,4 +1,4 @@
-"""All workloads at a glance: the leaderboard, and the figures of the first page."""
+"""The leaderboard, and the figures of the overview."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ class LeaderboardRow(Wire):
     best_us: float
     """Latency of the best schedule, in microseconds."""
     spread: float
-    """Interquartile range over median of the race's samples of the best."""
+    """Interquartile range of the race's samples of the best, divided by their median."""
     speedup: float
     """``baseline_us / best_us``."""
     is_baseline: bool
-    """True where nothing beat the baseline."""
+    """Whether the unscheduled program is the best."""
     peak_share: float | None
     """Floating point operations a second over the device's measured peak; None where either is unknown, and for
     workloads that do not compute in the peak's type."""
     created_at: datetime
     """When the certificate was issued."""
     regressed: bool
-    """Whether it is known not to hold any more, and nothing better is known."""
+    """Whether the best no longer holds, and no better certificate is known."""
     record_id: str
     """Record of the best."""
     certificate_id: str
@@ -56,7 +56,7 @@ class LeaderboardRow(Wire):
 
 
 class Leaderboard(Wire):
-    """Rows from ``offset`` on, and how many there are in all."""
+    """Rows from ``offset`` on, and the total number of rows."""
 
     items: list[LeaderboardRow]
     """The rows."""
@@ -65,7 +65,7 @@ class Leaderboard(Wire):
 
 
 class OpCount(Wire):
-    """How many bests there are of functions that compute the same."""
+    """The number of bests of an operation."""
 
     op: str
     """What the function computes, from the structure of its blocks: ``matmul``, ``conv2d``, ``softmax`` …"""
@@ -74,7 +74,7 @@ class OpCount(Wire):
 
 
 class DeviceClassCount(Wire):
-    """How many bests a device class has."""
+    """The number of bests of a device class."""
 
     device_class: str
     """The kind of machine; timings of one class can be compared."""
@@ -87,7 +87,7 @@ class DeviceClassCount(Wire):
 
 
 class LeaderboardFilters(Wire):
-    """What the leaderboard can be narrowed to, the most frequent first."""
+    """Values by which the leaderboard can be filtered, the most frequent first."""
 
     ops: list[OpCount]
     """What functions compute."""

@@ -1,4 +1,4 @@
-"""Records: measured trials, one by one, and their way in."""
+"""Records: measured trials, and their import."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Record(Wire):
 
 
 class Reproduce(Wire):
-    """Lines that show the record, and that search anew with its job's module, target, space, seed and budget."""
+    """Lines that show the record, and repeat the search with the same module, target, space, seed and budget."""
 
     cli: list[str]
     """Commands of a shell."""
@@ -48,7 +48,7 @@ class Reproduce(Wire):
 
 
 class RecordDetail(Record):
-    """A measured trial with all that it stands on."""
+    """A measured trial with its details."""
 
     trace: list[Any] | None
     """TVM's ``[instructions, decisions]``; None for the baseline."""
@@ -59,11 +59,11 @@ class RecordDetail(Record):
     math: MathMode = "fp32"
     """How the trace multiplies float32; ``tf32`` only where the workload permits it."""
     run_secs: list[float]
-    """The samples: seconds a call."""
+    """The samples, in seconds per call."""
     device: dict[str, Any]
     """The device class in full: target, CPU features or GPU model, cores, threads, versions."""
     origin: str
-    """How the search came to it, as `Trial.origin`."""
+    """Origin of the candidate, as `Trial.origin`."""
     predicted: float | None
     """Score that the cost model predicted: higher is faster, without a unit; None without a prediction."""
     parent: str | None
@@ -90,24 +90,24 @@ class RecordDetail(Record):
     job_name: str | None
     """Name of the job that measured it; None for imported records."""
     reproduce: Reproduce | None
-    """None for imported records: nobody knows how they were found."""
+    """How to repeat the search; None for imported records."""
 
 
 class ImportReport(Wire):
-    """What ``POST /records/import`` kept, and each line that it could not, with the reason."""
+    """The result of ``POST /records/import``, with the reason for each line that was not imported."""
 
     workloads: int
     """Workloads that were new."""
     imported: int
     """Records that were stored."""
     duplicates: int
-    """Records that the database had already."""
+    """Records that the database already had."""
     errors: list[str]
-    """A line for each record that could not be taken, with the reason."""
+    """A line for each record that was not imported, with the reason."""
 
 
 class Assembly(Wire):
-    """What the scheduled program became."""
+    """The machine code of a scheduled program."""
 
     language: Literal["asm", "cuda"]
     """``asm``: assembly; ``cuda``: CUDA's source."""

@@ -1,4 +1,4 @@
-"""Webhooks: addresses that the service tells of events, and what it has sent to them."""
+"""Webhooks: receivers of events, and the deliveries to them."""
 
 from __future__ import annotations
 
@@ -40,47 +40,47 @@ class NewWebhook(Wire):
     url: Annotated[str, Field(max_length=2000), AfterValidator(_address)]
     """http or https, without user, password and fragment."""
     events: list[WebhookEvent] = Field(default=list(get_args(WebhookEvent)), min_length=1)
-    """What it is told of; all events if nothing is given."""
+    """Events that are sent; all events if none is given."""
 
 
 class Webhook(Wire):
-    """An address that is told of events, without its secret; ``user`` is who made it."""
+    """A receiver of events, without its secret."""
 
     id: str
     """Id of the webhook."""
     url: str
     """Where messages are sent."""
     events: list[WebhookEvent]
-    """What it is told of."""
+    """Events that are sent."""
     user: str
-    """Who made it."""
+    """User who created the webhook."""
     created_at: datetime
     """When it was created."""
 
 
 class WebhookMade(Wire):
-    """A new webhook; ``secret`` is shown this once."""
+    """A new webhook. Only this answer contains the ``secret``."""
 
     webhook: Webhook
     """The webhook, as it is listed."""
     secret: str
-    """The key of its signatures, as Standard Webhooks has it: ``whsec_`` and base64."""
+    """The key of its signatures, in the form of Standard Webhooks: ``whsec_`` and base64."""
 
 
 class Delivery(Wire):
     """A message for a webhook: delivered at ``delivered_at``, else to be sent at ``next_at``, else given up."""
 
     id: str
-    """The ``webhook-id`` that it is sent with."""
+    """The ``webhook-id`` of the message."""
     type: DeliveryType
-    """The event that it tells of, or ``test``."""
+    """The event, or ``test``."""
     created_at: datetime
     """When the event happened."""
     attempts: int
-    """How often it was sent."""
+    """Number of attempts."""
     next_at: datetime | None
-    """When it is sent next; None if it is not."""
+    """Time of the next attempt; None if there is none."""
     delivered_at: datetime | None
     """When the receiver accepted it; None if it has not."""
     last_error: str | None
-    """Why the latest attempt that failed did."""
+    """Error of the latest failed attempt."""

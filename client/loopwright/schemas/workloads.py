@@ -1,4 +1,4 @@
-"""Workloads, and what is proven of them."""
+"""Workloads, and their certificates."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from loopwright.schemas.base import AppliedRule, DeviceState, FailureKind, Sandb
 
 
 class Library(Wire):
-    """What a vendor's library took for what a workload computes, timed in the rounds of a closing race."""
+    """The time of a vendor's library for the operation of a workload, taken in the rounds of a closing race."""
 
     name: str
     """Name of the library, with versions."""
     us: float
     """Median latency of a call, in microseconds."""
     run_secs: list[float]
-    """The samples: seconds a call."""
+    """The samples, in seconds per call."""
 
 
 class Tensor(Wire):
@@ -39,9 +39,9 @@ class Workload(Wire):
     op: str
     """What it computes, from the structure of its blocks: ``matmul``, ``conv2d``, ``softmax`` …"""
     math: MathMode = "fp32"
-    """How it may multiply float32, which is a part of its hash."""
+    """How float32 may be multiplied, which is a part of its hash."""
     flop: float | None
-    """Floating point operations of one call, by TVM's estimate; None where it cannot say."""
+    """Floating point operations of one call, by TVM's estimate; None if TVM cannot tell."""
     args: list[Tensor]
     """Buffer arguments of the function, in their order."""
     tvm_version: str
@@ -49,7 +49,7 @@ class Workload(Wire):
     created_at: datetime
     """When it was first submitted or imported."""
     records: int
-    """Measured trials the database holds of it."""
+    """Number of its measured trials in the database."""
 
 
 class RejectedContender(Wire):
@@ -64,7 +64,7 @@ class RejectedContender(Wire):
     kind: FailureKind
     """Why it may not be published."""
     message: str
-    """The reason in words."""
+    """Message of the failure."""
 
 
 class Certificate(Wire):
@@ -77,19 +77,19 @@ class Certificate(Wire):
     inputs: str
     """In words: how the random inputs were drawn, and how many sets of them."""
     rtol: float
-    """Share of each reference element that the result may differ by; 0 means exact."""
+    """Tolerance of each element, as a share of the reference's element; 0 means exact."""
     atol: float
-    """The same of the reference's largest magnitude, allowed on top for sums that cancel."""
+    """Additional tolerance for sums that cancel, as a share of the reference's largest magnitude."""
     max_abs_error: float
     """Largest difference from the results of the unscheduled program."""
     max_rel_error: float
-    """Largest difference over the reference's largest magnitude."""
+    """Largest difference, divided by the reference's largest magnitude."""
     rounds: int
     """Interleaved rounds of the closing race."""
     baseline_run_secs: list[float]
-    """Samples of the unscheduled program: seconds a call, one for each round."""
+    """Samples of the unscheduled program, in seconds per call, one for each round."""
     best_run_secs: list[float]
-    """Samples of the best: seconds a call, one for each round."""
+    """Samples of the best, in seconds per call, one for each round."""
     baseline_us: float
     """Latency of the unscheduled program, in microseconds."""
     best_us: float
@@ -101,7 +101,7 @@ class Certificate(Wire):
     rejected: list[RejectedContender]
     """Contenders of the closing race that failed or computed a wrong result."""
     library: Library | None
-    """A yardstick, timed between the contenders' rounds, where a library computes the same."""
+    """Time of a vendor's library in the same rounds; None if no library computes the same operation."""
     sandbox: SandboxLevel | None = None
     """The walls around the closing race; None if an earlier version of the service stored the certificate."""
     device_state: DeviceState | None = None
@@ -110,9 +110,9 @@ class Certificate(Wire):
     conditions: str | None = None
     """TVM, kernel and driver of the newest race of this best; None if an earlier version stored the certificate."""
     checked_at: datetime | None = None
-    """When it was last raced anew; None: never."""
+    """Time of the last recheck; None: never."""
     regressed_at: datetime | None = None
-    """Since when it is known not to hold any more: slower than it says, or wrong."""
+    """Time since which it is known to no longer hold: slower than stated, or wrong; None if it holds."""
 
 
 class Best(Wire):
@@ -135,7 +135,7 @@ class Best(Wire):
     speedup: float
     """``baseline_us / best_us``."""
     is_baseline: bool
-    """True where nothing beat the baseline: the unscheduled program is the best."""
+    """Whether the unscheduled program is the best."""
     trace: list[Any] | None
     """TVM's ``[instructions, decisions]``; None for the baseline."""
     rule: AppliedRule | None = None

@@ -1225,7 +1225,7 @@ export interface components {
     schemas: {
         /**
          * AppliedRule
-         * @description The rule of the built-in space that made a schedule, and the values of its knobs.
+         * @description The rule of the built-in space that made a schedule, and the values of its parameters (knobs).
          */
         AppliedRule: {
             /**
@@ -1235,7 +1235,7 @@ export interface components {
             name: string;
             /**
              * Version
-             * @description Version of the rule: a new one makes other programs of the same knobs.
+             * @description Version of the rule: another version generates other programs from the same parameters.
              */
             version: number;
             /**
@@ -1248,7 +1248,7 @@ export interface components {
         };
         /**
          * Assembly
-         * @description What the scheduled program became.
+         * @description The machine code of a scheduled program.
          */
         Assembly: {
             /**
@@ -1265,23 +1265,23 @@ export interface components {
         };
         /**
          * AuditEntry
-         * @description A change, or a refusal. ``action`` is the operation's name, ``object`` its path, ``status`` HTTP's.
+         * @description A requested change, which may have been refused. ``status`` is the HTTP status of the answer.
          */
         AuditEntry: {
             /**
              * At
              * Format: date-time
-             * @description When the request came.
+             * @description Time of the request.
              */
             at: string;
             /**
              * User
-             * @description Who sent it.
+             * @description User who sent the request.
              */
             user: string;
             /**
              * Token Id
-             * @description Id of the token that it was sent with.
+             * @description Id of the token of the request.
              */
             token_id: string;
             /**
@@ -1301,7 +1301,7 @@ export interface components {
             status: number;
             /**
              * Address
-             * @description Address that the request came from.
+             * @description Address of the sender.
              */
             address: string;
         };
@@ -1354,7 +1354,7 @@ export interface components {
             speedup: number;
             /**
              * Is Baseline
-             * @description true where nothing beat the baseline: the unscheduled program is the best.
+             * @description Whether the unscheduled program is the best.
              */
             is_baseline: boolean;
             /**
@@ -1394,28 +1394,28 @@ export interface components {
         };
         /**
          * Budget
-         * @description How much a job may spend, and what is enough: whichever is met first ends the search.
+         * @description The limits and goals of a search, which ends at the first one that it reaches.
          */
         Budget: {
             /**
              * Max Trials
-             * @description Candidates to measure at most, for all tasks together.
+             * @description Maximum number of candidates to measure, for all tasks together.
              * @default 64
              */
             max_trials: number;
             /**
              * Max Seconds
-             * @description Seconds to search at most; null: no limit.
+             * @description Maximum seconds of search; null: no limit.
              */
             max_seconds?: number | null;
             /**
              * Max Device Seconds
-             * @description Seconds in measuring slots. Closing races are not counted.
+             * @description Maximum seconds in measuring slots, without closing races; null: no limit.
              */
             max_device_seconds?: number | null;
             /**
              * Target Latency Us
-             * @description What one run of the model may take, as in `ModelLatency`.
+             * @description Latency of one run of the model that is low enough, as in `ModelLatency`; null: no goal.
              */
             target_latency_us?: number | null;
             /**
@@ -1447,12 +1447,12 @@ export interface components {
             inputs: string;
             /**
              * Rtol
-             * @description Share of each reference element that the result may differ by; 0 means exact.
+             * @description Tolerance of each element, as a share of the reference's element; 0 means exact.
              */
             rtol: number;
             /**
              * Atol
-             * @description The same of the reference's largest magnitude, allowed on top for sums that cancel.
+             * @description Additional tolerance for sums that cancel, as a share of the reference's largest magnitude.
              */
             atol: number;
             /**
@@ -1462,7 +1462,7 @@ export interface components {
             max_abs_error: number;
             /**
              * Max Rel Error
-             * @description Largest difference over the reference's largest magnitude.
+             * @description Largest difference, divided by the reference's largest magnitude.
              */
             max_rel_error: number;
             /**
@@ -1472,12 +1472,12 @@ export interface components {
             rounds: number;
             /**
              * Baseline Run Secs
-             * @description Samples of the unscheduled program: seconds a call, one for each round.
+             * @description Samples of the unscheduled program, in seconds per call, one for each round.
              */
             baseline_run_secs: number[];
             /**
              * Best Run Secs
-             * @description Samples of the best: seconds a call, one for each round.
+             * @description Samples of the best, in seconds per call, one for each round.
              */
             best_run_secs: number[];
             /**
@@ -1505,7 +1505,7 @@ export interface components {
              * @description Contenders of the closing race that failed or computed a wrong result.
              */
             rejected: components["schemas"]["RejectedContender"][];
-            /** @description A yardstick, timed between the contenders' rounds, where a library computes the same. */
+            /** @description Time of a vendor's library in the same rounds; null if no library computes the same operation. */
             library: components["schemas"]["Library"] | null;
             /**
              * Sandbox
@@ -1521,30 +1521,30 @@ export interface components {
             conditions?: string | null;
             /**
              * Checked At
-             * @description When it was last raced anew; null: never.
+             * @description Time of the last recheck; null: never.
              */
             checked_at?: string | null;
             /**
              * Regressed At
-             * @description Since when it is known not to hold any more: slower than it says, or wrong.
+             * @description Time since which it is known to no longer hold: slower than stated, or wrong; null if it holds.
              */
             regressed_at?: string | null;
         };
         /**
          * ChangeUser
-         * @description Body of ``PATCH /users/{name}``: what is given is changed. The tokens of a user who is disabled are revoked.
+         * @description Body of ``PATCH /users/{name}``: given fields are changed. Disabling a user revokes the user's tokens.
          */
         ChangeUser: {
             /**
              * Role
-             * @description The new role; null: as it is.
+             * @description The new role; null: unchanged.
              */
             role?: ("read" | "submit" | "admin") | null;
-            /** @description The new limits, all of them; null: as they are. */
+            /** @description The new limits, all of them; null: unchanged. */
             quota?: components["schemas"]["Quota"] | null;
             /**
              * Disabled
-             * @description Whether the user is disabled; null: as it is.
+             * @description Whether the user is disabled; null: unchanged.
              */
             disabled?: boolean | null;
         };
@@ -1567,22 +1567,22 @@ export interface components {
         };
         /**
          * ComparedEngine
-         * @description What an engine did. It has either a time or a failure.
+         * @description The result of an engine: either a time or a failure.
          */
         ComparedEngine: {
             /**
              * Name
-             * @description As users type it: ``loopwright``, ``torch``, ``compile``, ``ort``, ``openvino``, ``tvm``.
+             * @description Name on the command line: ``loopwright``, ``torch``, ``compile``, ``ort``, ``openvino``, ``tvm``.
              */
             name: string;
             /**
              * Title
-             * @description Its name in tables.
+             * @description Name of the engine in tables.
              */
             title: string;
             /**
              * Versions
-             * @description Of its distributions.
+             * @description Versions of the engine's distributions.
              */
             versions: {
                 [key: string]: string;
@@ -1594,7 +1594,7 @@ export interface components {
             setting: string | null;
             /**
              * Note
-             * @description What a reader of the time has to know, such as what the engine was not able to do; empty if there is nothing.
+             * @description Notes on the time, such as features that the engine lacks; may be empty.
              */
             note: string;
             /**
@@ -1607,7 +1607,7 @@ export interface components {
              * @description Seconds a call, by process and round; engines' samples of the same round stand at the same place.
              */
             run_secs: number[][];
-            /** @description Its latency over Loopwright's in the same round; null for Loopwright, and where one of them has no time. */
+            /** @description Latency divided by Loopwright's in the same round; null for Loopwright, and if one of them has no time. */
             ratio: components["schemas"]["Interval"] | null;
             /**
              * Error
@@ -1616,22 +1616,22 @@ export interface components {
             error: number | null;
             /**
              * Compile Seconds
-             * @description Seconds to compile the model; null if it did not come to that.
+             * @description Seconds to compile the model; null if it was not compiled.
              */
             compile_seconds: number | null;
             /**
              * Peak Mb
-             * @description Most memory of its process, in MB; null if it is not known.
+             * @description Peak memory of the engine's process, in MB; null if unknown.
              */
             peak_mb: number | null;
             /**
              * Failure
-             * @description Why it has no time.
+             * @description Why the engine has no time.
              */
             failure: string | null;
             /**
              * Install
-             * @description How to install it, where that is why.
+             * @description How to install the engine, if it is missing.
              */
             install: string | null;
         };
@@ -1662,12 +1662,12 @@ export interface components {
             tolerance: number;
             /**
              * Reference
-             * @description Whose outputs those of the engines were compared with.
+             * @description Engine whose outputs are the reference.
              */
             reference: string;
             /**
              * Engines
-             * @description What each engine did; the first is Loopwright.
+             * @description The result of each engine; the first is Loopwright.
              */
             engines: components["schemas"]["ComparedEngine"][];
         };
@@ -1720,12 +1720,12 @@ export interface components {
             kind: "tile" | "categorical" | "location" | "parallel" | "vector";
             /**
              * Log
-             * @description true where its values are best shown on a logarithmic axis.
+             * @description Whether its values are best shown on a logarithmic axis.
              */
             log: boolean;
             /**
              * Categories
-             * @description Where its values are not numbers: their names; a row then holds an index into them.
+             * @description Names of the values if they are not numbers; rows then contain indices of these names.
              */
             categories: string[] | null;
             /**
@@ -1761,7 +1761,7 @@ export interface components {
             certified: boolean;
             /**
              * Values
-             * @description One a column; null where the trial's trace makes no such choice.
+             * @description One value per column; null if the trial's trace does not make this choice.
              */
             values: (number | null)[];
         };
@@ -1793,12 +1793,12 @@ export interface components {
         Delivery: {
             /**
              * Id
-             * @description The ``webhook-id`` that it is sent with.
+             * @description The ``webhook-id`` of the message.
              */
             id: string;
             /**
              * Type
-             * @description The event that it tells of, or ``test``.
+             * @description The event, or ``test``.
              * @enum {string}
              */
             type: "job.finished" | "best.regressed" | "worker.quarantined" | "worker.lost" | "test";
@@ -1810,12 +1810,12 @@ export interface components {
             created_at: string;
             /**
              * Attempts
-             * @description How often it was sent.
+             * @description Number of attempts.
              */
             attempts: number;
             /**
              * Next At
-             * @description When it is sent next; null if it is not.
+             * @description Time of the next attempt; null if there is none.
              */
             next_at: string | null;
             /**
@@ -1825,7 +1825,7 @@ export interface components {
             delivered_at: string | null;
             /**
              * Last Error
-             * @description Why the latest attempt that failed did.
+             * @description Error of the latest failed attempt.
              */
             last_error: string | null;
         };
@@ -1868,25 +1868,25 @@ export interface components {
             threads: number;
             /**
              * Runtime
-             * @description Versions of what runs programs: a class ends where they change.
+             * @description Versions of the software that runs programs. Other versions form another class.
              */
             runtime: string;
-            /** @description What its devices reach at most; null if it was not measured. */
+            /** @description Measured peaks of the devices; null if they were not measured. */
             peaks: components["schemas"]["Peaks"] | null;
             /**
              * Workers
-             * @description Those alive now.
+             * @description Number of live workers.
              */
             workers: number;
             /**
              * Bests
-             * @description Workloads with a certified best.
+             * @description Number of workloads with a certified best.
              */
             bests: number;
         };
         /**
          * DeviceClassCount
-         * @description How many bests a device class has.
+         * @description The number of bests of a device class.
          */
         DeviceClassCount: {
             /**
@@ -1914,7 +1914,7 @@ export interface components {
         };
         /**
          * DeviceState
-         * @description What a GPU's driver told of it right after a timing. What it does not tell is null.
+         * @description The state of a GPU right after a timing, as its driver reports it. Fields that it does not report are null.
          */
         DeviceState: {
             /**
@@ -1939,18 +1939,18 @@ export interface components {
             watts?: number | null;
             /**
              * Throttled
-             * @description Why the clocks were below what they can be; empty if nothing slowed them down.
+             * @description Why the clocks were below their maximum; empty if they were not.
              */
             throttled?: ("power_cap" | "temperature" | "hardware_slowdown" | "hardware_temperature" | "power_brake" | "clock_setting" | "display_clock_setting" | "sync_boost" | "other")[] | null;
         };
         /**
          * Drain
-         * @description The worker gets no new work.
+         * @description Drain: the worker gets no new work.
          */
         Drain: {
             /**
              * State
-             * @description ``draining`` while it was still measuring or building at its last heartbeat.
+             * @description ``draining`` if the worker was measuring or building at its last heartbeat, else ``drained``.
              * @enum {string}
              */
             state: "draining" | "drained";
@@ -1967,28 +1967,28 @@ export interface components {
         };
         /**
          * Drift
-         * @description How a worker's reference kernel fares: the same program, timed now and then when the slot is free.
+         * @description The drift of a worker: timings of the same reference kernel, taken regularly when the slot is free.
          */
         Drift: {
             /**
              * Ratio
-             * @description The median of the latest timings over the fastest: 1 where the machine is as fast as ever.
+             * @description Median of the latest timings divided by the fastest timing: 1 if the machine is as fast as ever.
              */
             ratio: number;
             /**
              * Flagged
-             * @description Whether the machine is so much slower than it was that its measurements are in doubt.
+             * @description Whether the machine has become so slow that its measurements are not reliable.
              */
             flagged: boolean;
             /**
              * Checks
-             * @description The fastest and the newest, oldest first.
+             * @description The fastest and the newest timings, the oldest first.
              */
             checks: components["schemas"]["Check"][];
         };
         /**
          * Gate
-         * @description What a job's model is compared with once its tasks are done.
+         * @description The reference with which a job's model is compared when its tasks are finished.
          */
         Gate: {
             /**
@@ -2026,12 +2026,12 @@ export interface components {
             change: "same" | "changed" | "added" | "removed" | "failed";
             /**
              * Reference Us
-             * @description What the reference takes; null if the function is not in it.
+             * @description Latency in the reference; null if the reference lacks the function.
              */
             reference_us: number | null;
             /**
              * Candidate Us
-             * @description What the submitted model takes; null if the function is not in it.
+             * @description Latency in the submitted model; null if the model lacks the function.
              */
             candidate_us: number | null;
             /** @description ``candidate_us / reference_us``, with its interval; null if one of them is missing. */
@@ -2044,12 +2044,12 @@ export interface components {
         };
         /**
          * GateResult
-         * @description What came of a gate. Times are of one run of the model, the sum over its functions, in microseconds.
+         * @description The result of a gate. Times are those of one run of the model, the sum over its functions, in microseconds.
          */
         GateResult: {
             /**
              * Verdict
-             * @description ``unclear``: after all rounds neither was shown.
+             * @description ``unclear``: after all rounds neither a regression nor its absence was shown.
              * @enum {string}
              */
             verdict: "no regression" | "regression" | "unclear";
@@ -2058,7 +2058,7 @@ export interface components {
              * @description The share by which it may be slower, as it was submitted.
              */
             max_slowdown: number;
-            /** @description The candidate's time over the reference's. */
+            /** @description The candidate's time divided by the reference's. */
             slowdown: components["schemas"]["Range"];
             /**
              * Rounds
@@ -2101,12 +2101,12 @@ export interface components {
              * @description Share by which one run of the model may be slower.
              */
             max_slowdown: number;
-            /** @description What came of it; null until the race is over. */
+            /** @description The result; null until the race is over. */
             result: components["schemas"]["GateResult"] | null;
         };
         /**
          * GuestLink
-         * @description A token that reads what everybody shares and changes nothing; ``id`` revokes it.
+         * @description A token that may read everything that is not private, and change nothing; ``id`` revokes it.
          */
         GuestLink: {
             /**
@@ -2116,12 +2116,12 @@ export interface components {
             id: string;
             /**
              * Token
-             * @description The secret. It is in this answer only.
+             * @description The secret. Only this answer contains it.
              */
             token: string;
             /**
              * Path
-             * @description Where the dashboard takes it, below the service's URL.
+             * @description Path of the dashboard that signs in with it, below the service's URL.
              */
             path: string;
             /**
@@ -2133,7 +2133,7 @@ export interface components {
         };
         /**
          * HistoryPoint
-         * @description A certificate: what a search ended with.
+         * @description A certificate in a workload's history.
          */
         HistoryPoint: {
             /**
@@ -2176,12 +2176,12 @@ export interface components {
             speedup: number;
             /**
              * Spread
-             * @description Interquartile range over median of the race's samples of the best.
+             * @description Interquartile range of the race's samples of the best, divided by their median.
              */
             spread: number;
             /**
              * Is Baseline
-             * @description Whether nothing beat the baseline.
+             * @description Whether the unscheduled program is the best.
              */
             is_baseline: boolean;
             /**
@@ -2207,7 +2207,7 @@ export interface components {
         };
         /**
          * ImportReport
-         * @description What ``POST /records/import`` kept, and each line that it could not, with the reason.
+         * @description The result of ``POST /records/import``, with the reason for each line that was not imported.
          */
         ImportReport: {
             /**
@@ -2222,12 +2222,12 @@ export interface components {
             imported: number;
             /**
              * Duplicates
-             * @description Records that the database had already.
+             * @description Records that the database already had.
              */
             duplicates: number;
             /**
              * Errors
-             * @description A line for each record that could not be taken, with the reason.
+             * @description A line for each record that was not imported, with the reason.
              */
             errors: string[];
         };
@@ -2254,7 +2254,7 @@ export interface components {
         };
         /**
          * Job
-         * @description What a user submitted, and how far it is.
+         * @description A job with its progress and tasks.
          */
         Job: {
             /**
@@ -2285,7 +2285,7 @@ export interface components {
              * @description The kind of machine; timings of one class can be compared.
              */
             device_class: string;
-            /** @description What may be spent. */
+            /** @description Budget of the job. */
             budget: components["schemas"]["Budget"];
             /**
              * Seed
@@ -2294,7 +2294,7 @@ export interface components {
             seed: number;
             /**
              * Priority
-             * @description Jobs of a higher priority go first.
+             * @description Jobs with a higher priority run first.
              */
             priority: number;
             /**
@@ -2310,12 +2310,12 @@ export interface components {
             visibility: "team" | "private";
             /**
              * Group
-             * @description What it has in common with the jobs for the other targets of its submission; null if it had one ``target``.
+             * @description Id of the group of jobs of one submission for several targets; null if the submission had one ``target``.
              */
             group?: string | null;
             /**
              * Labels
-             * @description Of workers: only those that have all of them measure the job.
+             * @description Only workers with all of these labels measure the job.
              */
             labels?: {
                 [key: string]: string;
@@ -2328,7 +2328,7 @@ export interface components {
             created_at: string;
             /**
              * Started At
-             * @description When a controller took it up first; null until then.
+             * @description When a controller first claimed the job; null until then.
              */
             started_at: string | null;
             /**
@@ -2343,22 +2343,22 @@ export interface components {
             error: string | null;
             /**
              * Notes
-             * @description What a user should know, such as functions that were not tuned and which limit ended the search.
+             * @description Notes for the user, such as functions that are not tuned, and the limit that ended the search.
              */
             notes: string[];
             /**
              * Suggested Trials
-             * @description Trials that the model deserves; 0 if the database answered all of it at the submission.
+             * @description Suggested number of trials; 0 if the database answered all tasks at the submission.
              * @default 0
              */
             suggested_trials: number;
-            /** @description How far it is. */
+            /** @description Progress of the job. */
             progress: components["schemas"]["Progress"];
             /** @description null until each task has both latencies. */
             model: components["schemas"]["ModelLatency"] | null;
             /**
              * Tasks
-             * @description Its workloads.
+             * @description Tasks of the job.
              */
             tasks: components["schemas"]["Task"][];
         };
@@ -2392,7 +2392,7 @@ export interface components {
         JobGroup: {
             /**
              * Id
-             * @description `Job.group` of each.
+             * @description Id of the group, `Job.group` of each job.
              */
             id: string;
             /**
@@ -2403,7 +2403,7 @@ export interface components {
         };
         /**
          * Leaderboard
-         * @description Rows from ``offset`` on, and how many there are in all.
+         * @description Rows from ``offset`` on, and the total number of rows.
          */
         Leaderboard: {
             /**
@@ -2419,7 +2419,7 @@ export interface components {
         };
         /**
          * LeaderboardFilters
-         * @description What the leaderboard can be narrowed to, the most frequent first.
+         * @description Values by which the leaderboard can be filtered, the most frequent first.
          */
         LeaderboardFilters: {
             /**
@@ -2487,7 +2487,7 @@ export interface components {
             best_us: number;
             /**
              * Spread
-             * @description Interquartile range over median of the race's samples of the best.
+             * @description Interquartile range of the race's samples of the best, divided by their median.
              */
             spread: number;
             /**
@@ -2497,7 +2497,7 @@ export interface components {
             speedup: number;
             /**
              * Is Baseline
-             * @description true where nothing beat the baseline.
+             * @description Whether the unscheduled program is the best.
              */
             is_baseline: boolean;
             /**
@@ -2513,7 +2513,7 @@ export interface components {
             created_at: string;
             /**
              * Regressed
-             * @description Whether it is known not to hold any more, and nothing better is known.
+             * @description Whether the best no longer holds, and no better certificate is known.
              */
             regressed: boolean;
             /**
@@ -2539,7 +2539,7 @@ export interface components {
         };
         /**
          * Lease
-         * @description A running job, and who holds it. A lease that ends without being renewed lets another controller go on.
+         * @description The lease of a running job. If a lease expires, another controller continues the job.
          */
         Lease: {
             /**
@@ -2559,24 +2559,24 @@ export interface components {
             device_class: string;
             /**
              * Owner
-             * @description Where the controller runs that has the job; told to admins only.
+             * @description Host of the controller that runs the job; shown to admins only.
              */
             owner: string | null;
             /**
              * Expires At
              * Format: date-time
-             * @description When it ends unless it is renewed.
+             * @description Expiry of the lease, unless it is renewed.
              */
             expires_at: string;
             /**
              * Attempts
-             * @description How often the job was taken up: more than once where a process died.
+             * @description How often the job was claimed: more than once if a process died.
              */
             attempts: number;
         };
         /**
          * Library
-         * @description What a vendor's library took for what a workload computes, timed in the rounds of a closing race.
+         * @description The time of a vendor's library for the operation of a workload, taken in the rounds of a closing race.
          */
         Library: {
             /**
@@ -2591,23 +2591,23 @@ export interface components {
             us: number;
             /**
              * Run Secs
-             * @description The samples: seconds a call.
+             * @description The samples, in seconds per call.
              */
             run_secs: number[];
         };
         /**
          * LoginCode
-         * @description A code that signs one browser in, once.
+         * @description A code that signs in one browser, once.
          */
         LoginCode: {
             /**
              * Code
-             * @description The code. It is in this answer only.
+             * @description The code. Only this answer contains it.
              */
             code: string;
             /**
              * Path
-             * @description Where the dashboard takes it, below the service's URL.
+             * @description Path of the dashboard that signs in with it, below the service's URL.
              */
             path: string;
             /**
@@ -2709,7 +2709,7 @@ export interface components {
         };
         /**
          * Me
-         * @description Who the bearer of the token is, and what it may do.
+         * @description The bearer of the token, and its rights.
          */
         Me: {
             /**
@@ -2725,13 +2725,13 @@ export interface components {
             kind: "owner" | "token" | "session" | "guest";
             /**
              * Scope
-             * @description The most that it may do.
+             * @description The scope of the token.
              * @enum {string}
              */
             scope: "read" | "submit" | "admin";
             /**
              * Rights
-             * @description What it may do in detail. A right is named with each endpoint.
+             * @description The rights of the token. The reference names the right that each endpoint needs.
              */
             rights: ("read" | "submit" | "cancel" | "import" | "invite" | "readmit" | "administer")[];
             /**
@@ -2762,13 +2762,13 @@ export interface components {
             speedup: number;
             /**
              * Measured Us
-             * @description What one run took on the fleet, as one program with its bests; null where that was not timed.
+             * @description Measured time of one run on the fleet, as one program with its bests; null if it was not timed.
              */
             measured_us?: number | null;
         };
         /**
          * ModulePayload
-         * @description A module as text. Its format is told, never guessed.
+         * @description A module as text, in an explicit format.
          */
         ModulePayload: {
             /**
@@ -2797,7 +2797,7 @@ export interface components {
         };
         /**
          * NewRecheck
-         * @description Body of ``POST /rechecks``: the workloads whose bests are to be raced anew, on machines that are there now.
+         * @description Body of ``POST /rechecks``: the workloads whose bests are raced again, on present machines.
          */
         NewRecheck: {
             /**
@@ -2807,7 +2807,7 @@ export interface components {
             workloads: string[];
             /**
              * Target
-             * @description On which machines: ``auto``, a TVM target string or tag, or its JSON.
+             * @description Target of the machines: ``auto``, a TVM target string or tag, or its JSON.
              * @default auto
              */
             target: string | {
@@ -2816,17 +2816,17 @@ export interface components {
         };
         /**
          * NewToken
-         * @description Body of ``POST /tokens``. ``user``: for whom, by admins only. ``days`` null: valid until it is revoked.
+         * @description Body of ``POST /tokens``. Only admins may give ``user``. ``days`` null: valid until it is revoked.
          */
         NewToken: {
             /**
              * Name
-             * @description What to call it, in the list of tokens.
+             * @description Name of the token in lists.
              */
             name: string;
             /**
              * Scope
-             * @description The most that its bearer may do; not more than the token that asks.
+             * @description The scope of the token; at most the scope of the caller's token.
              * @default submit
              * @enum {string}
              */
@@ -2838,7 +2838,7 @@ export interface components {
             days?: number | null;
             /**
              * User
-             * @description For whom it is; null: for whoever asks. Only admins name another user.
+             * @description User of the token; null: the calling user. Only admins may name another user.
              */
             user?: string | null;
         };
@@ -2854,12 +2854,12 @@ export interface components {
             name: string;
             /**
              * Role
-             * @description The most that the user's tokens may do.
+             * @description The widest scope of the user's tokens.
              * @default submit
              * @enum {string}
              */
             role: "read" | "submit" | "admin";
-            /** @description The user's limits; null: those of the service for new users. */
+            /** @description The user's limits; null: the service's limits for new users. */
             quota?: components["schemas"]["Quota"] | null;
         };
         /**
@@ -2874,7 +2874,7 @@ export interface components {
             url: string;
             /**
              * Events
-             * @description What it is told of; all events if nothing is given.
+             * @description Events that are sent; all events if none is given.
              * @default [
              *       "job.finished",
              *       "best.regressed",
@@ -2886,7 +2886,7 @@ export interface components {
         };
         /**
          * OpCount
-         * @description How many bests there are of functions that compute the same.
+         * @description The number of bests of an operation.
          */
         OpCount: {
             /**
@@ -3181,22 +3181,22 @@ export interface components {
         };
         /**
          * Peaks
-         * @description What a device reached at its best: kernels that TVM built, one of arithmetic in registers, one that copies.
+         * @description Measured peaks of a device, by two kernels that TVM built: arithmetic in registers, and a copy.
          */
         Peaks: {
             /**
              * Dtype
-             * @description Of the arithmetic.
+             * @description Data type of the arithmetic.
              */
             dtype: string;
             /**
              * Flops
-             * @description Floating point operations a second, on all threads.
+             * @description Floating point operations per second, on all threads.
              */
             flops: number;
             /**
              * Bytes Per S
-             * @description Bytes read and written a second, of arrays far larger than the caches.
+             * @description Bytes read and written per second, with arrays far larger than the caches.
              */
             bytes_per_s: number;
             /**
@@ -3208,7 +3208,7 @@ export interface components {
         };
         /**
          * PredictionPair
-         * @description What the cost model said (higher is faster, no unit) and what was measured.
+         * @description The cost model's score (higher is faster, without a unit) and the measured latency.
          */
         PredictionPair: {
             /**
@@ -3255,7 +3255,7 @@ export interface components {
             pairs: components["schemas"]["PredictionPair"][];
             /**
              * Rank Correlation
-             * @description Spearman's, of prediction and speed: 1 where the model put all in their right order; null below 3 pairs.
+             * @description Spearman's rank correlation of score and speed: 1 if the order is right; null with fewer than 3 pairs.
              */
             rank_correlation: number | null;
         };
@@ -3282,7 +3282,7 @@ export interface components {
         };
         /**
          * Preview
-         * @description What a submission would become; nothing is stored.
+         * @description The preview of a submission, which is not stored.
          */
         Preview: {
             /**
@@ -3314,7 +3314,7 @@ export interface components {
             tasks: components["schemas"]["PreviewTask"][];
             /**
              * Suggested Trials
-             * @description Trials that the model deserves; 0 if the database answers all of it.
+             * @description Suggested number of trials; 0 if the database answers all tasks.
              * @default 0
              */
             suggested_trials: number;
@@ -3325,7 +3325,7 @@ export interface components {
             left_alone: string[];
             /**
              * Notes
-             * @description What was translated from an earlier TVM's dialect.
+             * @description Translations from the dialect of an earlier TVM.
              */
             notes: string[];
         };
@@ -3368,14 +3368,14 @@ export interface components {
             math: "fp32" | "tf32";
             /**
              * Flop
-             * @description Floating point operations of one call; null where TVM cannot say.
+             * @description Floating point operations of one call; null if TVM cannot tell.
              */
             flop: number | null;
             /** @description The certified best that is known already for this target. */
             best: components["schemas"]["Best"] | null;
             /**
              * Answered
-             * @description true where the job would be answered by it, without a search.
+             * @description Whether this best would answer the task, without a search.
              */
             answered: boolean;
         };
@@ -3396,18 +3396,18 @@ export interface components {
             failed: number;
             /**
              * Total
-             * @description Trials that may be made at most.
+             * @description Maximum number of trials.
              */
             total: number;
             /**
              * Time Left S
-             * @description Seconds that the search is likely to take yet; null where the job is not searching or has no trial yet.
+             * @description Estimated remaining seconds of the search; null if the job is not searching or has no trial yet.
              */
             time_left_s: number | null;
         };
         /**
          * Quarantine
-         * @description The worker gets no measurements.
+         * @description Quarantine: the worker gets no measurements.
          */
         Quarantine: {
             /**
@@ -3418,13 +3418,13 @@ export interface components {
             since: string;
             /**
              * Reason
-             * @description Why, in words.
+             * @description The reason of the quarantine.
              */
             reason: string;
         };
         /**
          * Quota
-         * @description Limits of a user; null: no limit. A day is one of UTC; what is left of it is checked when a job is submitted.
+         * @description Limits of a user; null: no limit. Days are those of UTC. Limits are checked when a job is submitted.
          */
         Quota: {
             /**
@@ -3434,7 +3434,7 @@ export interface components {
             active_jobs?: number | null;
             /**
              * Daily Trials
-             * @description Trials that finished today, and all that active jobs may still make.
+             * @description Trials that finished today, and trials that active jobs may still run.
              */
             daily_trials?: number | null;
             /**
@@ -3450,7 +3450,7 @@ export interface components {
         };
         /**
          * Range
-         * @description An estimate with its 95 % interval; ``low`` 0 or ``high`` null where one round does not say.
+         * @description An estimate with its 95 % interval; ``low`` is 0 and ``high`` null after a single round.
          */
         Range: {
             /**
@@ -3471,7 +3471,7 @@ export interface components {
         };
         /**
          * Recheck
-         * @description A best that a job races anew; ``result`` is null until then.
+         * @description A best that a job races again; ``result`` is null until then.
          */
         Recheck: {
             /**
@@ -3486,7 +3486,7 @@ export interface components {
             name: string;
             /**
              * Certificate Id
-             * @description The certificate that is in question.
+             * @description Id of the best's certificate.
              */
             certificate_id: string;
             /**
@@ -3496,7 +3496,7 @@ export interface components {
             record_id: string;
             /**
              * Reason
-             * @description Why it is raced anew: because it is old, because the machines changed, or because somebody asked.
+             * @description Reason of the recheck: the last race is old, the machines changed, or a user asked.
              */
             reason: string;
             /**
@@ -3509,12 +3509,12 @@ export interface components {
              * @description Latency of the unscheduled program in the certificate, in microseconds.
              */
             certified_baseline_us: number;
-            /** @description What came of it; null until then. */
+            /** @description The result; null until the race. */
             result: components["schemas"]["RecheckResult"] | null;
         };
         /**
          * RecheckFinished
-         * @description Data of the server-sent event ``recheck``: a certified best was raced anew.
+         * @description Data of the server-sent event ``recheck``: a certified best was raced again.
          */
         RecheckFinished: {
             /**
@@ -3527,7 +3527,7 @@ export interface components {
              * @description Name of the function.
              */
             name: string;
-            /** @description What came of it. */
+            /** @description The result. */
             result: components["schemas"]["RecheckResult"];
             /**
              * At
@@ -3538,12 +3538,12 @@ export interface components {
         };
         /**
          * RecheckResult
-         * @description What a certified best takes now, in microseconds a call; null if nothing was measured. ``slowdown`` is the best's time over that of its certificate, as far as the unscheduled program has not become slower, too; from 1.1 on it is a regression.
+         * @description Present latency of a certified best, in microseconds per call; null if nothing was measured. ``slowdown`` is the best's time over that of its certificate, as far as the unscheduled program has not become slower, too; from 1.1 on it is a regression.
          */
         RecheckResult: {
             /**
              * Verdict
-             * @description ``holds``, ``regression``, ``failed`` (it does not run any more, or computes a wrong result), or ``unclear`` (after all rounds nothing was shown).
+             * @description ``holds``, ``regression``, ``failed`` (it no longer runs, or computes a wrong result), or ``unclear`` (after all rounds nothing was shown).
              * @enum {string}
              */
             verdict: "holds" | "regression" | "failed" | "unclear";
@@ -3552,16 +3552,16 @@ export interface components {
              * @description Rounds of the race.
              */
             rounds: number;
-            /** @description Time of the best over that of its certificate, with its interval; null if nothing was measured. */
+            /** @description Slowdown of the best against its certificate, with its interval; null if nothing was measured. */
             slowdown: components["schemas"]["Range"] | null;
             /**
              * Best Us
-             * @description What the best takes now, in microseconds; null if it was not measured.
+             * @description Present latency of the best, in microseconds; null if it was not measured.
              */
             best_us: number | null;
             /**
              * Baseline Us
-             * @description What the unscheduled program takes now, in microseconds; null if it was not measured.
+             * @description Present latency of the unscheduled program, in microseconds; null if it was not measured.
              */
             baseline_us: number | null;
             /**
@@ -3641,7 +3641,7 @@ export interface components {
         };
         /**
          * RecordDetail
-         * @description A measured trial with all that it stands on.
+         * @description A measured trial with its details.
          */
         RecordDetail: {
             /**
@@ -3724,7 +3724,7 @@ export interface components {
             math: "fp32" | "tf32";
             /**
              * Run Secs
-             * @description The samples: seconds a call.
+             * @description The samples, in seconds per call.
              */
             run_secs: number[];
             /**
@@ -3736,7 +3736,7 @@ export interface components {
             };
             /**
              * Origin
-             * @description How the search came to it, as `Trial.origin`.
+             * @description Origin of the candidate, as `Trial.origin`.
              */
             origin: string;
             /**
@@ -3794,7 +3794,7 @@ export interface components {
              * @description Name of the job that measured it; null for imported records.
              */
             job_name: string | null;
-            /** @description null for imported records: nobody knows how they were found. */
+            /** @description How to repeat the search; null for imported records. */
             reproduce: components["schemas"]["Reproduce"] | null;
         };
         /**
@@ -3851,13 +3851,13 @@ export interface components {
             kind: "COMPILE" | "TIMEOUT" | "CRASH" | "WRONG_RESULT" | "DEVICE_LOST" | "KILLED";
             /**
              * Message
-             * @description The reason in words.
+             * @description Message of the failure.
              */
             message: string;
         };
         /**
          * Reproduce
-         * @description Lines that show the record, and that search anew with its job's module, target, space, seed and budget.
+         * @description Lines that show the record, and repeat the search with the same module, target, space, seed and budget.
          */
         Reproduce: {
             /**
@@ -3873,14 +3873,14 @@ export interface components {
         };
         /**
          * Resubmit
-         * @description Body of ``POST /jobs/{id}/resubmit``: what is to be different; null is as it was.
+         * @description Body of ``POST /jobs/{id}/resubmit``: fields that differ from the earlier job; null: unchanged.
          */
         Resubmit: {
-            /** @description The new budget; null: that of the job. */
+            /** @description The new budget; null: the budget of the job. */
             budget?: components["schemas"]["Budget"] | null;
             /**
              * Seed
-             * @description The new seed; null: that of the job.
+             * @description The new seed; null: the seed of the job.
              */
             seed?: number | null;
             /**
@@ -3891,7 +3891,7 @@ export interface components {
         };
         /**
          * Roofline
-         * @description How near the machine's limits a workload runs.
+         * @description How close a workload comes to the limits of the machine.
          */
         Roofline: {
             /**
@@ -3906,12 +3906,12 @@ export interface components {
             flop: number | null;
             /**
              * Dtype
-             * @description Of the values that it computes most of; where it is not the peaks', they are no limit to it.
+             * @description Data type of most computed values. The peaks are a limit only for the same type.
              */
             dtype: string | null;
             /**
              * Bytes
-             * @description Moved at least: each argument once.
+             * @description Smallest number of bytes moved: each argument once.
              */
             bytes: number;
             /**
@@ -3919,7 +3919,7 @@ export interface components {
              * @description ``flop / bytes``.
              */
             intensity: number | null;
-            /** @description What the device reaches at most; null if it was not measured. */
+            /** @description Measured peaks of the device; null if they were not measured. */
             peaks: components["schemas"]["Peaks"] | null;
             /**
              * Points
@@ -3945,7 +3945,7 @@ export interface components {
             us: number;
             /**
              * Flops
-             * @description Floating point operations a second.
+             * @description Floating point operations per second.
              */
             flops: number;
             /**
@@ -3956,17 +3956,17 @@ export interface components {
         };
         /**
          * Slot
-         * @description A measuring slot at work. A closing race or a check of the device has no one trial.
+         * @description The work of a measuring slot. Closing races and device checks have no single trial.
          */
         Slot: {
             /**
              * Trial Id
-             * @description The trial that is measured; null during a closing race and a check of the device.
+             * @description The trial that is measured; null during a closing race or a device check.
              */
             trial_id: string | null;
             /**
              * Job Id
-             * @description The job that it is measured for; null during a check of the device.
+             * @description The job of the measurement; null during a device check.
              */
             job_id: string | null;
             /**
@@ -3978,18 +3978,18 @@ export interface components {
         };
         /**
          * Span
-         * @description Who worked on a trial, and when: a slice of a timeline. Trials that were proposed together share that slice.
+         * @description Work on a trial: a slice of a timeline. Trials that were proposed together share the slice of their proposal.
          */
         Span: {
             /**
              * Stage
-             * @description The lane of the timeline; other than `Trial.failure_stage`, which says where a trial failed.
+             * @description The lane of the timeline, which differs from the stage of a failure (`Trial.failure_stage`).
              * @enum {string}
              */
             stage: "propose" | "build" | "measure";
             /**
              * Worker
-             * @description Who did it: a worker's id, or the controller's process for ``propose``.
+             * @description The worker's id, or for ``propose`` the controller's process.
              */
             worker: string;
             /**
@@ -4007,7 +4007,7 @@ export interface components {
         };
         /**
          * StoredComparison
-         * @description The latest comparison that was stored with a job: what a user measured, which no certificate vouches for.
+         * @description The latest comparison that was stored with a job: a user's measurement, which no certificate covers.
          */
         StoredComparison: {
             /**
@@ -4032,12 +4032,12 @@ export interface components {
             tolerance: number;
             /**
              * Reference
-             * @description Whose outputs those of the engines were compared with.
+             * @description Engine whose outputs are the reference.
              */
             reference: string;
             /**
              * Engines
-             * @description What each engine did; the first is Loopwright.
+             * @description The result of each engine; the first is Loopwright.
              */
             engines: components["schemas"]["ComparedEngine"][];
             /**
@@ -4061,7 +4061,7 @@ export interface components {
             module: components["schemas"]["ModulePayload"];
             /**
              * Target
-             * @description ``auto`` (what the fleet offers first), a TVM target string or tag, or its JSON.
+             * @description ``auto`` (the first target that the fleet offers), a TVM target string or tag, or its JSON.
              * @default auto
              */
             target: string | {
@@ -4069,14 +4069,14 @@ export interface components {
             };
             /**
              * Targets
-             * @description In place of ``target``: a job is made for each of them, all with the same budget; the answer is a `JobGroup`.
+             * @description Instead of ``target``: one job is created for each, all with the same budget, and the answer is a `JobGroup`.
              */
             targets?: (string | {
                 [key: string]: unknown;
             })[] | null;
             /**
              * Name
-             * @description What to call the job; null: a name after the module.
+             * @description Name of the job; null: a name derived from the module.
              */
             name?: string | null;
             /**
@@ -4087,12 +4087,12 @@ export interface components {
             seed: number;
             /**
              * Priority
-             * @description Jobs of a higher priority go first. Only admins may give one over 0.
+             * @description Jobs with a higher priority run first. Only admins may give one above 0.
              * @default 0
              */
             priority: number;
             /**
-             * @description What may be spent for each target.
+             * @description Budget for each target.
              * @default {
              *       "max_trials": 64
              *     }
@@ -4138,11 +4138,11 @@ export interface components {
              * @enum {string}
              */
             math: "fp32" | "tf32";
-            /** @description What the model is compared with once its tasks are done. */
+            /** @description Reference with which the model is compared when its tasks are finished. */
             gate?: components["schemas"]["Gate"] | null;
             /**
              * Labels
-             * @description Of workers: only those that have all of them measure the job.
+             * @description Only workers with all of these labels measure the job.
              */
             labels?: {
                 [key: string]: string;
@@ -4150,7 +4150,7 @@ export interface components {
         };
         /**
          * TargetOffer
-         * @description A target that live workers offer; the one that ``auto`` takes is marked.
+         * @description A target that live workers offer.
          */
         TargetOffer: {
             /**
@@ -4198,7 +4198,7 @@ export interface components {
             weight: number;
             /**
              * State
-             * @description ``joined``: another job searches for the same workload, and its answer is taken. The others are those of a job.
+             * @description ``joined``: another job searches for the same workload, and this task uses its result. The others are as for jobs.
              * @enum {string}
              */
             state: "queued" | "running" | "joined" | "succeeded" | "failed" | "cancelled";
@@ -4229,7 +4229,7 @@ export interface components {
             certified: boolean;
             /**
              * Answered From
-             * @description Where the answer is from: a ``search`` of this job, the ``database``, or another job that it ``joined``; null until there is one.
+             * @description Source of the result: a ``search`` of this job, the ``database``, or another job's search (``joined``); null without a result.
              */
             answered_from: ("search" | "database" | "joined") | null;
             /**
@@ -4251,15 +4251,15 @@ export interface components {
             error: string | null;
             /**
              * Model Share
-             * @description Weight x latency over the sum of the job's tasks, by the best so far; null until each task has a latency.
+             * @description Weight times best latency so far, divided by the sum over the job's tasks; null until each has a latency.
              */
             model_share: number | null;
             /**
              * Budget Share
-             * @description Trials over those of the whole job; null before the first.
+             * @description Trials divided by the trials of the whole job; null before the first trial.
              */
             budget_share: number | null;
-            /** @description What a vendor's library takes for the same; null without a certificate, and where none computes it. */
+            /** @description Time of a vendor's library for the same operation; null without a certificate or without such a library. */
             library: components["schemas"]["Library"] | null;
         };
         /**
@@ -4333,7 +4333,7 @@ export interface components {
             id: string;
             /**
              * User
-             * @description Whose token it is.
+             * @description User of the token.
              */
             user: string;
             /**
@@ -4344,12 +4344,12 @@ export interface components {
             kind: "owner" | "token" | "session" | "guest";
             /**
              * Name
-             * @description What its maker called it.
+             * @description Name of the token.
              */
             name: string;
             /**
              * Scope
-             * @description The most that its bearer may do.
+             * @description The scope of the token.
              * @enum {string}
              */
             scope: "read" | "submit" | "admin";
@@ -4377,14 +4377,14 @@ export interface components {
         };
         /**
          * TokenMade
-         * @description A new token; ``secret`` is shown this once.
+         * @description A new token. Only this answer contains the ``secret``.
          */
         TokenMade: {
             /** @description The token, as it is listed. */
             token: components["schemas"]["Token"];
             /**
              * Secret
-             * @description The secret to send as ``Authorization: Bearer``. It is in this answer only.
+             * @description The secret to send as ``Authorization: Bearer``. Only this answer contains it.
              */
             secret: string;
         };
@@ -4416,7 +4416,7 @@ export interface components {
             state: "proposed" | "measured" | "failed";
             /**
              * Origin
-             * @description Where it came from: baseline, random, mutation, crossover, transfer (from a related workload), import.
+             * @description Origin of the candidate: baseline, random, mutation, crossover, transfer (from a related workload), import.
              */
             origin: string;
             /**
@@ -4441,7 +4441,7 @@ export interface components {
             failure_stage: ("build" | "run" | "certify") | null;
             /**
              * Failure Message
-             * @description The reason in words; null unless it failed.
+             * @description Message of the failure; null unless the trial failed.
              */
             failure_message: string | null;
             /**
@@ -4462,7 +4462,7 @@ export interface components {
             finished_at: string | null;
             /**
              * Spans
-             * @description Its way in time, as far as it has come; a stage that was lost and done again stands with its last attempt.
+             * @description Timeline of the trial so far. A stage that was repeated is listed with its last attempt.
              */
             spans: components["schemas"]["Span"][];
         };
@@ -4494,7 +4494,7 @@ export interface components {
             state: "proposed" | "measured" | "failed";
             /**
              * Origin
-             * @description Where it came from: baseline, random, mutation, crossover, transfer (from a related workload), import.
+             * @description Origin of the candidate: baseline, random, mutation, crossover, transfer (from a related workload), import.
              */
             origin: string;
             /**
@@ -4519,7 +4519,7 @@ export interface components {
             failure_stage: ("build" | "run" | "certify") | null;
             /**
              * Failure Message
-             * @description The reason in words; null unless it failed.
+             * @description Message of the failure; null unless the trial failed.
              */
             failure_message: string | null;
             /**
@@ -4540,7 +4540,7 @@ export interface components {
             finished_at: string | null;
             /**
              * Spans
-             * @description Its way in time, as far as it has come; a stage that was lost and done again stands with its last attempt.
+             * @description Timeline of the trial so far. A stage that was repeated is listed with its last attempt.
              */
             spans: components["schemas"]["Span"][];
             /**
@@ -4552,7 +4552,7 @@ export interface components {
         };
         /**
          * Use
-         * @description What a user uses, beside the limits. ``pending_trials`` are those that active jobs may still make.
+         * @description A user's use and limits. ``pending_trials`` are trials that active jobs may still run.
          */
         Use: {
             /**
@@ -4569,20 +4569,20 @@ export interface components {
             active_jobs: number;
             /**
              * Pending Trials
-             * @description Trials that active jobs may still make.
+             * @description Trials that active jobs may still run.
              */
             pending_trials: number;
-            /** @description What was used today (UTC). */
+            /** @description Use of today (UTC). */
             today: components["schemas"]["DayOfUse"];
             /**
              * Days
-             * @description The newest first; days without use are left out.
+             * @description Use of each day, the newest first; days without use are not listed.
              */
             days: components["schemas"]["DayOfUse"][];
         };
         /**
          * User
-         * @description Somebody who may sign in; ``role`` is what the user's tokens may do at most.
+         * @description A user; ``role`` is the widest scope of the user's tokens.
          */
         User: {
             /**
@@ -4592,7 +4592,7 @@ export interface components {
             name: string;
             /**
              * Role
-             * @description The most that the user's tokens may do.
+             * @description The widest scope of the user's tokens.
              * @enum {string}
              */
             role: "read" | "submit" | "admin";
@@ -4622,7 +4622,7 @@ export interface components {
             loopwright: string;
             /**
              * Tvm
-             * @description Version of TVM, which the client's has to be.
+             * @description Version of TVM; the client needs the same.
              */
             tvm: string;
             /**
@@ -4633,7 +4633,7 @@ export interface components {
         };
         /**
          * Webhook
-         * @description An address that is told of events, without its secret; ``user`` is who made it.
+         * @description A receiver of events, without its secret.
          */
         Webhook: {
             /**
@@ -4648,12 +4648,12 @@ export interface components {
             url: string;
             /**
              * Events
-             * @description What it is told of.
+             * @description Events that are sent.
              */
             events: ("job.finished" | "best.regressed" | "worker.quarantined" | "worker.lost")[];
             /**
              * User
-             * @description Who made it.
+             * @description User who created the webhook.
              */
             user: string;
             /**
@@ -4665,14 +4665,14 @@ export interface components {
         };
         /**
          * WebhookMade
-         * @description A new webhook; ``secret`` is shown this once.
+         * @description A new webhook. Only this answer contains the ``secret``.
          */
         WebhookMade: {
             /** @description The webhook, as it is listed. */
             webhook: components["schemas"]["Webhook"];
             /**
              * Secret
-             * @description The key of its signatures, as Standard Webhooks has it: ``whsec_`` and base64.
+             * @description The key of its signatures, in the form of Standard Webhooks: ``whsec_`` and base64.
              */
             secret: string;
         };
@@ -4715,7 +4715,7 @@ export interface components {
             threads: number;
             /**
              * Builders
-             * @description Candidates that it compiles at a time.
+             * @description Number of candidates that the worker compiles at a time.
              */
             builders: number;
             /**
@@ -4751,15 +4751,15 @@ export interface components {
              * @description Share of the time between the last two heartbeats in which the slot was in use.
              */
             slot_use: number | null;
-            /** @description How its reference kernel fares; null before its first check. */
+            /** @description Timings of the reference kernel; null before the first check. */
             drift: components["schemas"]["Drift"] | null;
-            /** @description Why it gets no measurements; null if it gets them. */
+            /** @description The worker's quarantine; null if it gets measurements. */
             quarantine: components["schemas"]["Quarantine"] | null;
-            /** @description Since when it gets no new work; null if it gets work. */
+            /** @description The worker's drain; null if it gets work. */
             drain?: components["schemas"]["Drain"] | null;
             /**
              * Labels
-             * @description What its host was started with; jobs may ask for them.
+             * @description Labels of the worker's host; jobs can require labels.
              */
             labels?: {
                 [key: string]: string;
@@ -4787,14 +4787,14 @@ export interface components {
             op: string;
             /**
              * Math
-             * @description How it may multiply float32, which is a part of its hash.
+             * @description How float32 may be multiplied, which is a part of its hash.
              * @default fp32
              * @enum {string}
              */
             math: "fp32" | "tf32";
             /**
              * Flop
-             * @description Floating point operations of one call, by TVM's estimate; null where it cannot say.
+             * @description Floating point operations of one call, by TVM's estimate; null if TVM cannot tell.
              */
             flop: number | null;
             /**
@@ -4815,7 +4815,7 @@ export interface components {
             created_at: string;
             /**
              * Records
-             * @description Measured trials the database holds of it.
+             * @description Number of its measured trials in the database.
              */
             records: number;
         };
@@ -4841,14 +4841,14 @@ export interface components {
             op: string;
             /**
              * Math
-             * @description How it may multiply float32, which is a part of its hash.
+             * @description How float32 may be multiplied, which is a part of its hash.
              * @default fp32
              * @enum {string}
              */
             math: "fp32" | "tf32";
             /**
              * Flop
-             * @description Floating point operations of one call, by TVM's estimate; null where it cannot say.
+             * @description Floating point operations of one call, by TVM's estimate; null if TVM cannot tell.
              */
             flop: number | null;
             /**
@@ -4869,7 +4869,7 @@ export interface components {
             created_at: string;
             /**
              * Records
-             * @description Measured trials the database holds of it.
+             * @description Number of its measured trials in the database.
              */
             records: number;
             /**
@@ -4885,7 +4885,7 @@ export interface components {
         };
         /**
          * Problem
-         * @description An error as RFC 9457 has it.
+         * @description An error in the format of RFC 9457.
          */
         Problem: {
             /**
@@ -4896,7 +4896,7 @@ export interface components {
             type: string;
             /**
              * Title
-             * @description The kind in words.
+             * @description Title of the problem for people.
              */
             title: string;
             /**
@@ -4911,7 +4911,7 @@ export interface components {
             detail: string;
             /**
              * Request Id
-             * @description Of a fault of the service: by which its log says more.
+             * @description Id of the request, for faults of the service: the service's log has more information under this id.
              * @default null
              */
             request_id: string | null;
