@@ -10,7 +10,7 @@ import { TokenPanel } from "./token-panel";
 import { UsePanel } from "./use-panel";
 import { UserPanel } from "./user-panel";
 
-/** One's tokens and limits; for admins also users and the audit log. */
+/** Shows the user's tokens and limits, and to admins also users and the audit log. */
 export default function AccessPage() {
   const { data: me } = useQuery(meQuery);
   const maySubmit = useMay("submit");

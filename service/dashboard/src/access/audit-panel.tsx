@@ -27,7 +27,7 @@ const columns: Columns<AuditEntry> = [
   { id: "address", header: "Address", cell: ({ row }) => row.original.address },
 ];
 
-/** What was changed at whose request, and what was refused. */
+/** Lists requested changes, by whom, and whether they were refused. */
 export function AuditPanel() {
   const pages = useInfiniteQuery(auditQuery);
   return (

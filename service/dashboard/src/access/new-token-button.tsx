@@ -21,7 +21,7 @@ const DAYS = [
   { value: "", label: "until it is revoked" },
 ];
 
-/** The scopes that a token of `scope` may give away. */
+/** The scopes that a token of `scope` may give to a new token. */
 function scopesWithin(scope: Scope): Scope[] {
   const scopes = Object.keys(SCOPES) as Scope[];
   return scopes.slice(0, scopes.indexOf(scope) + 1);

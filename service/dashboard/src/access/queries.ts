@@ -7,7 +7,7 @@ export const ownUseQuery = queryOptions({
   queryFn: ({ signal }) => unwrap(api.GET("/api/v1/use", { signal })),
 });
 
-/** Tokens of one's own, or of all users; those that have ended are left out. */
+/** The user's own tokens, or those of all users, without tokens that expired or were revoked. */
 export function tokensQuery(all: boolean) {
   return queryOptions({
     queryKey: ["tokens", all],
@@ -46,7 +46,7 @@ export function useRevokeToken() {
   });
 }
 
-/** Makes a user and a first token, whose secret is what comes back. */
+/** Creates a user and a first token, and returns the token's secret. */
 export function useMakeUser() {
   const queries = useQueryClient();
   return useMutation({

@@ -1,7 +1,7 @@
 import { Button, Group, Stack, Text, TextInput } from "@mantine/core";
 import { CopyText } from "../components/copy-text";
 
-/** A token that was just made: it is shown this once. */
+/** Shows a new token, this once. */
 export function Secret({ secret, onDone }: { secret: string; onDone: () => void }) {
   return (
     <Stack gap="xs">

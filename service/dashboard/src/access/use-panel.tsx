@@ -88,7 +88,7 @@ function limitsOf({ quota, today, active_jobs, pending_trials }: Use): Limit[] {
   ];
 }
 
-/** How much of everything a user uses, beside the limits. A day is one of UTC. */
+/** Shows the user's limits and use. Days are those of UTC. */
 export function UsePanel({ use }: { use: Use }) {
   return (
     <>

@@ -83,7 +83,7 @@ function DisableButton({ user }: { user: User }) {
   );
 }
 
-/** Who may sign in, and how much each may use; `loopwright user change` sets limits. */
+/** Lists users and their limits; `loopwright user change` sets limits. */
 export function UserPanel() {
   const users = useQuery(usersQuery);
   return (

@@ -5,7 +5,7 @@ import type { paths } from "./schema";
 type Listener = () => void;
 const unauthorizedListeners = new Set<Listener>();
 
-/** Calls `listener` whenever the service answers that this browser is not signed in. Returns the way to stop listening. */
+/** Calls `listener` whenever the service answers that this browser is not signed in. Returns a function that stops this. */
 export function onUnauthorized(listener: Listener): () => void {
   unauthorizedListeners.add(listener);
   return () => unauthorizedListeners.delete(listener);
@@ -35,7 +35,7 @@ interface Answer<T> {
   response: Response;
 }
 
-/** The body of a good answer; throws `ApiError` for any other. */
+/** Returns the body of a successful answer; throws `ApiError` for any other. */
 export async function unwrap<T>(pending: Promise<Answer<T>>): Promise<T> {
   const { data, error, response } = await pending;
   if (!response.ok || data === undefined) throw problemToError(response.status, error);

@@ -1,6 +1,6 @@
 import { problemToError, UnreachableError } from "./errors";
 
-/** Fetches a file, of which a plain link could not show an error, and gives it to the browser to keep. */
+/** Fetches a file and lets the browser save it. A plain link could not show an error. */
 export async function download(path: string, fileName: string): Promise<void> {
   const response = await fetch(path).catch(() => {
     throw new UnreachableError();
@@ -14,7 +14,7 @@ export async function download(path: string, fileName: string): Promise<void> {
   URL.revokeObjectURL(address);
 }
 
-/** A name that any file system takes. */
+/** Returns a name that every file system accepts. */
 export function fileNameOf(name: string): string {
   return name.replace(/[^\w.-]+/g, "-").replace(/^-+|-+$/g, "") || "job";
 }

@@ -22,7 +22,7 @@ export class UnreachableError extends Error {
   }
 }
 
-/** Reads an RFC 9457 body if there is one; a proxy between may have answered in its own words. */
+/** Reads an RFC 9457 body if there is one; a proxy may have answered in another format. */
 export function problemToError(status: number, body: unknown): ApiError {
   const problem = (typeof body === "object" && body !== null ? body : {}) as Record<string, unknown>;
   const title = typeof problem.title === "string" ? problem.title : `Error ${status}`;

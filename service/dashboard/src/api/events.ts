@@ -1,11 +1,11 @@
 import { type EventSourceMessage, EventSourceParserStream } from "eventsource-parser/stream";
 import { ApiError } from "./errors";
 
-/** `lost` is said only once the stream broke or was refused, so that a quiet start shows no alarm. */
+/** `lost` only after the stream broke or was refused, so that a slow start shows no alarm. */
 export type Connection = "connecting" | "open" | "lost";
 
 export interface FollowOptions {
-  /** Opens the stream. Throws `ApiError` for an answer that is not worth asking for again. */
+  /** Opens the stream. Throws `ApiError` for an answer that a retry would not change. */
   connect(lastEventId: string | null, signal: AbortSignal): Promise<ReadableStream<Uint8Array>>;
   onConnection(connection: Connection): void;
   signal: AbortSignal;
@@ -21,7 +21,7 @@ export function backoffMs(attempt: number): number {
   return Math.min(FIRST_DELAY_MS * 2 ** attempt, LONGEST_DELAY_MS);
 }
 
-/** An answer that asking again would not change. 408 and 429 ask for patience, not for an end. */
+/** Whether a retry would not change the answer. After 408 and 429, a later retry may succeed. */
 export function isFinal(error: unknown): boolean {
   return (
     error instanceof ApiError &&

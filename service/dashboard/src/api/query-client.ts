@@ -1,7 +1,7 @@
 import { QueryClient } from "@tanstack/react-query";
 import { ApiError } from "./errors";
 
-/** How often a list that changes by itself is read again. */
+/** Interval at which changing lists are read again. */
 export const REFRESH_MS = 3_000;
 
 const TEMPORARY: readonly number[] = [429, 502, 503, 504];
@@ -16,7 +16,7 @@ export function createQueryClient(): QueryClient {
     defaultOptions: {
       queries: {
         staleTime: 1_000,
-        // What the service refused, or failed at, once it will refuse or fail at again.
+        // Errors that are not temporary would occur again.
         retry: (failures, error) => failures < 2 && isTemporary(error),
       },
     },

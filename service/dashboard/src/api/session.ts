@@ -1,14 +1,14 @@
 import { problemToError, UnreachableError } from "./errors";
 
-/** That there is a session: no script can see its cookie. */
+/** Marks that there is a session, because scripts cannot see its cookie. */
 const MARK = "loopwright.signed-in";
 
-/** Whether this browser signed in and did not sign out since; its session may have ended for all that. */
+/** Whether this browser signed in and has not signed out. Its session may still have expired. */
 export function wasSignedIn(): boolean {
   return window.localStorage.getItem(MARK) !== null;
 }
 
-/** What the service has ended is no session any more. */
+/** Forgets a session that the service has ended. */
 export function forgetSession(): void {
   window.localStorage.removeItem(MARK);
 }
@@ -24,7 +24,7 @@ export async function signOut(): Promise<void> {
   await change("DELETE", {});
 }
 
-// Not by `api`, to which a refusal means that a session has ended.
+// Does not use `api`, which treats status 401 as the end of a session.
 async function change(method: string, headers: Record<string, string>): Promise<void> {
   const response = await fetch("/api/v1/session", { method, headers }).catch(() => {
     throw new UnreachableError();

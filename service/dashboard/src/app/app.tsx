@@ -6,7 +6,7 @@ import { NotFound } from "../components/not-found";
 import { OverviewPage } from "../overview/overview-page";
 import { Shell } from "./shell";
 
-// The first view comes at once; each other one with its own code when it is first opened.
+// The first view is part of the main bundle. The code of each other view is loaded when it is first opened.
 const JobsPage = lazyView("jobs", () => import("../jobs/jobs-page"));
 const JobPage = lazyView("job", () => import("../jobs/job-page"));
 const BestsPage = lazyView("bests", () => import("../bests/bests-page"));

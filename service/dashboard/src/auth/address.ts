@@ -1,4 +1,4 @@
-/** What an address brings to sign in with: a code that is good once, or the token of a guest's link. */
+/** A credential in an address: a code that is valid once, or the token of a guest link. */
 export interface Credential {
   scheme: "Code" | "Bearer";
   secret: string;

@@ -2,24 +2,24 @@ import { ApiError } from "../api/errors";
 import { signIn, wasSignedIn } from "../api/session";
 import { splitCredential } from "./address";
 
-/** How a page begins. `refused` says why what the address brought was not taken. */
+/** The state in which a page starts. `refused`: why the credential in the address was not accepted. */
 export interface Opening {
   signedIn: boolean;
   refused: string | null;
 }
 
 /**
- * Finds out whether this browser is signed in, and if not, signs in with what the address brings. A session that
- * there is stays: a link must not make somebody else of its reader. Called once, before the first render.
+ * Finds out whether this browser is signed in, and if not, signs in with the credential in the address. An existing
+ * session is kept: a link must not sign its reader in as another user. Called once, before the first render.
  */
 export async function openSession(): Promise<Opening> {
   const { credential, address } = splitCredential(window.location.href);
   if (address !== window.location.pathname + window.location.search + window.location.hash) {
     window.history.replaceState(null, "", address);
   }
-  // Where an earlier release kept the token.
+  // An earlier release stored the token here.
   window.localStorage.removeItem("loopwright.token");
-  // Where there is no session, asking for it would be answered by an error, which browsers show in their console.
+  // Without a session, the request would fail, and browsers would show the error in their console.
   if (wasSignedIn() && (credential === null || (await isSignedIn())))
     return { signedIn: true, refused: null };
   if (credential === null) return { signedIn: false, refused: null };
@@ -31,7 +31,7 @@ export async function openSession(): Promise<Opening> {
   }
 }
 
-/** Begins anew where an address to sign in with is pasted over that of an open page, which loads nothing by itself. */
+/** Reloads the page if an address with a credential is pasted into an open page, which alone loads nothing. */
 export function reloadForCredentials(): void {
   window.addEventListener("hashchange", () => {
     if (splitCredential(window.location.href).credential !== null) window.location.reload();

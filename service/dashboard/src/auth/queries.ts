@@ -8,12 +8,12 @@ export const meQuery = queryOptions({
   staleTime: 5 * 60_000,
 });
 
-/** Whether who is signed in may do this. What one may not do is not offered; the service refuses it anyway. */
+/** Whether the user has this right. Actions without the right are hidden; the service would refuse them. */
 export function useMay(right: Right): boolean {
   return useQuery(meQuery).data?.rights.includes(right) ?? false;
 }
 
-/** Whether who is signed in may cancel a job: one's own, and an admin any. */
+/** Whether the user may cancel a job: users their own jobs, admins any. */
 export function useMayCancel(job: Job): boolean {
   const me = useQuery(meQuery).data;
   if (!me?.rights.includes("cancel")) return false;

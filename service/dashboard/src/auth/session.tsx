@@ -6,7 +6,7 @@ import type { Opening } from "./opening";
 
 interface Session {
   signedIn: boolean;
-  /** Why this browser is not signed in any more, or could not be; null at first. */
+  /** Why this browser is no longer signed in, or could not be signed in; null at first. */
   refused: string | null;
   entered(): void;
   signOut(): void;

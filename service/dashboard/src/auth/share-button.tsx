@@ -10,7 +10,7 @@ import { useGuestLink, useMay } from "./queries";
 
 const DAYS = [1, 7, 30, 365];
 
-/** Makes a link to this very view for somebody without an account, where the service admits guests. */
+/** Creates a guest link to the current view, if the service admits guests. */
 export function ShareButton() {
   const mayInvite = useMay("invite");
   if (!mayInvite) return null;
@@ -78,7 +78,7 @@ function ShareForm() {
   );
 }
 
-/** The address of a view of this service that brings its own token. */
+/** The address of a view of this service, with a token. */
 function addressFor(path: string, token: string): string {
   const url = new URL(path, window.location.origin);
   url.hash = new URLSearchParams({ guest: token }).toString();

@@ -9,7 +9,7 @@ import { Notice } from "../components/notice";
 import { useSession } from "./session";
 import classes from "./sign-in.module.css";
 
-/** Asks for a token. The address is kept, so that a shared link opens where it points once signed in. */
+/** Asks for a token. The address is kept, so that a shared link opens its view after signing in. */
 export function SignIn() {
   const { refused, entered } = useSession();
   const [token, setToken] = useState("");

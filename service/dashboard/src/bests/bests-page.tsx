@@ -14,11 +14,11 @@ import { FilterBar } from "./filter-bar";
 import { useChunks } from "./use-chunks";
 import { csvPath, DEFAULT_SORT, viewOf } from "./view";
 
-/** A thumb dragged along the scroll bar passes thousands of rows; only those where it rests are asked for. */
+/** Dragging the scroll bar passes thousands of rows; only rows at which it rests are requested. */
 const REST_MS = 60;
 const REMEMBER_MS = 300;
 
-/** The leaderboard. What part of it is loaded follows what is in view; what is in view stands in the address. */
+/** The leaderboard. Only the visible part is loaded, and the address contains its position. */
 export default function BestsPage() {
   const [params, change] = useQueryState();
   const view = viewOf(params);

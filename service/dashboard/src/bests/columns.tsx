@@ -11,7 +11,7 @@ import { formatTarget } from "../format/target";
 import { formatTensors } from "../format/tensor";
 import { formatLatency, formatShare, formatSpeedup } from "../format/units";
 
-/** One line above another, each cut where the column ends; the whole is told on hover. */
+/** Two lines, each cut at the column's end; the full text is shown on hover. */
 function TwoLines({ first, second }: { first: string; second: string }) {
   return (
     <div title={`${first}\n${second}`}>
@@ -25,7 +25,7 @@ function TwoLines({ first, second }: { first: string; second: string }) {
   );
 }
 
-/** The columns of the leaderboard. Ids are what the service sorts by. */
+/** The columns of the leaderboard. Ids are the service's sort keys. */
 export const columns: Columns<LeaderboardRow> = [
   {
     id: "name",

@@ -8,17 +8,17 @@ import { formatCount } from "../format/units";
 import { filtersQuery } from "./queries";
 
 const TYPING_MS = 250;
-/** A new filter shows another list, so its top row is where to begin. */
+/** A new filter shows another list, from its top row. */
 const AT_TOP = { at: null };
 
-/** Search and filters of the leaderboard. All of it stands in the address. */
+/** Search and filters of the leaderboard. The address contains all of them. */
 export function FilterBar() {
   const [params, change] = useQueryState();
   const { data: filters } = useQuery(filtersQuery);
   const q = params.get("q") ?? "";
   const [typed, setTyped] = useState(q);
   const search = useDebouncedCallback((text: string) => change({ q: text, ...AT_TOP }), TYPING_MS);
-  // The back button changes the address, and what is typed follows it.
+  // The back button changes the address, and the search field follows.
   useEffect(() => setTyped(q), [q]);
 
   const isNarrowed = ["q", "op", "device_class"].some((name) => params.get(name));

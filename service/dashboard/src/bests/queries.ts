@@ -7,7 +7,7 @@ export const CHUNK = 100;
 
 type LeaderboardQuery = NonNullable<paths["/api/v1/leaderboard"]["get"]["parameters"]["query"]>;
 
-/** What narrows and orders the leaderboard, without what part of it is read. */
+/** The filters and the order of the leaderboard, without the position. */
 export type LeaderboardView = Omit<LeaderboardQuery, "offset" | "limit">;
 
 /** One chunk of the leaderboard, by its number from 0. */

@@ -4,10 +4,10 @@ import type { LeaderboardRow } from "../api/types";
 import { CHUNK, type LeaderboardView, leaderboardQuery } from "./queries";
 
 interface Chunks {
-  /** How many rows there are in all; undefined until the first answer. */
+  /** Total number of rows; undefined until the first answer. */
   total: number | undefined;
   rowAt(index: number): LeaderboardRow | undefined;
-  /** True while the rows shown are those of the view before. */
+  /** True while the rows of the previous view are shown. */
   outdated: boolean;
   failed: { error: Error; refetch(): unknown } | undefined;
 }

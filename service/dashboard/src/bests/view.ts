@@ -15,7 +15,7 @@ const SORT_KEYS: readonly string[] = [
 
 export const DEFAULT_SORT = "-created";
 
-/** What the leaderboard shows, as its address says it: `?q=mat&op=matmul&sort=-speedup`. */
+/** The state of the leaderboard, as in its address: `?q=mat&op=matmul&sort=-speedup`. */
 export function viewOf(params: URLSearchParams): LeaderboardView {
   const [sorted] = parseSorting(params.get("sort") ?? DEFAULT_SORT);
   const known = sorted !== undefined && SORT_KEYS.includes(sorted.id);
@@ -29,7 +29,7 @@ export function viewOf(params: URLSearchParams): LeaderboardView {
   };
 }
 
-/** The address of the same list as CSV, all of it. */
+/** The address of the whole list as CSV. */
 export function csvPath(view: LeaderboardView): string {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(view)) if (value) query.set(name, String(value));

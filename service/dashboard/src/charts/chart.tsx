@@ -4,17 +4,17 @@ import { useEffect, useRef } from "react";
 interface ChartProps {
   option: EChartsCoreOption;
   height: number;
-  /** What the chart shows, in words: it stands for the chart where it cannot be seen. */
+  /** Description of the chart for screen readers. */
   summary: string;
-  /** A canvas for what has thousands of parts; SVG, whose words can be read and searched, for all else. */
+  /** Canvas for charts with thousands of parts; else SVG, whose text can be read and searched. */
   renderer?: "svg" | "canvas";
-  /** What to do on ECharts' events, by their name. */
+  /** Handlers of ECharts' events, by name. */
   on?: Record<string, (event: unknown) => void>;
-  /** What to do with the chart once it shows a new option: dispatch an action, say. */
+  /** Called after the chart shows a new option, for example to dispatch an action. */
   after?: (chart: ECharts) => void;
 }
 
-/** An ECharts instance that fills its place. The caller registers the parts that its option needs. */
+/** An ECharts instance that fills its container. The caller registers the modules that its option needs. */
 export function Chart({ option, height, summary, renderer = "svg", on = {}, after }: ChartProps) {
   const place = useRef<HTMLDivElement>(null);
   const chart = useRef<ECharts | null>(null);

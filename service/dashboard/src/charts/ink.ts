@@ -1,6 +1,6 @@
 import { useComputedColorScheme } from "@mantine/core";
 
-/** Colours of a plot: Okabe & Ito's, darkened or lightened until they can be told from the page. */
+/** Colours of a plot: Okabe & Ito's palette, darkened or lightened for contrast with the page. */
 export interface Ink {
   text: string;
   line: string;
@@ -10,9 +10,9 @@ export interface Ink {
   failed: string;
   baseline: string;
   faint: string;
-  /** For things of one kind that are many: tasks, device classes, workers. Also told apart by shape or name. */
+  /** For several items of one kind: tasks, device classes, workers. Shape or name also distinguishes them. */
   series: string[];
-  /** From fast to slow. One hue, so that lightness alone tells the order. */
+  /** From fast to slow. One hue; lightness shows the order. */
   ramp: string[];
 }
 
@@ -47,7 +47,7 @@ export function useInk(): Ink {
   return INK[useComputedColorScheme("light")];
 }
 
-/** What every axis has. Spread into an axis, then say what it is an axis of. */
+/** Common options of all axes, to be spread into an axis. */
 export function axisInk(ink: Ink) {
   return {
     axisLine: { lineStyle: { color: ink.line } },
@@ -77,7 +77,7 @@ export function legendInk(ink: Ink) {
   };
 }
 
-/** Room for the axes, whatever their labels measure. `top` is for a legend. */
+/** Grid with room for the axes' labels. `top` is the room for a legend. */
 export function gridInk(top = 40) {
   return { left: 8, right: 24, top, bottom: 4, outerBoundsMode: "same" };
 }
@@ -85,7 +85,7 @@ export function gridInk(top = 40) {
 export const LINE_ICON = "path://M0 4H14V6H0Z";
 export const CROSS_ICON = "path://M0 1L1 0L5 4L9 0L10 1L6 5L10 9L9 10L5 6L1 10L0 9L4 5Z";
 
-/** ECharts writes what a formatter gives as HTML; names come from users. */
+/** Escapes text for formatters, whose results ECharts inserts as HTML; names come from users. */
 export function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`);
 }

@@ -1,4 +1,4 @@
-// From coarse to fine: the first that gives enough ticks is taken.
+// From coarse to fine; the first that gives enough ticks is used.
 const TICK_STEPS = [
   [1, 2, 5],
   [1, 1.5, 2, 3, 5, 7],

@@ -21,7 +21,7 @@ interface DiffPaneProps {
   language: string;
 }
 
-/** Two programs side by side: what only one has stands on a tinted ground with a sign, changed words marked. */
+/** Two programs side by side. Lines of one side only are tinted and have a sign; changed words are marked. */
 export function DiffPane({ left, right, language }: DiffPaneProps) {
   const [all, setAll] = useFlag("all");
   const lines = useMemo(

@@ -53,7 +53,7 @@ function hunkRows(
   const pairs = pairLines(left.slice(atLeft, atLeft + out), right.slice(atRight, atRight + into));
   let [l, r] = [0, 0];
   for (const [nextL, nextR] of [...pairs, [out, into] as const]) {
-    // What found no partner shares rows as long as there is something on both sides: less to scroll.
+    // Unpaired lines share rows while both sides have some, to save space.
     while (l < nextL && r < nextR) {
       rows.push({ kind: "changed", left: side(atLeft + l++), right: side(atRight + r++) });
     }
@@ -74,7 +74,7 @@ function side(line: number): Side {
   return { line, changed: [] };
 }
 
-/** Words that changed are told; a line that only moved to another depth has none. */
+/** Marks changed words; a line with another indentation only has none. */
 function changedRow(left: string, right: string, leftLine: number, rightLine: number): DiffRow {
   const sides: [Stretch[], Stretch[]] = [[], []];
   let [atLeft, atRight] = [indentOf(left), indentOf(right)];

@@ -18,7 +18,7 @@ export type Line = Token[];
 const ENTITIES: Record<string, string> = { amp: "&", lt: "<", gt: ">", quot: '"', "#x27": "'" };
 const MARKUP = /<span class="([^"]*)">|<\/span>|([^<]+)/g;
 
-/** `code` as lines of tokens. A language that is not known comes back as plain text. */
+/** `code` as lines of tokens. An unknown language is returned as plain text. */
 export function highlight(code: string, language: string): Line[] {
   const trimmed = code.replace(/\n$/, "");
   if (hljs.getLanguage(language) === undefined) {

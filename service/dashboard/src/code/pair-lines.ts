@@ -1,7 +1,7 @@
 /** Lines that share less than this are two lines, not one that changed. */
 const LEAST_SIMILARITY = 0.5;
 
-/** Beyond this many comparisons lines are not paired: nobody reads such a wall of changes word by word. */
+/** Beyond this many comparisons lines are not paired: such large changes are not read word by word. */
 const MOST_COMPARISONS = 250_000;
 
 /**

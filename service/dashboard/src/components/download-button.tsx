@@ -9,7 +9,7 @@ interface DownloadButtonProps {
   children: string;
 }
 
-/** Keeps a file of the service. What went wrong is said beneath it. */
+/** Downloads a file of the service. Errors are shown below the button. */
 export function DownloadButton({ path, fileName, children }: DownloadButtonProps) {
   const { mutate, isPending, error } = useMutation({ mutationFn: () => download(path, fileName) });
   return (

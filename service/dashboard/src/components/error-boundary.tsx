@@ -1,7 +1,7 @@
 import { Component, type ReactNode } from "react";
 import { ErrorNotice } from "./error-notice";
 
-/** Catches what a view throws while it renders, so that the navigation around it goes on working. */
+/** Catches errors of a view's rendering, so that the navigation continues to work. */
 export class ErrorBoundary extends Component<{ children: ReactNode }, { error: Error | null }> {
   override state = { error: null };
 

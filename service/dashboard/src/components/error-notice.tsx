@@ -2,7 +2,7 @@ import { Button, Group } from "@mantine/core";
 import { titleOf } from "../api/errors";
 import { Notice } from "./notice";
 
-/** Why something could not be shown, in the service's own words, and a way to ask again. */
+/** Shows the service's error message, with a button to try again. */
 export function ErrorNotice({ error, onRetry }: { error: Error; onRetry?: () => void }) {
   return (
     <Notice tone="bad" title={titleOf(error)}>

@@ -9,7 +9,7 @@ export function Facts({ children }: { children: ReactNode }) {
 interface FactProps {
   label: string;
   children: ReactNode;
-  /** More of it, on hover. */
+  /** Further text, on hover. */
   title?: string;
 }
 

@@ -4,11 +4,11 @@ import classes from "./failure-note.module.css";
 import { Tag } from "./tag";
 
 interface FailureNoteProps {
-  /** What went wrong, in a few words. */
+  /** Short description of the failure. */
   label: string;
   /** Which programs failed, and where. */
   children: ReactNode;
-  /** The failing tool's own words. */
+  /** Message of the failing tool. */
   message: string;
 }
 

@@ -5,8 +5,8 @@ import { ErrorNotice } from "./error-notice";
 import { Waiting } from "./waiting";
 
 /**
- * A part of the page whose code is loaded when it is first shown. A load that failed can be tried again, which
- * React's own `lazy` does not offer.
+ * A part of the page whose code is loaded when it is first shown. A failed load can be repeated, which React's own `lazy`
+ * does not support.
  */
 export function lazyView<Props extends object>(
   name: string,

@@ -6,7 +6,7 @@ interface Pages {
   fetchNextPage(): unknown;
 }
 
-/** Asks for the next page of a list, while there is one. */
+/** Loads the next page of a list, if there is one. */
 export function MoreButton({ pages }: { pages: Pages }) {
   if (!pages.hasNextPage) return null;
   return (

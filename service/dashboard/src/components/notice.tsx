@@ -7,7 +7,7 @@ interface NoticeProps {
   children: ReactNode;
 }
 
-/** Something that the reader should know now. `bad` interrupts a screen reader. */
+/** An important message. `bad` interrupts a screen reader. */
 export function Notice({ tone, title, children }: NoticeProps) {
   return (
     <div className={classes.notice} data-tone={tone} role={tone === "bad" ? "alert" : undefined}>

@@ -5,18 +5,18 @@ import { Breakable } from "./breakable";
 
 interface PageHeadProps {
   title: string;
-  /** What stands in the browser's tab, where the title alone would say too little. */
+  /** Title of the browser's tab, if the view's title alone is not clear. */
   documentTitle?: string;
   /** The view above this one. */
   up?: { to: string; label: string };
-  /** Stand at the title: states and badges. */
+  /** States and badges beside the title. */
   tags?: ReactNode;
-  /** Stand at the right: what can be done here. */
+  /** Actions at the right. */
   actions?: ReactNode;
   children?: ReactNode;
 }
 
-/** The head of a view: where one is, what it is, what can be done. */
+/** The head of a view: path, title, badges and actions. */
 export function PageHead({ title, documentTitle = title, up, tags, actions, children }: PageHeadProps) {
   return (
     <div>

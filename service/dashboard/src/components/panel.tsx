@@ -4,7 +4,7 @@ import { type ReactNode, useId } from "react";
 interface PanelProps {
   title: string;
   children: ReactNode;
-  /** Stands at the right of the title. */
+  /** Shown at the right of the title. */
   aside?: ReactNode;
 }
 

@@ -6,13 +6,13 @@ import { Waiting } from "./waiting";
 
 interface ReadyProps<Data> {
   query: { data: Data | undefined; error: Error | null; refetch(): unknown };
-  /** What is asked for, where it may not be there: the whole view then says that it is not. */
+  /** Kind of the requested object, if it may not exist: the whole view then says so. */
   what?: string;
   waiting?: ReactNode;
   children(data: Data): ReactNode;
 }
 
-/** What a query brought; until then that it is on its way, or why it did not come. */
+/** Shows the result of a query, or that it is loading, or its error. */
 export function Ready<Data>({ query, what, waiting = <Waiting />, children }: ReadyProps<Data>) {
   const { data, error, refetch } = query;
   if (what !== undefined && error instanceof ApiError && error.status === 404)

@@ -9,11 +9,11 @@ const HINTS: Record<SandboxLevel, string> = {
 };
 
 interface SandboxTagProps {
-  /** Null or undefined where nobody knows it: an import, or stored by an earlier version. */
+  /** Null or undefined if unknown: imported, or stored by an earlier version. */
   level: SandboxLevel | null | undefined;
 }
 
-/** The walls around the process that runs what users send. */
+/** The sandbox of the process that runs submitted code. */
 export function SandboxTag({ level }: SandboxTagProps) {
   if (level === null || level === undefined) return <span className="muted">–</span>;
   return (

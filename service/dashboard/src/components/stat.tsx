@@ -9,7 +9,7 @@ export function Stats({ children }: { children: ReactNode }) {
 interface StatProps {
   label: string;
   value: ReactNode;
-  /** What makes the figure mean something. */
+  /** Context of the figure. */
   note?: ReactNode;
 }
 

@@ -8,11 +8,11 @@ interface TagProps {
   tone: Tone;
   children: ReactNode;
   icon?: ReactNode;
-  /** A longer wording, shown on hover and focus. */
+  /** A longer text, shown on hover and focus. */
   hint?: string;
 }
 
-/** A word with a colour. The word says it all; the colour only helps to find it. */
+/** A coloured word. The word has all information; the colour only helps to find it. */
 export function Tag({ tone, children, icon, hint }: TagProps) {
   const tag = (
     <span className={classes.tag} data-tone={tone}>

@@ -15,7 +15,7 @@ export function StateTag({ state }: { state: JobState | TaskState }) {
   return <Tag tone={STATE_TONE[state]}>{state}</Tag>;
 }
 
-/** `pending`: whether it will be certified is still to be seen. */
+/** `pending`: the schedule may still become certified. */
 export function CertifiedTag({ certified, pending = false }: { certified: boolean; pending?: boolean }) {
   if (pending && !certified) return "–";
   return certified ? (

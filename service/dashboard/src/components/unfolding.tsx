@@ -3,16 +3,16 @@ import type { ReactNode } from "react";
 import { useState } from "react";
 
 interface UnfoldingProps {
-  /** What unfolds, to screen readers. */
+  /** Label of the popover for screen readers. */
   label: string;
   width: number;
   /** The button; it calls `toggle`. */
   button: (toggle: () => void) => ReactNode;
-  /** Made anew at each unfolding; may call `close`. */
+  /** Rendered at each opening; may call `close`. */
   children: (close: () => void) => ReactNode;
 }
 
-/** A button that unfolds something beneath it, which then has the keyboard's focus. */
+/** A button that opens a popover below it, which then has the keyboard focus. */
 export function Unfolding({ label, width, button, children }: UnfoldingProps) {
   const [open, setOpen] = useState(false);
   return (

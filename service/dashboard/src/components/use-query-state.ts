@@ -33,7 +33,7 @@ export function useQueryState(): [URLSearchParams, (changes: Changes, push?: boo
   return [params, change];
 }
 
-/** One yes or no of a view, off unless the address says otherwise. */
+/** A boolean of a view, false unless the address sets it. */
 export function useFlag(name: string): [boolean, (on: boolean) => void] {
   const [params, change] = useQueryState();
   return [params.get(name) === "1", (on) => change({ [name]: on ? 1 : null })];

@@ -1,6 +1,6 @@
 import { Skeleton, Stack } from "@mantine/core";
 
-/** Holds the place of what is being loaded. */
+/** Placeholder of content that is loading. */
 export function Waiting() {
   return (
     <Stack role="status" aria-label="Loading" gap="sm">

@@ -5,11 +5,11 @@ import { Breakable } from "./breakable";
 interface WorkloadNameProps {
   name: string;
   hash: string;
-  /** Where its name leads. */
+  /** Address of the name's link. */
   to: string;
 }
 
-/** A workload by its name, with the beginning of the digest that it is known by. */
+/** A workload's name, with the beginning of its digest. */
 export function WorkloadName({ name, hash, to }: WorkloadNameProps) {
   return (
     <>

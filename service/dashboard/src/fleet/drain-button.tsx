@@ -4,7 +4,7 @@ import { useMay } from "../auth/queries";
 import { ErrorNotice } from "../components/error-notice";
 import { useDrainWorker } from "./queries";
 
-/** Has a worker get no new work, or has it get work again; for admins. */
+/** Drains or undrains a worker; for admins. */
 export function DrainButton({ worker }: { worker: Worker }) {
   const mayDrain = useMay("administer");
   const isDrained = Boolean(worker.drain?.since);

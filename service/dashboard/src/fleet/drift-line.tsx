@@ -5,7 +5,7 @@ import { formatLatency, plural } from "../format/units";
 import { driftInWords, driftShape } from "./drift";
 import classes from "./drift-line.module.css";
 
-/** How a worker's reference kernel fares, as a number and as a line of its timings beside it. */
+/** The drift of a worker's reference kernel, as a number and a line of its timings. */
 export function DriftLine({ drift }: { drift: Drift | null }) {
   if (drift === null) return <span className="muted">not timed yet</span>;
   const shape = driftShape(drift.checks);

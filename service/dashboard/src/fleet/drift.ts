@@ -1,12 +1,12 @@
 import type { Check } from "../api/types";
 
-/** Least share of the first timing that fills the height: noise must not look like an earthquake. */
+/** Smallest share of the first timing that fills the height, so that noise does not look large. */
 const LEAST_SPAN = 0.1;
 
 export interface DriftShape {
   /** Points of the line within a box of 100 by 100, left to right. */
   points: [x: number, y: number][];
-  /** Where the first timing lies, as a height. */
+  /** Height of the first timing. */
   firstY: number;
 }
 

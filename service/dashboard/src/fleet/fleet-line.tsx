@@ -4,7 +4,7 @@ import { formatTarget } from "../format/target";
 import { plural } from "../format/units";
 import { workersQuery } from "./queries";
 
-/** One line on who is there to do the work. */
+/** One line about the live workers. */
 export function FleetLine() {
   const { data } = useQuery(workersQuery);
   if (data === undefined) return null;

@@ -11,7 +11,7 @@ import { QuarantineNotice } from "./quarantine-notice";
 import { deviceClassesQuery, leasesQuery, workersQuery } from "./queries";
 import { WorkerTable } from "./worker-table";
 
-/** The machines that build and measure, what kinds of them there are, and who holds which job. */
+/** Workers, device classes and leases. */
 export default function FleetPage() {
   const workers = useQuery(workersQuery);
   const classes = useQuery(deviceClassesQuery);

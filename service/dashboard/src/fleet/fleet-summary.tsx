@@ -9,7 +9,7 @@ import { plural } from "../format/units";
 import { workersQuery } from "./queries";
 import { WorkerState } from "./worker-state";
 
-/** Who is there to do the work, a line for each worker. */
+/** The live workers, one per line. */
 export function FleetSummary() {
   const query = useQuery(workersQuery);
   return (

@@ -6,7 +6,7 @@ import { Notice } from "../components/notice";
 import { RelativeTime } from "../components/relative-time";
 import { useReadmitWorker } from "./queries";
 
-/** Why a worker gets no measurements, and the way to let it measure again. */
+/** The reason of a worker's quarantine, with a button that ends it. */
 export function QuarantineNotice({ worker }: { worker: Worker }) {
   const mayReadmit = useMay("readmit");
   const { mutate, isPending, error } = useReadmitWorker(worker.id);

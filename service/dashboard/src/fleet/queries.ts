@@ -25,7 +25,7 @@ export const targetsQuery = queryOptions({
   queryFn: ({ signal }) => unwrap(api.GET("/api/v1/targets", { signal })),
 });
 
-/** Lets a worker in quarantine measure again. */
+/** Ends a worker's quarantine. */
 export function useReadmitWorker(id: string) {
   const queries = useQueryClient();
   return useMutation({
@@ -35,7 +35,7 @@ export function useReadmitWorker(id: string) {
   });
 }
 
-/** Has a worker get no new work, or has a drained one get work again. */
+/** Drains or undrains a worker. */
 export function useDrainWorker(id: string, drained: boolean) {
   const queries = useQueryClient();
   const params = { params: { path: { worker_id: id } } };

@@ -9,7 +9,7 @@ function drainInWords(drain: Drain): string {
     : `${why} It gets no new work.`;
 }
 
-/** What a worker is doing, and whether it may measure. */
+/** A worker's present work, and whether it may measure. */
 export function WorkerState({ worker }: { worker: Worker }) {
   return (
     <Group gap="xs">

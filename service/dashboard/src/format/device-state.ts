@@ -1,6 +1,6 @@
 import type { DeviceState } from "../api/types";
 
-/** What the driver told of a GPU: 1980 MHz, memory 2619 MHz, 61 °C, 412 W, throttled: power cap. */
+/** Formats a GPU's state as reported by its driver: 1980 MHz, memory 2619 MHz, 61 °C, 412 W, throttled: power cap. */
 export function formatDeviceState(state: DeviceState): string {
   const { sm_mhz, memory_mhz, celsius, watts, throttled } = state;
   const words: string[] = [];

@@ -7,7 +7,7 @@ const WORDS: Record<string, string> = {
   KILLED: "killed",
 };
 
-/** A kind of failure in words; an unknown kind as it is. */
+/** Describes a kind of failure; returns an unknown kind unchanged. */
 export function formatFailureKind(kind: string): string {
   return WORDS[kind] ?? kind;
 }

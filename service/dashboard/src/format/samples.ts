@@ -1,4 +1,4 @@
-/** What a set of raw samples says. All in microseconds, save the count. */
+/** Statistics of raw samples, in microseconds. */
 export interface SampleSummary {
   count: number;
   median: number;
@@ -8,7 +8,7 @@ export interface SampleSummary {
   quartiles: [lower: number, upper: number];
 }
 
-/** Summarises samples given in seconds; null where there are none. */
+/** Summarises samples given in seconds; null without samples. */
 export function summariseSamples(seconds: readonly number[]): SampleSummary | null {
   if (seconds.length === 0) return null;
   const sorted = seconds.map((value) => value * 1e6).sort((a, b) => a - b);

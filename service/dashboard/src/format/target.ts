@@ -1,6 +1,6 @@
 type Target = Record<string, unknown>;
 
-/** A TVM target in a few words: its kind and what tells it from others of its kind. */
+/** Formats a TVM target: its kind, and its model or architecture. */
 export function formatTarget(target: Target): string {
   const kind = typeof target.kind === "string" ? target.kind : "unknown";
   const model = [target.tag, target.model, target.mcpu, target.arch].find(
@@ -9,7 +9,7 @@ export function formatTarget(target: Target): string {
   return model === undefined ? kind : `${kind} · ${model}`;
 }
 
-/** Names that tell targets apart: a few words for each, or the JSON of all where two would read the same. */
+/** Formats targets distinguishably: short names, or JSON for all if two short names are equal. */
 export function formatTargets(targets: Target[]): string[] {
   const names = targets.map(formatTarget);
   return new Set(names).size === names.length ? names : targets.map((each) => JSON.stringify(each));

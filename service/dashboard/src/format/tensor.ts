@@ -1,6 +1,6 @@
 import type { Tensor } from "../api/types";
 
-/** Arguments in a few words: `1×784, 784×128 float32`; types are told one by one only where they differ. */
+/** Arguments in a few words: `1×784, 784×128 float32`; types are listed one by one only if they differ. */
 export function formatTensors(tensors: readonly Tensor[]): string {
   const types = new Set(tensors.map(({ dtype }) => dtype));
   const shape = (tensor: Tensor) => (tensor.shape.length === 0 ? "scalar" : tensor.shape.join("×"));

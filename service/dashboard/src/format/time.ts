@@ -44,7 +44,7 @@ export function formatMilliseconds(milliseconds: number): string {
   return formatElapsed(milliseconds);
 }
 
-/** A guess at a stretch of time, no finer than a guess is: 20 s, 4 min, 2 h 50 min. */
+/** Formats an estimated duration, rounded according to its size: 20 s, 4 min, 2 h 50 min. */
 export function formatGuess(seconds: number): string {
   const step = seconds < 60 ? 5 : seconds < 3_600 ? 60 : 600;
   return formatElapsed(1_000 * step * Math.max(1, Math.round(seconds / step)));

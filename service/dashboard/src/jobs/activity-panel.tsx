@@ -23,11 +23,11 @@ const AXES_PX = 90;
 interface ActivityPanelProps {
   job: Job;
   trials: Trial[];
-  /** Those that the stream told while the page was open. */
+  /** Events that the stream sent while the page was open. */
   events: readonly JobEvent[];
 }
 
-/** Who did what when, what went wrong, and what was announced. The tab is in the address (`?tab=`). */
+/** Timeline, failures and events of a job. The tab is in the address (`?tab=`). */
 export function ActivityPanel({ job, trials, events }: ActivityPanelProps) {
   const [params, change] = useQueryState();
   const { failed } = job.progress;

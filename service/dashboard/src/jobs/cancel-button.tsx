@@ -3,7 +3,7 @@ import { ErrorNotice } from "../components/error-notice";
 import { Unfolding } from "../components/unfolding";
 import { useCancelJob } from "./queries";
 
-/** Cancels a job, once it is said again that it is meant. */
+/** Cancels a job, after a confirmation. */
 export function CancelButton({ id }: { id: string }) {
   const cancel = useCancelJob(id);
   return (

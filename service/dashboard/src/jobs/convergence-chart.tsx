@@ -32,7 +32,7 @@ use([
 export interface ConvergenceChartProps {
   curve: Convergence;
   baselineUs: number | null;
-  /** What a vendor's library takes for the same. */
+  /** Time of a vendor's library for the same operation. */
   library: Task["library"];
   height: number;
   summary: string;
@@ -56,7 +56,7 @@ interface Yardstick {
 function yardsticks(baselineUs: number | null, library: Task["library"]): Yardstick[] {
   return [
     ...(baselineUs === null ? [] : [{ name: "baseline", us: baselineUs }]),
-    // Versions and the like stand on the page of the schedule.
+    // The page of the schedule shows the versions.
     ...(library === null ? [] : [{ name: library.name.replace(/ .*/, ""), us: library.us }]),
   ];
 }
@@ -66,7 +66,7 @@ function chartOption({ measured, best, failed }: Convergence, lines: Yardstick[]
   const scale = logAxis(shown.length > 0 ? shown : [1, 1_000]);
   const axis = axisInk(ink);
   return {
-    // Live points would otherwise swim into place at every update.
+    // Otherwise, points would move at every live update.
     animation: false,
     grid: gridInk(),
     legend: {
@@ -106,7 +106,7 @@ function chartOption({ measured, best, failed }: Convergence, lines: Yardstick[]
         axisTick: { customValues: scale.ticks },
         axisLabel: { ...axis.axisLabel, customValues: scale.ticks, formatter: formatLatencyTick },
       },
-      // Failed trials have no latency; they stand on the ground of the plot, beside the scale and not on it.
+      // Failed trials have no latency. They are drawn at the bottom, on an axis of their own.
       { type: "value", min: 0, max: 1, show: false },
     ],
     series: [

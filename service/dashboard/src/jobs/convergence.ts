@@ -11,7 +11,7 @@ export interface Convergence {
   failed: number[];
 }
 
-/** What one task's trials say about its search. The baseline (trial 0) is where the search starts, not a dot. */
+/** The convergence of one task's search. The baseline (trial 0) is where the search starts, not a dot. */
 export function convergence(trials: readonly Trial[]): Convergence {
   const ordered = [...trials].sort((a, b) => a.number - b.number);
   const result: Convergence = { measured: [], best: [], failed: [] };

@@ -10,7 +10,7 @@ import type { JobEvent } from "./job-event";
 
 const MOST = 500;
 
-/** What happened, the newest first. */
+/** Events, the newest first. */
 export function EventList({ job, events }: { job: Job; events: JobEvent[] }) {
   const [withTrials, setWithTrials] = useFlag("trials");
   const wanted = events.filter(({ type }) => withTrials || type !== "trial").reverse();

@@ -2,7 +2,7 @@ import type { Job, RecheckFinished, TaskChanged, TrialFinished } from "../api/ty
 import { formatLatency, formatSpeedup } from "../format/units";
 import type { JobEvent } from "./job-event";
 
-/** What happened, in a line. */
+/** Describes an event in a line. */
 export function eventInWords({ type, data }: JobEvent, job: Pick<Job, "tasks">): string {
   if (type === "job") return `The job is ${data.state}${data.error ? `: ${data.error}` : "."}`;
   if (type === "recheck") return recheckInWords(data);

@@ -6,7 +6,7 @@ import { plural } from "../format/units";
 import { failureGroups, namesInWords } from "./failures";
 import { failuresInWords } from "./summary";
 
-/** Why trials failed, in the failing tool's own words; trials with the same words stand together. */
+/** Failed trials, grouped by the message of the failing tool. */
 export function FailureList({ job, trials }: { job: Job; trials: Trial[] }) {
   const groups = failureGroups(job, trials);
   if (groups.length === 0) return <Empty>No trial has failed.</Empty>;

@@ -5,11 +5,11 @@ export interface FailureGroup {
   kind: string;
   stage: string;
   message: string;
-  /** The trials that failed so, as `trialName` names them. */
+  /** Names of the trials in the group, by `trialName`. */
   trials: string[];
 }
 
-/** Failed trials that say the same, together; the most frequent first. */
+/** Groups failed trials by message, the most frequent first. */
 export function failureGroups(job: Pick<Job, "tasks">, trials: readonly Trial[]): FailureGroup[] {
   const groups = new Map<string, FailureGroup>();
   for (const trial of trials) {

@@ -3,7 +3,7 @@ import { Link } from "react-router";
 import { useMay } from "../auth/queries";
 import { Command } from "../components/command";
 
-/** What an empty list shows: how to fill it. */
+/** Instructions for the first job, shown by an empty list. */
 export function FirstJob() {
   const url = window.location.origin;
   const cli = `export LOOPWRIGHT_URL=${url}

@@ -1,17 +1,17 @@
 import type { Task } from "../api/types";
 
-/** Of a model's time: a task below it, before tuning and now, is not shown by itself. */
+/** Share of a model's time: a task below it, before tuning and now, is folded. */
 const TRIVIAL = 0.01;
-/** A model of so few tasks shows them all. */
+/** Up to this number of tasks, all are shown. */
 const FEW = 5;
 
 interface Folded {
   shown: Task[];
-  /** Tasks that hardly count in the model's time. */
+  /** Tasks with a small share of the model's time. */
   folded: Task[];
 }
 
-/** Tasks by their share of the model's time, the largest first; those that hardly count stand apart. */
+/** Tasks by their share of the model's time, the largest first; those with a small share are separate. */
 export function foldTasks(tasks: Task[]): Folded {
   const ordered = [...tasks].sort((a, b) => (b.model_share ?? 0) - (a.model_share ?? 0));
   const before = (task: Task) => task.weight * (task.baseline_us ?? 0);

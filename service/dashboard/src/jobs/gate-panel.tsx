@@ -32,7 +32,7 @@ const columns: Columns<GateFunction> = [
   { id: "why", header: "Why", cell: ({ row }) => row.original.message ?? "" },
 ];
 
-/** Whether the job's model became slower than its reference; nothing for a job that has none. */
+/** The comparison of the job's model with its reference; nothing for a job without one. */
 export function GatePanel({ id }: { id: string }) {
   const { data: gate } = useQuery(gateQuery(id));
   if (!gate) return null;

@@ -13,7 +13,7 @@ const FILES = [
   { part: "chrome-trace", suffix: "trace.json", label: "Chrome trace (opens in Perfetto)" },
 ];
 
-/** What can be done with a job: keep what it made, run it again, end it. */
+/** Actions of a job: download results, submit again, cancel. */
 export function JobActions({ job }: { job: Job }) {
   const maySubmit = useMay("submit");
   const mayCancel = useMayCancel(job);

@@ -1,7 +1,7 @@
 import type { EventSourceMessage } from "eventsource-parser/stream";
 import type { JobChanged, RecheckFinished, TaskChanged, TrialFinished } from "../api/types";
 
-/** One event of a job's stream; the name of the event says what its data is. */
+/** One event of a job's stream; the event's name determines the type of its data. */
 export type JobEvent =
   | { id: string; type: "job"; data: JobChanged }
   | { id: string; type: "task"; data: TaskChanged }
@@ -10,7 +10,7 @@ export type JobEvent =
 
 const KINDS: readonly string[] = ["job", "task", "trial", "recheck"] satisfies JobEvent["type"][];
 
-/** Null for an event of a kind that only a newer service sends. */
+/** Null for an event that only a newer service sends. */
 export function parseEvent({ id = "", event, data }: EventSourceMessage): JobEvent | null {
   if (event === undefined || !KINDS.includes(event)) return null;
   return { id, type: event, data: JSON.parse(data) } as JobEvent;

@@ -8,7 +8,7 @@ import { formatLatency, formatSpeedup, plural } from "../format/units";
 import { EngineTable } from "./engine-table";
 import { comparisonQuery } from "./queries";
 
-/** What the whole model gained, by its functions together, and beside other engines where somebody measured that. */
+/** The whole model's latencies and speedup, and a comparison with other engines if there is one. */
 export function ModelPanel({ job }: { job: Job }) {
   const { data: comparison } = useQuery(comparisonQuery(job.id));
   return (

@@ -43,7 +43,7 @@ export function groupQuery(group: string) {
   });
 }
 
-/** The latest comparison of the job's model with other engines; null while nobody stored one. */
+/** The latest comparison of the job's model with other engines; null if none was stored. */
 export function comparisonQuery(id: string) {
   return queryOptions({
     queryKey: ["job", id, "comparison"],
@@ -52,7 +52,7 @@ export function comparisonQuery(id: string) {
   });
 }
 
-/** What the job's model is compared with, and what came of it; null for a job without a gate. */
+/** The job's gate with its result; null for a job without a gate. */
 export function gateQuery(id: string) {
   return queryOptions({
     queryKey: ["job", id, "gate"],
@@ -62,7 +62,7 @@ export function gateQuery(id: string) {
   });
 }
 
-/** The bests that the job races anew; none for other jobs. */
+/** The bests that the job races again; none for other jobs. */
 export function rechecksQuery(id: string) {
   return queryOptions({
     queryKey: ["job", id, "rechecks"],

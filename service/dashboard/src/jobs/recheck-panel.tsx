@@ -45,7 +45,7 @@ const columns: Columns<Recheck> = [
   { id: "why", header: "Why", cell: ({ row }) => row.original.result?.message ?? row.original.reason },
 ];
 
-/** What a job without tasks did: race bests anew, or nothing, because nothing was to be tuned. */
+/** The result of a job without tasks: races of bests, or nothing, if there was nothing to tune. */
 export function RecheckPanel({ id }: { id: string }) {
   const { data: rechecks } = useQuery(rechecksQuery(id));
   if (!rechecks) return null;

@@ -9,13 +9,13 @@ export function bestSpeedup(job: Job): number | null {
   return speedups.length === 0 ? null : Math.max(...speedups);
 }
 
-/** The task that the model spends most time in before tuning: the one to look at first. */
+/** The task that the model spends most time in before tuning: the one to show first. */
 export function costliestTask(job: Job): Task | undefined {
   const cost = (task: Task) => task.weight * (task.baseline_us ?? 0);
   return [...job.tasks].sort((a, b) => cost(b) - cost(a))[0];
 }
 
-/** What the job may spend, and what is enough, in words: its search ends with whichever is met first. */
+/** Describes the limits and goals of a budget; the search ends at the first that it reaches. */
 export function budgetInWords(budget: Job["budget"]): string {
   const { max_seconds, max_device_seconds, target_latency_us, until } = budget;
   const limits = [plural(budget.max_trials, "trial")];

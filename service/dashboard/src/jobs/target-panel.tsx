@@ -12,7 +12,7 @@ import { groupQuery } from "./queries";
 interface Row {
   job: Job;
   target: string;
-  /** Whether the page is about this one. */
+  /** Whether the page shows this job. */
   here: boolean;
 }
 

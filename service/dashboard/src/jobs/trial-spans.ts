@@ -5,13 +5,13 @@ export type Stage = Span["stage"];
 
 export const STAGES: readonly Stage[] = ["propose", "build", "measure"];
 
-/** What somebody did for a trial: a slice of the timeline. Times in milliseconds since the job began. */
+/** Work on a trial: a slice of the timeline. Times in milliseconds since the job began. */
 export interface Slice {
   stage: Stage;
   worker: string;
   start: number;
   end: number;
-  /** The trials that it was for, as `trialName` names them; proposing is for many at once. */
+  /** Names of its trials, by `trialName`; a proposal is for many trials. */
   trials: string[];
 }
 
@@ -24,7 +24,7 @@ export interface Lane {
 
 type TimedJob = Pick<Job, "created_at" | "started_at" | "tasks">;
 
-/** The job's work in lanes: first who proposed, then who built, then who measured. */
+/** The job's work in lanes: first proposing, then building, then measuring. */
 export function lanesOf(job: TimedJob, trials: readonly Trial[]): Lane[] {
   const began = Date.parse(job.started_at ?? job.created_at);
   const slices = new Map<string, Slice>();
@@ -55,7 +55,7 @@ export function lanesOf(job: TimedJob, trials: readonly Trial[]): Lane[] {
   return lanes;
 }
 
-/** As few rows as hold the slices side by side: a machine has several builders. */
+/** Distributes slices over as few rows as possible without overlap: a machine has several builders. */
 function withoutOverlap(slices: Slice[]): Slice[][] {
   const rows: Slice[][] = [];
   for (const slice of slices.sort((a, b) => a.start - b.start)) {

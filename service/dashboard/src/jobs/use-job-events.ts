@@ -7,9 +7,9 @@ import { followJob, readJob } from "./job-stream";
 
 interface JobEvents {
   connection: Connection;
-  /** The trials that the stream brought, the latest state of each, by id. */
+  /** Trials of the stream, with their latest state, by id. */
   trials: ReadonlyMap<string, Trial>;
-  /** All that the stream brought, in order. */
+  /** All events of the stream, in order. */
   events: readonly JobEvent[];
 }
 

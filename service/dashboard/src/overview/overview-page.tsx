@@ -15,7 +15,7 @@ import { overviewQuery } from "./queries";
 import { RecentBests } from "./recent-bests";
 import { RecentJobs } from "./recent-jobs";
 
-/** What is going on, and what it has brought so far. */
+/** The present activity, and the results so far. */
 export function OverviewPage() {
   const query = useQuery(overviewQuery);
   const maySubmit = useMay("submit");

@@ -12,7 +12,7 @@ const MOST = 5;
 const SHOWN = new Set(["name", "state", "progress", "created"]);
 const columns = jobColumns.filter(({ id }) => id !== undefined && SHOWN.has(id));
 
-/** The jobs that run, or where none does, the last ones that did. */
+/** Running jobs, or if there are none, the latest jobs. */
 export function RecentJobs() {
   const query = useInfiniteQuery(jobsQuery());
   return (

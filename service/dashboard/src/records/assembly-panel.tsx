@@ -6,7 +6,7 @@ import { Panel } from "../components/panel";
 import { useFlag } from "../components/use-query-state";
 import { assemblyQuery } from "./queries";
 
-/** What the program compiles to, compiled when somebody wants to see it. Wanting is in the address (`?assembly=1`). */
+/** The machine code of the program, compiled on request (`?assembly=1`). */
 export function AssemblyPanel({ recordId }: { recordId: string }) {
   const [wanted, setWanted] = useFlag("assembly");
   const { data, error, isFetching, refetch } = useQuery({ ...assemblyQuery(recordId), enabled: wanted });

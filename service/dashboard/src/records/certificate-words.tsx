@@ -7,7 +7,7 @@ import { formatDeviceState } from "../format/device-state";
 import { formatLatency, formatSmall, formatSpeedup, plural } from "../format/units";
 import { libraryWords } from "./library-words";
 
-/** What the certificate proves, as one would say it. */
+/** Describes a certificate. */
 export function CertificateWords({ certificate: c }: { certificate: Certificate }) {
   return (
     <Stack gap="xs" maw="60rem">

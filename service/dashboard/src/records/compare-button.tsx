@@ -8,7 +8,7 @@ import { formatLatency, formatSpeedup } from "../format/units";
 import classes from "./compare-button.module.css";
 import { siblingsQuery } from "./queries";
 
-/** Leads to this record beside another of the same workload and device class. */
+/** Opens a comparison with another record of the same workload and device class. */
 export function CompareButton({ record }: { record: RecordDetail }) {
   return (
     <Unfolding

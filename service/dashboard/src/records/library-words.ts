@@ -1,7 +1,7 @@
 import type { Certificate } from "../api/types";
 import { formatLatency, formatSpeedup } from "../format/units";
 
-/** What a vendor's library took for the same, and which of the two is faster. */
+/** Compares a schedule with a vendor's library. */
 export function libraryWords({ name, us }: NonNullable<Certificate["library"]>, bestUs: number): string {
   const took = `${name}, which computes the same operation, took ${formatLatency(us)} in the same rounds`;
   const [gain, loss] = [us / bestUs, bestUs / us];

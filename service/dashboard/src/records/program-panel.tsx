@@ -48,7 +48,7 @@ export function ProgramPanel({ record }: { record: RecordDetail }) {
   );
 }
 
-/** The trace as the service writes it; one that it cannot write comes as instructions with what was decided. */
+/** The trace as Python; if the service cannot write it, its instructions with their decisions. */
 export function traceOf({ trace, trace_python }: RecordDetail): string {
   return trace_python ?? (trace === null ? "" : traceLines(trace).join("\n"));
 }

@@ -24,7 +24,7 @@ function formatKnobs(knobs: Record<string, number>): string {
     .join(", ");
 }
 
-/** Where a record comes from. */
+/** The provenance of a record. */
 export function Provenance({ record }: { record: RecordDetail }) {
   return (
     <Stack gap="sm">

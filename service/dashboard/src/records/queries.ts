@@ -9,7 +9,7 @@ export function recordQuery(id: string) {
   });
 }
 
-/** What the record's program compiles to. Compiled when it is asked for, so it may take some seconds. */
+/** The machine code of a record. It is compiled on request, which may take some seconds. */
 export function assemblyQuery(id: string) {
   return queryOptions({
     queryKey: ["record", id, "assembly"],
@@ -21,7 +21,7 @@ export function assemblyQuery(id: string) {
   });
 }
 
-/** The fastest measured trials of a workload on a device class: what a record may be compared with. */
+/** The fastest measured trials of a workload on a device class: the candidates for a comparison. */
 export function siblingsQuery(workloadHash: string, deviceClass: string) {
   return queryOptions({
     queryKey: ["records", workloadHash, deviceClass],

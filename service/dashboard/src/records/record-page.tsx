@@ -30,7 +30,7 @@ export default function RecordPage() {
   );
 }
 
-/** A schedule: how fast it is, why that may be believed, what it is, and where it comes from. */
+/** A schedule: its measurements, certificate, program and provenance. */
 function RecordView({ record }: { record: RecordDetail }) {
   return (
     <Stack gap="md">

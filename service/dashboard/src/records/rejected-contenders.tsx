@@ -5,7 +5,7 @@ import type { RejectedContender } from "../api/types";
 import { FailureNote } from "../components/failure-note";
 import { formatFailureKind } from "../format/failure";
 
-/** The contenders of the closing race that may not be published, and why. */
+/** The rejected contenders of the closing race, with the reasons. */
 export function RejectedContenders({ contenders }: { contenders: RejectedContender[] }) {
   const id = useId();
   if (contenders.length === 0) return null;

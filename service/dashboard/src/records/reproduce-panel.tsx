@@ -3,7 +3,7 @@ import type { RecordDetail } from "../api/types";
 import { Command } from "../components/command";
 import { Panel } from "../components/panel";
 
-/** The lines that find this schedule again. */
+/** Lines that repeat the search of this schedule. */
 export function ReproducePanel({ reproduce }: { reproduce: RecordDetail["reproduce"] }) {
   return (
     <Panel title="Reproduce">

@@ -1,7 +1,7 @@
 import type { RecordDetail } from "../api/types";
 import type { Samples } from "./sample-strips";
 
-/** The closing race where there was one, for its two sides were timed together; else the trial's own samples. */
+/** The samples of the closing race, whose two sides were timed together, or else the trial's own samples. */
 export function sampleSets({ certificate, run_secs }: RecordDetail): Samples[] {
   if (certificate === null) return [{ label: "This trial", runSecs: run_secs }];
   return [

@@ -38,7 +38,7 @@ export const EMPTY_FORM: SubmitForm = {
   private: false,
 };
 
-/** TVM's JSON is an object or a list; TVMScript, which is Python, never begins so. */
+/** TVM's JSON is an object or a list; TVMScript, which is Python, never begins like one. */
 export function guessFormat(code: string): SubmitForm["format"] {
   return /^\s*[{[]/.test(code) ? "tvm-json" : "tvmscript";
 }
@@ -55,7 +55,7 @@ export function parseShapes(text: string): Record<string, number> | null {
   return shapes;
 }
 
-/** What is wrong with the form, by field. The service checks the rest, and says so. */
+/** Errors of the form, by field. The service checks the rest. */
 export function problemsOf(form: SubmitForm): Partial<Record<keyof SubmitForm, string>> {
   const problems: Partial<Record<keyof SubmitForm, string>> = {};
   if (form.code.trim() === "") problems.code = "Paste a module, or drop a file.";

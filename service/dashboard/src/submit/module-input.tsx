@@ -7,11 +7,11 @@ const MOST_BYTES = 50_000_000;
 interface ModuleInputProps {
   code: string;
   error?: string;
-  /** `fileName` is given where the module came from a file. */
+  /** `fileName` is given if the module came from a file. */
   onChange(code: string, fileName?: string): void;
 }
 
-/** Where a module is pasted, or a file with one is dropped or chosen. */
+/** Input of a module: pasted text, or a dropped or chosen file. */
 export function ModuleInput({ code, error, onChange }: ModuleInputProps) {
   const [over, setOver] = useState(false);
   const [refused, setRefused] = useState<string | null>(null);

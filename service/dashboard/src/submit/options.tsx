@@ -21,7 +21,7 @@ interface OptionsProps {
   onChange(changes: Partial<SubmitForm>): void;
 }
 
-/** For what, and how much, is to be tuned. */
+/** Options of a job: target, budget and others. */
 export function Options({ form, problems, onChange }: OptionsProps) {
   const { data: targets } = useQuery(targetsQuery);
   const mayPassOthers = useMay("administer");

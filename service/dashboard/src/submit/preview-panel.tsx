@@ -82,7 +82,7 @@ interface PreviewPanelProps {
   onTrials(trials: number): void;
 }
 
-/** What would be tuned if this was sent, and whether its trials are enough. */
+/** The tasks of a submission, and whether its trials are enough. */
 export function PreviewPanel({ preview, trials, onTrials }: PreviewPanelProps) {
   const searched = preview.tasks.filter((task) => !task.answered).length;
   return (

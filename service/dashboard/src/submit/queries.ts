@@ -2,7 +2,7 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { api, unwrap } from "../api/client";
 import type { Job, SubmitJob } from "../api/types";
 
-/** What a submission would become. Nothing is stored. */
+/** Previews a submission. Nothing is stored. */
 export function usePreview() {
   return useMutation({
     mutationFn: (body: SubmitJob) => unwrap(api.POST("/api/v1/jobs/preview", { body })),
@@ -11,7 +11,7 @@ export function usePreview() {
 
 interface Submission {
   body: SubmitJob;
-  /** The same for every attempt to send the same thing, so that a repeated one makes no second job. */
+  /** The same key for all attempts of one submission, so that a retry creates no second job. */
   key: string;
 }
 
@@ -20,7 +20,7 @@ export function useSubmit() {
   return useMutation({
     mutationFn: async ({ body, key }: Submission) => {
       const params = { header: { "idempotency-key": key } };
-      // The form has one target, so that the answer is no group.
+      // The form has one target, so the answer is not a group.
       return (await unwrap(api.POST("/api/v1/jobs", { body, params }))) as Job;
     },
     onSuccess: () => queries.invalidateQueries({ queryKey: ["jobs"] }),

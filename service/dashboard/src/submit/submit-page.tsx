@@ -11,7 +11,7 @@ import { Options } from "./options";
 import { PreviewPanel } from "./preview-panel";
 import { newKey, usePreview, useSubmit } from "./queries";
 
-/** A job is put together here, looked at, and only then sent. */
+/** Composes a job, previews it, and submits it. */
 export default function SubmitPage() {
   const maySubmit = useMay("submit");
   return (
@@ -44,13 +44,13 @@ function SubmitForms() {
 
   function change(changes: Partial<SubmitForm>) {
     setForm((current) => ({ ...current, ...changes }));
-    // What was shown is not what would be sent any more.
+    // The preview no longer matches the form.
     preview.reset();
     submit.reset();
     setKey(newKey());
   }
 
-  /** Takes the trials that are suggested, and looks again. */
+  /** Uses the suggested trials, and updates the preview. */
   function takeTrials(trials: number) {
     const next = { ...form, trials };
     change(next);

@@ -10,7 +10,7 @@ interface BrushBarProps {
   onBrush(brush: Brush): void;
 }
 
-/** What is brushed, in words, each with a way to undo it; and a way to brush without a mouse. */
+/** The active filters, each with a button to remove it, and a form to filter without a mouse. */
 export function BrushBar({ decisions, brush, onBrush }: BrushBarProps) {
   return (
     <Group gap="xs" align="flex-end">

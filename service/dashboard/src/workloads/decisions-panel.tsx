@@ -20,7 +20,7 @@ const HEIGHT = 360;
 const AXES = 8;
 const MOST_AXES = 24;
 
-/** What the search decided and how fast that was. Brushing an axis filters the table; it stands in the address. */
+/** The decisions of the trials and their latencies. Brushing an axis filters the table; the address has the filters. */
 export function DecisionsPanel({ hash, deviceClass }: { hash: string; deviceClass: string }) {
   const query = useQuery(decisionsQuery(hash, deviceClass));
   return (

@@ -79,7 +79,7 @@ const columns: Columns<HistoryPoint> = [
   },
 ];
 
-/** How the workload's best came to be what it is, over jobs and devices. */
+/** The history of the workload's bests, over jobs and devices. */
 export function HistoryPanel({ hash }: { hash: string }) {
   const query = useQuery(historyQuery(hash));
   return (

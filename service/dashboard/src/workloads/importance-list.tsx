@@ -16,7 +16,7 @@ const columns: Columns<DecisionColumn> = [
   },
 ];
 
-/** Which choices matter: by how much each helps a model to tell the latency. */
+/** The importance of choices: the gain of each in a model of the latency. */
 export function ImportanceList({ columns: all }: { columns: DecisionColumn[] }) {
   const ranked = all
     .filter((column) => (column.importance ?? 0) > 0)

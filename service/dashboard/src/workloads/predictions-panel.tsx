@@ -12,7 +12,7 @@ import { predictionsQuery } from "./queries";
 const PredictionsChart = lazyChart("predictions", () => import("./predictions-chart"));
 const HEIGHT = 300;
 
-/** How well the cost model knew what would be fast, round by round. The round is in the address (`?round=`). */
+/** The quality of the cost model's predictions, by round. The round is in the address (`?round=`). */
 export function PredictionsPanel({ hash, deviceClass }: { hash: string; deviceClass: string }) {
   const query = useQuery(predictionsQuery(hash, deviceClass));
   const [params, change] = useQueryState();

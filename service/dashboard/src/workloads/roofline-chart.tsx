@@ -18,7 +18,7 @@ export interface RooflineChartProps {
   summary: string;
 }
 
-/** The device's limits as a roof, and how near the workload comes to it, before and after. */
+/** The roofline of the device, with the baseline and the best. */
 export default function RooflineChart({ roofline, roof, height, summary }: RooflineChartProps) {
   const ink = useInk();
   const option = useMemo(() => chartOption(roofline, roof, ink), [roofline, roof, ink]);

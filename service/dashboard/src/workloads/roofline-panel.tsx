@@ -13,7 +13,7 @@ import { boundInWords, ceilingOf, roofOf } from "./roofline";
 const RooflineChart = lazyChart("roofline", () => import("./roofline-chart"));
 const HEIGHT = 300;
 
-/** How near the device's limits the workload runs. */
+/** How close the workload comes to the device's limits. */
 export function RooflinePanel({ hash, deviceClass }: { hash: string; deviceClass: string }) {
   const query = useQuery(rooflineQuery(hash, deviceClass));
   return (

@@ -11,11 +11,11 @@ const MOST = 10;
 interface TrialTableProps {
   /** The fastest first. */
   rows: DecisionRow[];
-  /** How many there are without the filter. */
+  /** Number of trials without the filter. */
   of: number;
 }
 
-/** The trials within the brush. Any two can be laid side by side. */
+/** The trials within the brush. Any two can be compared. */
 export function TrialTable({ rows, of }: TrialTableProps) {
   const navigate = useNavigate();
   const [picked, setPicked] = useState<string[]>([]);
@@ -88,7 +88,7 @@ export function TrialTable({ rows, of }: TrialTableProps) {
   );
 }
 
-/** At most two are picked: a third takes the place of the first. */
+/** At most two are selected: a third replaces the first. */
 function toggled(picked: string[], id: string): string[] {
   return picked.includes(id) ? picked.filter((each) => each !== id) : [...picked, id].slice(-2);
 }

@@ -29,7 +29,7 @@ export default function WorkloadPage() {
   );
 }
 
-/** All that is known of one workload on one device class, which is in the address (`?device_class=`). */
+/** One workload on one device class, which is in the address (`?device_class=`). */
 function WorkloadView({ workload }: { workload: WorkloadDetail }) {
   const [params, change] = useQueryState();
   const classes = [...new Map(workload.bests.map((best) => [best.device_class, best])).values()];
