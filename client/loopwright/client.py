@@ -658,7 +658,7 @@ class Client:
         return Path(directory)
 
     def recheck(self, workloads: Sequence[str], target: Any = "auto") -> Job:
-        """Race the bests of some workloads anew, with the unscheduled programs.
+        """Race the bests of some workloads again, with the unscheduled programs.
 
         The service does the same by itself when a best is old, or when a kernel, a driver or TVM has changed.
 

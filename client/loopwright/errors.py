@@ -1,4 +1,4 @@
-"""Everything that the SDK raises of its own; all of it is a `LoopwrightError`."""
+"""The exceptions of the SDK. All of them are subclasses of `LoopwrightError`."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ __all__ = ["LoopwrightError", "UnsupportedVersion"]
 
 
 class CouldNotReach(LoopwrightError):
-    """No answer came from the service. Calls that are safe to repeat have been repeated before this is raised."""
+    """The service did not answer. Calls that are safe to repeat were repeated before this error."""
 
 
 class UnexpectedAnswer(LoopwrightError):
-    """Something answered that is not a Loopwright service, or one of a version that this SDK cannot read."""
+    """The answer is not from a Loopwright service, or from a version that this SDK cannot read."""
 
 
 class WaitTimedOut(LoopwrightError, TimeoutError):
-    """`Job.wait` met its time limit. The job goes on; wait again, or cancel it."""
+    """`Job.wait` reached its time limit. The job continues: wait again, or cancel the job."""
 
 
 class CheckFailed(LoopwrightError):
-    """A model could not be compared with its reference, since its job did not succeed."""
+    """A model could not be compared with its reference, because its job did not succeed."""
 
 
 class TvmUnavailable(LoopwrightError, ImportError):
-    """This call works on programs and needs TVM, which is absent or of a version the service does not speak."""
+    """The call needs TVM, which is missing or has another version than the service's."""
 
 
 class UnsupportedModel(LoopwrightError, ValueError):
-    """A model of an accepted kind that cannot be turned into a module; the message says what of it, and what to do."""
+    """The model is of an accepted kind, but cannot be converted; the message names the part, and says what to do."""
 
 
 class ServiceError(LoopwrightError):
@@ -47,7 +47,7 @@ class ServiceError(LoopwrightError):
 
     @property
     def detail(self) -> str:
-        """What is wrong with the request, and what to do."""
+        """What was wrong with the request, and what to do."""
         return self.problem.detail
 
     @property
@@ -57,27 +57,27 @@ class ServiceError(LoopwrightError):
 
 
 class InvalidRequest(ServiceError):
-    """What was sent cannot be used (400, 413, 415, 422); the detail says what to change."""
+    """The request is not valid (400, 413, 415, 422); the detail says what to change."""
 
 
 class Unauthorized(ServiceError):
-    """The token is missing, wrong or not enough (401, 403). `loopwright login` saves one."""
+    """The token is missing or wrong, or lacks a right (401, 403). `loopwright login` saves a token."""
 
 
 class NotFound(ServiceError):
-    """There is nothing by that name (404, 410)."""
+    """There is no object with this id or name (404, 410)."""
 
 
 class Conflict(ServiceError):
-    """It clashes with the present state, such as cancelling a finished job (409)."""
+    """The request conflicts with the present state, such as creating a user who exists already (409)."""
 
 
 class TooManyRequests(ServiceError):
-    """The service asks for patience (429); waiting as long as it asked for has been tried."""
+    """Too many requests, or a limit of the user was reached (429). Waiting for `Retry-After` was tried."""
 
 
 class ServiceUnavailable(ServiceError):
-    """The service or something that it stands on failed (5xx)."""
+    """The service, or a part that it needs, failed (5xx)."""
 
 
 _BY_STATUS: dict[int, type[ServiceError]] = {
@@ -101,6 +101,6 @@ def from_problem(problem: Problem) -> ServiceError:
 
 
 def first_line(error: BaseException) -> str:
-    """What an error says, on one line: importers and exporters add pages of their own state."""
+    """Return an error's first line: importers and exporters add pages of their own state."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[0] if lines else type(error).__name__

@@ -119,7 +119,7 @@ class Job:
         target_latency_us: float | None = None,
         until: schemas.Until | None = None,
     ) -> Job:
-        """Submit the module, target and space of this job anew. What is None is as it was.
+        """Submit the module, target and space of this job again. Arguments that are None do not change.
 
         Args:
             max_trials: candidates to measure at most, for all tasks together.
@@ -134,7 +134,7 @@ class Job:
             The new job.
 
         Raises:
-            Conflict: the job raced bests anew and has no module.
+            Conflict: the job is a recheck and has no module.
         """
         given = {
             "max_trials": max_trials,
@@ -169,7 +169,7 @@ class Job:
         return None if answer.json() is None else parse(schemas.GateState, answer)
 
     def rechecks(self) -> list[schemas.Recheck]:
-        """The bests that the job races anew (`Client.recheck`), and what came of each; empty for other jobs."""
+        """Return the bests that the job races again (`Client.recheck`), with the results; empty for other jobs."""
         return list(self._transport.pages(schemas.Recheck, self._path("/rechecks")))
 
     def module(self, shapes: dict[str, int] | None = None) -> Any:
@@ -181,7 +181,7 @@ class Job:
             shapes: which shapes, of a job for several.
 
         Raises:
-            Conflict: the job raced bests anew and has no module.
+            Conflict: the job is a recheck and has no module.
             InvalidRequest: the shapes do not fit the module.
         """
         query = {} if shapes is None else {"shapes": json.dumps(shapes)}

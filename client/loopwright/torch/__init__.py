@@ -67,13 +67,13 @@ def backend(
 
 
 def refresh(model: torch.nn.Module | None = None) -> int:
-    """Ask the service anew about the graphs of a compiled model, or about all; their next calls use what is better.
+    """Look up the graphs of a compiled model, or all graphs, again; their next calls use better programs.
 
     Args:
         model: the model; None: all graphs of this process.
 
     Returns:
-        The number of programs that were made anew, one for each graph and shape of its inputs.
+        The number of programs that were built again, one for each graph and shape of its inputs.
     """
     weights = None if model is None else {id(weight) for weight in (*model.parameters(), *model.buffers())}
     return sum(graph.refresh() for graph in list(_graphs.values()) if weights is None or graph.uses(weights))
