@@ -270,9 +270,10 @@ class Trial(Wire):
     state: TrialState
     """``proposed`` until there is an outcome: ``measured`` or ``failed``."""
     origin: str
-    """Origin of the candidate: baseline, random, mutation, crossover, transfer (from a related workload), import."""
+    """Origin of the candidate: baseline, seed (a rule's proposal), random, mutation, crossover, transfer (from a known
+    schedule of this or a related workload), import."""
     predicted: float | None
-    """Score that the cost model predicted: higher is faster, without a unit; None without a prediction."""
+    """Score that a model predicted to rank candidates: higher is faster, without a unit; None without a prediction."""
     median_us: float | None
     """Median latency of a call, in microseconds; None unless it was measured."""
     failure_kind: FailureKind | None

@@ -18,7 +18,7 @@ from tuner.space.rules.steps import fuse, inline, parallelize
 
 _LANES = (4, 8, 16)
 _TILES, _CHANNELS = 0, 1
-"""Which loop is the outer one."""
+"""Which loop is the inner one."""
 
 
 class Winograd:

@@ -4416,12 +4416,12 @@ export interface components {
             state: "proposed" | "measured" | "failed";
             /**
              * Origin
-             * @description Origin of the candidate: baseline, random, mutation, crossover, transfer (from a related workload), import.
+             * @description Origin of the candidate: baseline, seed (a rule's proposal), random, mutation, crossover, transfer (from a known schedule of this or a related workload), import.
              */
             origin: string;
             /**
              * Predicted
-             * @description Score that the cost model predicted: higher is faster, without a unit; null without a prediction.
+             * @description Score that a model predicted to rank candidates: higher is faster, without a unit; null without a prediction.
              */
             predicted: number | null;
             /**
@@ -4494,12 +4494,12 @@ export interface components {
             state: "proposed" | "measured" | "failed";
             /**
              * Origin
-             * @description Origin of the candidate: baseline, random, mutation, crossover, transfer (from a related workload), import.
+             * @description Origin of the candidate: baseline, seed (a rule's proposal), random, mutation, crossover, transfer (from a known schedule of this or a related workload), import.
              */
             origin: string;
             /**
              * Predicted
-             * @description Score that the cost model predicted: higher is faster, without a unit; null without a prediction.
+             * @description Score that a model predicted to rank candidates: higher is faster, without a unit; null without a prediction.
              */
             predicted: number | null;
             /**

@@ -7,6 +7,10 @@ import { formatDeviceState } from "../format/device-state";
 import { formatLatency, formatSmall, formatSpeedup, plural } from "../format/units";
 import { libraryWords } from "./library-words";
 
+function toleranceWords(c: Certificate): string {
+  return `${formatSmall(c.rtol)} of its value plus ${formatSmall(c.atol)} of the largest result`;
+}
+
 /** Describes a certificate. */
 export function CertificateWords({ certificate: c }: { certificate: Certificate }) {
   return (
@@ -19,10 +23,10 @@ export function CertificateWords({ certificate: c }: { certificate: Certificate 
         </Notice>
       )}
       <Text size="sm">
-        <strong>Same results.</strong> Inputs: {c.inputs}. The outputs agree with the outputs of the
-        unscheduled program within a relative tolerance of {formatSmall(c.rtol)} and an absolute tolerance of{" "}
-        {formatSmall(c.atol)}. The largest relative error was {formatSmall(c.max_rel_error)}, and the largest
-        absolute error was {formatSmall(c.max_abs_error)}.
+        <strong>Same results.</strong> Inputs: {c.inputs}.{" "}
+        {c.rtol === 0 ? "All outputs equal" : "The outputs agree with"} those of the unscheduled program
+        {c.rtol !== 0 && <>, each within {toleranceWords(c)}</>}. The largest difference was{" "}
+        {formatSmall(c.max_abs_error)}, which is {formatSmall(c.max_rel_error)} of the largest result.
       </Text>
       <Text size="sm">
         <strong>Measured speedup: {formatSpeedup(c.speedup)}.</strong> The closing race timed{" "}

@@ -14,7 +14,8 @@ const ORIGINS: Record<string, string> = {
   random: "This candidate was drawn at random from the design space.",
   mutation: "This candidate changes a few decisions of another candidate.",
   crossover: "This candidate combines the decisions of two candidates.",
-  transfer: "This candidate adapts a schedule that was fast for the same function at other shapes.",
+  transfer:
+    "This candidate adapts a schedule that was fast for this function, or for the same function at other shapes.",
   import: "This schedule was imported from another database.",
 };
 
@@ -80,12 +81,12 @@ export function Provenance({ record }: { record: RecordDetail }) {
         {record.predicted !== null && (
           <Fact
             label="Predicted score"
-            title="Score that the cost model predicted: higher means faster; the score has no unit"
+            title="Score that the model of that time predicted, which ranks candidates: higher means faster; the score has no unit"
           >
             {formatSmall(record.predicted)}
           </Fact>
         )}
-        {record.seed !== null && <Fact label="Seed">{record.seed}</Fact>}
+        {record.seed !== null && <Fact label="Random seed">{record.seed}</Fact>}
         <Fact label="Target" title={JSON.stringify(record.target, null, 2)}>
           {formatTarget(record.target)}
         </Fact>

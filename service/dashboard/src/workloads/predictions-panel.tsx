@@ -44,7 +44,7 @@ export function PredictionsPanel({ hash, deviceClass }: { hash: string; deviceCl
         {(predictions) =>
           predictions.rounds.length === 0 ? (
             <Empty>
-              There are no predictions. The cost model predicts only after enough trials have been measured.
+              There are no predictions. Models predict only after enough trials have been measured.
             </Empty>
           ) : (
             <div style={{ padding: "0 1rem 1rem" }}>
