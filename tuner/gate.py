@@ -44,7 +44,8 @@ Key = tuple[str, str | None]
 class Program:
     """A function of a model, called ``weight`` times, with one schedule (None: unscheduled).
 
-    ``seconds`` is what its certificate says that a call takes; ``outputs`` is that of `tuner.ports.RaceRequest`.
+    ``seconds`` is a call's latency in its certificate, or in its record without one; ``outputs`` is that of
+    `tuner.ports.RaceRequest`.
     """
 
     name: str

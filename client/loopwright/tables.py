@@ -304,7 +304,7 @@ GATE = Layout(
         Column("program"),
         Column("reference", is_number=True),
         Column("now", is_number=True),
-        Column("of the reference's", is_number=True),
+        Column("time / reference", is_number=True),
         Column("why", folds=True),
     ),
     _gate,

@@ -67,14 +67,15 @@ def _program(
     workloads: dict[str, Workload],
     outputs: dict[str, tuple[bool, ...]],
 ) -> gate.Program:
-    record = database.records.get(function.record_id).record
+    found = database.records.get(function.record_id)
+    record, certificate = found.record, found.certificate
     return gate.Program(
         function.name,
         function.weight,
         workloads[function.workload_hash],
         outputs[function.workload_hash],
         record.trace_json,
-        record.median,
+        record.median if certificate is None else certificate.best_median,
     )
 
 

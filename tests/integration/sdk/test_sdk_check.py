@@ -44,17 +44,23 @@ def reference(cli: Cli, folder: Path) -> Path:
     return folder / "reference.json"
 
 
-def test_the_same_model_passes_without_being_measured(cli: Cli, reference: Path) -> None:
+def test_the_same_model_passes_with_certified_latencies_without_being_measured(
+    cli: Cli, client: Client, reference: Path
+) -> None:
     done = cli("check", "model.pt2", "--against", "reference.json", "--max-trials", "8", "--json")
     assert done.status == 0, done.err
     assert (done.json["verdict"], done.json["rounds"]) == ("no regression", 0)
     assert {each["change"] for each in done.json["functions"]} == {"same"}
+    bests = {task.name: task.best_us for task in client.job(json.loads(reference.read_text())["job"]).tasks}
+    assert {each["name"]: each["candidate_us"] for each in done.json["functions"]} == pytest.approx(bests)
+    assert {each["name"]: each["reference_us"] for each in done.json["functions"]} == pytest.approx(bests)
 
 
 def test_a_slower_model_is_found_and_reported(cli: Cli, reference: Path, folder: Path) -> None:
     words = ["check", "larger.pt2", "--against", "the reference", "--max-slowdown", "10%", "--max-trials", "8"]
     done = cli(*words, "--junit", "junit.xml", "--summary", "summary.md", "--name", "larger")
     assert done.status == 1, done.err
+    assert "time / reference" in done.out.splitlines()[0]
     assert "regression: one run of the model takes" in done.out
     suite = xml.parse(folder / "junit.xml").getroot()
     assert int(suite.attrib["failures"]) == 1
