@@ -19,7 +19,7 @@ from pydantic import BaseModel
 from loopwright.codegen import threads
 from loopwright.codegen.errors import UnsupportedVersion
 from loopwright.codegen.versions import PINS, check_versions, installed
-from loopwright.errors import LoopwrightError
+from loopwright.errors import LoopwrightError, Unauthorized
 
 if TYPE_CHECKING:
     from loopwright.client import Client
@@ -83,6 +83,14 @@ def of_the_service(client: Client) -> Iterator[Finding]:
         version = client.version()
         user = client.access.me()
         workers = list(client.workers())
+    except Unauthorized as error:
+        yield Finding.problem(
+            subject,
+            str(error),
+            f"save a token of this service with: loopwright login {client.url}; unset LOOPWRIGHT_TOKEN and leave out "
+            "--token, because both replace the saved token",
+        )
+        return
     except LoopwrightError as error:
         yield Finding.problem(
             subject, str(error), "start one with scripts/serve, or name it with --url or loopwright login"

@@ -99,11 +99,11 @@ def identify(
                 "This address has signed a browser in before, or is too old. 'loopwright dashboard' prints a new one.",
             )
     elif shown is None:
-        raise _unauthorised("unauthorised", _HELP)
+        raise _unauthorised("unauthorised", f"The request has no token. {_HELP}")
     else:
         bearer = ids.find(shown.secret)
         if bearer is None or bearer.kind is TokenKind.CODE or (bearer.kind is TokenKind.GUEST and not guests):
-            raise _unauthorised("unauthorised", _HELP)
+            raise _unauthorised("unauthorised", f"The service does not know this token. {_HELP}")
         if bearer.ended and bearer.kind is TokenKind.GUEST:
             raise _unauthorised(
                 "link-expired", "This guest link has expired or was revoked. Ask its sender for a new one."

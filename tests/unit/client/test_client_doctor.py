@@ -13,7 +13,7 @@ from loopwright import doctor
 from loopwright.codegen.versions import PINS, TVM_VERSION
 from loopwright.doctor import Finding, Health
 from tests.unit.client.conftest import Command
-from tests.unit.client.fake_service import FakeService, page
+from tests.unit.client.fake_service import FakeService, page, problem
 
 ME: dict[str, object] = {"user": "ada", "kind": "token", "scope": "submit", "rights": [], "expires_at": None}
 WORKER = {
@@ -103,6 +103,17 @@ def test_no_service_is_a_problem_with_an_exit_status(run: Command) -> None:
     *_, last = json.loads(done.out)
     assert (last["subject"], last["health"]) == ("service at http://127.0.0.1:9", "problem")
     assert "scripts/serve" in last["advice"]
+
+
+def test_a_token_that_the_service_does_not_know_is_to_be_replaced(
+    service: FakeService, client: loopwright.Client
+) -> None:
+    answering(service)
+    service.on("GET", "/api/v1/me", problem(401, "Unauthorised", "The service does not know this token."))
+    [found] = doctor.of_the_service(client)
+    assert found.health is Health.PROBLEM
+    assert f"loopwright login {service.url}; unset LOOPWRIGHT_TOKEN" in str(found.advice)
+    assert "scripts/serve" not in str(found.advice)
 
 
 def test_findings_and_advice_are_printed(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
