@@ -167,6 +167,8 @@ def test_inputs_that_do_not_fit_are_refused(package: Path) -> None:
 
 def test_it_runs_from_c_plus_plus(package: Path, tmp_path: Path) -> None:
     program = tmp_path / "load"
+    # A program inside of the folder would make `verify` refuse the package.
+    assert " -o ../load && ../load" in (package / "load.cc").read_text()
     flags = [f"-I{tvm_ffi.libinfo.find_include_path()}", f"-I{tvm_ffi.libinfo.find_dlpack_include_path()}"]
     libraries = [f"-L{package / 'lib'}", f"-Wl,-rpath,{package / 'lib'}", "-Wl,--no-as-needed"]
     command = ["c++", "-std=c++17", str(package / "load.cc"), *flags, *libraries, "-ltvm_ffi", "-ltvm_runtime"]
