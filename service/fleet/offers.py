@@ -73,7 +73,8 @@ def resolve_all(
         raise ProblemError(
             422,
             "target-not-offered",
-            f"No live worker{with_labels} can run code for {' nor for '.join(refused)}. Use 'auto' or one of: {listed}",
+            f"No live worker{with_labels} can run code for {' nor for '.join(refused)}. Use 'auto', add a machine that "
+            f"can with scripts/worker, or use one of: {listed}",
         )
     machines = [each for each in found if not isinstance(each, str)]
     for position, machine in enumerate(machines):
@@ -89,11 +90,11 @@ def resolve_all(
 
 
 def _resolved(ctx: Context, target: str | dict[str, Any], offers: Sequence[Offer]) -> DeviceClass | str:
-    """Return the device class, or the target's canonical JSON if none of the offers runs code for it."""
+    """Return the device class, or the target as the request has it if none of the offers runs code for it."""
     if isinstance(target, str) and target.strip() == "auto":
         return offers[0].device_class
     given = json.dumps(target) if isinstance(target, dict) else target
     match = ctx.sandbox.match(given, [offer.device_class.target_json for offer in offers])
     if match.offer is None:
-        return match.target_json
+        return json.dumps(target, sort_keys=True) if isinstance(target, dict) else repr(target)
     return replace(offers[match.offer].device_class, target_json=match.target_json)

@@ -86,9 +86,12 @@ def test_the_same_key_gives_the_same_group(api: Api) -> None:
     ("fields", "kind", "said"),
     [
         (
-            {"targets": ["auto", {"kind": "cuda", "arch": "sm_90"}, {"kind": "llvm", "mcpu": "znver4"}]},
+            {"targets": ["auto", "cuda", {"kind": "llvm", "mcpu": "znver4"}]},
             "target-not-offered",
-            ['"arch": "sm_90"', ' nor for {"kind": "llvm", "mcpu": "znver4"}. Use \'auto\' or one of: ' + TARGET],
+            [
+                'can run code for \'cuda\' nor for {"kind": "llvm", "mcpu": "znver4"}. Use \'auto\', add a machine',
+                "with scripts/worker, or use one of: " + TARGET,
+            ],
         ),
         ({"targets": ["auto", PLAIN, "llvm -mcpu=x86-64-v3"]}, "same-target", ["Targets 2 and 3", "x86-64-v3"]),
         ({"targets": ["auto", {"kind": "hexagon"}]}, "invalid-target", ["hexagon"]),
