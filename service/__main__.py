@@ -19,11 +19,13 @@ from service.settings import parser as settings_parser
 from service.traces import tracer
 from workers.boards.config import BadBoards, read_boards
 
+_ROLES = ("serve", "migrate", "api", "controller", "prune", "backup", "doctor")
+
 
 def parser() -> argparse.ArgumentParser:
     parser = settings_parser()
-    roles = ["serve", "migrate", "api", "controller", "prune", "backup", "doctor"]
-    parser.add_argument("role", nargs="?", default="serve", choices=roles)
+    # Without choices: else argparse takes the value of an unknown option for a role, and complains of that alone.
+    parser.add_argument("role", nargs="?", default="serve", help=f"one of {', '.join(_ROLES)} (default serve)")
     parser.add_argument("--grant-to", metavar="ROLE", help="with migrate: let a role of PostgreSQL read and write rows")
     parser.add_argument("--days", type=float, default=90.0, help="with prune: of jobs that ended longer ago (90)")
     parser.add_argument("--dry-run", action="store_true", help="with prune: only say how much would go")
@@ -36,6 +38,8 @@ def parser() -> argparse.ArgumentParser:
 def main() -> None:
     options = vars(parser().parse_args())
     role = options.pop("role")
+    if role not in _ROLES:
+        parser().error(f"there is no role {role!r}; the roles are {', '.join(_ROLES)}")
     asked = {name: options.pop(name) for name in ("grant_to", "days", "dry_run", "shrink", "to")}
     if options.pop("die_with_parent"):
         die_with_parent()

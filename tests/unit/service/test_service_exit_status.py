@@ -15,6 +15,7 @@ import pytest
 from db import migrate
 from db.errors import AccessRefused, DatabaseAway, DatabaseDamaged, DiskFull, SchemaTooNew
 from service import controller
+from service.__main__ import main
 from service.exit_status import ExitStatus, explained, status_of
 from service.outage import Outage, await_database
 from service.restarts import MOST, WITHIN_SECONDS, Restarts
@@ -54,6 +55,20 @@ def test_each_reason_has_a_status_and_one_line(
     assert ended.value.code == status
     assert line.startswith("loopwright: ")
     assert advice in line
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [(("--prot", "8124"), "unrecognized arguments: --prot"), (("migrat",), "there is no role 'migrat'; the roles are")],
+)
+def test_wrong_options_and_roles_are_named(
+    words: tuple[str, ...], said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["service", *words])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err
 
 
 def test_other_errors_keep_their_traceback() -> None:
