@@ -60,8 +60,8 @@ def main() -> None:
     try:
         with explained(settings), supervisor.running():
             certified = tune(Client(supervisor.url, ensure_token(settings)), console)
-            console.print(f"Dashboard: {supervisor.login_url()}", soft_wrap=True, highlight=False)
             if not exit_after:
+                console.print(f"Dashboard: {supervisor.login_url()}", soft_wrap=True, highlight=False)
                 console.print("Serving until Ctrl-C.")
                 supervisor.wait()
     except ServeError as error:
