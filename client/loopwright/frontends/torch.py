@@ -60,6 +60,11 @@ def exported(model: Any, options: Options) -> Any:
         if options.example_inputs is not None:
             raise TypeError("an ExportedProgram knows its inputs; leave example_inputs out")
         return model
+    if isinstance(model, torch.jit.ScriptModule):
+        raise UnsupportedModel(
+            f"{type(model).__name__} is a module of torch.jit, which torch.export cannot capture; give the "
+            "torch.nn.Module that was traced or scripted"
+        )
     inputs, named = _inputs(model, options.example_inputs)
     outputs = _outputs(model, inputs, named)
     if is_tree((inputs, named), outputs):

@@ -183,6 +183,13 @@ def test_what_pytorch_models_cannot_be_taken(model: nn.Module, inputs: tuple[tor
         frontends.to_program(model, Options(example_inputs=inputs))
 
 
+@pytest.mark.filterwarnings("ignore:`?torch.jit:DeprecationWarning")
+def test_a_traced_model_is_refused_with_the_module_to_give(layer: nn.Module) -> None:
+    traced = torch.jit.trace(layer, X)
+    with pytest.raises(UnsupportedModel, match=r"is a module of torch\.jit.*give the torch\.nn\.Module that"):
+        frontends.to_program(traced, Options(example_inputs=(X,)))
+
+
 def test_options_are_asked_for_and_refused(layer: nn.Module) -> None:
     with pytest.raises(TypeError, match=r"Layer needs example_inputs=\(tensor, …\)"):
         frontends.to_program(layer)
