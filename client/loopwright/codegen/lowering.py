@@ -64,7 +64,8 @@ def bind_shapes(mod: tvm.IRModule, shapes: dict[str, int]) -> tvm.IRModule:
     A PrimFunc that Relax functions call has the extents of its calls, whatever names it has for them.
 
     Raises:
-        InvalidModule: the module has no symbolic extent of a name, an extent is below 1, or a call contradicts itself.
+        InvalidModule: the module has no symbolic extent of a name, an extent is below 1 or outside of the range that
+            the module declares for it, or a call contradicts itself.
     """
     if not shapes:
         return mod
@@ -77,6 +78,7 @@ def bind_shapes(mod: tvm.IRModule, shapes: dict[str, int]) -> tvm.IRModule:
             f"shapes names {', '.join(unknown)}, which the module does not have; its symbolic extents are: "
             f"{', '.join(sorted(in_relax | in_tir)) or 'none'}"
         )
+    _check_ranges(mod, shapes)
     bound = bind_calls(relax.transform.BindSymbolicVars({n: e for n, e in shapes.items() if n in in_relax})(mod))
     if relax_symbols(bound):
         return bound  # what is left symbolic of a PrimFunc is for its callers to say
@@ -84,6 +86,26 @@ def bind_shapes(mod: tvm.IRModule, shapes: dict[str, int]) -> tvm.IRModule:
     for var, func in prim_funcs(bound):
         result[var] = with_extents(func, shapes)
     return result
+
+
+def _check_ranges(mod: tvm.IRModule, shapes: dict[str, int]) -> None:
+    """Refuse extents outside of the ranges in the attributes of Relax functions, such as PyTorch's ``Dim``s."""
+    for _, func in relax_funcs(mod):
+        least, most = _limits(func, "tir_var_lower_bound"), _limits(func, "tir_var_upper_bound")
+        for name, extent in shapes.items():
+            # PyTorch writes 2 for extents without a lower bound, too, and runs such a program with the extent 1.
+            low = least[name] if least.get(name, 0) > 2 else 1
+            if not low <= extent <= most.get(name, extent):
+                allowed = f"{low} to {most[name]}" if name in most else f"{low} or more"
+                raise InvalidModule(
+                    f"shapes gives {name} the extent {extent}, but the model declares {allowed} for it; give an extent "
+                    "in this range, or declare another range in the model"
+                )
+
+
+def _limits(func: relax.Function, attribute: str) -> dict[str, int]:
+    found = func.attrs[attribute] if func.attrs and attribute in func.attrs else {}
+    return {str(name): int(limit) for name, limit in found.items()}
 
 
 def relax_symbols(mod: tvm.IRModule) -> set[str]:

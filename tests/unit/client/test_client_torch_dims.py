@@ -73,6 +73,26 @@ def test_a_name_that_is_none_is_answered_by_those_of_dims(exported: Any) -> None
     }
 
 
+@pytest.mark.parametrize(
+    ("declared", "extent", "allowed"),
+    [
+        (Dim("batch", max=64), 400, "1 to 64"),
+        (Dim("batch", min=4, max=64), 3, "4 to 64"),
+        (Dim("batch", min=4), 3, "4 or more"),
+    ],
+)
+def test_an_extent_outside_of_the_range_of_its_dim_is_refused(declared: Any, extent: int, allowed: str) -> None:
+    inputs = (torch.ones(5, 4), torch.ones(5, 4))
+    module = frontends.to_program(
+        torch.export.export(Both(), inputs, dynamic_shapes=({0: declared}, {0: declared}))
+    ).module
+    with pytest.raises(
+        InvalidModule, match=f"gives batch the extent {extent}, but the model declares {allowed} for it;"
+    ):
+        bind_shapes(module, {"batch": extent})
+    assert bind_shapes(module, {"batch": 5})["main"].params[0].ty.shape[0] == 5
+
+
 def test_branches_know_the_names_of_dims() -> None:
     inputs = (torch.ones(3, 4), torch.ones(3))
     either = torch.export.export(Either(), inputs, dynamic_shapes=({0: BATCH}, {0: BATCH}))
