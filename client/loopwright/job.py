@@ -75,7 +75,10 @@ class Job:
 
     @property
     def tasks(self) -> list[schemas.Task]:
-        """The workloads of the job, with their bests so far."""
+        """The workloads of the job with their bests so far, sorted by name; those of several shapes, shape by shape.
+
+        This order stays the same while the job runs. Tables sort the tasks by their share of the model's time instead.
+        """
         return self.info.tasks
 
     @property

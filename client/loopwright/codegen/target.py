@@ -53,7 +53,8 @@ def target_from(target: str | dict[str, Any] | Target) -> Target:
     """Return a Target from a Target, a kind, a tag, JSON text, a dictionary, or the old ``llvm -mcpu=…`` form.
 
     A target describes a machine. Fields that give orders to a compiler (``cl-opt``, which makes LLVM write files, for
-    one) are refused, because a service compiles for the targets of its users.
+    one) are refused, because a service compiles for the targets of its users. LLVM's ``opt-level`` is taken: it does
+    no more than select among LLVM's own levels, and stored targets may have it.
 
     Raises:
         InvalidTarget: TVM does not know it, it is of a kind that is not tuned, or it has a field that is not taken.
