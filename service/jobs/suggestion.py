@@ -24,4 +24,4 @@ def hint(max_trials: int, functions: int, suggested: int) -> list[str]:
     if max_trials >= suggested:
         return []
     allowed = f"{plural(max_trials, 'trial')} for {plural(functions, 'function')}"
-    return [f"{allowed}: this model deserves {suggested} (--max-trials {suggested})"]
+    return [f"{allowed}: {suggested} or more are suggested (--max-trials {suggested})"]

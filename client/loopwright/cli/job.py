@@ -224,7 +224,7 @@ def _tell_submitted(client: Client, jobs: Sequence[Job], max_trials: int) -> Non
     suggested = job.info.suggested_trials
     if max_trials < suggested:
         allowed, functions = plural(max_trials, "trial"), plural(len(job.tasks), "function")
-        print_line(f"{allowed} for {functions}: this model deserves --max-trials {suggested}", error=True)
+        print_line(f"{allowed} for {functions}: --max-trials {suggested} or more is suggested", error=True)
 
 
 def _follow_group(group: JobGroup, wait: bool, as_json: bool) -> None:

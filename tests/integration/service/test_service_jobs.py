@@ -59,7 +59,7 @@ def test_a_preview_and_a_job_say_how_many_trials_the_model_deserves(api: Api) ->
     assert api.post("/jobs/preview", payload(PERCEPTRON))["suggested_trials"] == 2 * 16
     short, enough = (api.submit(PERCEPTRON, budget={"max_trials": trials}) for trials in (31, 32))
     assert short["suggested_trials"] == enough["suggested_trials"] == 32
-    note = "31 trials for 2 functions: this model deserves 32 (--max-trials 32)"
+    note = "31 trials for 2 functions: 32 or more are suggested (--max-trials 32)"
     assert (short["notes"], enough["notes"]) == ([note], [])
     for each in (short, enough):
         api.post(f"/jobs/{each['id']}/cancel")

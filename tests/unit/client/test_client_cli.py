@@ -37,7 +37,7 @@ def test_submit_prints_the_job(service: FakeService, run: Command, program: str)
 def test_submit_says_how_many_trials_the_model_deserves(service: FakeService, run: Command, program: str) -> None:
     service.on("POST", "/api/v1/jobs", Answer(job_json(suggested_trials=320), 202))
     done = run("job", "submit", program)
-    assert (done.out, done.err) == ("job-1\n", "64 trials for 1 function: this model deserves --max-trials 320\n")
+    assert (done.out, done.err) == ("job-1\n", "64 trials for 1 function: --max-trials 320 or more is suggested\n")
     assert run("job", "submit", program, "--max-trials", "320") == Done(0, "job-1\n", "")
 
 

@@ -191,7 +191,7 @@ def test_the_trials_that_a_target_deserves_are_told_once(service: FakeService, r
     group = {"id": "g1", "jobs": [known, unknown | {"suggested_trials": 320}]}
     service.on("POST", "/api/v1/jobs", Answer(group, 202))
     done = run("job", "submit", program, "--target", "auto", "--target", json.dumps(PLAIN))
-    assert done.err == "64 trials for 1 function: this model deserves --max-trials 320\n"
+    assert done.err == "64 trials for 1 function: --max-trials 320 or more is suggested\n"
 
 
 def test_jobs_of_a_group_are_listed_with_their_targets(service: FakeService, run: Command) -> None:
