@@ -9,9 +9,10 @@ from __future__ import annotations
 import itertools
 import logging
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 import loopwright
 from loopwright import config
@@ -22,8 +23,23 @@ from loopwright.cli.views import show_audit
 from loopwright.client import Client
 from loopwright.errors import LoopwrightError, TvmUnavailable, WaitTimedOut
 
+
+class _Commands(TyperGroup):
+    """The commands; for an unknown one, the error names the groups that have it: ``job submit`` for ``submit``."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        command = super().get_command(ctx, cmd_name)
+        if command is None and not ctx.resilient_parsing:
+            groups = [name for name, group in self.commands.items() if cmd_name in getattr(group, "commands", ())]
+            if groups:
+                suggested = " or ".join(f"'{name} {cmd_name}'" for name in groups)
+                ctx.fail(f"No such command {cmd_name!r}. Did you mean {suggested}?")
+        return command
+
+
 app = typer.Typer(
     name="loopwright",
+    cls=_Commands,
     help="Submit tensor programs for tuning, and use the fastest schedules found.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

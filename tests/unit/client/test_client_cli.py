@@ -125,6 +125,9 @@ def test_cancel(service: FakeService, run: Command) -> None:
     ("words", "advice"),
     [
         (("job", "nonsense"), "No such command"),
+        (("submit", "model.py"), "No such command 'submit'. Did you mean 'job submit'?"),
+        (("import", "folder"), "Did you mean 'record import'?"),
+        (("nonsense",), "No such command 'nonsense'."),
         (("job", "submit"), "Missing argument"),
         (("job", "submit", "no-such-file.py"), "no-such-file.py: No such file"),
         (("job", "submit", "no-such-file.py", "--max-trials", "0"), "max-trials"),
