@@ -72,7 +72,10 @@ def root(
         typer.Option(help="URL of the service; by default LOOPWRIGHT_URL, the saved login, or this machine's service."),
     ] = None,
     token: Annotated[
-        str | None, typer.Option(help="Token for the service; by default LOOPWRIGHT_TOKEN, or the saved login.")
+        str | None,
+        typer.Option(
+            help="Token for the service; by default LOOPWRIGHT_TOKEN, the saved login, or this machine's service."
+        ),
     ] = None,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
