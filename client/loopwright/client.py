@@ -62,6 +62,9 @@ class Client:
             token: token for the service; by default ``LOOPWRIGHT_TOKEN``, else that of the saved login or of the
                 service on this machine.
             timeout: seconds, for connecting and for each wait on an answer.
+
+        Raises:
+            ValueError: the URL does not begin with ``http://`` or ``https://``.
         """
         self._transport = Transport(config.resolve(url, token), timeout)
         self.access: Access = Access(self._transport)

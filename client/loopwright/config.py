@@ -40,10 +40,18 @@ def service_file() -> Path:
 
 
 def resolve(url: str | None = None, token: str | None = None) -> Endpoint:
-    """Where to connect. A saved token is used only for the URL that it was saved with, lest it leak elsewhere."""
+    """Where to connect. A saved token is used only for the URL that it was saved with, lest it leak elsewhere.
+
+    Raises:
+        ValueError: the URL does not begin with ``http://`` or ``https://``.
+    """
     saved = [endpoint for endpoint in (_saved_login(), _local_service()) if endpoint is not None]
     chosen = url or os.environ.get("LOOPWRIGHT_URL") or (saved[0].url if saved else DEFAULT_URL)
     chosen = chosen.rstrip("/")
+    if not chosen.lower().startswith(("http://", "https://")):
+        raise ValueError(
+            f"the URL {chosen!r} does not begin with http:// or https://; write http://{chosen.rpartition('://')[2]}"
+        )
     token = token or os.environ.get("LOOPWRIGHT_TOKEN")
     if not token:
         token = next((endpoint.token for endpoint in saved if endpoint.url == chosen and endpoint.token), None)

@@ -149,7 +149,7 @@ class Transport:
         reason = str(error) or type(error).__name__
         return CouldNotReach(
             f"could not reach Loopwright at {self.endpoint.url}: {reason}. "
-            "Check that the service is running there, or set another address with LOOPWRIGHT_URL or 'loopwright login'."
+            "Start the service with scripts/serve, or set another address with LOOPWRIGHT_URL or 'loopwright login'."
         )
 
 

@@ -128,6 +128,7 @@ def test_cancel(service: FakeService, run: Command) -> None:
         (("submit", "model.py"), "No such command 'submit'. Did you mean 'job submit'?"),
         (("import", "folder"), "Did you mean 'record import'?"),
         (("nonsense",), "No such command 'nonsense'."),
+        (("--url", "127.0.0.1:8080", "job", "list"), "write http://127.0.0.1:8080"),
         (("job", "submit"), "Missing argument"),
         (("job", "submit", "no-such-file.py"), "no-such-file.py: No such file"),
         (("job", "submit", "no-such-file.py", "--max-trials", "0"), "max-trials"),
@@ -166,6 +167,7 @@ def test_nobody_there_is_3(run: Command, service: FakeService) -> None:
     done = run("worker", "list")
     assert done.status == 3
     assert f"could not reach Loopwright at {service.url}" in done.err
+    assert "Start the service with scripts/serve" in done.err
 
 
 ME = {"user": "ada", "kind": "token", "scope": "read", "rights": ["read"], "expires_at": None}

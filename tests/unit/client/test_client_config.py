@@ -52,6 +52,12 @@ def test_a_saved_token_goes_to_its_own_service_only(tmp_path: Path) -> None:
     assert resolve("http://127.0.0.1:9000").token == "local"
 
 
+@pytest.mark.parametrize("url", ["127.0.0.1:8080/", "ftp://127.0.0.1:8080"])
+def test_a_url_without_http_is_refused_with_the_right_one(url: str) -> None:
+    with pytest.raises(ValueError, match=r"does not begin with http:// or https://; write http://127.0.0.1:8080$"):
+        resolve(url)
+
+
 def test_a_login_is_readable_by_its_owner_only() -> None:
     config.save_login("http://saved", "first")
     path = config.save_login("http://saved", "second")
