@@ -659,7 +659,7 @@ def test_a_job_that_permits_tf32_on_a_simulated_gpu(start: Callable[..., str]) -
     target = '{"arch": "sm_80", "kind": "cuda"}'
     fleet = RayFleet(target, {builder: 1}, {measurer: "gpu"})
     permitting = with_tf32(normal_form(product(240, 240, 240, "float32", "float32")))
-    request = TuneRequest([TaskSpec(make_workload(permitting["main"], "product"), 1)], target, None, 8, None, 1)
+    request = TuneRequest([TaskSpec(make_workload(permitting["main"], "product"), 1)], target, None, 24, None, 1)
     ledger = MemoryLedger(1)
     tune(request, Searcher(request), fleet, ledger)
     assert ledger.failures == {}
