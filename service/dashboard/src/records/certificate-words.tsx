@@ -11,6 +11,12 @@ function toleranceWords(c: Certificate): string {
   return `${formatSmall(c.rtol)} of its value plus ${formatSmall(c.atol)} of the largest result`;
 }
 
+function largestDifference(c: Certificate): string {
+  return c.max_abs_error === 0
+    ? "There was no difference."
+    : `The largest difference was ${formatSmall(c.max_abs_error)}, which is ${formatSmall(c.max_rel_error)} of the largest result.`;
+}
+
 /** Describes a certificate. */
 export function CertificateWords({ certificate: c }: { certificate: Certificate }) {
   return (
@@ -25,8 +31,7 @@ export function CertificateWords({ certificate: c }: { certificate: Certificate 
       <Text size="sm">
         <strong>Same results.</strong> Inputs: {c.inputs}.{" "}
         {c.rtol === 0 ? "All outputs equal" : "The outputs agree with"} those of the unscheduled program
-        {c.rtol !== 0 && <>, each within {toleranceWords(c)}</>}. The largest difference was{" "}
-        {formatSmall(c.max_abs_error)}, which is {formatSmall(c.max_rel_error)} of the largest result.
+        {c.rtol !== 0 && <>, each within {toleranceWords(c)}</>}. {largestDifference(c)}
       </Text>
       <Text size="sm">
         <strong>Measured speedup: {formatSpeedup(c.speedup)}.</strong> The closing race timed{" "}
