@@ -50,7 +50,12 @@ class Watched:
 
     @property
     def complaints(self) -> list[str]:
-        return [text for text in self.errors if not any(part in text for part in self.expected)]
+        """Return the errors that the test does not expect.
+
+        Chromium drops requests when the machine gets an address, as it does while other tests make hosts of their own.
+        """
+        expected = [*self.expected, "ERR_NETWORK_CHANGED"]
+        return [text for text in self.errors if not any(part in text for part in expected)]
 
 
 @pytest.fixture

@@ -91,7 +91,8 @@ def test_the_overview_counts(page: Page, service: Service, job: dict[str, Any]) 
     expect(figures).to_contain_text(f"of {overview['workloads']} workload")
     expect(row(page, "Jobs", "the newest")).to_be_visible()
     newest = overview["recent_bests"][0]
-    best = row(page, "Recent bests", newest["workload_hash"][:12])
+    # A workload may have bests on several device classes.
+    best = row(page, "Recent bests", newest["workload_hash"][:12]).first
     gain = "baseline" if newest["is_baseline"] else TIMES
     for text in (newest["name"], newest["op"], "llvm", re.compile(r"\d\s(ns|µs|ms)"), gain, "certified"):
         expect(best).to_contain_text(text)
@@ -227,6 +228,9 @@ def test_targets_of_a_submission_stand_side_by_side(page: Page, service: Service
     plain = {"kind": "llvm", "mcpu": "x86-64-v2"}
     answer = service.post_job(product_relu(172), targets=["auto", plain], name="two targets", trials=4)
     own_id, plain_id = [job["id"] for job in answer.json()["jobs"]]
+    # Timings of all services of this machine take turns, so that two races can take more than a page waits.
+    for job_id in (own_id, plain_id):
+        service.finished(job_id)
     page.goto(f"{service.url}/jobs/{own_id}")
     own, other = row(page, "Targets", "(this job)"), row(page, "Targets", "x86-64-v2")
     for line in (own, other):

@@ -50,7 +50,7 @@ def traces(workload: Workload, target: str, count: int = 3, having: str = "") ->
     space = builtin_space(module_from_json(workload.module_json), target_from(target), 1)
     found = []
     sketches = [trace for trace in space.traces if having in trace_to_json(trace)]
-    for seed in range(1, 60):
+    for seed in range(1, 200):
         schedule = space.replay(sketches[seed % len(sketches)], seed)
         if schedule is not None:
             found.append(trace_to_json(schedule.trace))
