@@ -159,7 +159,7 @@ def test_a_job_is_cancelled(client: Client) -> None:
         ({"model": "import os\n"}, "is not accepted"),
         ({"model": '{"format": "none of TVM\'s"}'}, "save_json"),
         ({"model": MM_RELU, "target": "abacus"}, "abacus"),
-        ({"model": MM_RELU, "target": "cuda"}, "Use 'auto' or one of"),
+        ({"model": MM_RELU, "target": "cuda"}, "Use 'auto', add a machine"),
         ({"model": MM_RELU, "space": [[[["NoSuchStep", [], [], []]], []]]}, "space"),
     ],
 )
