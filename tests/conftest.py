@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 from _pytest.faulthandler import fault_handler_stderr_fd_key
 from xdist.scheduler import LoadScopeScheduling
@@ -33,6 +34,10 @@ OWN_SERVICES = (
     "tests/acceptance/test_acceptance_postgresql.py",
     "tests/browser/test_browser_leaderboard.py",
 )
+
+# A test says what is right, not how fast: the process may wait while others have the cores.
+hypothesis.settings.register_profile("without a deadline", deadline=None)
+hypothesis.settings.load_profile("without a deadline")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -125,7 +125,7 @@ def test_a_body_that_stops_is_answered_408(api: ServedApi) -> None:
     assert head.startswith(b"HTTP/1.1 408")
     problem = json.loads(body)
     assert (problem["type"], problem["status"]) == ("urn:loopwright:body-too-slow", 408)
-    assert problem["detail"].startswith("9 bytes")
+    assert "9 bytes" in problem["detail"]
 
 
 def test_a_body_that_comes_in_drops_is_answered_408(api: ServedApi) -> None:

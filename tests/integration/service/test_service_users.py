@@ -106,7 +106,7 @@ def test_a_token_is_shown_once_and_makes_none_that_may_more(api: Api, ada: Api) 
     assert {token["user"] for token in listed} == {"ada"}
     assert made["secret"] not in str(listed)
     assert reader.get("/me")["rights"] == ["read"]
-    assert "right to submit" in refused(reader, "POST", "/tokens", 403, {"name": "more"})
+    assert "needs submit" in refused(reader, "POST", "/tokens", 403, {"name": "more"})
     refused(reader, "GET", "/tokens", 403)
     refused(ada, "POST", "/tokens", 403, {"name": "more", "scope": "admin"})
     refused(ada, "POST", "/tokens", 403, {"name": "of another", "user": "owner"})
@@ -138,7 +138,7 @@ def test_users_are_made_and_changed_by_admins_alone(api: Api, ada: Api) -> None:
         ("GET", "/users/owner/use", None),
         ("GET", "/audit", None),
     ):
-        assert "right to administer" in refused(ada, method, path, 403, body)
+        assert "needs administer" in refused(ada, method, path, 403, body)
     refused(api, "PATCH", "/users/owner", 409, {"disabled": True})
     refused(api, "PATCH", "/users/nobody", 404, {"disabled": True})
 
