@@ -45,7 +45,7 @@ def pipelined(mod: tvm.IRModule, target: Target, seed: int) -> list[Schedule]:
     product that tensor cores can compute.
     """
     schedules = _tensorised(mod, target, seed, pipelined=True)
-    if compute_capability(target) >= FIRST_ASYNC:
+    if schedules and compute_capability(target) >= FIRST_ASYNC:
         schedules += copying_ahead(_tensorised(mod, target, seed, pipelined=False))
     return schedules
 
