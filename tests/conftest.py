@@ -20,7 +20,7 @@ from _pytest.faulthandler import fault_handler_stderr_fd_key
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
-from tests.support import gaps
+from tests.support import gaps, module_seconds
 from tests.support.programs import MM_RELU
 from tests.support.service import PLACES, Service
 
@@ -42,6 +42,7 @@ hypothesis.settings.load_profile("without a deadline")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--order-seed", type=int, metavar="N", help="shuffle modules, and tests within modules; N repeats")
+    parser.addoption("--seconds-table", type=Path, metavar="FILE", help="write the seconds by module to a file, too")
 
 
 def pytest_configure() -> None:
@@ -103,8 +104,19 @@ def pytest_testnodedown(node: WorkerController, error: object) -> None:
         _ended.append(f"{node.gateway.id} ended with status {node.gateway._io.popen.returncode}\n{words}")
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Show what tests recorded; say last how processes ended: a log that is cut off keeps its end."""
+    reports = [
+        report
+        for found in terminalreporter.stats.values()
+        for report in found
+        if isinstance(report, pytest.TestReport) and report.when in ("setup", "call", "teardown")
+    ]
+    seconds = module_seconds.table(reports)
+    terminalreporter.section("seconds by module")
+    terminalreporter.write_line("\n".join(seconds))
+    if (file := config.getoption("seconds_table")) is not None:
+        file.write_text("\n".join([*seconds, ""]))
     reports = [report for outcome in ("passed", "failed") for report in terminalreporter.getreports(outcome)]
     properties = [each for report in reports if report.when == "call" for each in report.user_properties]
     if lines := gaps.table(properties):

@@ -79,8 +79,8 @@ def _finished(service: Service, job_id: str) -> dict[str, Any]:
     [
         ("api", signal.SIGKILL),
         ("raylet", signal.SIGKILL),
-        *(pytest.param(part, signal.SIGKILL, marks=pytest.mark.long) for part in ("controller", "gcs")),
-        *(pytest.param(part, signal.SIGSTOP, marks=pytest.mark.long) for part in ("raylet", "gcs")),
+        *(pytest.param(part, signal.SIGKILL, marks=pytest.mark.whole) for part in ("controller", "gcs")),
+        *(pytest.param(part, signal.SIGSTOP, marks=pytest.mark.whole) for part in ("raylet", "gcs")),
     ],
 )
 def test_a_part_that_is_killed_or_stopped_is_started_again(
@@ -126,7 +126,7 @@ def test_a_service_that_was_stopped_goes_on_after_a_start(mortal_service: Servic
         assert database.execute("SELECT attempts FROM jobs WHERE id = ?", [job_id]).fetchone() == (1,)
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_a_killed_supervisor_goes_on_after_a_start(mortal_service: Service) -> None:
     """Nobody is left to end the others in order; a start at once must do all the same."""
     service = mortal_service
@@ -162,7 +162,7 @@ def test_killed_workers_cost_nothing(mortal_service: Service) -> None:
     assert supervisor.poll() is None
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_kills_on_and_on(mortal_service: Service) -> None:
     """One job through every kind of death, one after the other."""
     service = mortal_service

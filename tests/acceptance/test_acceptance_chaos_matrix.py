@@ -246,9 +246,9 @@ def live_through(scene: Scene, names: Sequence[str], attempts: int, seed: int) -
     ("database", "round"),
     [
         ("postgresql", 0),
-        pytest.param("sqlite", 0, marks=pytest.mark.long),
+        pytest.param("sqlite", 0, marks=pytest.mark.whole),
         *(
-            pytest.param(database, round, marks=pytest.mark.long)
+            pytest.param(database, round, marks=pytest.mark.whole)
             for round in range(1, ROUNDS)
             for database in ("postgresql", "sqlite")
         ),

@@ -15,7 +15,7 @@ from tests.support.programs import product
 from tests.support.service import Service
 from tests.support.waiting import wait_for
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.whole
 TARGET = {"kind": "llvm", "mtriple": "aarch64-linux-gnu", "mcpu": "cortex-a72"}
 
 

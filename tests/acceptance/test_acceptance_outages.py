@@ -49,7 +49,7 @@ def test_a_job_goes_on_after_an_outage_of_postgresql(tmp_path: Path) -> None:
         assert service.stop() == 0
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_damage_that_is_found_while_running_ends_the_service_with_its_reason(tmp_path: Path) -> None:
     with Service(tmp_path) as service:
         file = service.data_dir / "loopwright.db"

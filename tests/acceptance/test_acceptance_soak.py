@@ -57,7 +57,7 @@ def scratch() -> set[Path]:
     return {path for pattern in ("loopwright-*", "pymp-*") for path in Path("/tmp").glob(pattern)}
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_many_jobs_leave_nothing_behind(tmp_path: Path) -> None:
     numbers: Iterator[int] = itertools.count()
     submitting = threading.Semaphore(2)  # the service refuses more requests of one user at a time that read modules

@@ -70,7 +70,7 @@ def nodes() -> Iterator[RayNodes]:
         yield nodes
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_earlier_code_and_this_one_share_a_database_and_a_cluster(nodes: RayNodes, tmp_path: Path) -> None:
     """In the order of docs/operations.md: tables, controllers, APIs, nodes."""
     earlier = tmp_path / "code"

@@ -79,7 +79,7 @@ def test_a_program_that_was_never_found_has_no_time() -> None:
     assert [nothing[name] for name in ("best_us", "seconds_until_near", "loopwright_seconds_until_near")] == [None] * 3
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_stock_tunes_a_case_and_its_program_can_be_built() -> None:
     """On this machine's processor: what a GPU does with the same calls is for scripts/gpu-check."""
     softmax = CASES[0]

@@ -197,7 +197,7 @@ def test_the_guide_lists_the_operators_that_are_refused() -> None:
     assert set(re.findall(r"`(\w+)`", listed)) == every - translated()
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_no_operator_computes_anything_else() -> None:
     """All of ONNX's tests: what is not right is refused, most often since a shape depends on values."""
     wrong, right = [], 0

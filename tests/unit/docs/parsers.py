@@ -112,14 +112,19 @@ def _script(name: str) -> Callable[[list[str], bool], None]:
     """A program of scripts/, which is no package."""
 
     def check_arguments(arguments: list[str], is_whole: bool) -> None:
-        spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
-        assert spec is not None
-        assert spec.loader is not None
-        module: ModuleType = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        _parse(module.parser(), arguments, is_whole)
+        _parse(_parser_of_script(name), arguments, is_whole)
 
     return check_arguments
+
+
+def _parser_of_script(name: str) -> argparse.ArgumentParser:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module: ModuleType = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    parser: argparse.ArgumentParser = module.parser()
+    return parser
 
 
 def _loopwright(arguments: list[str], is_whole: bool) -> None:
@@ -154,8 +159,7 @@ def _pytest(arguments: list[str], is_whole: bool) -> None:
 
 
 def _test(arguments: list[str], is_whole: bool) -> None:
-    own = re.findall(r"== (--[a-z-]+) ", (ROOT / "scripts" / "test").read_text())
-    _pytest([argument for argument in arguments if argument not in own], is_whole)
+    _pytest(_parser_of_script("run_tests").parse_known_args(arguments)[1], is_whole)
 
 
 def _lock(arguments: list[str], is_whole: bool) -> None:

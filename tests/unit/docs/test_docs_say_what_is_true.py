@@ -66,12 +66,12 @@ def test_commands_are_collected_from_blocks_and_sentences(tmp_path: Path) -> Non
     document.write_text(
         "Run `scripts/serve\n--port 1`, not `scripts`.\n\n"
         "```console\n$ scripts/demo --exit  # shows\nprinted\n```\n\n"
-        "```sh\nscripts/test \\\n  --long\n```\n\n"
+        "```sh\nscripts/test \\\n  --all\n```\n\n"
         "```python\nx\n```\n"
     )
     assert [(command.line, command.is_whole) for command in documents.commands(document)] == [
         ("scripts/demo --exit  # shows", True),
-        ("scripts/test    --long", True),
+        ("scripts/test    --all", True),
         ("scripts/serve --port 1", False),
     ]
 

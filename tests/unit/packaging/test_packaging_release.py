@@ -191,7 +191,7 @@ def test_a_folder_that_is_not_empty_is_refused(tmp_path: Path) -> None:
     assert "is not empty" in done.stderr
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_a_built_wheel_is_installed_and_used(tmp_path: Path) -> None:
     """Needs a package index."""
     done = subprocess.run([ROOT / "scripts" / "build-dist", tmp_path], capture_output=True, text=True, check=False)

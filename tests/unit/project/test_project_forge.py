@@ -77,7 +77,7 @@ def test_workflows_are_there_and_say_when_they_run() -> None:
     assert when == {
         "test": {"push", "pull_request"},
         "build": {"pull_request", "workflow_call"},
-        "long": {"schedule", "workflow_dispatch"},
+        "whole": {"schedule", "workflow_dispatch"},
         "release": {"push"},
     }
     assert workflow("release")[True] == {"push": {"tags": ["v*"]}}  # type: ignore[index]

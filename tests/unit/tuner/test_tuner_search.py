@@ -219,7 +219,7 @@ def test_a_trace_that_does_not_apply_is_refused_not_raised() -> None:
     assert _builtin(elementwise()).replay(foreign, 1) is None
 
 
-@pytest.mark.long  # loading the tensor intrinsics takes 7 s
+@pytest.mark.whole  # loading the tensor intrinsics takes 7 s
 def test_a_space_for_gpus_has_programs_too() -> None:
     candidates = _search(_builtin(matmul(), '{"kind": "cuda", "arch": "sm_80"}')).propose(4)
     assert len(candidates) == 4

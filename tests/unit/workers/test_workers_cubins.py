@@ -67,7 +67,7 @@ def test_a_candidate_with_software_pipelines_becomes_machine_code(name: str, ann
     assert failure(workload, trace, "sm_80") is None
 
 
-@pytest.mark.long
+@pytest.mark.whole
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_of_twenty_candidates_enough_become_machine_code(name: str) -> None:
     reasons = failures(name, 10)

@@ -58,7 +58,7 @@ def test_candidates_become_machine_code_that_multiplies_in_tf32(name: str, arch:
         assert "cvt.rna.tf32.f32" in assembly
 
 
-@pytest.mark.long
+@pytest.mark.whole
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_all_of_ten_candidates_become_machine_code(name: str, arch: str) -> None:
