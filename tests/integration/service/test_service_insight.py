@@ -4,15 +4,28 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from loopwright import schemas
 from service.overview.endpoints import _csv
-from tests.integration.service.conftest import Api
+from tests.integration.service.conftest import Api, played, running, settings_in
 from tests.support.played_fleet import MACHINE, MEASURED_STATE, RACED_STATE, ROUNDS, WORKER
 from tests.support.programs import product
+
+
+@pytest.fixture(scope="module")
+def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
+    """An application of its own: what is counted is what these tests made."""
+    with running(settings_in(tmp_path_factory.mktemp("api"))) as api:
+        yield api
+
+
+@pytest.fixture(scope="module")
+def job(api: Api) -> dict[str, Any]:
+    return played(api)
 
 
 def test_overview(api: Api, job: dict[str, Any]) -> None:
@@ -144,7 +157,6 @@ def test_a_workload_without_records_tells_nothing(api: Api, what: str) -> None:
     assert [found[name] for name in ("rows", "rounds", "points") if name in found] == [[]]
     unknown = api.http.get(f"/api/v1{path}", params={"device_class": "none"}, headers=api.headers)
     assert unknown.status_code == 404
-    api.post(f"/jobs/{made['id']}/cancel")
 
 
 def test_a_record_as_code_and_how_to_find_it_again(api: Api, job: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import hypothesis
@@ -18,7 +19,7 @@ from schemathesis.specs.openapi.checks import (
 
 from service.app import create_app
 from service.settings import Settings
-from tests.integration.service.conftest import Api
+from tests.integration.service.conftest import Api, played, running, settings_in
 from tests.integration.service.users import sign_up
 
 SCHEMA = schemathesis.openapi.from_dict(create_app(Settings()).openapi())
@@ -38,6 +39,18 @@ _EVENTS = "GET /api/v1/jobs/{job_id}/events"
 """Its schema is that of each event's data, for which OpenAPI 3.1 has no form that the check knows."""
 _KEPT = ("DELETE /api/v1/tokens/{token_id}", "PATCH /api/v1/users/{name}")
 """Operations that get no ids of what there is: what they end or change, the tests need."""
+
+
+@pytest.fixture(scope="module")
+def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
+    """An application of its own: the requests make and change whatever they can."""
+    with running(settings_in(tmp_path_factory.mktemp("api"))) as api:
+        yield api
+
+
+@pytest.fixture(scope="module")
+def job(api: Api) -> dict[str, Any]:
+    return played(api)
 
 
 @pytest.fixture(scope="module")

@@ -61,9 +61,9 @@ def visitors(api: Api) -> dict[str, tuple[int, Api]]:
     link = api.post("/guest-links", {}, status=201)
     return {
         "guest": (READ, api.with_token(link["token"])),
-        "reader": (READ, sign_up(api, "reader", "read")),
-        "submitter": (SUBMIT, sign_up(api, "submitter")),
-        "admin": (ADMIN, sign_up(api, "admin", "admin")),
+        "reader": (READ, sign_up(api, "may-read", "read")),
+        "submitter": (SUBMIT, sign_up(api, "may-submit")),
+        "admin": (ADMIN, sign_up(api, "may-administer", "admin")),
     }
 
 

@@ -58,8 +58,6 @@ def test_a_private_job_is_not_there_for_others(api: Api, ada: Api, bob: Api) -> 
         assert friend.get(f"/jobs/{job['id']}")["visibility"] == "private"
     again = ada.post(f"/jobs/{job['id']}/resubmit", {}, 202)
     assert again["visibility"] == "private"
-    for each in (job, again):
-        ada.post(f"/jobs/{each['id']}/cancel")
 
 
 def test_a_limit_is_said_with_what_is_used(api: Api) -> None:
@@ -83,7 +81,7 @@ def test_a_limit_is_said_with_what_is_used(api: Api) -> None:
         api.http.patch("/api/v1/users/erin", headers=api.headers, json={"quota": {}}).json()["quota"]["daily_trials"]
         is None
     )
-    erin.post(f"/jobs/{erin.submit(product(8), budget={'max_trials': 101})['id']}/cancel")
+    erin.submit(product(8), budget={"max_trials": 101})
     assert api.get("/users/erin/use")["today"]["jobs"] == 2
 
 
@@ -93,9 +91,6 @@ def test_only_admins_pass_others_in_the_queue(api: Api, ada: Api) -> None:
     urgent = api.submit(product(8), priority=5)
     again = ada.post(f"/jobs/{urgent['id']}/resubmit", {}, 202)
     assert again["priority"] == 0
-    for each in (urgent, again):
-        api.post(f"/jobs/{each['id']}/cancel")
-        assert api.database.jobs.get(each["id"]).state is JobState.CANCELLED
 
 
 def test_a_token_is_shown_once_and_makes_none_that_may_more(api: Api, ada: Api) -> None:
@@ -120,7 +115,7 @@ def test_nobody_ends_the_tokens_of_another_but_an_admin(api: Api, ada: Api, bob:
     token = next(each for each in ada.get("/tokens")["items"] if each["revoked_at"] is None)
     refused(bob, "DELETE", f"/tokens/{token['id']}", 404)
     assert ada.get("/me")["user"] == "ada"
-    owners = next(each for each in api.get("/tokens")["items"] if each["kind"] == "owner")
+    owners = next(each for each in api.get("/tokens", page_size=500)["items"] if each["kind"] == "owner")
     assert "data directory" in refused(api, "DELETE", f"/tokens/{owners['id']}", 409)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,6 +12,14 @@ from tests.integration.service.conftest import Api
 from tests.support.programs import product
 
 URL = "https://example.org/hook?key=1"
+
+
+@pytest.fixture(autouse=True)
+def _forgotten(api: Api) -> Iterator[None]:
+    """No later test's jobs are told to the webhooks of these."""
+    yield
+    for webhook in api.get("/webhooks")["items"]:
+        api.http.delete(f"/api/v1/webhooks/{webhook['id']}", headers=api.headers)
 
 
 def complaint(api: Api, body: Any) -> str:
