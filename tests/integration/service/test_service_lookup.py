@@ -103,12 +103,6 @@ def test_an_unknown_target_is_refused(api: Api, known: str) -> None:
     assert look_up(api, known, target="nvidia/nvidia-h100", status=422)["type"] == "urn:loopwright:target-not-offered"
 
 
-def test_a_body_that_is_too_large_is_refused(api: Api) -> None:
-    limit = api.http.app.state.context.settings.max_body_bytes  # type: ignore[attr-defined]
-    function = {"format": "tvm-json", "data": "x" * limit}
-    assert look_up(api, function, status=413)["type"] == "urn:loopwright:body-too-large"
-
-
 def test_another_program_of_the_family_is_a_miss(api: Api, known: str) -> None:
     other = api.submit(product(16), name="another", budget={"max_trials": 20})["tasks"][0]["workload_hash"]
     assert look_up(api, other, known)["misses"] == [other]
