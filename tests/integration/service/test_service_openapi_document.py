@@ -107,8 +107,9 @@ def test_answers_are_as_documented(
     )
     @hypothesis.given(
         case=operation.as_strategy(generation_mode=mode),
+        # The first of each is what Hypothesis tries first: an admin, who asks for what there is.
         role=strategies.sampled_from(sorted(roles)),
-        is_known=strategies.booleans(),
+        is_known=strategies.sampled_from([True, False]),
     )
     def check(case: Case[Any], role: str, is_known: bool) -> None:
         if is_known and label not in _KEPT:
