@@ -31,7 +31,6 @@ OWN_SERVICES = (
     "tests/acceptance/test_acceptance_emulated_board.py",
     "tests/acceptance/test_acceptance_chaos.py",
     "tests/acceptance/test_acceptance_chaos_matrix.py",
-    "tests/acceptance/test_acceptance_postgresql.py",
     "tests/browser/test_browser_leaderboard.py",
 )
 

@@ -13,6 +13,7 @@ from tests.support.ray_nodes import TOKEN, RayNodes, below, join, joined_by_comm
 from tests.support.service import START_SECONDS, Service
 from tests.support.waiting import wait_for
 
+pytestmark = pytest.mark.whole
 PROGRAM = product_relu(28)
 
 

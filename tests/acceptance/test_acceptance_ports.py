@@ -38,8 +38,11 @@ def listening(service: Service) -> dict[str, set[str]]:
 
 
 def test_no_process_listens_beyond_loopback(service: Service) -> None:
-    service.tuned(PROGRAM, trials=4)  # its loop, a builder and a measurer are up
+    job_id = service.submit(PROGRAM, trials=1000)
+    service.in_the_middle(job_id)  # its loop, a builder and a measurer are up
     found = listening(service)
+    service.http.post(f"/api/v1/jobs/{job_id}/cancel")
+    assert service.finished(job_id)["state"] == "cancelled"
     assert {"raylet", "gcs_server"} <= set(found)
     assert len(found) > 4, found
     assert {name: addresses for name, addresses in found.items() if not all(map(is_loopback, addresses))} == {}
