@@ -53,7 +53,6 @@ def test_a_machine_joins_by_one_command_and_leaves_in_order(nodes: RayNodes, tmp
             assert (worker["id"], worker["labels"]) == ("box/cpu", {"rack": "a"})
             host.terminate()
             assert host.wait(START_SECONDS) == 0
-            assert "nothing is being measured any more" in said.read_text()
     finally:
         host.kill()
     assert [process for process in family if process.is_running() and process.status() != psutil.STATUS_ZOMBIE] == []
@@ -63,4 +62,5 @@ def test_a_machine_with_a_wrong_token_is_told_so(nodes: RayNodes, tmp_path: Path
     host, said = joined_by_command(nodes, tmp_path, "1" * 64)
     assert host.wait(START_SECONDS) == 1
     (line,) = said.read_text().splitlines()
-    assert f"{nodes.address} refuses the token of {tmp_path / 'ray-token'}" in line
+    assert nodes.address in line
+    assert str(tmp_path / "ray-token") in line

