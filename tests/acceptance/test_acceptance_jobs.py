@@ -13,7 +13,8 @@ from tvm import s_tir
 from loopwright.codegen.serialization import trace_to_list
 from tests.support.ledger import check_ledger
 from tests.support.programs import product
-from tests.support.service import JOB_SECONDS, PLACES, Service
+from tests.support.service import PLACES, Service
+from tests.support.service_client import JOB_SECONDS
 from tests.support.waiting import wait_for
 
 
