@@ -149,12 +149,13 @@ def build_dashboard() -> None:
     manifests = [DASHBOARD / "package.json", DASHBOARD / "package-lock.json"]
     modules, modules_digest = DASHBOARD / "node_modules" / ".stamp", digest(manifests)
     made = {"node_modules", "dist"}
+    types = DASHBOARD / "src" / "api" / "schema.d.ts"
     sources = [
         file
         for top in DASHBOARD.iterdir()
         if top.name not in made
         for file in ([top] if top.is_file() else top.rglob("*"))
-        if file.is_file()
+        if file.is_file() and file != types
     ]
     page, page_digest = DASHBOARD / "dist" / ".stamp", digest(sources)
     if not is_current(modules, modules_digest):

@@ -30,7 +30,7 @@ from loopwright.codegen import worker_labels
 from service.claimed_tasks import ClaimedTasks
 from service.exit_status import ExitStatus, leave
 from service.fleet.watch import Watch
-from service.job_runner import RunEnd
+from service.job_runner import JobRunner, RunEnd
 from service.loops import Loop, Loops
 from service.outage import Outage, await_database
 from service.rechecks import jobs as rechecks
@@ -39,10 +39,11 @@ from service.webhooks.deliver import Deliverer
 from tuner.errors import LeaseLost
 from tuner.types import DeviceClass
 from workers.boards.config import read_boards
-from workers.cluster import Cluster, Offer, connect, crew_of, present
+from workers.cluster import Cluster, Offer, connect, crew_of
 from workers.liveness import watch_ray
 from workers.lock_watch import LockWatch
 from workers.search_children import SearchChildren
+from workers.sharing import Sharing
 from workers.walls.levels import choose
 
 _POLL_SECONDS = 0.1
@@ -277,7 +278,7 @@ class Controller:
                 if same_machine(offer.device_class, wanted) and worker_labels.matches(offer.labels, job.labels)
             ]
 
-        offers = present(serving())
+        offers = self._cluster.present(serving())
         if self._loops.are_full or not offers:
             # Its answer has just gone, or its workers, which are looked for at the next heartbeat. It keeps its place.
             self._db.jobs.release(job.id, claimed.lease_token)
@@ -328,7 +329,8 @@ def main(settings: Settings) -> None:
         signal.signal(number, lambda *_: stop.set())
     try:
         LockWatch().start()  # this machine may have no measurer, which watches the lock elsewhere
-        loops = Loops(database, SearchChildren(choose(settings.walls)), settings.places)
+        searches, sharing = SearchChildren(choose(settings.walls)), Sharing()
+        loops = Loops(lambda: JobRunner(database, searches, sharing), settings.places)
         cluster = Cluster(settings.walls, read_boards(settings.boards))
         controller = Controller(settings, database, cluster, loops)
         if waited:

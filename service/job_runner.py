@@ -156,8 +156,8 @@ class JobRunner:
         meanwhile = self._unless_cancelled(claimed)
         try:
             if stored is not None and stored.result is None and tasks.succeeded:
-                gate_race.run(self._db, claimed, stored, self._searching, fleet, meanwhile)
-            recheck_race.run(self._db, claimed, self._searching, fleet, meanwhile)
+                gate_race.run(self._db, claimed, stored, self._search, fleet, meanwhile)
+            recheck_race.run(self._db, claimed, self._search, fleet, meanwhile)
             model_time.store(self._db, claimed, tasks, fleet, meanwhile)
         except _Cancelled:
             fleet.abandon()
@@ -225,8 +225,11 @@ class JobRunner:
         self._share.trials = request.max_trials - sum(task.trials for task in tasks)
         self._share.until = math.inf if time_left is None else time.monotonic() + time_left
         fleet = self._fleet(job, crew)
-        with closing(WalledSearch(self._searching, request)) as search:
+        with closing(self._search(request)) as search:
             tune(request, search, fleet, DatabaseLedger(self._db, claimed, tasks, share, others))
+
+    def _search(self, request: TuneRequest) -> WalledSearch:
+        return WalledSearch(self._searching, request)
 
     def _fleet(self, job: JobView, crew: Callable[[], Crew]) -> RayFleet:
         first = crew()

@@ -8,12 +8,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from db import Database
 from db.views import ClaimedJob
 from service.job_runner import JobRunner, RunEnd
 from workers.crew import Crew
-from workers.search_children import SearchChildren
-from workers.sharing import Sharing
 
 log = logging.getLogger("loopwright.controller")
 
@@ -37,13 +34,11 @@ class Loop:
 
 
 class Loops:
-    """Up to ``places`` loops. Their searches run in children of this process, behind walls."""
+    """Up to ``places`` loops. ``runner`` returns what runs one job."""
 
-    def __init__(self, database: Database, searches: SearchChildren, places: int) -> None:
-        self._db = database
-        self._searches = searches
+    def __init__(self, runner: Callable[[], JobRunner], places: int) -> None:
+        self._runner = runner
         self._places = places
-        self._sharing = Sharing()
         self._loops: list[Loop] = []
 
     @property
@@ -84,7 +79,7 @@ class Loops:
             return loop.crew
 
         try:
-            loop.outcome = JobRunner(self._db, self._searches, self._sharing).run(loop.claimed, crew)
+            loop.outcome = self._runner().run(loop.claimed, crew)
         except Exception as error:
             job_id = loop.claimed.job.id
             log.warning("the loop of job %s failed", job_id, exc_info=error, extra={"job": job_id})

@@ -21,6 +21,7 @@ from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
 from tests.support import gaps, module_seconds
+from tests.support.played_service import PlayedService, played
 from tests.support.programs import MM_RELU
 from tests.support.service import PLACES, Service
 
@@ -156,7 +157,14 @@ def group(nodeid: str) -> str:
 
 
 @pytest.fixture(scope="session")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlayedService]:
+    """A service on SQLite whose fleet is played. It lets guests in."""
+    with played(tmp_path_factory.mktemp("played")) as service:
+        yield service
+
+
+@pytest.fixture(scope="session")
+def real_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """A service on SQLite, with a Ray of its own, that lets guests in. A test that stops it starts it again."""
     service = Service(tmp_path_factory.mktemp("service"))
     service.environment |= {"LOOPWRIGHT_GUESTS": "true", "LOOPWRIGHT_MAX_JOBS": str(PLACES)}
@@ -170,18 +178,19 @@ def no_job_outlives_its_test(request: pytest.FixtureRequest) -> Iterator[None]:
 
     Such a job is cancelled, so that it fails this test only.
     """
-    shared = request.getfixturevalue("service") if "service" in request.fixturenames else None
+    names = {"service", "real_service"} & set(request.fixturenames)
+    shared = [request.getfixturevalue(name) for name in names]
     yield
-    if isinstance(shared, Service):
-        left = shared.items("/jobs", state=["queued", "running"])
+    for service in shared:
+        left = service.items("/jobs", state=["queued", "running"])
         for job in left:
-            shared.http.post(f"/api/v1/jobs/{job['id']}/cancel")
-            shared.finished(job["id"])
+            service.http.post(f"/api/v1/jobs/{job['id']}/cancel")
+            service.finished(job["id"])
         assert left == []
 
 
 @pytest.fixture(scope="session")
-def finished_job(service: Service) -> dict[str, Any]:
+def finished_job(service: PlayedService) -> dict[str, Any]:
     """A succeeded job of `MM_RELU`, one function, with enough trials for the surrogate model to have predicted some.
 
     No other test tunes this workload, so that its best is this job's.
@@ -190,7 +199,7 @@ def finished_job(service: Service) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="session")
-def finished_model(service: Service) -> dict[str, Any]:
+def finished_model(service: PlayedService) -> dict[str, Any]:
     """A succeeded job of `PERCEPTRON`, two functions. No other test tunes these workloads."""
     from tests.support.perceptron import PERCEPTRON
 

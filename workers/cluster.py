@@ -242,6 +242,20 @@ class Cluster:
             if (slot := slots.get(offer.measurer)) is not None
         }
 
+    def present(self, offers: Iterable[Offer]) -> list[Offer]:
+        """Return the offers whose measurer is there, with the builders that are there: a node may just have left."""
+        found = []
+        for offer in offers:
+            actors = living([offer.measurer, *offer.builders])
+            builders = {name: places for name, places in offer.builders.items() if name in actors}
+            if offer.measurer in actors and builders:
+                found.append(replace(offer, builders=builders))
+        return found
+
+    def measurer(self, offer: Offer) -> Any | None:
+        """Return the actor that measures for an offer, or None if its node has just left."""
+        return living([offer.measurer]).get(offer.measurer)
+
     def _use(self, offer_id: str, now: float, used: float) -> float | None:
         """Return the slot's use as a share of the time since the last call.
 
@@ -278,17 +292,6 @@ class _Joining:
             self.offers = _equip(node, _devices(node["NodeID"], walls), walls)
         except ray.exceptions.RayError as error:
             log.warning("node %s could not be equipped: %s", host_name(node), error)
-
-
-def present(offers: Iterable[Offer]) -> list[Offer]:
-    """Return the offers whose measurer is there, with the builders that are there: a node may just have left."""
-    found = []
-    for offer in offers:
-        actors = living([offer.measurer, *offer.builders])
-        builders = {name: places for name, places in offer.builders.items() if name in actors}
-        if offer.measurer in actors and builders:
-            found.append(replace(offer, builders=builders))
-    return found
 
 
 def crew_of(offers: Sequence[Offer]) -> Crew:

@@ -18,7 +18,6 @@ from workers import actor_calls
 from workers.actor_calls import Pending
 from workers.cluster import Cluster, Offer
 from workers.messages import DeviceSpeed
-from workers.names import NAMESPACE
 
 CHECK_SECONDS = 60.0
 """Between two timings of a worker's reference kernel, where its slot is free."""
@@ -100,10 +99,9 @@ class Watch:
         """Have the reference kernels timed, if it is time; the answer comes at a later heartbeat."""
         if offer.id in self._timings:
             return
-        try:
-            actor = ray.get_actor(offer.measurer, NAMESPACE)
-        except ValueError:
-            return  # its node has just left
+        actor = self._cluster.measurer(offer)
+        if actor is None:
+            return
         if offer.id not in self._measured:
             self._measured.add(offer.id)
             self._timings[offer.id] = offer, actor_calls.peaks(actor, offer.device_class.target_json)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 
 from db import Database
@@ -14,13 +14,17 @@ from tuner.sequential import Estimate
 from tuner.tune import TuneRequest
 from tuner.types import TaskSpec, Workload
 from workers.walled_search import WalledSearch
-from workers.warm_child import WarmChild
 
 
 def run(
-    database: Database, claimed: ClaimedJob, stored: GateView, child: WarmChild, fleet: Fleet, meanwhile: Meanwhile
+    database: Database,
+    claimed: ClaimedJob,
+    stored: GateView,
+    open_search: Callable[[TuneRequest], WalledSearch],
+    fleet: Fleet,
+    meanwhile: Meanwhile,
 ) -> None:
-    """Race a job's functions with the functions of its reference. ``child`` parses the functions, behind its walls.
+    """Race a job's functions with the functions of its reference. The search reads them, in a child behind walls.
 
     Raises LeaseLost, and what ``meanwhile`` raises.
     """
@@ -35,7 +39,7 @@ def run(
     hashes = list(dict.fromkeys(function.workload_hash for function in functions))
     workloads = {each: stored_workload(database, each) for each in hashes}
     request = TuneRequest([], claimed.job.target_json, None, 0, None, claimed.job.seed)
-    with closing(WalledSearch(child, request)) as search:
+    with closing(open_search(request)) as search:
         outputs = {
             each: search.read(number, TaskSpec(workloads[each], 1), meanwhile) for number, each in enumerate(hashes)
         }

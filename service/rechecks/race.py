@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import closing
 
 from db import Database
@@ -16,11 +17,16 @@ from tuner.recheck import Certified, RecheckResult, RecheckVerdict, recheck
 from tuner.tune import TuneRequest
 from tuner.types import TaskSpec
 from workers.walled_search import WalledSearch
-from workers.warm_child import WarmChild
 
 
-def run(database: Database, claimed: ClaimedJob, child: WarmChild, fleet: Fleet, meanwhile: Meanwhile) -> None:
-    """Race the bests that the job has not raced yet. ``child`` parses the functions, behind its walls.
+def run(
+    database: Database,
+    claimed: ClaimedJob,
+    open_search: Callable[[TuneRequest], WalledSearch],
+    fleet: Fleet,
+    meanwhile: Meanwhile,
+) -> None:
+    """Race the bests that the job has not raced yet. The search reads their functions, in a child behind walls.
 
     Raises LeaseLost, NoDevice, and what ``meanwhile`` raises.
     """
@@ -29,7 +35,7 @@ def run(database: Database, claimed: ClaimedJob, child: WarmChild, fleet: Fleet,
         return
     request = TuneRequest([], claimed.job.target_json, None, 0, None, claimed.job.seed)
     runtime = database.devices.get(claimed.job.device_class_id).runtime
-    with closing(WalledSearch(child, request)) as search:
+    with closing(open_search(request)) as search:
         for number, view in enumerate(left):
             result = _raced(database, number, view, search, fleet, meanwhile)
             on_wire = _on_wire(result, runtime).model_dump(mode="json")

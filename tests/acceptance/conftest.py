@@ -27,6 +27,12 @@ class Followed:
 
 
 @pytest.fixture(scope="session")
+def service(real_service: Service) -> Service:
+    """The service whose jobs are searched and measured."""
+    return real_service
+
+
+@pytest.fixture(scope="session")
 def main(service: Service) -> Followed:
     """The main job on SQLite. No other test tunes its program."""
     job_id = service.submit(MM_RELU, trials=16, name="mm_relu")

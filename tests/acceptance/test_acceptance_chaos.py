@@ -16,7 +16,8 @@ import pytest
 
 from tests.support.ledger import check_ledger
 from tests.support.programs import product
-from tests.support.service import FINISHED, JOB_SECONDS, Service
+from tests.support.service import Service
+from tests.support.service_client import FINISHED, JOB_SECONDS
 from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.whole

@@ -31,7 +31,8 @@ from tests.support.network_namespaces import what_is_missing
 from tests.support.postgres import postgres_server, stopped
 from tests.support.processes import is_warm_child
 from tests.support.programs import product
-from tests.support.service import FINISHED, JOB_SECONDS, START_SECONDS, Service
+from tests.support.service import START_SECONDS, Service
+from tests.support.service_client import FINISHED, JOB_SECONDS
 from tests.support.waiting import wait_for
 
 TRIALS = 320

@@ -8,7 +8,8 @@ import psutil
 import pytest
 
 from tests.support.processes import is_warm_child
-from tests.support.service import FINISHED, Service
+from tests.support.service import Service
+from tests.support.service_client import FINISHED
 from tests.support.waiting import wait_for
 
 GIB = 2**30

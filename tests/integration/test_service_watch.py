@@ -14,6 +14,7 @@ from db.views import WorkerView
 from service import controller
 from service.controller import Controller
 from service.fleet.watch import Watch
+from service.job_runner import JobRunner
 from service.loops import Loops
 from service.settings import Settings
 from tests.support import workloads as programs
@@ -21,6 +22,7 @@ from tests.support.waiting import wait_for
 from tuner.types import TaskSpec
 from workers.cluster import Cluster, Offer
 from workers.search_children import SearchChildren
+from workers.sharing import Sharing
 from workers.walls.levels import choose
 
 SECONDS = 120.0
@@ -98,7 +100,8 @@ def test_a_job_waits_while_its_only_worker_is_held_out(
 ) -> None:
     monkeypatch.setattr(controller, "_HEARTBEAT_SECONDS", 0.5)
     stop = threading.Event()
-    loops = Loops(database, SearchChildren(choose(settings.walls)), places=2)
+    searches, sharing = SearchChildren(choose(settings.walls)), Sharing()
+    loops = Loops(lambda: JobRunner(database, searches, sharing), places=2)
     thread = threading.Thread(target=Controller(settings, database, cluster, loops).run, args=(stop,))
     thread.start()
     try:

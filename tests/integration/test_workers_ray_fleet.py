@@ -42,7 +42,7 @@ from tuner.types import Failure, FailureKind, Lane, Measured, Outcome, Stage, Ta
 from tuner.workload import make_workload
 from workers import actor_calls, known_devices
 from workers.actors import Builder, Measurer
-from workers.cluster import Cluster, Offer, actor_class, present
+from workers.cluster import Cluster, Offer, actor_class
 from workers.crew import Crew
 from workers.fleet import RayFleet
 from workers.messages import DetectedDevice, DeviceSpeed, MeasurerStatus
@@ -196,9 +196,9 @@ def test_what_is_known_of_a_node_is_forgotten_with_it(cluster: Cluster, offer: O
     known_devices.forget("kept")
 
 
-def test_actors_that_have_left_are_passed_over(offer: Offer) -> None:
+def test_actors_that_have_left_are_passed_over(cluster: Cluster, offer: Offer) -> None:
     left = replace(offer, measurer="left")
-    assert present([left, replace(offer, builders={"left": 1, **offer.builders}), offer]) == [offer, offer]
+    assert cluster.present([left, replace(offer, builders={"left": 1, **offer.builders}), offer]) == [offer, offer]
     fleet = RayFleet(
         offer.device_class.target_json, {"left": 1, **offer.builders}, {"left": "nobody", offer.measurer: offer.host}
     )

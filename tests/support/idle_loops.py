@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from db.views import ClaimedJob
@@ -43,6 +43,12 @@ class OneNode(Cluster):
 
     def activity(self, timeout: float) -> dict[str, Any]:
         return {}
+
+    def present(self, offers: Iterable[Offer]) -> list[Offer]:
+        return list(offers)
+
+    def measurer(self, offer: Offer) -> None:
+        return None
 
 
 class NoSearches(SearchChildren):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from loopwright import Job
-from tests.support.service import JOB_SECONDS
+from tests.support.service_client import JOB_SECONDS
 
 
 def tuned(job: Job) -> Job:

@@ -9,7 +9,8 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook
 
 from tests.support.programs import product_relu
-from tests.support.service import JOB_SECONDS, Service
+from tests.support.service import Service
+from tests.support.service_client import JOB_SECONDS
 
 WAIT = """import loopwright
 client = loopwright.Client(URL, TOKEN)

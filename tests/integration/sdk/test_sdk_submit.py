@@ -15,7 +15,8 @@ from loopwright import Client, Job, frontends
 from loopwright.codegen.serialization import module_to_json
 from tests.support.programs import MM_RELU, product_relu, renamed, schedule_mm_relu
 from tests.support.sdk import tuned
-from tests.support.service import JOB_SECONDS, Service
+from tests.support.service import Service
+from tests.support.service_client import JOB_SECONDS
 from tests.support.waiting import wait_for
 
 

@@ -10,7 +10,7 @@ from rich.console import Console
 from loopwright import Client
 from loopwright.errors import InvalidRequest
 from tests.support.programs import product_relu
-from tests.support.service import JOB_SECONDS
+from tests.support.service_client import JOB_SECONDS
 
 PLAIN = {"kind": "llvm", "mcpu": "x86-64-v2"}
 

@@ -19,7 +19,7 @@ from benchmarks.models.architectures import ARCHITECTURES, Architecture
 from loopwright import Client
 from loopwright.frontends.torch_values import tensors
 from loopwright.torch import saying, variant
-from tests.support.service import JOB_SECONDS
+from tests.support.service_client import JOB_SECONDS
 
 SOME = ("BERT", "GPT-2", "ViT", "T5 encoder")
 

@@ -69,7 +69,6 @@ def test_a_job_that_a_cut_off_controller_claimed_is_claimed_again(
     settings: Settings, database: Database, job: JobView, monkeypatch: pytest.MonkeyPatch, lost: str
 ) -> None:
     monkeypatch.setattr(controller, "_HOLD_SECONDS", 0.2)
-    monkeypatch.setattr(controller, "present", lambda offers: offers)
     if lost == "claim":
         monkeypatch.setattr(database.jobs, "claim", cut_off_once(database.jobs.claim))
     else:

@@ -27,7 +27,6 @@ from workers.cluster import Offer
 def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     settings = Settings(data_dir=tmp_path)
     migrate.upgrade(settings.database)
-    monkeypatch.setattr(controller, "present", lambda offers: offers)
     for pause in ("_WAIT_SECONDS", "_ROOM_SECONDS", "_ANSWERS_SECONDS", "_CLAIM_SECONDS"):
         monkeypatch.setattr(controller, pause, 0.0)
     return settings
@@ -108,11 +107,11 @@ def test_a_job_without_a_machine_stays_in_the_queue_and_holds_up_nobody(desk: De
 def test_workers_that_have_just_left_are_not_asked_again_at_once(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
 
-    def present(offers: list[Offer]) -> list[Offer]:
+    def present(self: OneNode, offers: list[Offer]) -> list[Offer]:
         asked.append(len(offers))
         return []
 
-    monkeypatch.setattr(controller, "present", present)
+    monkeypatch.setattr(OneNode, "present", present)
     job = desk.submit("a")
     assert desk.turns() == []
     assert asked == [1]

@@ -1,0 +1,264 @@
+"""A service whose fleet and searches are played: a real API and a real controller, but no Ray and nothing measured.
+
+Jobs take well under a second. Their best programs are real: they apply, build and compute.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import itertools
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from db import Database
+from db.views import JobView, Peaks
+from loopwright.codegen.functions import write_only
+from loopwright.codegen.serialization import module_from_json, trace_to_json
+from loopwright.codegen.target import target_from
+from service.controller import Controller
+from service.job_runner import JobRunner
+from service.loops import Loops
+from service.settings import Settings
+from tests.support import played_fleet
+from tests.support.idle_loops import NoSearches, OneNode
+from tests.support.served_api import ServedApi, served
+from tests.support.service_client import ServiceClient
+from tests.support.waiting import wait_for
+from tuner.errors import InvalidSpace
+from tuner.ports import Meanwhile, MeasureRequest, Raced, RaceRequest, RaceResult
+from tuner.space.builtin import builtin_space
+from tuner.space.user import user_space
+from tuner.tune import TuneRequest
+from tuner.types import (
+    Activity,
+    Failure,
+    Lane,
+    MeasureCandidate,
+    Measured,
+    Origin,
+    Outcome,
+    Span,
+    TaskSpec,
+    Trial,
+)
+from workers.cluster import Offer
+from workers.crew import Crew
+from workers.messages import ModelProgram, ModelTimes
+from workers.sharing import Sharing
+
+BASELINE_SECONDS = 1e-3
+"""Of each unscheduled function. Its candidates take a tenth of it to all of it."""
+_DRAWS = 400
+"""Drawn programs of a space among which a search proposes those that are in the space."""
+Fault = Callable[[MeasureRequest], Failure | None]
+
+
+class Stage:
+    """How the fleet plays: which requests fail, and after how many outcomes of a job the others wait."""
+
+    def __init__(self) -> None:
+        self.fault: Fault = lambda request: None
+        self._held_after: int | None = None
+        self._changed = threading.Condition()
+
+    @contextlib.contextmanager
+    def held(self, *, after: int) -> Iterator[None]:
+        """Let each job have ``after`` outcomes, and no more until the context ends."""
+        self._held_after = after
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._held_after = None
+                self._changed.notify_all()
+
+    def may_go_on(self, outcomes: int, timeout: float) -> bool:
+        """Return whether a job that has had so many outcomes may have another, waiting up to ``timeout`` seconds."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._held_after is None or outcomes < self._held_after, timeout)
+
+
+class PlayedFleet:
+    """See `tuner.ports.Fleet`. The latency of a program depends on its trace and on nothing else."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self._waiting: deque[MeasureRequest] = deque()
+        self._outcomes = 0
+
+    @property
+    def slots(self) -> int:
+        return 4
+
+    def submit(self, request: MeasureRequest) -> None:
+        self._waiting.append(request)
+
+    def collect(self, timeout: float) -> list[tuple[str, Outcome]]:
+        if not self._waiting or not self._stage.may_go_on(self._outcomes, timeout):
+            return []
+        self._outcomes += 1
+        request = self._waiting.popleft()
+        return [(request.key, self._stage.fault(request) or _measured(request.trace_json))]
+
+    def forward(self) -> None:
+        """Nothing is built ahead of being measured."""
+
+    def abandon(self) -> None:
+        self._waiting.clear()
+
+    def race(self, request: RaceRequest, meanwhile: Meanwhile) -> RaceResult:
+        contenders: dict[str, Raced | Failure] = {}
+        for key, trace in request.contenders.items():
+            asked = MeasureRequest(key, request.module_json, request.args, trace, None)
+            contenders[key] = self._stage.fault(asked) or Raced((_latency(trace),) * 5, 0.0, 0.0)
+        return RaceResult(Raced((BASELINE_SECONDS,) * 5, 0.0, 0.0), contenders, sandbox=played_fleet.SANDBOX)
+
+    def time_model(self, model: ModelProgram, meanwhile: Meanwhile) -> ModelTimes:
+        return ModelTimes(tuple(sum(map(_latency, model.traces.values())) for _ in range(5)), None)
+
+
+def _latency(trace_json: str | None) -> float:
+    if trace_json is None:
+        return BASELINE_SECONDS
+    part = int.from_bytes(hashlib.sha256(trace_json.encode()).digest()[:4], "big") / 2**32
+    return BASELINE_SECONDS * (0.1 + 0.9 * part)
+
+
+def _measured(trace_json: str | None) -> Measured:
+    latency = _latency(trace_json)
+    spans = (Span(Lane.BUILD, "host/builder 0", 1.0, 2.0), Span(Lane.MEASURE, played_fleet.WORKER, 2.0, 3.0))
+    return Measured(
+        tuple(latency * factor for factor in (0.99, 1.0, 1.01)), played_fleet.WORKER, spans, played_fleet.SANDBOX
+    )
+
+
+class PlayedSearch:
+    """See `tuner.ports.Search`. Proposes programs of the space in the order in which they are drawn."""
+
+    def __init__(self, request: TuneRequest) -> None:
+        self._request = request
+        self._specs: dict[int, TaskSpec] = {}
+        self._programs: dict[int, Iterator[str]] = {}
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def read(self, task: int, spec: TaskSpec, meanwhile: Meanwhile) -> tuple[bool, ...]:
+        self._specs[task] = spec
+        return write_only(module_from_json(spec.workload.module_json)["main"])
+
+    def open(self, task: int, history: Sequence[Trial], meanwhile: Meanwhile) -> bool:
+        module_json = self._specs[task].workload.module_json
+        try:
+            if self._request.space is None:
+                programs = _Programs.of_builtin_space(module_json, self._request.target_json)
+            else:
+                target = target_from(self._request.target_json)
+                programs = _Programs(user_space(module_from_json(module_json), target, self._request.space, 1))
+        except InvalidSpace:
+            return False
+        known = {trial.candidate.trace_json for trial in history}
+        self._programs[task] = (trace for trace in programs if trace not in known)
+        return True
+
+    def propose(self, task: int, count: int, meanwhile: Meanwhile) -> list[MeasureCandidate]:
+        traces = itertools.islice(self._programs[task], count)
+        return [MeasureCandidate(trace, Origin.RANDOM, _latency(trace)) for trace in traces]
+
+    def observe(self, task: int, candidate: MeasureCandidate, outcome: Outcome) -> None:
+        """Nothing is learned."""
+
+
+class _Programs:
+    """The distinct programs of a space, drawn when they are needed and kept. Several threads may iterate."""
+
+    def __init__(self, space: Any) -> None:
+        drawn = (space.replay(space.traces[n % len(space.traces)], n) for n in range(1, _DRAWS))
+        self._more = (trace_to_json(schedule.trace) for schedule in drawn if schedule is not None)
+        self._traces: list[str] = []
+        self._lock = threading.Lock()
+
+    @staticmethod
+    @cache
+    def of_builtin_space(module_json: str, target_json: str) -> _Programs:
+        return _Programs(builtin_space(module_from_json(module_json), target_from(target_json), 1))
+
+    def __iter__(self) -> Iterator[str]:
+        for number in itertools.count():
+            with self._lock:
+                while number >= len(self._traces):
+                    trace = next(self._more, None)
+                    if trace is None:
+                        return
+                    if trace not in self._traces:
+                        self._traces.append(trace)
+            yield self._traces[number]
+
+
+class PlayedRunner(JobRunner):
+    """Runs a job with a played search on the played fleet."""
+
+    def __init__(self, database: Database, sharing: Sharing, stage: Stage) -> None:
+        super().__init__(database, NoSearches(), sharing)
+        self._stage = stage
+
+    def _search(self, request: TuneRequest) -> Any:
+        return PlayedSearch(request)
+
+    def _fleet(self, job: JobView, crew: Callable[[], Crew]) -> Any:
+        return PlayedFleet(self._stage)
+
+    def _train_base(self, device_class_id: str) -> None:
+        """Nothing is learned."""
+
+
+class PlayedCluster(OneNode):
+    """One machine, the one of `played_fleet`."""
+
+    def reconcile(self, timeout: float = 0.0) -> list[Offer]:
+        [offer] = super().reconcile(timeout)
+        return [replace(offer, id=played_fleet.WORKER, sandbox=played_fleet.SANDBOX)]
+
+    def activity(self, timeout: float) -> dict[str, Activity]:
+        return {played_fleet.WORKER: Activity()}
+
+
+class PlayedService(ServiceClient):
+    """An API on a real server, and a controller, both in threads of this process."""
+
+    def __init__(self, api: ServedApi, folder: Path, stage: Stage) -> None:
+        self.api = api
+        self.folder = folder
+        self.stage = stage
+        self.url = f"http://127.0.0.1:{api.port}"
+        self.http = api.http
+        self.port = api.port
+        self.database = api.database
+        self.token = api.headers["Authorization"].removeprefix("Bearer ")
+
+
+@contextlib.contextmanager
+def played(folder: Path, places: int = 4, **settings: Any) -> Iterator[PlayedService]:
+    """Serve until the context ends, with ``settings`` besides the necessary ones."""
+    with served(folder, **settings) as api:
+        chosen = Settings(data_dir=folder, **settings)
+        database, sharing, stage = Database(chosen.database), Sharing(), Stage()
+        loops = Loops(lambda: PlayedRunner(database, sharing, stage), places)
+        stop = threading.Event()
+        controller = Controller(chosen, database, PlayedCluster(), loops)
+        thread = threading.Thread(target=controller.run, args=(stop,), name="played controller")
+        thread.start()
+        try:
+            wait_for("the worker", lambda: database.workers.all(60.0))
+            database.devices.put_peaks(played_fleet.MACHINE, Peaks("float32", 4e9, 1e10, database.now()))
+            yield PlayedService(api, folder, stage)
+        finally:
+            stop.set()
+            thread.join()
+            database.close()

@@ -1,0 +1,118 @@
+"""What tests ask of a service over HTTP."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+
+from tests.support.waiting import wait_for
+
+JOB_SECONDS = 240.0
+FINISHED = ("succeeded", "failed", "cancelled")
+
+
+class ServiceClient:
+    """``http`` bears the owner's token and leads to ``url``."""
+
+    url: str
+    http: httpx.Client
+
+    def login_url(self) -> str:
+        """An address that signs a browser in, once."""
+        answer = self.http.post("/api/v1/login-codes")
+        assert answer.status_code == 201, answer.text
+        return f"{self.url}{answer.json()['path']}"
+
+    def get(self, path: str, **query: Any) -> Any:
+        """The JSON of a path below /api/v1, which must be there."""
+        answer = self.http.get(f"/api/v1{path}", params=query)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    def post_job(
+        self, module: str | dict[str, str], headers: dict[str, str] | None = None, **fields: Any
+    ) -> httpx.Response:
+        payload = {"format": "tvmscript", "data": module} if isinstance(module, str) else module
+        trials = fields.pop("trials", 8)
+        body = {"module": payload, "budget": {"max_trials": trials}, **fields}
+        return self.http.post("/api/v1/jobs", json=body, headers=headers)
+
+    def submit(self, module: str | dict[str, str], **fields: Any) -> str:
+        """The id of a new job."""
+        answer = self.post_job(module, **fields)
+        assert answer.status_code == 202, answer.text
+        assert answer.headers["Location"] == f"/api/v1/jobs/{answer.json()['id']}"
+        return str(answer.json()["id"])
+
+    def job(self, job_id: str) -> dict[str, Any]:
+        found: dict[str, Any] = self.get(f"/jobs/{job_id}")
+        return found
+
+    def finished(self, job_id: str) -> dict[str, Any]:
+        """The job, once it has ended."""
+
+        def look() -> dict[str, Any] | None:
+            job = self.job(job_id)
+            return job if job["state"] in FINISHED else None
+
+        return wait_for(f"the end of job {job_id}", look, JOB_SECONDS)
+
+    def tuned(self, module: str | dict[str, str], **fields: Any) -> dict[str, Any]:
+        """Submit a job and see it succeed, every task with a certified best."""
+        job = self.finished(self.submit(module, **fields))
+        assert job["state"] == "succeeded", job
+        assert all(task["certified"] for task in job["tasks"]), job
+        return job
+
+    def in_the_middle(self, job_id: str, trials: int = 3) -> dict[str, Any]:
+        """The job, once it has measured ``trials`` and while it is still running."""
+
+        def look() -> dict[str, Any] | None:
+            job = self.job(job_id)
+            return job if job["progress"]["trials"] >= trials else None
+
+        job = wait_for(f"{trials} trials of job {job_id}", look, JOB_SECONDS)
+        assert job["state"] == "running", f"the job was over too soon for this test: {job}"
+        return job
+
+    def pages(self, path: str, page_size: int = 500, **query: Any) -> list[list[dict[str, Any]]]:
+        """Every page of a list."""
+        pages, token = [], None
+        while True:
+            page = self.get(path, page_size=page_size, **query, **({"page_token": token} if token else {}))
+            pages.append(page["items"])
+            token = page["next_page_token"]
+            if token is None:
+                return pages
+
+    def items(self, path: str, **query: Any) -> list[dict[str, Any]]:
+        return [item for page in self.pages(path, **query) for item in page]
+
+    def events(self, job_id: str, after: int | None = None, most: int | None = None) -> list[dict[str, Any]]:
+        """The job's events to the end of the stream, or the first ``most`` of them."""
+        headers = {} if after is None else {"Last-Event-ID": str(after)}
+        events: list[dict[str, Any]] = []
+        with self.http.stream("GET", f"/api/v1/jobs/{job_id}/events", headers=headers, timeout=JOB_SECONDS) as answer:
+            assert answer.status_code == 200
+            assert answer.headers["content-type"].startswith("text/event-stream")
+            for event in _server_sent(answer.iter_lines()):
+                events.append(event)
+                if len(events) == most:
+                    break
+        return events
+
+
+def _server_sent(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
+    fields: dict[str, str] = {}
+    for line in lines:
+        if line.startswith(":"):
+            continue
+        if line:
+            name, _, value = line.partition(": ")
+            fields[name] = value
+        elif fields:
+            yield {"id": int(fields["id"]), "type": fields["event"], "data": json.loads(fields["data"])}
+            fields = {}
