@@ -20,7 +20,7 @@ from _pytest.faulthandler import fault_handler_stderr_fd_key
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
-from tests.support import gaps, module_seconds
+from tests.support import gaps, module_seconds, unchanged
 from tests.support.programs import MM_RELU
 from tests.support.service import PLACES, Service
 
@@ -45,9 +45,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--seconds-table", type=Path, metavar="FILE", help="write the seconds by module to a file, too")
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Give libraries one thread, before tests import them: as many processes run tests as there are cores."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+    config.pluginmanager.register(unchanged.Unchanged(config))
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
