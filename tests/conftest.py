@@ -21,6 +21,7 @@ from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
 from tests.support import gaps, module_seconds, unchanged
+from tests.support.golden import Golden
 from tests.support.programs import MM_RELU
 from tests.support.service import PLACES, Service
 
@@ -42,6 +43,7 @@ hypothesis.settings.load_profile("without a deadline")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--order-seed", type=int, metavar="N", help="shuffle modules, and tests within modules; N repeats")
+    parser.addoption("--renew-golden", action="store_true", help="write the files of tests/golden anew")
     parser.addoption("--seconds-table", type=Path, metavar="FILE", help="write the seconds by module to a file, too")
 
 
@@ -155,6 +157,11 @@ def group(nodeid: str) -> str:
     if path.startswith(SERVICE) and path not in OWN_SERVICES:
         return "service"
     return "cluster" if path.startswith("tests/integration/test_") else path
+
+
+@pytest.fixture(scope="session")
+def golden(pytestconfig: pytest.Config) -> Golden:
+    return Golden(renews=pytestconfig.getoption("renew_golden"))
 
 
 @pytest.fixture(scope="session")

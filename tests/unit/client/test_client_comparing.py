@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -13,7 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from rich.console import Console
 from torch import nn
 
 from loopwright import Comparison, UnsupportedModel, schemas
@@ -283,12 +281,7 @@ def test_tasks_come_by_their_share_of_the_models_time_and_trivial_ones_apart() -
     assert by_share(MODEL[:5])[1] == []
 
 
-def test_a_comparison_is_shown_as_a_table() -> None:
+def test_a_comparison_is_shown_in_notebooks() -> None:
     found = Comparison.model_validate(comparison())
-    console = Console(width=160, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
-    console.print(found)
-    text = console.export_text()
-    for part in ("Loopwright", "40.0 µs", "2.00 (1.80 to 2.20)", "pip install onnxruntime", "2 of 2 functions tuned"):
-        assert part in text
     assert "A CPU, 2 threads, f32" in found._repr_html_()
     assert list(found.to_pandas()["name"]) == ["loopwright", "torch", "ort"]
