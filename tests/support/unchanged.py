@@ -35,22 +35,22 @@ _READ_ALL = ("tests/unit/packaging/test_packaging_house_rules.py", "tests/unit/p
 """Tests of these folders that read every file, and are quick: they always run."""
 
 
-def digest(folder: str, root: Path = ROOT) -> str | None:
+def digest(folder: str) -> str | None:
     """Return a digest of the inputs of a folder, or None if git does not list them."""
-    everything = _files(root)
+    everything = _files()
     if everything is None:
         return None
     value = hashlib.sha256(repr((sys.version, everything)).encode())
-    for name in _files(root, *INPUTS[folder], folder, *_SHARED) or ():
-        path = root / name
+    for name in _files(*INPUTS[folder], folder, *_SHARED) or ():
+        path = ROOT / name
         value.update(hashlib.sha256(path.read_bytes() if path.is_file() else b"").digest())
     return value.hexdigest()
 
 
-def _files(root: Path, *pathspecs: str) -> list[str] | None:
+def _files(*pathspecs: str) -> list[str] | None:
     """Return the names of the tracked files, and of new ones that git does not ignore."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate", "--", *pathspecs]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     return sorted(filter(None, done.stdout.split("\0"))) if done.returncode == 0 else None
 
 
