@@ -57,6 +57,7 @@ def test_the_report_on_spaces_follows_from_its_kept_results() -> None:
     assert report.text(report.read()) == report.REPORT.read_text()
 
 
+@pytest.mark.whole
 def test_the_report_on_compiled_code_follows_from_its_kept_results(tmp_path: Path) -> None:
     report = benchmarks.quality.report
     found = outcomes(results.unpack(results.kept(report.NAME)))

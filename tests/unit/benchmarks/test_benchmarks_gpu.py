@@ -28,12 +28,19 @@ def baseline(case: Case, target: str) -> Artifact:
     return Artifact.from_json(artifact)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_its_baseline_becomes_a_bound_kernel(case: Case) -> None:
     assert "threadIdx.x" in baseline(case, programs.CUDA).code
 
 
-@pytest.mark.parametrize("name", ["softmax", "layer norm", "bias and GELU", "convolution"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "bias and GELU",
+        *(pytest.param(name, marks=pytest.mark.whole) for name in ("softmax", "layer norm", "convolution")),
+    ],
+)
 def test_pytorch_computes_the_same(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Products are left out: unscheduled, these would take a minute."""
     monkeypatch.chdir(tmp_path)

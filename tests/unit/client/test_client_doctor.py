@@ -116,20 +116,6 @@ def test_a_token_that_the_service_does_not_know_is_to_be_replaced(
     assert "scripts/serve" not in str(found.advice)
 
 
-def test_findings_and_advice_are_printed(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = [
-        Finding(subject="one", health=Health.OK, found="well"),
-        Finding(subject="two", health=Health.WARNING, found="slow", advice="hurry"),
-    ]
-    monkeypatch.setattr(doctor, "of_this_python", lambda: found)
-    monkeypatch.setattr(doctor, "of_the_checkout", lambda options: [])
-    done = run("doctor", "--offline")
-    assert done.status == 0
-    assert done.out.splitlines()[0].split() == ["state", "what", "found"]
-    assert "What to do\n- two: hurry\n" in done.out
-    assert "- one" not in done.out
-
-
 def test_a_checkout_that_cannot_be_checked_says_why() -> None:
     (finding,) = doctor.of_the_checkout(["--port", "none"])
     assert finding.health is Health.PROBLEM

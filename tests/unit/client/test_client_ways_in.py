@@ -149,7 +149,7 @@ def test_inputs_may_come_in_any_form(layer: nn.Module, given: Any) -> None:
 
 @pytest.mark.parametrize(
     ("given", "said"),
-    [(X.to("meta"), "on the meta device"), ((X.to_sparse(),), r"is a sparse tensor.*\.to_dense\(\)")],
+    [(X.to("meta"), "meta"), ((X.to_sparse(),), r"\.to_dense\(\)")],
     ids=["meta", "sparse"],
 )
 def test_inputs_need_values_in_rows(layer: nn.Module, given: Any, said: str) -> None:
@@ -170,11 +170,11 @@ class Exotic(nn.Module):
 @pytest.mark.parametrize(
     ("model", "inputs", "said"),
     [
-        (Branches(), (X,), r"cannot capture Branches at .*\.py:\d+, `return x .*torch\.where"),
+        (Branches(), (X,), r"Branches.*\.py:\d+.*torch\.where"),
         (Exotic(), (X,), r"bessel_j0"),
-        (Layer().eval(), (torch.ones(2, 5),), r"does not run on its example_inputs.*model\(\*example_inputs\)"),
-        (Layer().eval(), (), r"does not run on its example_inputs.*missing 1 required positional argument"),
-        (nn.Sequential(nn.BatchNorm1d(4)), (X,), r"training mode.*\.eval\(\)"),
+        (Layer().eval(), (torch.ones(2, 5),), "example_inputs"),
+        (Layer().eval(), (), "example_inputs"),
+        (nn.Sequential(nn.BatchNorm1d(4)), (X,), r"\.eval\(\)"),
     ],
     ids=["branch on values", "operator", "shape", "arguments", "training"],
 )
@@ -186,18 +186,18 @@ def test_what_pytorch_models_cannot_be_taken(model: nn.Module, inputs: tuple[tor
 @pytest.mark.filterwarnings("ignore:`?torch.jit:DeprecationWarning")
 def test_a_traced_model_is_refused_with_the_module_to_give(layer: nn.Module) -> None:
     traced = torch.jit.trace(layer, X)
-    with pytest.raises(UnsupportedModel, match=r"is a module of torch\.jit.*give the torch\.nn\.Module that"):
+    with pytest.raises(UnsupportedModel, match=r"torch\.nn\.Module"):
         frontends.to_program(traced, Options(example_inputs=(X,)))
 
 
 def test_options_are_asked_for_and_refused(layer: nn.Module) -> None:
-    with pytest.raises(TypeError, match=r"Layer needs example_inputs=\(tensor, …\)"):
+    with pytest.raises(TypeError, match="example_inputs="):
         frontends.to_program(layer)
-    with pytest.raises(TypeError, match="knows its inputs"):
+    with pytest.raises(TypeError, match="inputs"):
         frontends.to_program(torch.export.export(layer, (X,)), Options(example_inputs=(X,)))
-    with pytest.raises(TypeError, match=r"spec is not for a torch\.nn\.Module"):
+    with pytest.raises(TypeError, match="spec"):
         frontends.to_program(layer, Options(example_inputs=(X,), spec={}))
-    with pytest.raises(TypeError, match="example_inputs is not for TVMScript"):
+    with pytest.raises(TypeError, match="example_inputs"):
         frontends.to_program("text", Options(example_inputs=(X,)))
 
 
@@ -247,7 +247,7 @@ def test_relax_nn_with_its_spec() -> None:
     spec = {"forward": {"x": relax_nn.spec.Tensor([2, 4], "float32")}}
     program = frontends.to_program(RelaxLayer(), Options(spec=spec))
     assert [str(param.name) for param in program.module["forward"].params] == ["x", "linear.weight", "linear.bias"]
-    with pytest.raises(TypeError, match="needs spec="):
+    with pytest.raises(TypeError, match="spec="):
         frontends.to_program(RelaxLayer())
 
 
@@ -262,5 +262,5 @@ def test_tensor_expressions() -> None:
 
 
 def test_a_list_of_other_things_is_no_tensor_expression() -> None:
-    with pytest.raises(TypeError, match="a list of TE tensors"):
+    with pytest.raises(TypeError, match="TE tensors"):
         frontends.to_program([1, 2])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import ast
 import contextlib
+import functools
 import importlib
 import importlib.util
 import io
@@ -164,9 +165,13 @@ def _test(arguments: list[str], is_whole: bool) -> None:
 
 def _lock(arguments: list[str], is_whole: bool) -> None:
     """``scripts/lock`` hands its options to ``uv pip compile``."""
-    uv = str(Path(sys.executable).with_name("uv"))
-    help_text = subprocess.run([uv, "pip", "compile", "--help"], capture_output=True, text=True, check=True).stdout
-    _known([argument for argument in arguments if argument.startswith("-")], set(re.findall(r"--[a-z-]+", help_text)))
+    _known([argument for argument in arguments if argument.startswith("-")], set(re.findall(r"--[a-z-]+", _uv_help())))
+
+
+@functools.cache
+def _uv_help() -> str:
+    command = [str(Path(sys.executable).with_name("uv")), "pip", "compile", "--help"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 def _npm(arguments: list[str], is_whole: bool) -> None:
