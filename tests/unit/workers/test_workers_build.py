@@ -163,5 +163,5 @@ def test_a_gpu_host_without_compilers_is_told_what_it_lacks(monkeypatch: pytest.
     monkeypatch.setattr(cuda, "runtime_loads", lambda: True)
     monkeypatch.setattr("shutil.which", lambda name: None)
     monkeypatch.setenv("PATH", "/nonexistent")
-    with pytest.raises(RuntimeError, match="nvcc and a C\\+\\+ compiler not found"):
+    with pytest.raises(RuntimeError, match=r"nvcc .*C\+\+ compiler"):
         built(programs.elementwise(), None, programs.CUDA)
