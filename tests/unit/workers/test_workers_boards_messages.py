@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loopwright.codegen.arrays import numpy_dtype
@@ -30,6 +30,7 @@ MESSAGES: dict[str, st.SearchStrategy[Any]] = {
 
 
 @pytest.mark.parametrize("name", MESSAGES)
+@settings(max_examples=30)  # of each class
 @given(data=st.data())
 def test_a_message_comes_back_equal_through_json(name: str, data: st.DataObject) -> None:
     message = data.draw(MESSAGES[name])

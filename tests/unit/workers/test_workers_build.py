@@ -127,8 +127,8 @@ def test_cuda_candidates_of_a_product_become_source(dtype: str) -> None:
 def test_tensor_cores_sum_in_a_wider_type(dtype: str, sums: str) -> None:
     """TVM's passes let the sums lie where the factors lay, and then refuse most of these for the types' sake."""
     workload = make_workload(product_of_types(512, 512, 512, dtype, sums), "product")
-    for trace in traces(workload, programs.CUDA, 3, having="meta_schedule.auto_tensorize"):
-        assert "wmma::mma_sync" in built(workload, trace, programs.CUDA).code
+    [trace] = traces(workload, programs.CUDA, 1, having="meta_schedule.auto_tensorize")
+    assert "wmma::mma_sync" in built(workload, trace, programs.CUDA).code
 
 
 def test_cuda_candidates_of_a_softmax_become_source() -> None:
@@ -163,5 +163,5 @@ def test_a_gpu_host_without_compilers_is_told_what_it_lacks(monkeypatch: pytest.
     monkeypatch.setattr(cuda, "runtime_loads", lambda: True)
     monkeypatch.setattr("shutil.which", lambda name: None)
     monkeypatch.setenv("PATH", "/nonexistent")
-    with pytest.raises(RuntimeError, match="nvcc and a C\\+\\+ compiler not found"):
+    with pytest.raises(RuntimeError, match=r"nvcc .*C\+\+ compiler"):
         built(programs.elementwise(), None, programs.CUDA)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loopwright.codegen.math_mode import FP32, TF32
@@ -137,6 +137,7 @@ MESSAGES: dict[str, tuple[st.SearchStrategy[Any], Callable[[Any], Any]]] = {
 
 
 @pytest.mark.parametrize("name", MESSAGES)
+@settings(max_examples=30)  # of each class
 @given(data=st.data())
 def test_a_message_comes_back_equal_through_json(name: str, data: st.DataObject) -> None:
     values, from_json = MESSAGES[name]
