@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import os
 import re
 import tempfile
@@ -17,17 +16,17 @@ from loopwright import archive, config, frontends, schemas
 from loopwright.access import Access
 from loopwright.best import Best
 from loopwright.check_result import CheckResult, read_reference
-from loopwright.codegen.math_mode import MathMode
 from loopwright.errors import NotFound
 from loopwright.extras import require_tvm
-from loopwright.frontends import Options, stochastic
+from loopwright.frontends import stochastic
 from loopwright.importing import import_pair
 from loopwright.job import Job
 from loopwright.job_group import JobGroup
+from loopwright.model import Model, ModelOptions, OtherOptions, Shapes, as_model
 from loopwright.program import Program
 from loopwright.progress import telling
 from loopwright.report import ApplyReport
-from loopwright.shape_plan import BUCKET_PRICE, MAX_BUCKETS, Extents, Portfolio, is_portfolio
+from loopwright.shape_plan import BUCKET_PRICE, MAX_BUCKETS, Portfolio, is_portfolio
 from loopwright.submit_options import SubmitOptions
 from loopwright.tables import BESTS, RECORDS, Listing
 from loopwright.targets import as_text, on_wire
@@ -113,26 +112,20 @@ class Client:
         target_latency_us: float | None = None,
         until: schemas.Until | None = None,
         space: stochastic.Space | None = None,
-        shapes: dict[str, int] | list[dict[str, int]] | Portfolio | Extents | None = None,
         seed: int = 0,
         name: str | None = None,
         priority: int = 0,
         force: bool = False,
-        exact_math: bool = False,
-        math: MathMode = "fp32",
         visibility: schemas.Visibility = "team",
         gate: schemas.Gate | None = None,
         labels: dict[str, str] | None = None,
         idempotency_key: str | None = None,
-        example_inputs: Any = None,
-        spec: Any = None,
+        **options: Unpack[ModelOptions],
     ) -> Job | JobGroup:
-        """Submit a model for tuning; returns at once with the queued job, or with a group of jobs for ``targets``.
+        """Submit a model for tuning; return at once with the queued job, or with a group of jobs for ``targets``.
 
         Args:
-            model: IRModule, PrimFunc, TVMScript text or .py path, TVM JSON text or path; a PyTorch module, exported
-                program, FX graph or .pt2 path; an ONNX model or path; a Relax ``nn.Module``; a list of TE tensors.
-                Its weights stay on this machine, but text is sent as it is, with the constants in it.
+            model: a `Model`, or a plain model with the options of `Model` as keyword arguments.
             target: what to tune for.
             targets: in place of ``target``, up to 8 of them. Each becomes a job, with the whole budget; all jobs are
                 stored, or none.
@@ -145,50 +138,33 @@ class Client:
                 first batch of trials.
             space: None (the built-in space), a function ``f(sch)`` that makes stochastic choices (run here; only its
                 trace is sent), a trace, or a list of traces ``[instructions, decisions]``.
-            shapes: values of symbolic shape variables, by name; with a list of them, each is tuned for. With a range
-                or the weights of many values of one of them, as `plan_shapes` takes them, its buckets are tuned for.
             seed: seed of the search.
             name: what to call the job; by default a name after the model.
             priority: -100 to 100; higher goes first. Only admins may give one over 0.
             force: search even where the database already knows the answer.
-            exact_math: keep the C library's exp, tanh, erf and log, instead of polynomials that vectorise and have an
-                error of a few units in the last place (CPU, float32), and the sums of convolutions instead of
-                Winograd's. Give it to `compile` as well.
-            math: ``"tf32"`` lets products and convolutions of float32 round their factors to TF32, on GPUs of compute
-                capability 8.0 or later. What is found answers only those who permit it: give it to `compile` as well.
             visibility: ``"private"`` hides the job from all but its owner and admins, and its workloads unless others
                 submitted them, too.
             gate: what the model is compared with once it is tuned; `check` makes one.
             labels: ``{"rack": "a"}``: only workers that have all of these labels measure it.
             idempotency_key: submitting again with the same key returns the same job; made up here when None, so that
                 a retry after a lost answer submits once.
-            example_inputs: what a PyTorch module or FX graph is called with, ``model(*example_inputs)``.
-            spec: what a Relax ``nn.Module`` is exported with: method, then input, then ``nn.spec.Tensor``.
+            options: those of a plain model.
 
         Raises:
-            TypeError: the model or the space is of a kind that is not accepted, ``example_inputs`` or ``spec`` is
-                missing or not for it, or ``targets`` is a string.
-            UnsupportedModel: the model cannot be turned into a module; the message says what of it.
+            TypeError: the model or the space is of a kind that is not accepted, an option of the model is missing, not
+                for it, or given beside a `Model`, or ``targets`` is a string.
+            UnsupportedModel: the model cannot be turned into a module; the message names the part.
             ValueError: a budget, priority or name is out of bounds, or both ``target`` and ``targets`` are given.
             InvalidRequest: the service cannot tune this, no worker runs code for a target, or two targets are the
                 same; the detail says what to change.
         """
         if isinstance(targets, str):
             raise TypeError(f"targets={targets!r} should be a list; give a single one as target")
-        if is_portfolio(shapes):
-            shapes = self.plan_shapes(
-                model,
-                shapes,
-                exact_math=exact_math or math == "tf32",
-                example_inputs=example_inputs,
-                spec=spec,
-            ).shapes
-        options = Options(example_inputs, spec)
-        with frontends.exactly(exact_math or math == "tf32"):
-            module, traces = frontends.to_payload(model, options), stochastic.to_traces(space, model, options)
+        source = as_model(model, **options)
+        shapes = self.plan_shapes(source).shapes if is_portfolio(source.shapes) else source.shapes
         request = body(
             schemas.SubmitJob,
-            module=module,
+            module=frontends.to_payload(source),
             target=on_wire(target),
             targets=None if targets is None else [on_wire(each) for each in targets],
             name=name,
@@ -201,11 +177,11 @@ class Client:
                 "target_latency_us": target_latency_us,
                 "until": until,
             },
-            space=traces,
-            shapes=[_whole(each) for each in shapes] if isinstance(shapes, list) else _whole(shapes),
+            space=stochastic.to_traces(space, source),
+            shapes=shapes,
             force=force,
-            exact_math=exact_math,
-            math=math,
+            exact_math=source.exact_math,
+            math=source.math,
             visibility=visibility,
             gate=None if gate is None else gate.model_dump(mode="json"),
             labels=labels or {},
@@ -238,7 +214,7 @@ class Client:
         ``max_slowdown``.
 
         Args:
-            model: what `submit` takes.
+            model: as for `submit`.
             against: a `Job` or its id; the name of one, of which the newest that succeeded counts; or the path of a
                 file that `CheckResult.record` wrote.
             target: what to tune and race for; that of the reference.
@@ -298,23 +274,14 @@ class Client:
         self,
         model_or_workload_hash: Any,
         target: Any = "auto",
-        *,
-        shapes: dict[str, int] | None = None,
-        exact_math: bool = False,
-        math: MathMode = "fp32",
-        example_inputs: Any = None,
-        spec: Any = None,
+        **options: Unpack[ModelOptions],
     ) -> Best | None:
         """Return the certified best of a workload; None if none is known.
 
         Args:
-            model_or_workload_hash: a workload's hash, or a model with one PrimFunc.
+            model_or_workload_hash: a workload's hash; or a model with one PrimFunc, as for `submit`.
             target: what to look up the best for.
-            shapes: values of symbolic shape variables, by name.
-            exact_math: as it was submitted.
-            math: as it was submitted.
-            example_inputs: what a PyTorch module or FX graph is called with.
-            spec: what a Relax ``nn.Module`` is exported with.
+            options: those of a plain model, as they were submitted.
 
         Raises:
             ValueError: the model has no or several functions after lowering; see `apply` for those.
@@ -325,15 +292,7 @@ class Client:
                 return self._transport.get(Best, f"{API}/workloads/{model}/best", target=as_text(target))
             except NotFound:
                 return None
-        looked_up = self.look_up(
-            model,
-            target,
-            shapes=shapes,
-            exact_math=exact_math,
-            math=math,
-            example_inputs=example_inputs,
-            spec=spec,
-        )
+        looked_up = self.look_up(model, target, **options)
         from loopwright.codegen.functions import used_prim_funcs
 
         funcs = used_prim_funcs(looked_up.module)
@@ -358,24 +317,15 @@ class Client:
         model: Any,
         target: Any = "auto",
         params: dict[str, Any] | None = None,
-        *,
-        shapes: dict[str, int] | None = None,
-        exact_math: bool = False,
-        math: MathMode = "fp32",
-        example_inputs: Any = None,
-        spec: Any = None,
+        **options: Unpack[ModelOptions],
     ) -> LookedUp:
         """Lower a model, and look up its functions in one request. `compile` then puts the bests in.
 
         Args:
-            model: what `submit` takes.
+            model: as for `submit`.
             target: what to look up bests for.
             params: values of parameters of ``main``, by name (Relax only).
-            shapes: values of symbolic shape variables, by name.
-            exact_math: as it was submitted.
-            math: as it was submitted.
-            example_inputs: what a PyTorch module or FX graph is called with.
-            spec: what a Relax ``nn.Module`` is exported with.
+            options: those of a plain model, as they were submitted.
 
         Returns:
             The lowered module, its target, and the bests by name of function.
@@ -383,19 +333,14 @@ class Client:
         require_tvm()
         from loopwright.lookup import look_up
 
-        program = _program(model, shapes, exact_math, example_inputs, spec, math)
-        return look_up(program, self._ask(target), _tvm_target(target), params)
+        source = as_model(model, **options)
+        return look_up(_program(source, source.shape), self._ask(target), _tvm_target(target), params)
 
     def apply(
         self,
         mod: Any,
         target: Any = "auto",
-        *,
-        shapes: dict[str, int] | None = None,
-        exact_math: bool = False,
-        math: MathMode = "fp32",
-        example_inputs: Any = None,
-        spec: Any = None,
+        **options: Unpack[ModelOptions],
     ) -> Any:
         """Return a copy of a module with the best schedules applied, as an IRModule.
 
@@ -403,35 +348,25 @@ class Client:
         best as it is, or missed; misses are also logged as a warning.
 
         Args:
-            mod: what `submit` takes as ``model``.
+            mod: the model, as for `submit`.
             target: what to look up bests for.
-            shapes: values of symbolic shape variables, by name.
-            exact_math: as it was submitted.
-            math: as it was submitted.
-            example_inputs: what a PyTorch module or FX graph is called with.
-            spec: what a Relax ``nn.Module`` is exported with.
+            options: those of a plain model, as they were submitted.
 
         Raises:
             UnsupportedModel: the model cannot be turned into a module; the message says what of it.
             TvmUnavailable: TVM is not installed.
         """
-        applied, _ = self._apply(
-            self.look_up(
-                mod, target, shapes=shapes, exact_math=exact_math, math=math, example_inputs=example_inputs, spec=spec
-            )
-        )
+        applied, _ = self._apply(self.look_up(mod, target, **options))
         return applied
 
     def plan_shapes(
         self,
         model: Any,
-        shapes: Portfolio | Extents,
+        shapes: Shapes | None = None,
         *,
         max_buckets: int = MAX_BUCKETS,
         bucket_price: float = BUCKET_PRICE,
-        exact_math: bool = False,
-        example_inputs: Any = None,
-        spec: Any = None,
+        **options: Unpack[OtherOptions],
     ) -> Portfolio:
         """Choose the buckets of a model that is called with many extents; asks the service nothing.
 
@@ -439,22 +374,24 @@ class Client:
         follows from the model: each sample of its results must be computed from the same sample of its inputs alone.
 
         Args:
-            model: what `submit` takes.
-            shapes: the extents and their weights, as `loopwright.plan_shapes` takes them.
+            model: as for `submit`.
+            shapes: the extents and their weights, as `loopwright.plan_shapes` takes them; None: those of the `Model`.
             max_buckets: buckets at most.
             bucket_price: what one more bucket must save at least, as a fraction of the time without padding.
-            exact_math: as for `submit`.
-            example_inputs: what a PyTorch module or FX graph is called with.
-            spec: what a Relax ``nn.Module`` is exported with.
+            options: those of a plain model, as for `submit`.
 
         Raises:
+            ValueError: ``shapes`` does not give many values of one extent.
             InvalidModule: the model has no Relax function with the symbolic extent.
         """
         require_tvm()
         from loopwright import shape_dispatch
 
-        program = _program(model, None, exact_math, example_inputs, spec)
-        self.last_plan = shape_dispatch.plan(program, shapes, max_buckets=max_buckets, bucket_price=bucket_price)
+        source = as_model(model, **options) if shapes is None else as_model(model, shapes=shapes, **options)
+        program = _program(source, {})
+        self.last_plan = shape_dispatch.plan(
+            program, source.portfolio, max_buckets=max_buckets, bucket_price=bucket_price
+        )
         return self.last_plan
 
     def compile(
@@ -462,30 +399,22 @@ class Client:
         mod: Any,
         target: Any = "auto",
         params: dict[str, Any] | None = None,
-        *,
-        shapes: dict[str, int] | Portfolio | Extents | None = None,
-        exact_math: bool = False,
-        math: MathMode = "fp32",
-        example_inputs: Any = None,
-        spec: Any = None,
+        **options: Unpack[ModelOptions],
     ) -> Any:
         """Build a module with the best schedules in it.
 
         Functions that missed are built as TVM would by default; ``last_report`` tells which. What was built for another
         architecture than this machine's does not run here: `loopwright.export_library` writes a library for it.
 
+        With many values of an extent in ``shapes``, a call may have any extent: the module has a tuned variant for each
+        bucket that the certificates show to be faster, and the untuned functions for all other calls.
+
         Args:
-            mod: what `submit` takes as ``model``.
+            mod: the model, as for `submit`.
             target: what to build for.
             params: values that are bound to ``main`` by name (Relax only). The weights that a model brought with it are
                 bound again.
-            shapes: values of symbolic shape variables, by name. As `plan_shapes` takes them, a call may have any
-                extent: the module has a tuned variant for each bucket that the certificates show to be faster, and the
-                untuned functions for all other calls.
-            exact_math: as it was submitted.
-            math: as it was submitted.
-            example_inputs: what a PyTorch module or FX graph is called with.
-            spec: what a Relax ``nn.Module`` is exported with.
+            options: those of a plain model, as they were submitted.
 
         Returns:
             A ``relax.VMExecutable`` for ``relax.VirtualMachine``, or a ``tvm.runtime.Module`` for a module without
@@ -495,22 +424,10 @@ class Client:
             UnsupportedModel: the model cannot be turned into a module; the message says what of it.
             TvmUnavailable: TVM is not installed.
         """
-        if is_portfolio(shapes):
-            return self._compile_portfolio(
-                _program(mod, None, exact_math, example_inputs, spec, math), target, params, shapes
-            )
-        applied, built_for = self._apply(
-            self.look_up(
-                mod,
-                target,
-                params,
-                shapes=_whole(shapes),
-                exact_math=exact_math,
-                math=math,
-                example_inputs=example_inputs,
-                spec=spec,
-            )
-        )
+        source = as_model(mod, **options)
+        if is_portfolio(source.shapes):
+            return self._compile_portfolio(source, target, params)
+        applied, built_for = self._apply(self.look_up(source, target, params))
         from loopwright import applying
 
         return applying.build(applied, built_for)
@@ -521,16 +438,13 @@ class Client:
         against: Sequence[str] = ("torch", "compile", "ort", "openvino"),
         target: Any = "auto",
         *,
-        shapes: dict[str, int] | None = None,
-        exact_math: bool = False,
-        example_inputs: Any = None,
-        spec: Any = None,
         rounds: int = 8,
         processes: int = 2,
         job: Job | str | None = None,
         progress: bool = True,
+        **options: Unpack[ModelOptions],
     ) -> Comparison:
-        """A model's latency as `compile` builds it, beside that of other engines, on this machine (Linux, a CPU).
+        """Time a model, as `compile` builds it, beside other engines, on this machine (Linux, a CPU).
 
         Each engine runs in a process of its own, in the model's precision, with one thread for each core. It compiles
         the model with each of its settings, its outputs are compared with the reference's (PyTorch's, or those of the
@@ -538,20 +452,17 @@ class Client:
         other engines.
 
         Args:
-            model: what `submit` takes. Its inputs are the example inputs, which also give symbolic extents of a PyTorch
+            model: as for `submit`. Its inputs are the example inputs, which also give symbolic extents of a PyTorch
                 program their values; without them, they are drawn.
             against: ``torch`` (eager), ``compile`` (Inductor), ``ort`` (ONNX Runtime), ``openvino``, ``tvm`` (the same
                 program without tuned schedules). One that is not installed is named in the result, with how to install
                 it.
             target: what to compile for: this machine's CPU.
-            shapes: values of symbolic shape variables, by name.
-            exact_math: as it was submitted.
-            example_inputs: what a PyTorch module or FX graph is called with.
-            spec: what a Relax ``nn.Module`` is exported with.
             rounds: samples of each process.
             processes: of each engine, one after another.
             job: a job to store the result with, for its page.
             progress: tell on standard error what is done.
+            options: those of a plain model, as they were submitted.
 
         Returns:
             The time, error and setting of each engine. Latencies are in microseconds.
@@ -559,6 +470,7 @@ class Client:
         Raises:
             ValueError: an engine is unknown, or the model cannot be called as it is; else as `compile`.
         """
+        source = as_model(model, **options)
         require_tvm()
         from loopwright.comparing import compare, writing
 
@@ -566,20 +478,10 @@ class Client:
         amount = compare.Rounds(processes, rounds)
         with tempfile.TemporaryDirectory(prefix="loopwright-compare-") as scratch, telling(progress) as say:
             say("the model is written to files")
-            compiled_with: dict[str, Any] = {
-                "target": on_wire(target),
-                "shapes": _whole(shapes),
-                "exact_math": exact_math,
-            }
-            files, reference = writing.write(
-                Path(scratch),
-                model,
-                Options(example_inputs, spec),
-                compiled_with,
-                with_onnx=not {"ort", "openvino"}.isdisjoint(against),
-            )
+            with_onnx = not {"ort", "openvino"}.isdisjoint(against)
+            files, reference = writing.write(Path(scratch), source, on_wire(target), with_onnx=with_onnx)
             if files.form != "pt2":
-                files = writing.complete(files, self.look_up(files.model, **compiled_with))
+                files = writing.complete(files, self.look_up(files.model, target))
             found = compare.compare(files, engines, self._environment(), amount, reference=reference, say=say)
         if job is not None:
             self.store_comparison(found, job)
@@ -607,11 +509,8 @@ class Client:
         target: Any = "auto",
         params: dict[str, Any] | None = None,
         *,
-        shapes: dict[str, int] | None = None,
-        exact_math: bool = False,
-        example_inputs: Any = None,
-        spec: Any = None,
         name: str | None = None,
+        **options: Unpack[ModelOptions],
     ) -> Path:
         """Write a model, as `compile` builds it for CPUs, to a folder that runs without Loopwright.
 
@@ -621,15 +520,12 @@ class Client:
         a C++ compiler. Functions that missed are logged.
 
         Args:
-            model: what `submit` takes.
+            model: as for `submit`.
             directory: the folder to write, which is made; it is empty if it exists.
             target: what to build for: a CPU.
             params: values that are bound to ``main`` by name.
-            shapes: values of symbolic shape variables, by name.
-            exact_math: as it was submitted.
-            example_inputs: what a PyTorch module or FX graph is called with.
-            spec: what a Relax ``nn.Module`` is exported with.
             name: name of the model in the manifest; by default that of the file or class.
+            options: those of a plain model, as they were submitted.
 
         Returns:
             The folder.
@@ -639,23 +535,18 @@ class Client:
             UnsupportedModel: the target is no CPU, or the model cannot be turned into a module.
             FileExistsError: the folder is not empty.
         """
+        source = as_model(model, **options)
         require_tvm()
         from loopwright.comparing import writing
         from loopwright.packaging import package
 
         with tempfile.TemporaryDirectory(prefix="loopwright-package-") as scratch:
-            options: dict[str, Any] = {
-                "target": on_wire(target),
-                "shapes": _whole(shapes),
-                "exact_math": exact_math,
-            }
-            files, reference = writing.write(
-                Path(scratch), model, Options(example_inputs, spec), options, with_onnx=False
-            )
-            looked_up = self.look_up(files.model, params=params, **options)
+            files, reference = writing.write(Path(scratch), source, on_wire(target), with_onnx=False)
+            looked_up = self.look_up(files.model, target, params)
             if files.form != "pt2":
                 files = writing.complete(files, looked_up)
-            name = name or (Path(model).stem if isinstance(model, str | os.PathLike) else type(model).__name__)
+            plain = source.model
+            name = name or (Path(plain).stem if isinstance(plain, str | os.PathLike) else type(plain).__name__)
             self.last_report = package.write(Path(directory), looked_up, files, name=name, reference=reference)
         self.last_report.log()
         return Path(directory)
@@ -820,13 +711,12 @@ class Client:
         self.last_report.log()
         return applied, looked_up.target
 
-    def _compile_portfolio(
-        self, program: Program, target: Any, params: dict[str, Any] | None, shapes: Portfolio | Extents
-    ) -> Any:
+    def _compile_portfolio(self, source: Model, target: Any, params: dict[str, Any] | None) -> Any:
         require_tvm()
         from loopwright import shape_dispatch
 
-        self.last_plan = shape_dispatch.plan(program, shapes)
+        program = _program(source, {})
+        self.last_plan = shape_dispatch.plan(program, source.portfolio)
         built, self.last_report = shape_dispatch.compiled(
             program, self.last_plan, self._ask(target), _tvm_target(target), params
         )
@@ -858,32 +748,17 @@ def _reference(against: Any) -> Any:
     return os.fspath(against)
 
 
-def _program(
-    model: Any,
-    shapes: dict[str, int] | None,
-    exact_math: bool,
-    example_inputs: Any,
-    spec: Any,
-    math: MathMode = "fp32",
-) -> Program:
-    with frontends.exactly(exact_math or math == "tf32"):
-        program = frontends.to_program(model, Options(example_inputs, spec))
+def _program(source: Model, shape: dict[str, int]) -> Program:
+    """Return the program of a model, with its math, and with the symbolic extents that ``shape`` names bound."""
+    program = frontends.to_program(source)
     from loopwright.codegen.lowering import bind_shapes
     from loopwright.codegen.tf32 import with_tf32
     from loopwright.codegen.vector_math import with_exact_math
 
-    module = bind_shapes(program.module, _whole(shapes) or {})
-    if exact_math:
+    module = bind_shapes(program.module, shape)
+    if source.exact_math:
         module = with_exact_math(module)
-    return Program(with_tf32(module) if math == "tf32" else module, program.weights)
-
-
-def _whole(shapes: Any) -> dict[str, int] | None:
-    """Extents as integers of Python, whatever library they are of."""
-    try:
-        return None if shapes is None else {name: operator.index(extent) for name, extent in shapes.items()}
-    except TypeError:
-        raise TypeError(f"shapes={shapes!r} should give a whole number for each name") from None
+    return Program(with_tf32(module) if source.math == "tf32" else module, program.weights)
 
 
 def _tvm_target(target: Any) -> Any:
