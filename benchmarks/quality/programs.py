@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import tvm
 from tvm import relax, te
 
 from benchmarks.quality.shared import Shared
+from loopwright import Model
 
 
-def program(shared: Shared) -> tuple[Any, Any]:
-    """Return the model and the ``example_inputs`` of `Client.submit` and `Client.compile`.
+def program(shared: Shared) -> Model:
+    """Return the model for `Client.submit` and `Client.compile`.
 
     The model is the PyTorch module; TVM's importer has no product of integers, so that one is a Relax module.
     """
     if shared.precision == "int8":
-        return _integer_product(shared), None
-    return shared.torch_module(), shared.torch_inputs()[0]
+        return Model(_integer_product(shared))
+    return Model(shared.torch_module(), example_inputs=shared.torch_inputs()[0])
 
 
 def _integer_product(shared: Shared) -> tvm.IRModule:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from loopwright.comparing.given import Array
+from loopwright.model import Model
 
 if TYPE_CHECKING:
     import torch
@@ -88,11 +89,10 @@ class Shared:
             for tensor in tensors
         ]
 
-    def program(self) -> tuple[Any, dict[str, Any]]:
+    def program(self) -> tuple[Model, Any]:
         from benchmarks.quality.programs import program
 
-        model, example_inputs = program(self)
-        return model, {"example_inputs": example_inputs}
+        return program(self), "auto"
 
     def torch_module(self) -> torch.nn.Module:
         """Return the module with the shared weights."""

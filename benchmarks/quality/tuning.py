@@ -20,20 +20,15 @@ def tuned(case: Case, settings: Settings, service: Service) -> dict[str, Any]:
     Raises:
         RuntimeError: The job failed.
     """
-    model, example_inputs = program(shared.of(case, settings.shared))
+    model = program(shared.of(case, settings.shared))
     is_model = case.kind is Kind.MODEL
     max_trials = settings.model_trials if is_model else settings.trials
     max_seconds = settings.model_seconds if is_model else None
     with service.client() as client:
         started = time.monotonic()
-        job = client.submit(
-            model,
-            example_inputs=example_inputs,
-            max_trials=max_trials,
-            max_seconds=max_seconds,
-            name=case.name,
-            force=True,
-        ).wait(progress=False)
+        job = client.submit(model, max_trials=max_trials, max_seconds=max_seconds, name=case.name, force=True).wait(
+            progress=False
+        )
         seconds = time.monotonic() - started
         if job.state != "succeeded":
             raise RuntimeError(f"the job of {case.name} {job.state}: {job.error}")

@@ -18,7 +18,7 @@ from loopwright import frontends
 from loopwright.comparing.child import choose, prepare
 from loopwright.comparing.engines import PYTORCH
 from loopwright.comparing.given import as_arrays
-from loopwright.frontends import Options
+from loopwright.model import Model
 
 ONE_A_FAMILY = {case.family: case for case in CASES.values() if case.kind is Kind.OPERATOR}.values()
 QUICK = {case.name for case in list(ONE_A_FAMILY)[::5]} | {"int8-512"}
@@ -65,7 +65,7 @@ def test_a_module_is_the_same_each_time_untrained_and_computes_numbers_that_diff
 
 @pytest.mark.parametrize("case", some(ONE_A_FAMILY))
 def test_an_operator_of_each_family_can_be_submitted(case: Case) -> None:
-    program = frontends.to_program(case.module(), Options(case.inputs(), None))
+    program = frontends.to_program(Model(case.module(), example_inputs=case.inputs()))
     assert program.module.get_global_vars()
 
 
@@ -88,7 +88,5 @@ def test_a_wrong_output_is_a_failure(tmp_path: Path) -> None:
 
 
 def test_an_integer_product_is_submitted_with_its_weight_as_a_constant(tmp_path: Path) -> None:
-    model, example_inputs = program(written(CASES["int8-512"], tmp_path))
-    assert example_inputs is None
-    detached = frontends.to_program(model, Options(None, None))
+    detached = frontends.to_program(program(written(CASES["int8-512"], tmp_path)))
     assert [tuple(weight.shape) for weight in detached.weights.values()] == [(512, 512)]

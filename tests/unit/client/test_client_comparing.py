@@ -21,16 +21,14 @@ from loopwright.comparing.child import prepare
 from loopwright.comparing.engines import OPENVINO, OURS, PYTORCH, RIVALS, EngineInfo
 from loopwright.comparing.files import Files
 from loopwright.comparing.given import NotGiven, largest_error
-from loopwright.frontends import Options
 from loopwright.frontends.tvmscript import module_from_script
 from loopwright.lookup import LookedUp, lower
+from loopwright.model import Model
 from loopwright.program import Program
 from loopwright.tables import by_share, in_one_line
 from tests.support.comparisons import comparison
 from tests.support.perceptron import PERCEPTRON
 from tests.support.programs import MM_RELU
-
-OPTIONS: dict[str, Any] = {"target": "auto", "shapes": None, "exact_math": False}
 
 
 class Net(nn.Module):
@@ -50,7 +48,7 @@ NAMED = {"ids": torch.arange(6).reshape(2, 3), "x": torch.linspace(-1, 1, 96).re
 
 
 def written(folder: Path, inputs: Any = NAMED, *, with_onnx: bool = True) -> Files:
-    files, reference = writing.write(folder, Net().eval(), Options(inputs), OPTIONS, with_onnx=with_onnx)
+    files, reference = writing.write(folder, Model(Net().eval(), example_inputs=inputs), "auto", with_onnx=with_onnx)
     assert reference == "PyTorch"
     assert Files.read(folder) == files
     return files
@@ -76,7 +74,7 @@ def test_an_engine_that_computes_something_else_has_no_variant(tmp_path: Path) -
 
 
 def test_a_model_of_tvm_is_called_with_inputs_that_are_drawn(tmp_path: Path) -> None:
-    files, reference = writing.write(tmp_path, PERCEPTRON, Options(), OPTIONS, with_onnx=True)
+    files, reference = writing.write(tmp_path, Model(PERCEPTRON), "auto", with_onnx=True)
     assert reference == "unscheduled TVM"
     target = target_from("llvm")
     looked_up = LookedUp(lower(Program(module_from_script(PERCEPTRON)), target), target, {})
@@ -93,7 +91,7 @@ def test_a_model_of_tvm_is_called_with_inputs_that_are_drawn(tmp_path: Path) -> 
 
 
 def test_a_module_of_functions_alone_cannot_be_called_as_a_model(tmp_path: Path) -> None:
-    files, _ = writing.write(tmp_path, MM_RELU, Options(), OPTIONS, with_onnx=False)
+    files, _ = writing.write(tmp_path, Model(MM_RELU), "auto", with_onnx=False)
     target = target_from("llvm")
     with pytest.raises(ValueError, match="main"):
         writing.complete(files, LookedUp(lower(Program(module_from_script(MM_RELU)), target), target, {}))
@@ -102,17 +100,17 @@ def test_a_module_of_functions_alone_cannot_be_called_as_a_model(tmp_path: Path)
 def test_a_program_with_symbolic_extents_is_taken_at_its_example_inputs(tmp_path: Path) -> None:
     batch = {0: torch.export.Dim("batch")}
     program = torch.export.export(nn.Linear(8, 4).eval(), (torch.ones(3, 8),), dynamic_shapes=(batch,))
-    files, _ = writing.write(tmp_path, program, Options(), OPTIONS, with_onnx=True)
+    files, _ = writing.write(tmp_path, Model(program), "auto", with_onnx=True)
     assert [array.shape for array in files.inputs] == [(3, 8)]
     answer, _ = prepare(RIVALS["ort"].module, ["onnxruntime"], files, 1, None)
     assert answer.variants, answer.failures
     with pytest.raises(ValueError, match="shapes"):
-        writing.write(tmp_path, program, Options(), {**OPTIONS, "shapes": {"batch": 5}}, with_onnx=False)
+        writing.write(tmp_path, Model(program, shapes={"batch": 5}), "auto", with_onnx=False)
 
 
 def test_a_low_precision_is_compared_as_such(tmp_path: Path) -> None:
     model, x = nn.Linear(8, 4).to(torch.bfloat16), torch.ones(2, 8, dtype=torch.bfloat16)
-    files, _ = writing.write(tmp_path, model.eval(), Options((x,)), OPTIONS, with_onnx=True)
+    files, _ = writing.write(tmp_path, Model(model.eval(), example_inputs=(x,)), "auto", with_onnx=True)
     assert (files.precision, files.tolerance) == ("bf16", 3e-2)
     for engine in (PYTORCH, OPENVINO):
         answer, _ = prepare(engine.module, list(engine.packages), files, 1, None)
@@ -228,8 +226,8 @@ def test_a_saved_program_whose_classes_are_not_imported_is_loaded(tmp_path: Path
         "import sys\n"
         "from pathlib import Path\n"
         "from loopwright.comparing import writing\n"
-        "from loopwright.frontends import Options\n"
-        "files, _ = writing.write(Path(sys.argv[2]), Path(sys.argv[1]), Options(), {}, with_onnx=False)\n"
+        "from loopwright import Model\n"
+        "files, _ = writing.write(Path(sys.argv[2]), Model(Path(sys.argv[1])), 'auto', with_onnx=False)\n"
         "print(files.expected[0].shape)\n"
     )
     folder = tmp_path / "written"
@@ -251,7 +249,7 @@ def test_a_file_that_is_no_program_is_refused_with_the_reason(tmp_path: Path) ->
     broken = tmp_path / "model.pt2"
     broken.write_text("weights")
     with pytest.raises(UnsupportedModel, match=r"model\.pt2"):
-        writing.write(tmp_path, broken, Options(), OPTIONS, with_onnx=False)
+        writing.write(tmp_path, Model(broken), "auto", with_onnx=False)
 
 
 def task(name: str, share: float | None, baseline: float | None, error: str | None = None) -> schemas.Task:

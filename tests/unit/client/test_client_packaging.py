@@ -23,8 +23,8 @@ from loopwright.codegen.digest import function_digest, normal_form
 from loopwright.codegen.functions import prim_funcs
 from loopwright.codegen.serialization import trace_to_list
 from loopwright.codegen.target import target_from
-from loopwright.frontends import Options
 from loopwright.lookup import lower
+from loopwright.model import Model
 from loopwright.packaging import replay
 from loopwright.packaging.manifest import Check, Manifest, TensorSpec
 from loopwright.packaging.package_files import digests
@@ -54,7 +54,7 @@ INPUTS = (torch.arange(6).reshape(2, 3), torch.linspace(-1, 1, 96).reshape(2, 3,
 
 def bests(model: Any, inputs: Any) -> list[dict[str, Any]]:
     """A best for each function of a model that has blocks: its first loops run in parallel."""
-    module = lower(frontends.to_program(model, Options(inputs)), target_from(LLVM))
+    module = lower(frontends.to_program(Model(model, example_inputs=inputs)), target_from(LLVM))
     found = []
     for _, func in prim_funcs(module):
         schedule = Schedule(normal_form(func))

@@ -13,7 +13,8 @@ from torch import nn
 from loopwright.codegen import host_lock
 from loopwright.codegen.serialization import module_from_json, trace_to_json
 from loopwright.codegen.target import target_from
-from loopwright.frontends import Options, to_payload
+from loopwright.frontends import to_payload
+from loopwright.model import Model
 from tests.support.played_fleet import TARGET
 from tests.support.programs import product
 from tuner.space.builtin import builtin_space
@@ -49,7 +50,7 @@ def _apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def submission() -> dict[str, Any]:
-    payload = to_payload(Mixed().eval(), Options((torch.zeros(4, dtype=torch.int64),), None))
+    payload = to_payload(Model(Mixed().eval(), example_inputs=(torch.zeros(4, dtype=torch.int64),)))
     [parsed] = parse(payload.format, payload.data, TARGET, None, None)
     return parsed
 
