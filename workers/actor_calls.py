@@ -62,7 +62,7 @@ class Pending(Generic[T]):
         ray.cancel(self.reference)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Method(Generic[T, *In]):
     """A method of an actor, which takes values of the types ``In``, and returns one of the type ``answer``."""
 

@@ -7,6 +7,7 @@ method more, it could not.
 
 from __future__ import annotations
 
+import math
 import os
 import queue
 import time
@@ -106,7 +107,7 @@ class Builder:
         for place in self._places:
             place.turn.stop(caller)
 
-    def build(self, request: Json, caller: str, seconds: float) -> Json:
+    def build(self, request: Json, caller: str, seconds: float = math.inf) -> Json:
         """Return the `BuildAnswer` of a `BuildRequest`. ``seconds`` may shorten the builder's deadline."""
         place = self._idle.get()
         started = time.time()

@@ -38,7 +38,7 @@ In = TypeVarTuple("In")
 log = logging.getLogger("loopwright.children")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Call(Generic[T, *In]):
     """A function in a child, which takes values of the types ``In``, and yields some of the type ``answer``.
 

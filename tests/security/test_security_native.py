@@ -15,10 +15,9 @@ from tuner.types import Failure, FailureKind, Stage, TensorInfo
 from workers import build, child_calls
 from workers.messages import (
     Artifact,
-    BuiltCandidate,
+    Candidate,
     Device,
     MeasureBatch,
-    MeasureFinished,
     Samples,
 )
 from workers.walls.levels import Level, obstacles
@@ -49,7 +48,7 @@ class _measuring:
     """A measurer's child, for the time of a block."""
 
     def __init__(self, level: Level) -> None:
-        self._child = WarmChild([child_calls.TIMING], environment(1), 4 * 2**30, level=level)
+        self._child = WarmChild([child_calls.MEASURE.module], environment(1), 4 * 2**30, level=level)
 
     def __enter__(self) -> WarmChild:
         return self._child
@@ -70,9 +69,9 @@ def planted(call: str) -> Artifact:
 
 
 def measured(child: WarmChild, artifact: Artifact, seconds: float = 30.0) -> Samples | Failure:
-    batch = MeasureBatch(_ARGS, (BuiltCandidate("planted", artifact, None),))
-    progress = list(child_calls.measure(child, child_calls.TIMING, _CPU, batch, seconds=seconds))
-    (found,) = [each.result for each in progress if isinstance(each, MeasureFinished)]
+    batch = MeasureBatch(_ARGS, (Candidate("planted", artifact),))
+    progress = list(child_calls.MEASURE.stream(child, _CPU, batch, seconds=seconds))
+    (found,) = [each.result for each in progress if each.result is not None]
     return found
 
 

@@ -11,8 +11,10 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from tuner.types import DeviceState
 from workers.clock import Clock
 from workers.device_state import state_reader
+from workers.entry import entry
 from workers.messages import Device
 
 
@@ -107,10 +109,10 @@ def unspeakable() -> Iterator[Any]:
     yield object()
 
 
-def gpu_states(devices: list[Any]) -> Iterator[Any]:
+@entry
+def gpu_states(devices: list[Device]) -> Iterator[DeviceState | None]:
     for device in devices:
-        state = state_reader(Device.from_json(device))()
-        yield None if state is None else state.to_json()
+        yield state_reader(device)()
 
 
 def too_long(size: int) -> Iterator[str]:
