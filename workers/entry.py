@@ -33,7 +33,7 @@ def decoded(
     """Return the function's arguments from JSON, by name or in the order of its parameters."""
     types = _TYPES.get(function, {})
     if not isinstance(arguments, Mapping):
-        arguments = dict(zip(types, arguments, strict=False))
+        arguments = dict(zip(inspect.signature(function).parameters, arguments, strict=False))
     values = {name: decode(types[name], value) if name in types else value for name, value in arguments.items()}
     if questions is None:
         return values
