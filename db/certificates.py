@@ -19,13 +19,14 @@ from db.models import Certificate as CertificateRow
 from db.paging import MAX_PAGE_SIZE, Keyset, Page
 from db.states import TrialState
 from db.views import BestView, CertificateView
+from tuner.codec import decode, encode
 from tuner.types import Certificate, DeviceState, Failure, FailureKind, LibraryTime, Stage
 
 _NEWEST = Keyset("bests", Best.created_at, Best.workload_hash, Best.device_class_id, descending=True)
 
 
 def library_time(row: CertificateRow) -> LibraryTime | None:
-    return None if row.library is None else LibraryTime.from_json(row.library)
+    return None if row.library is None else decode(LibraryTime, row.library)
 
 
 def _rejection(stored: dict[str, Any] | str) -> Failure:
@@ -33,7 +34,7 @@ def _rejection(stored: dict[str, Any] | str) -> Failure:
     if isinstance(stored, str):
         kind = FailureKind.WRONG_RESULT if stored.startswith("argument ") else FailureKind.CRASH
         return Failure(Stage.CERTIFY, kind, stored)
-    return Failure.from_json(stored)
+    return decode(Failure, stored)
 
 
 def _rejected_trials(row: CertificateRow) -> dict[str, str]:
@@ -55,7 +56,7 @@ def certificate_view(row: CertificateRow, candidate_hash: str) -> CertificateVie
         rejected={key: _rejection(stored) for key, stored in row.rejected.items()},
         library=library_time(row),
         sandbox=row.sandbox,
-        device_state=DeviceState.from_json(row.device_state),
+        device_state=decode(DeviceState | None, row.device_state),
     )
     return CertificateView(
         id=row.id,
@@ -152,9 +153,9 @@ class Certificates:
                 budget_trials=budget_trials,
                 at_plateau=at_plateau,
                 search_secs=self._search_secs(session, task),
-                library=None if certificate.library is None else certificate.library.to_json(),
+                library=encode(certificate.library),
                 sandbox=certificate.sandbox,
-                device_state=None if certificate.device_state is None else certificate.device_state.to_json(),
+                device_state=encode(certificate.device_state),
                 conditions=self._conditions(session, job.device_class_id, certificate),
                 created_at=self._sessions.now(),
             )
@@ -175,7 +176,7 @@ class Certificates:
         )
         trial_ids = dict(session.execute(trials).all())
         return {
-            candidate_hash: failure.to_json() | {"trial_id": trial_ids.get(candidate_hash)}
+            candidate_hash: encode(failure) | {"trial_id": trial_ids.get(candidate_hash)}
             for candidate_hash, failure in certificate.rejected.items()
         }
 

@@ -34,6 +34,7 @@ from workers.arguments import draw, to_device, tvm_device
 from workers.build import FUNCTION
 from workers.build import load as load_artifact
 from workers.clock import Clock
+from workers.entry import entry
 from workers.messages import Artifact, BuildRequest, Device, ReferenceKernels, ReferenceRequest
 from workers.walls.levels import Level
 from workers.warm_child import WarmChild
@@ -88,30 +89,28 @@ def race(workload: str, programs: dict[str, str], *, pytorch: bool = True) -> di
     found = make_workload(WORKLOADS[workload](), workload)
     target_json = host_target()
     threads = json.loads(target_json)["num-cores"]
-    builders = [WarmChild([child_calls.BUILD], environment(1), level=Level.NONE) for _ in range(threads)]
+    builders = [WarmChild([child_calls.BUILD.module], environment(1), level=Level.NONE) for _ in range(threads)]
     with ThreadPoolExecutor(threads) as pool:
 
-        def build(position: int, trace_json: str) -> dict[str, Any]:
+        def build(position: int, trace_json: str) -> Artifact:
             request = BuildRequest(found.module_json, trace_json, target_json)
-            built = child_calls.build(builders[position % threads], request, seconds=60.0)
-            return succeeded(built).to_json()
+            return succeeded(child_calls.BUILD.tried(builders[position % threads], request, seconds=60.0))
 
         artifacts = dict(zip(programs, pool.map(build, range(len(programs)), programs.values()), strict=True))
     for builder in builders:
         builder.close()
-    args = [info.to_json() for info in found.args]
     outputs = list(write_only(module_from_json(found.module_json)["main"]))
     runner = WarmChild(
-        ["benchmarks.search.race", child_calls.REFERENCE],
+        ["benchmarks.search.race", child_calls.CHECK.module],
         {**environment(threads), OMP_NUM_THREADS: str(threads)},
         level=Level.NONE,
     )
     try:
         request = ReferenceRequest(target_json, threads)
-        kernels = succeeded(child_calls.build_reference(runner, request, seconds=60.0))
-        best = succeeded(child_calls.check(runner, Device("llvm", 0), kernels, seconds=60.0)).secs
-        fixed = {"workload": workload, "args": args, "outputs": outputs, "threads": threads}
-        fixed |= {"kernel": kernels.to_json(), "best": best, "pytorch": pytorch}
+        kernels = succeeded(child_calls.BUILD_REFERENCE.tried(runner, request, seconds=60.0))
+        best = succeeded(child_calls.CHECK.tried(runner, Device("llvm", 0), kernels, seconds=60.0)).secs
+        fixed = {"workload": workload, "args": found.args, "outputs": outputs, "threads": threads}
+        fixed |= {"kernel": kernels, "best": best, "pytorch": pytorch}
 
         def session(chosen: dict[str, Any], rounds: int, seed: int) -> dict[str, list[float]]:
             arguments = fixed | {"artifacts": chosen, "rounds": rounds, "seed": seed}
@@ -140,13 +139,14 @@ def succeeded(result: T | Failure) -> T:
     return result
 
 
+@entry
 def timed(
     workload: str,
-    args: list[Any],
+    args: list[TensorInfo],
     outputs: list[bool],
-    artifacts: dict[str, Any],
+    artifacts: dict[str, Artifact],
     threads: int,
-    kernel: dict[str, Any],
+    kernel: ReferenceKernels,
     best: float,
     pytorch: bool,
     rounds: int,
@@ -154,13 +154,12 @@ def timed(
 ) -> Iterator[dict[str, list[float]] | Clock]:
     """In the child: yield seconds a call by name, one sample a round, with PyTorch's operator if ``pytorch``.
 
-    ``kernel`` are the `ReferenceKernels` as JSON, ``best`` the seconds of their multiply-adds at full speed.
+    ``best`` are the seconds of the kernel's multiply-adds at full speed.
     """
     device = tvm_device(Device("llvm", 0))
-    information = [TensorInfo.from_json(info) for info in args]
-    inputs = draw(information, outputs, "normal", 0)
+    inputs = draw(args, outputs, "normal", 0)
     arguments = to_device(inputs, device)
-    modules = {name: load_artifact(Artifact.from_json(artifact)) for name, artifact in artifacts.items()}
+    modules = {name: load_artifact(artifact) for name, artifact in artifacts.items()}
 
     def runner(name: str) -> Any:
         function = modules[name].time_evaluator
@@ -174,7 +173,7 @@ def timed(
     yield Clock.STOP
     with host_lock.quiet():
         yield Clock.START
-        speed = FullSpeed(reference.timed_chains(ReferenceKernels.from_json(kernel), device), best)
+        speed = FullSpeed(reference.timed_chains(kernel, device), best)
         numbers = {name: max(1, round(_SAMPLE_SECONDS / run(1))) for name, run in calls.items()}
         yield Clock.START
 

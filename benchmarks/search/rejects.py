@@ -29,6 +29,7 @@ from workers import child_calls
 from workers.arguments import draw, to_device
 from workers.build import FUNCTION, load
 from workers.clock import Clock
+from workers.entry import entry
 from workers.measure import Calls, sample
 from workers.messages import Artifact, BuildRequest
 from workers.walls.levels import Level
@@ -44,20 +45,19 @@ def main() -> None:
     each = -(-CANDIDATES // len(taught))
     target_json = host_target()
     threads = json.loads(target_json)["num-cores"]
-    builder = WarmChild([child_calls.BUILD], {"TVM_NUM_THREADS": "1"}, level=Level.NONE)
+    builder = WarmChild([child_calls.BUILD.module], {"TVM_NUM_THREADS": "1"}, level=Level.NONE)
     runner = WarmChild(
         ["benchmarks.search.rejects"], {**environment(threads), OMP_NUM_THREADS: str(threads)}, level=Level.NONE
     )
     records: list[dict[str, Any]] = []
     for name, trials in taught.items():
         workload = make_workload(TEACHERS[name](), name)
-        args = [info.to_json() for info in workload.args]
         measured = [trial for trial in trials if isinstance(trial.outcome, Measured)]
         # Every few: the race is as hard late in a search, among good programs, as it is early.
         for trial in measured[:: max(1, len(measured) // each)][:each]:
             request = BuildRequest(workload.module_json, trial.candidate.trace_json, target_json)
-            artifact = succeeded(child_calls.build(builder, request, seconds=_SECONDS)).to_json()
-            calls = runner.call("benchmarks.search.rejects:calls", {"args": args, "artifact": artifact}, _SECONDS)
+            artifact = succeeded(child_calls.BUILD.tried(builder, request, seconds=_SECONDS))
+            calls = runner.call("benchmarks.search.rejects:calls", (workload.args, artifact), _SECONDS)
             records.append({"workload": name, "calls": calls})
         print(f"{name}: {len(records)} candidates", flush=True)
     builder.close()
@@ -66,12 +66,12 @@ def main() -> None:
     print(RESULTS)
 
 
-def calls(args: list[Any], artifact: dict[str, Any]) -> Iterator[list[list[float]] | Clock]:
+@entry
+def calls(args: list[TensorInfo], artifact: Artifact) -> Iterator[list[list[float]] | Clock]:
     """In the child: yield ``[number of calls, mean seconds]`` of every sample that is taken without a cutoff."""
-    information = [TensorInfo.from_json(info) for info in args]
     device = tvm.runtime.cpu(0)
-    arguments = to_device(draw(information, [False] * len(information), "normal", 0), device)
-    module = load(Artifact.from_json(artifact))
+    arguments = to_device(draw(args, [False] * len(args), "normal", 0), device)
+    module = load(artifact)
     module[FUNCTION]
     taken: list[list[float]] = []
 

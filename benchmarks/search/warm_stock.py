@@ -12,7 +12,8 @@ from tvm.ir.utils import derived_object
 from tvm.s_tir import meta_schedule as ms
 
 from loopwright.codegen.serialization import module_to_json
-from tuner.types import Failure
+from tuner.codec import encode
+from tuner.types import Failure, TensorInfo
 from workers import child_calls
 from workers.messages import BuildRequest
 from workers.walls.levels import Level
@@ -30,7 +31,7 @@ class WarmBuilder(ms.builder.PyBuilder):
         self._target = target_json
         cores = json.loads(target_json)["num-cores"]
         self._children = [
-            WarmChild([child_calls.BUILD], {"TVM_NUM_THREADS": "1"}, level=Level.NONE) for _ in range(cores)
+            WarmChild([child_calls.BUILD.module], {"TVM_NUM_THREADS": "1"}, level=Level.NONE) for _ in range(cores)
         ]
         self._pool = ThreadPoolExecutor(cores)
         self._folder = tempfile.mkdtemp(prefix="loopwright-bench-")
@@ -42,12 +43,12 @@ class WarmBuilder(ms.builder.PyBuilder):
     def _build(self, position: int, build_input: Any) -> Any:
         request = BuildRequest(module_to_json(build_input.mod), None, self._target)
         child = self._children[position % len(self._children)]
-        artifact = child_calls.build(child, request, seconds=_SECONDS)
+        artifact = child_calls.BUILD.tried(child, request, seconds=_SECONDS)
         if isinstance(artifact, Failure):
             return ms.builder.BuilderResult(None, artifact.message)
         self._count += 1
         path = Path(self._folder) / f"{self._count}.json"
-        path.write_text(json.dumps(artifact.to_json()))
+        path.write_text(json.dumps(encode(artifact)))
         return ms.builder.BuilderResult(str(path), None)
 
 
@@ -66,7 +67,7 @@ class WarmRunner(ms.runner.PyRunner):
     def _run(self, runner_input: Any) -> Any:
         artifact = json.loads(Path(runner_input.artifact_path).read_text())
         Path(runner_input.artifact_path).unlink()
-        args = [[[int(extent) for extent in info.shape], str(info.dtype)] for info in runner_input.args_info]
+        args = [TensorInfo(tuple(map(int, info.shape)), str(info.dtype)) for info in runner_input.args_info]
         try:
             samples = self._child.call(
                 "benchmarks.search.stock_timing:run", {"args": args, "artifact": artifact}, _SECONDS

@@ -12,6 +12,7 @@ from unittest import mock
 
 from benchmarks.search.race import succeeded
 from benchmarks.walls.report import BATCH, PROPOSALS, PROPOSED
+from tuner.codec import decode, encode
 from tuner.ports import nothing_meanwhile
 from tuner.tune import TuneRequest
 from tuner.types import Measured, TaskSpec, Workload
@@ -20,7 +21,7 @@ from workers.actors import Builder, Measurer
 from workers.messages import (
     BuildAnswer,
     BuildRequest,
-    BuiltCandidate,
+    Candidate,
     MeasureAnswer,
     MeasureBatch,
 )
@@ -64,17 +65,14 @@ class Arm:
         Raises RuntimeError for a program that cannot be built or measured.
         """
         started = time.perf_counter()
-        requests = [BuildRequest(workload.module_json, trace, target_json).to_json() for trace in traces]
+        requests = [encode(BuildRequest(workload.module_json, trace, target_json)) for trace in traces]
         answers = self._pool.map(lambda request: self._builder.build(request, _CALLER), requests)
-        artifacts = [succeeded(BuildAnswer.from_json(answer).result) for answer in answers]
+        artifacts = [succeeded(decode(BuildAnswer, answer).result) for answer in answers]
         latencies: list[float] = []
         for first in range(0, len(traces), BATCH):
-            batch = [
-                BuiltCandidate(str(place), artifact, None)
-                for place, artifact in enumerate(artifacts[first : first + BATCH])
-            ]
-            measured = self._measurer.measure(MeasureBatch(workload.args, tuple(batch)).to_json(), _CALLER)
-            latencies += [_median(MeasureAnswer.from_json(answer), self.level) for answer in measured]
+            batch = [Candidate(str(place), artifact) for place, artifact in enumerate(artifacts[first : first + BATCH])]
+            measured = self._measurer.measure(encode(MeasureBatch(workload.args, tuple(batch))), _CALLER)
+            latencies += [_median(answer, self.level) for answer in decode(list[MeasureAnswer], measured)]
         return time.perf_counter() - started, latencies
 
     def searching(self, workload: Workload, target_json: str) -> float:

@@ -6,8 +6,7 @@ is a first choice that nobody has varied. `benchmarks.search.ablation` measures 
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from tuner.cost_model.config import GaussianProcessConfig, RankingConfig
 
@@ -72,11 +71,3 @@ class SearchConfig:
     """Length scales and noise of the Gaussian process."""
     ranking: RankingConfig = RankingConfig()
     """When the ranking is trained, and on what."""
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @staticmethod
-    def from_json(fields: dict[str, Any]) -> SearchConfig:
-        gp = GaussianProcessConfig(**fields["gp"] | {"length_scales": tuple(fields["gp"]["length_scales"])})
-        return SearchConfig(**fields | {"gp": gp, "ranking": RankingConfig(**fields["ranking"])})

@@ -24,8 +24,8 @@ from workers.messages import Artifact, BuildRequest
 
 def baseline(case: Case, target: str) -> Artifact:
     workload = make_workload(case.func(), case.name)
-    (artifact,) = build.build(BuildRequest(workload.module_json, None, target).to_json())
-    return Artifact.from_json(artifact)
+    (artifact,) = build.build(BuildRequest(workload.module_json, None, target))
+    return artifact
 
 
 @pytest.mark.whole

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tuner.codec import decode, encode
 from workers.boards.config import BOOT_SECONDS, BadBoards, Board, read_boards
 
 PI = """
@@ -35,7 +36,7 @@ def test_a_board_is_read_and_crosses_a_process_boundary(tmp_path: Path) -> None:
     assert (board.name, board.address, board.is_tracker, board.key) == ("pi5", ("192.0.2.7", 9090), False, "")
     assert (board.reboot, board.boot_seconds) == (("ssh", "plug", "cycle", "3"), BOOT_SECONDS)
     assert json.loads(board.target_json)["mcpu"] == "cortex-a76"
-    assert Board.from_json(json.loads(json.dumps(board.to_json()))) == board
+    assert decode(Board, json.loads(json.dumps(encode(board)))) == board
 
 
 def test_a_tracker_and_an_address_of_ipv6(tmp_path: Path) -> None:
