@@ -12,7 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from benchmarks.results import ROOT
+from benchmarks.code import ROOT
 
 
 class Part:

@@ -1,59 +1,44 @@
-"""Writes docs/benchmarks/lookup.md from the kept results.
-
-.venv/bin/python -m benchmarks.lookup.report [--pack]
-"""
+"""The report on compiling against databases of different sizes."""
 
 from __future__ import annotations
 
-import argparse
 import statistics
+from collections.abc import Sequence
 from pathlib import Path
-from string import Template
 from typing import Any
 
-from benchmarks.results import DOCS, figures, kept, report_parser
+from benchmarks.report import Report, table
 
-NAME = "lookup"
-TEMPLATE = Path(__file__).with_name("report.md.in")
-REPORT = DOCS / f"{NAME}.md"
 ALLOWED = 2.0
 """Factor between the slowest and the fastest median."""
+_HEADS = ("bests", "requests", "compilation: median, ms", "range, ms", "request: median, ms", "range, ms")
 
 
-def parser() -> argparse.ArgumentParser:
-    return report_parser("python -m benchmarks.lookup.report")
-
-
-def main() -> None:
-    options = parser().parse_args()
-    REPORT.write_text(text(figures(NAME, repack=options.pack)))
-    print(REPORT)
-
-
-def text(figures: dict[str, Any]) -> str:
+def values(lines: Sequence[dict[str, Any]]) -> dict[str, object]:
+    (figures,) = lines
     databases = figures["databases"]
     medians = [statistics.median(database["compile_seconds"]) for database in databases]
-    return Template(TEMPLATE.read_text()).substitute(
-        functions=figures["functions"],
-        machine=figures["machine"],
-        load=f"{figures['load']:.1f}",
-        repeats=len(databases[0]["compile_seconds"]),
-        factor=f"{max(medians) / min(medians):.2f}",
-        allowed=f"{ALLOWED:g}",
-        rows="\n".join(map(_row, databases)),
-        results=kept(NAME).name,
-    )
+    return {
+        "functions": figures["functions"],
+        "repeats": len(databases[0]["compile_seconds"]),
+        "factor": f"{max(medians) / min(medians):.2f}",
+        "allowed": f"{ALLOWED:g}",
+        "rows": table(_HEADS, map(_row, databases), right=True),
+    }
 
 
-def _row(database: dict[str, Any]) -> str:
+def _row(database: dict[str, Any]) -> tuple[object, ...]:
     compiles, requests = (
         [1e3 * seconds for seconds in database[name]] for name in ("compile_seconds", "request_seconds")
     )
     return (
-        f"| {database['bests']:,} | 1 | {statistics.median(compiles):.0f} | {min(compiles):.0f} to {max(compiles):.0f} "
-        f"| {statistics.median(requests):.1f} | {min(requests):.1f} to {max(requests):.1f} |"
+        f"{database['bests']:,}",
+        1,
+        f"{statistics.median(compiles):.0f}",
+        f"{min(compiles):.0f} to {max(compiles):.0f}",
+        f"{statistics.median(requests):.1f}",
+        f"{min(requests):.1f} to {max(requests):.1f}",
     )
 
 
-if __name__ == "__main__":
-    main()
+REPORT = Report("lookup", Path(__file__).with_name("report.md.in"), values)

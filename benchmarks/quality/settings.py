@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.quality.engines import ENGINES
-from benchmarks.results import RAW
+from benchmarks.report import RAW
 
 FOLDER = RAW / "quality"
 
@@ -42,11 +42,6 @@ class Settings:
     data_dir: Path
     port: int
     lock: Path | None = None
-
-    @property
-    def cells(self) -> Path:
-        """The raw results, one JSON object a line."""
-        return FOLDER / "cells.jsonl"
 
     @property
     def shared(self) -> Path:

@@ -9,7 +9,7 @@ from benchmarks.quality.engines import ENGINES, OURS, RIVALS, STOCK
 from benchmarks.quality.outcome import Outcome
 from benchmarks.quality.stopping import Stop
 from benchmarks.quality.stopping import stop as stopping_rule
-from benchmarks.search.tables import table
+from benchmarks.report import table
 from loopwright.comparing.protocol import EngineResult
 
 

@@ -2,7 +2,7 @@
 
 They run in rounds, in a new random order each round, so that drift of the machine affects all of them equally, and in
 several processes, whose buffers have other addresses. If the machine did not run at full speed before and after a
-sample, the sample is taken again, at most `_TRIES` times. Results go to benchmarks/results/search/races/, cell by cell.
+sample, the sample is taken again, at most `_TRIES` times.
 """
 
 from __future__ import annotations
@@ -13,15 +13,14 @@ import json
 import statistics
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from benchmarks.search.full_speed import FullSpeed
-from benchmarks.search.run_record import PYTORCH, RUNS, Run, name_of
+from benchmarks.search.runs import PYTORCH
 from benchmarks.search.workloads import WORKLOADS
 from loopwright.codegen import host_lock
 from loopwright.codegen.functions import write_only
@@ -38,12 +37,8 @@ from workers.messages import Artifact, BuildRequest, Device, ReferenceKernels, R
 from workers.walls.levels import Level
 from workers.warm_child import WarmChild
 
-if TYPE_CHECKING:  # the child that takes times is not to load all that the arms need
-    from benchmarks.search.arms import Cell
-
 T = TypeVar("T")
 
-RACES = RUNS.parent / "races"
 PROCESSES = 7
 ROUNDS = 3
 """In each process."""
@@ -59,24 +54,6 @@ _FIRST = 3
 """Rounds of a first process, which find the programs that are far too slow."""
 _SLOW = 3.0
 """A program this many times slower than the fastest is not raced further: its latency is the best first sample."""
-
-
-def path_of(cell: Cell) -> Path:
-    return RACES / f"{cell.name}.json"
-
-
-def close(cell: Cell, runs: Sequence[Run]) -> int:
-    """Race the incumbents of a cell's runs, save the result, and return the number of programs."""
-    programs = programs_of(runs)
-    found = race(cell.workload, programs)
-    RACES.mkdir(parents=True, exist_ok=True)
-    path_of(cell).write_text(json.dumps(found, sort_keys=True) + "\n")
-    return len(programs)
-
-
-def programs_of(runs: Sequence[Run]) -> dict[str, str]:
-    """Return the trace of every program that was the best of a run at some time, by its name."""
-    return {name_of(entry.trace_json): entry.trace_json for run in runs for entry in run.incumbents}
 
 
 def race(workload: str, programs: dict[str, str], *, pytorch: bool = True) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The two sides of the check: a checkout with a cluster of its own, and how its code is asked for a run."""
+"""The two sides of the check: a checkout with a cluster of its own, whose code is asked for runs."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.search.ours import Request
-from benchmarks.search.processes import run_module, tuner_environment
-from benchmarks.search.run_record import ROOT
+from benchmarks.code import ROOT
+from benchmarks.search.ours import Request, ask
 from tuner.types import DeviceClass
 
 _HOST = Path(__file__).with_name("host.py")
@@ -34,8 +33,8 @@ class Side:
     measurer: str
     environment: dict[str, str]
 
-    def run(self, workload: str, seed: int, *, trials: int, machine: str, folder: Path) -> bool:
-        """Tune a workload cold, and return whether it succeeded. The record is in ``folder``."""
+    def run(self, workload: str, seed: int, *, trials: int, machine: str, folder: Path) -> None:
+        """Tune a workload cold. The record is in ``folder``."""
         request = Request(
             arm=self.name,
             variant="C",
@@ -49,28 +48,7 @@ class Side:
             builders=self.builders,
             measurer=self.measurer,
         )
-        with tempfile.TemporaryDirectory(prefix="loopwright-bench-") as scratch:
-            return run_module(
-                "benchmarks.search.ours",
-                self._arguments(request, Path(scratch)),
-                name=f"{workload}.{seed} {self.name}",
-                environment=self.environment | tuner_environment(self.device_class.threads),
-                root=self.root,
-            )
-
-    def _arguments(self, request: Request, scratch: Path) -> list[str]:
-        """Return the command line of `benchmarks.search.ours` in this side's version.
-
-        Up to commit 9a2dc0c it took eleven words, of which the first named the arm: any name that it did not know was a
-        cold search. Later versions take a file.
-        """
-        if "REQUEST.json" in (self.root / "benchmarks" / "search" / "ours.py").read_text():
-            path = scratch / "request.json"
-            request.write(path)
-            return [str(path)]
-        words = [request.arm, request.workload, str(request.seed), request.machine, str(request.trials)]
-        words += [request.folder, json.dumps(asdict(request.device_class)), request.address]
-        return [*words, json.dumps(request.builders), request.measurer, "no teachers"]
+        ask(request, folder, environment=self.environment, root=self.root)
 
 
 @contextlib.contextmanager
