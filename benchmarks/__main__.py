@@ -31,15 +31,20 @@ PACKAGES = {
         "shapes": "shapes",
         "gpu": "gpu",
         "leaderboard": "leaderboard",
-        "lookup": "lookup",
         "database": "database",
         "scale": "scale",
         "load": "load",
         "gates": "gates",
     }.items()
 }
-"""Each package has a module ``run`` (`benchmarks.runner.Benchmark`), and all but that of the page which is written by
-hand a module ``report`` with a `Report`. They are imported by name because each needs much that others do not."""
+"""They are imported by name because each needs much that others do not. Each has a module ``run``:
+
+- ``add_options(parser)`` adds its options.
+- ``SMOKE`` are the options of a run of a minute or two, which shows that the benchmark works.
+- ``run(options, raw)`` runs what has no line in ``raw`` yet. It returns the exit status, or what was missed; None if
+  all is well.
+
+All but ``gpu``, whose page is written by hand, have a module ``report`` with a `Report`."""
 
 
 def parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Protocol, cast
+from typing import Any
 
 from benchmarks.code import this_code
 from benchmarks.report import RAW
@@ -61,19 +61,6 @@ def latest(lines: Iterable[Line], *names: str) -> dict[tuple[Any, ...], Line]:
     return {tuple(line[name] for name in names): line for line in lines}
 
 
-class Benchmark(Protocol):
-    """The module ``benchmarks.NAME.run``."""
-
-    SMOKE: Sequence[str]
-    """Options of a run that takes a minute or two, to try whether the benchmark works."""
-
-    def add_options(self, parser: argparse.ArgumentParser) -> None: ...
-
-    def run(self, options: argparse.Namespace, raw: Raw) -> str | int | None:
-        """Run what has no line yet. Return the exit status, or what was missed; None if all is well."""
-        ...
-
-
 def parser(name: str, benchmark: ModuleType) -> argparse.ArgumentParser:
     """Return the parser of ``python -m benchmarks NAME``."""
     found = argparse.ArgumentParser(prog=f"python -m benchmarks {name}", description=benchmark.__doc__)
@@ -81,19 +68,19 @@ def parser(name: str, benchmark: ModuleType) -> argparse.ArgumentParser:
     found.add_argument("--pack", action="store_true", help="run nothing: pack the raw results, and write the report")
     found.add_argument("--report", action="store_true", help="run nothing: write the report from the packed results")
     found.add_argument("--smoke", action="store_true", help="a run of a minute or two, into results/smoke")
-    cast(Benchmark, benchmark).add_options(found)
+    benchmark.add_options(found)
     return found
 
 
 def run(name: str, benchmark: ModuleType, arguments: Sequence[str]) -> tuple[Raw, str | int | None]:
     """Run a benchmark with the options of a command line; return its results, and its exit status or what it missed."""
-    here, options = cast(Benchmark, benchmark), parser(name, benchmark).parse_args(arguments)
+    options = parser(name, benchmark).parse_args(arguments)
     if options.smoke:
-        smoke = ["--output", str(RAW / "smoke" / f"{name}.jsonl"), *here.SMOKE]
+        smoke = ["--output", str(RAW / "smoke" / f"{name}.jsonl"), *benchmark.SMOKE]
         options = parser(name, benchmark).parse_args([*smoke, *arguments])
         options.output.unlink(missing_ok=True)
     raw = Raw(options.output)
-    outcome = here.run(options, raw)
+    outcome = benchmark.run(options, raw)
     print(raw.path)
     return raw, outcome
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import dataclass
 
+from benchmarks.rows import name
 from tuner.types import DeviceClass
 
 TRIALS, WORKLOADS, JOBS = 1_000_000, 10_000, 2_500
@@ -49,7 +49,3 @@ def workload_hash(number: int) -> str:
 
 def job_id(number: int) -> str:
     return name("job", number)
-
-
-def name(what: str, number: int) -> str:
-    return hashlib.sha256(f"{what} {number}".encode()).hexdigest()[:16]

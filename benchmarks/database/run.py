@@ -1,7 +1,4 @@
-"""Fills both databases with a million trials, and times what the service asks of them.
-
-With --url, the database there is asked, as `benchmarks.database.seed` has filled it, and nothing is kept.
-"""
+"""Fills both databases with a million trials, and times what the service asks of them."""
 
 from __future__ import annotations
 
@@ -27,14 +24,10 @@ SMOKE = ("--trials", "20000", "--only", "SQLite")
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--trials", type=int, default=TRIALS)
     parser.add_argument("--only", choices=DATABASES)
-    parser.add_argument("--url")
 
 
 def run(options: argparse.Namespace, raw: Raw) -> None:
     size = Size(trials=options.trials)
-    if options.url is not None:
-        print(json.dumps(figures_of(options.url, size), indent=2))
-        return
     figures: dict[str, Any] = {
         "trials": size.trials,
         "workloads": size.workloads,
@@ -54,7 +47,7 @@ def run(options: argparse.Namespace, raw: Raw) -> None:
 
 def figures_of(url: str, size: Size) -> dict[str, Any]:
     """Return the size in bytes, and the milliseconds of each question and of what jobs write."""
-    command = [sys.executable, "-m", "benchmarks.database.questions", url, "--trials", str(size.trials)]
+    command = [sys.executable, "-m", "benchmarks.database.questions", url, str(size.trials)]
     answers = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
     return {"bytes": bytes_of(url), **json.loads(answers)}
 

@@ -47,7 +47,6 @@ def values(lines: Sequence[dict[str, Any]]) -> dict[str, object]:
         "low": tables.latencies(by_kind["low precision"]),
         "models": tables.latencies(by_kind["model"]),
         "tuning": tables.tuning(found),
-        "stopping": tables.stopping(found),
         "stock": tables.stock(found),
         "settings": tables.settings(found),
         "seconds": tables.seconds(found),

@@ -11,7 +11,7 @@ import tvm
 from benchmarks import stock
 from benchmarks.quality import shared
 from benchmarks.quality.cases.case import Case
-from benchmarks.quality.plain_tvm import lowered
+from benchmarks.quality.meta_schedule import lowered
 from benchmarks.quality.service import Service
 from benchmarks.quality.settings import Settings
 from benchmarks.runner import conditions

@@ -26,12 +26,7 @@ def tuned(case: Case, settings: Settings, service: Service) -> dict[str, Any]:
     with service.client() as client:
         started = time.monotonic()
         job = client.submit(
-            model,
-            **options,
-            max_trials=max_trials,
-            max_seconds=max_seconds,
-            name=case.name,
-            force=True,
+            model, **options, max_trials=max_trials, max_seconds=max_seconds, name=case.name, force=True
         ).wait(progress=False)
         seconds = time.monotonic() - started
         if job.state != "succeeded":

@@ -12,8 +12,8 @@ from typing import Any
 
 from benchmarks.runner import Raw
 from benchmarks.search.race import race
-from benchmarks.search.runs import name_of
 from benchmarks.services import scratch
+from tuner.ports import Fleet
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Plan:
         cells: Workloads and seeds, in an order of which any first part is a fair sample.
         execute: Runs an arm on a workload with a seed; its record is the only JSON file that it leaves in a folder.
         described: What the report says of the plan.
-        pytorch: Whether PyTorch's operator is in the races.
+        fleet: Races the programs of a cell.
     """
 
     key: str
@@ -34,7 +34,7 @@ class Plan:
     cells: Sequence[tuple[str, int]]
     execute: Callable[[str, str, int, Path], object]
     described: dict[str, Any]
-    pytorch: bool = False
+    fleet: Fleet
 
 
 def fill(plan: Plan, raw: Raw, until: float) -> None:
@@ -71,11 +71,11 @@ def _filled(plan: Plan, raw: Raw, workload: str, seed: int, until: float) -> boo
         print(f"{workload}.{seed} {arm}: {time.monotonic() - started:.0f} s{outcome}", flush=True)
     if len(runs) == len(plan.arms):
         started = time.monotonic()
-        traces = [entry["trace_json"] for run in runs.values() for entry in run["incumbents"]]
-        programs = {name_of(trace_json): trace_json for trace_json in traces}
-        raced = race(workload, programs, pytorch=plan.pytorch)
+        raced = race(plan.fleet, workload, (e["trace_json"] for run in runs.values() for e in run["incumbents"]))
         raw.append({"kind": "race", "key": plan.key, "workload": workload, "seed": seed, **raced})
-        print(f"{workload}.{seed}: {len(programs)} programs raced, {time.monotonic() - started:.0f} s", flush=True)
+        print(
+            f"{workload}.{seed}: {len(raced['seconds'])} programs raced, {time.monotonic() - started:.0f} s", flush=True
+        )
     return True
 
 

@@ -100,7 +100,11 @@ class Timeline:
         steps = (
             run["steps"]
             if "steps" in run
-            else [(entry["seconds"], latencies[name_of(entry["trace_json"])]) for entry in run["incumbents"]]
+            else [
+                (entry["seconds"], latencies[name])
+                for entry in run["incumbents"]
+                if (name := name_of(entry["trace_json"])) in latencies
+            ]
         )
         return cls(**known | {"steps": tuple((seconds, latency) for seconds, latency in steps)})
 

@@ -5,30 +5,24 @@ Every family of the comparison has relatives here, at other shapes. It has no ro
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import closing
 
 import tvm
 
-from benchmarks.code import ROOT
+from benchmarks.report import RAW
 from benchmarks.search.workloads import WORKLOADS, product, suite
-from db import Database, migrate
-from db.inputs import NewJob
-from db.states import JobState
-from db.views import JobView
+from benchmarks.services import embedded
+from db import Database
 from loopwright.codegen.versions import TVM_VERSION
-from service.ledger import DatabaseLedger
+from service.settings import Settings
 from tuner.cost_model.features import from_bytes
 from tuner.cost_model.model import Sample, train_base
-from tuner.tune import TuneRequest, tune
-from tuner.types import DeviceClass, TaskSpec
+from tuner.types import DeviceClass
 from tuner.workload import make_workload
-from workers.fleet import RayFleet
-from workers.walled_search import WalledSearch, search_child
-from workers.walls.levels import Policy, choose
 
-DATABASE = f"sqlite:///{ROOT / 'benchmarks' / 'search' / 'teachers.db'}"
+_FOLDER, _PORT = RAW / "teachers", 8095
+DATABASE = Settings(data_dir=_FOLDER).database
 TRIALS = 96
 
 TEACHERS: dict[str, Callable[[], tvm.tirx.PrimFunc]] = {
@@ -40,36 +34,12 @@ TEACHERS: dict[str, Callable[[], tvm.tirx.PrimFunc]] = {
 }
 
 
-def teach(url: str, device_class: DeviceClass, builders: Mapping[str, int], measurer: str) -> None:
-    """Tune every teacher that the database does not hold yet, each cold: what one learned must not help the next."""
-    migrate.upgrade(url)
-    database = Database(url)
-    fleet = RayFleet(device_class.target_json, builders, {measurer: "local"})
-    child = search_child(choose(Policy.PREFER))
-    taught = {job.name for job in database.jobs.page(page_size=200).items if _has_taught(job, device_class)}
-    for name, make in TEACHERS.items():
-        if name in taught:
-            continue
-        started = time.monotonic()
-        spec = TaskSpec(make_workload(make(), name), 1)
-        new = NewJob(name=name, module_json=spec.workload.module_json, device_class=device_class, max_trials=TRIALS)
-        database.jobs.create(new, [spec], TVM_VERSION)
-        claimed = database.jobs.claim("benchmark", 600.0)
-        assert claimed is not None
-        tasks = database.tasks.of_job(claimed.job.id)
-        assert database.tasks.try_start(tasks[0].id, claimed.lease_token)
-        ledger = DatabaseLedger(database, claimed, tasks, TRIALS)
-        tuning = TuneRequest([spec], device_class.target_json, None, TRIALS, None, 1)
-        with closing(WalledSearch(child, tuning)) as search:
-            tune(tuning, search, fleet, ledger)
-        database.jobs.finish(claimed.job.id, claimed.lease_token, JobState.SUCCEEDED)
-        print(f"teacher {name}: {time.monotonic() - started:.0f} s", flush=True)
-    child.close()
-    database.close()
-
-
-def _has_taught(job: JobView, device_class: DeviceClass) -> bool:
-    return job.state == "succeeded" and job.device_class_id == device_class.id
+def teach() -> None:
+    """Tune every teacher through the service, each cold; those that its database knows already are answered by it."""
+    with embedded(_PORT, _FOLDER) as client:
+        for name, make in TEACHERS.items():
+            job = client.submit(make(), max_trials=TRIALS, name=name).wait(progress=False)
+            print(f"teacher {name}: {job.state}", flush=True)
 
 
 def experience(url: str, workload: str, device_class: DeviceClass) -> tuple[tuple[str, ...], bytes]:

@@ -79,9 +79,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, raw: Raw) -> None:
     until = time.monotonic() + 60 * options.minutes
     arms = WARM if options.warm else COLD
+    if options.warm:
+        teach()
     with offered() as offer:
-        if options.warm:
-            teach(DATABASE, offer.device_class, offer.builders, offer.measurer)
         key = f"{this_code()}-{options.trials}-{'warm' if options.warm else 'cold'}"
         machine = this_machine(offer.device_class.model)
         described = {"trials": options.trials, "warm": options.warm, "machine": machine}

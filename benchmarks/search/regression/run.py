@@ -16,7 +16,8 @@ from pathlib import Path
 from benchmarks.code import ROOT, this_code
 from benchmarks.runner import Raw
 from benchmarks.search.cells import Plan, fill
-from benchmarks.search.regression.sides import checkout, side
+from benchmarks.search.ours import Request
+from benchmarks.search.regression.sides import checkout, joined, side
 from benchmarks.search.runs import this_machine
 
 SMOKE = ("--base", "HEAD", "--workloads", "GMM-128", "--seeds", "0", "--trials", "8")
@@ -34,12 +35,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, raw: Raw) -> None:
     until = time.monotonic() + 60 * options.minutes
     base = _git("rev-parse", "--verify", f"{options.base}^{{commit}}")
-    with checkout(base) as root, side("base", root) as old, side("new", ROOT) as new:
+    with checkout(base) as root, side(root) as old, side(ROOT) as new, joined(new) as fleet:
         sides = {"base": old, "new": new}
         machine = this_machine(new.device_class.model)
 
         def execute(arm: str, workload: str, seed: int, folder: Path) -> None:
-            sides[arm].run(workload, seed, trials=options.trials, machine=machine, folder=folder)
+            cluster = (new.device_class, new.address, new.builders, new.measurer)
+            request = Request(arm, "C", workload, seed, machine, options.trials, str(folder), *cluster)
+            sides[arm].run(request, folder)
 
         plan = Plan(
             key=f"{base[:12]}-{this_code()}-{options.trials}",
@@ -47,6 +50,7 @@ def run(options: argparse.Namespace, raw: Raw) -> None:
             arms=list(sides),
             cells=[(workload, seed) for seed in options.seeds for workload in options.workloads],
             execute=execute,
+            fleet=fleet,
             described={"base": base, "new": _git("describe", "--always", "--dirty"), "trials": options.trials},
         )
         fill(plan, raw, until)
