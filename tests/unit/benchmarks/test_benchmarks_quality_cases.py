@@ -10,7 +10,6 @@ import torch
 
 from benchmarks.quality.cases import CASES
 from benchmarks.quality.cases.case import Case, Kind
-from benchmarks.quality.programs import program
 from benchmarks.quality.shared import Shared, of
 from loopwright import frontends
 from loopwright.comparing.child import choose, prepare
@@ -86,7 +85,7 @@ def test_a_wrong_output_is_a_failure(tmp_path: Path) -> None:
 
 
 def test_an_integer_product_is_submitted_with_its_weight_as_a_constant(tmp_path: Path) -> None:
-    model, example_inputs = program(written(CASES["int8-512"], tmp_path))
-    assert example_inputs is None
+    model, options = written(CASES["int8-512"], tmp_path).program()
+    assert not options
     detached = frontends.to_program(model, Options(None, None))
     assert [tuple(weight.shape) for weight in detached.weights.values()] == [(512, 512)]
