@@ -35,6 +35,12 @@ class Size:
     jobs: int = JOBS
     old_jobs: int = OLD_JOBS
 
+    @classmethod
+    def of(cls, trials: int) -> Size:
+        """Return the size of a database with so many trials; a small one has as much of all else as is asked for."""
+        share = min(1.0, trials / TRIALS)
+        return cls(trials, max(300, int(WORKLOADS * share)), max(250, int(JOBS * share)), int(OLD_JOBS * share))
+
     @property
     def per_workload(self) -> int:
         return self.trials // self.workloads

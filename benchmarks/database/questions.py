@@ -156,7 +156,7 @@ def main() -> None:
     """Print the answers' milliseconds as JSON."""
     url, trials = sys.argv[1:]
     db = Database(url)
-    size = Size(trials=int(trials))
+    size = Size.of(int(trials))
     answers = {question.name: asked(question) for question in questions(db, size)}
     print(json.dumps({"questions": answers, "writes": written(db)}))
     db.close()

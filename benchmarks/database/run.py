@@ -27,7 +27,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace, raw: Raw) -> None:
-    size = Size(trials=options.trials)
+    size = Size.of(options.trials)
     figures: dict[str, Any] = {
         "trials": size.trials,
         "workloads": size.workloads,

@@ -25,7 +25,7 @@ _HOST = target_from({"kind": "llvm", "mcpu": "x86-64-v2", "num-cores": 2})
 
 def programs_of(mod: tvm.IRModule, rule: str, count: int) -> list[Schedule]:
     """Return the programs of all seeds of a rule and of ``count`` draws; every one is accepted."""
-    space = builtin_space(mod, TARGET, 1)
+    space = builtin_space(mod, TARGET, 1, experimental=True)
     [sketch] = sketches_of(space, RULE + rule)
     seeds = [seed for seed in space.seeds if any(RULE + rule in str(inst.attrs) for inst in seed.insts)]
     assert len(seeds) > 1
