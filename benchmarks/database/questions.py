@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import json
 import random
-import statistics
 import sys
 import threading
 import time
@@ -18,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from benchmarks.database.made_up import HEAVY, TARGET, TVM_VERSION, Size, device_class, job_id, workload_hash
+from benchmarks.spread import percentile
 from db import Database
 from db.inputs import NewJob
 from db.leaderboard import LeaderboardQuery
@@ -90,8 +90,7 @@ def asked(question: Question) -> dict[str, float]:
 
 
 def spread(taken: list[float]) -> dict[str, float]:
-    p99 = statistics.quantiles(taken, n=100, method="inclusive")[-1] if len(taken) > 1 else taken[0]
-    return {"p50_ms": statistics.median(taken), "p99_ms": p99, "max_ms": max(taken)}
+    return {"p50_ms": percentile(taken, 50), "p99_ms": percentile(taken, 99), "max_ms": max(taken)}
 
 
 def written(db: Database) -> dict[str, dict[str, float]]:

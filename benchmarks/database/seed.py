@@ -9,10 +9,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
+import tvm
 from sqlalchemy import Connection, insert
 
 from benchmarks import rows
-from benchmarks.database.ledger import candidates
 from benchmarks.database.made_up import (
     FAMILY,
     TARGET,
@@ -27,13 +27,19 @@ from benchmarks.rows import filling, name
 from db import models
 from db.compression import compress_trace
 from db.devices import target_id
-from loopwright.codegen.serialization import module_to_json
-from tests.support import rule_programs
+from loopwright.codegen.serialization import module_to_json, trace_to_json
+from loopwright.codegen.target import target_from
+from tests.support import convolution_programs, rule_programs
 from tests.support.programs import product_relu
+from tuner.cost_model.features import extract, to_bytes
+from tuner.space.builtin import builtin_space
 from tuner.types import DeviceClass
 
 _WORKLOADS_A_CHUNK = 100
 _FAILED = 0.05
+_SPACE = {"kind": "llvm", "mcpu": "x86-64-v3", "num-cores": 16}
+_PER_SKETCH = 6
+"""Traces and features of other functions than those of the dictionary of traces."""
 _TRIALS = sa.Table(
     "trials",
     sa.MetaData(),
@@ -209,3 +215,30 @@ def _evidence(workload: int, size: Size) -> tuple[dict[str, Any], dict[str, Any]
 
 def _time(number: int) -> datetime:
     return _START + timedelta(seconds=number)
+
+
+def candidates() -> Iterator[tuple[str, bytes]]:
+    """Yield the trace of each candidate, as JSON, and its features as they are stored."""
+    target = target_from(_SPACE)
+    for mod in _functions():
+        space = builtin_space(mod, target, 7)
+        for trace in space.traces:
+            schedules = [space.replay(trace, 1000 + number) for number in range(_PER_SKETCH)]
+            accepted = [schedule for schedule in schedules if schedule is not None]
+            for schedule, features in zip(accepted, extract(space.context, accepted), strict=True):
+                yield trace_to_json(schedule.trace), to_bytes(features)
+
+
+def _functions() -> list[tvm.IRModule]:
+    return [
+        rule_programs.product(96, 320, 200),
+        rule_programs.linear(24, 1024, 1024),
+        rule_programs.batched(16, 96, 32, 96),
+        rule_programs.softmax(12, 96, 96),
+        rule_programs.layer_norm(64, 1024),
+        rule_programs.log_softmax(32, 1000),
+        rule_programs.silu(4, 96, 320),
+        convolution_programs.conv_nhwc(14, 96, 48, 5),
+        convolution_programs.conv_nchw(56, 24, 48, 3, 2),
+        convolution_programs.depthwise_nchw(56, 48, 5, 2),
+    ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import statistics
 import time
 from typing import Any
 
@@ -13,6 +12,7 @@ from benchmarks.leaderboard.report import PAGE
 from benchmarks.leaderboard.seed import WORKLOADS, seed
 from benchmarks.runner import Raw, conditions
 from benchmarks.services import DATABASES, api, scratch
+from benchmarks.spread import percentile
 from tests.support.chromium import chromium
 
 SMOKE = ("--workloads", "2000", "--repeats", "2")
@@ -88,5 +88,4 @@ def first_view(http: httpx.Client, repeats: int) -> dict[str, float]:
 
 
 def _spread(taken: list[float]) -> dict[str, float]:
-    ordered = statistics.quantiles(taken[1:], n=20, method="inclusive")
-    return {"p50_ms": statistics.median(taken[1:]), "p95_ms": ordered[-1], "first_ms": taken[0]}
+    return {"p50_ms": percentile(taken[1:], 50), "p95_ms": percentile(taken[1:], 95), "first_ms": taken[0]}

@@ -41,7 +41,7 @@ def run(options: argparse.Namespace, raw: Raw) -> None:
 
         def stocks(seed: int) -> dict[str, Any]:
             found = stock.tuned(
-                tvm.IRModule({"main": program()}),
+                tvm.IRModule({"main": product(SIZE, SIZE, SIZE)}),
                 json.dumps(target),
                 trials=options.trials,
                 seed=seed,
@@ -60,21 +60,17 @@ def run(options: argparse.Namespace, raw: Raw) -> None:
     raw.replace({**sizes, "conditions": noted, "target": target, "rounds": rounds, "race": raced})
 
 
-def program() -> tvm.tirx.PrimFunc:
-    return product(SIZE, SIZE, SIZE)
-
-
 def ours(client: Client, target: dict[str, Any], seed: int, trials: int) -> dict[str, Any]:
     """One job through REST: seconds from the submission to the certified end, and of the same job once more."""
     started = time.monotonic()
-    job = client.submit(program(), target=target, max_trials=trials, seed=seed, force=True)
+    job = client.submit(product(SIZE, SIZE, SIZE), target=target, max_trials=trials, seed=seed, force=True)
     job.wait(progress=False)
     seconds = time.monotonic() - started
     task = job.tasks[0]
     assert job.state == "succeeded", job.error
     assert task.trials == trials, task
     started = time.monotonic()
-    again = client.submit(program(), target=target, max_trials=trials, seed=seed).wait(progress=False)
+    again = client.submit(product(SIZE, SIZE, SIZE), target=target, max_trials=trials, seed=seed).wait(progress=False)
     again_seconds = time.monotonic() - started
     assert again.tasks[0].answered_from == "database", again.tasks[0]
     return {
@@ -92,9 +88,9 @@ def race(client: Client, target: dict[str, Any], work_dir: Path) -> dict[str, An
     os.environ.update(environment(target["num-cores"]))  # before the first call starts the threads
     real_target = tvm.target.Target(target)
     database = ms.database.JSONDatabase(work_dir=str(work_dir))
-    tuned = ms.tir_integration.compile_tir(database, program(), real_target)
+    tuned = ms.tir_integration.compile_tir(database, product(SIZE, SIZE, SIZE), real_target)
     modules = {
-        "loopwright": client.compile(program(), target)["main"],
+        "loopwright": client.compile(product(SIZE, SIZE, SIZE), target)["main"],
         "stock": tvm.compile(tuned.mod, target=real_target)["main"],
     }
     rng = np.random.default_rng(0)

@@ -39,10 +39,6 @@ NEVER = sys.maxsize
 Change = Callable[[SearchConfig], SearchConfig]
 
 
-def unchanged(config: SearchConfig) -> SearchConfig:
-    return config
-
-
 def random_only(config: SearchConfig) -> SearchConfig:
     """Never train a model, so that all proposals are drawn at random."""
     return replace(config, gp_warm_up=NEVER, ranking=replace(config.ranking, warm_up=NEVER))
@@ -53,7 +49,7 @@ def without_rules(config: SearchConfig) -> SearchConfig:
     return replace(config, rules=False)
 
 
-VARIANTS: dict[str, Change] = {"R": random_only, "C": unchanged, "T": without_rules, "W": unchanged}
+VARIANTS: dict[str, Change] = {"R": random_only, "C": replace, "T": without_rules, "W": replace}
 """The arms of the comparison, as `benchmarks.search.run` describes them."""
 
 

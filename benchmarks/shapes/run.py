@@ -24,17 +24,6 @@ ROUNDS = 15
 SAMPLE_SECONDS = 0.003
 
 
-class Attention(nn.Module):
-    """An encoder layer over sequences of 16."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.layer = nn.TransformerEncoderLayer(64, 4, 128, batch_first=True)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.layer(x)
-
-
 MODELS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     "perceptron of 256, 128 and 10": (
         lambda: nn.Sequential(nn.Linear(256, 128), nn.ReLU(), nn.Linear(128, 10)),
@@ -44,7 +33,7 @@ MODELS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
         lambda: nn.Sequential(nn.Conv2d(3, 16, 3, padding=1), nn.ReLU(), nn.Conv2d(16, 16, 3, padding=1), nn.ReLU()),
         (3, 32, 32),
     ),
-    "encoder layer of 16 x 64": (Attention, (16, 64)),
+    "encoder layer of 16 x 64": (lambda: nn.TransformerEncoderLayer(64, 4, 128, batch_first=True), (16, 64)),
 }
 
 

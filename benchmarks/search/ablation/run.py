@@ -19,7 +19,7 @@ from benchmarks.alone import threads_of_tuner
 from benchmarks.code import this_code
 from benchmarks.runner import Raw
 from benchmarks.search.ablation.remembering import RememberingFleet
-from benchmarks.search.ours import NEVER, Change, random_only, unchanged, without_rules
+from benchmarks.search.ours import NEVER, Change, random_only, without_rules
 from benchmarks.search.runs import this_machine
 from benchmarks.search.teachers import DATABASE, experience, teach
 from benchmarks.search.workloads import WORKLOADS as KNOWN
@@ -46,7 +46,7 @@ class Arm:
     """A search without a mechanism. ``relatives`` and ``base_model``: whether a warm one gets these of its database."""
 
     description: str
-    change: Change = unchanged
+    change: Change = replace
     relatives: bool = True
     base_model: bool = True
 
@@ -91,7 +91,7 @@ def run(options: argparse.Namespace, raw: Raw) -> None:
             for seed in range(options.seeds):
                 for workload in options.workloads:
                     for name in random.Random(f"{workload}.{seed}").sample(list(arms), len(arms)):
-                        if bench.has(name, workload, seed):
+                        if (name, workload, seed) in bench.done:
                             continue
                         if time.monotonic() > until:
                             print("time is up; start again to continue")
@@ -111,10 +111,7 @@ class Bench:
         # Another machine's latencies are another function: runs and outcomes of one machine count together.
         here = [line for line in raw.lines() if self._line.items() <= line.items()]
         self._known = {line["program"]: _outcome(line) for line in here if line["kind"] == "outcome"}
-        self._done = {(line["arm"], line["workload"], line["seed"]) for line in here if line["kind"] == "run"}
-
-    def has(self, name: str, workload: str, seed: int) -> bool:
-        return (name, workload, seed) in self._done
+        self.done = {(line["arm"], line["workload"], line["seed"]) for line in here if line["kind"] == "run"}
 
     def run(self, name: str, arm: Arm, workload: str, seed: int, *, warm: bool) -> None:
         """Search, and append the latency of the best so far after each trial."""
