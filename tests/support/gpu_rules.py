@@ -42,7 +42,7 @@ def programs_of(mod: tvm.IRModule, rule: str, draws: int, *, every: bool = True)
 
 @functools.cache
 def space_of(mod: tvm.IRModule) -> DesignSpace:
-    return builtin_space(mod, TARGET, 1)
+    return builtin_space(mod, TARGET, 1, experimental=True)
 
 
 def check_rule(mod: tvm.IRModule, rule: str, every: bool) -> None:

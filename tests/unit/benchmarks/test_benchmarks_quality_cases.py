@@ -12,7 +12,6 @@ from _pytest.mark import ParameterSet
 
 from benchmarks.quality.cases import CASES
 from benchmarks.quality.cases.case import Case, Kind
-from benchmarks.quality.programs import program
 from benchmarks.quality.shared import Shared, of
 from loopwright import frontends
 from loopwright.comparing.child import choose, prepare
@@ -88,5 +87,6 @@ def test_a_wrong_output_is_a_failure(tmp_path: Path) -> None:
 
 
 def test_an_integer_product_is_submitted_with_its_weight_as_a_constant(tmp_path: Path) -> None:
-    detached = frontends.to_program(program(written(CASES["int8-512"], tmp_path)))
+    model, _ = written(CASES["int8-512"], tmp_path).program()
+    detached = frontends.to_program(model)
     assert [tuple(weight.shape) for weight in detached.weights.values()] == [(512, 512)]

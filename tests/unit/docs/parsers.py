@@ -87,10 +87,22 @@ def _module(name: str, arguments: list[str], is_whole: bool) -> None:
         spec = None
     if spec is None or spec.origin is None:
         raise WrongCommand(f"there is no module {name} to run")
-    if "def parser(" in Path(spec.origin).read_text():
+    if name == "benchmarks":
+        _benchmark(arguments, is_whole)
+    elif "def parser(" in Path(spec.origin).read_text():
         _parser_of(spec.name)(arguments, is_whole)
     elif arguments:
         raise WrongCommand(f"{name} takes no arguments")
+
+
+def _benchmark(arguments: list[str], is_whole: bool) -> None:
+    """``python -m benchmarks NAME``: reports are written without what the benchmark requires."""
+    known = importlib.import_module("benchmarks.__main__")
+    if arguments[:1] and arguments[0] in known.PACKAGES:
+        is_report = arguments[1:] in (["--pack"], ["--report"])
+        _parse(known.parser(arguments), arguments[1:], is_whole and not is_report)
+    else:
+        _parse(known.parser(), arguments, is_whole)
 
 
 def _code(text: str) -> None:
@@ -231,7 +243,7 @@ PROGRAMS: dict[str, Callable[[list[str], bool], None]] = {
     "scripts/serve": _parser_of("service.settings"),
     "scripts/worker": _parser_of("workers.host.options"),
     "scripts/demo": _parser_of("service.demo"),
-    "scripts/gpu-check": _parser_of("benchmarks.gpu.__main__"),
+    "scripts/gpu-check": lambda arguments, is_whole: _module("benchmarks", ["gpu", *arguments], is_whole),
     "scripts/setup": _script("setup_checkout"),
     "scripts/test": _test,
     "scripts/lock": _lock,

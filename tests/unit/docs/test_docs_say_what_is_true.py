@@ -42,7 +42,9 @@ def test_documented_commands_are_accepted_by_their_programs(document: Path) -> N
         "loopwright job submit mm.py --guests",
         "loopwright job sumbit mm.py",
         "loopwright record import",
-        ".venv/bin/python -m benchmarks.search.draw",
+        ".venv/bin/python -m benchmarks serach",
+        ".venv/bin/python -m benchmarks search --unpack",
+        ".venv/bin/python -m benchmarks regression",
         ".venv/bin/python -m examples.mm_relu --quick",
         "npm --prefix service/dashboard run tests",
         "make test",
@@ -57,7 +59,7 @@ def test_a_wrong_command_is_found(line: str) -> None:
 
 def test_a_command_in_a_sentence_may_lack_its_arguments() -> None:
     check("loopwright record import", is_whole=False)
-    check(".venv/bin/python -m benchmarks.leaderboard.seed", is_whole=False)
+    check(".venv/bin/python -m benchmarks regression", is_whole=False)
     with pytest.raises(WrongCommand):
         check("loopwright record imports", is_whole=False)
 
