@@ -1,9 +1,11 @@
-"""One suite, two databases: every test that asks for `url`, `db` or `world` runs on SQLite and on a real PostgreSQL."""
+"""One suite, two databases: every test that asks for `url`, `empty_url` or `world` runs on SQLite and on PostgreSQL.
+
+In the round, only the modules of `ROUND_ON_POSTGRES` run on PostgreSQL.
+"""
 
 from __future__ import annotations
 
 import shutil
-import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -17,7 +19,7 @@ from db import Database, migrate
 from db.inputs import NewJob
 from db.states import AnsweredFrom, JobState
 from db.views import ClaimedJob, JobView, TaskView
-from tests.support.postgres import postgres_server
+from tests.support.postgres import EmptiedDatabases, new_database, postgres_server
 from tuner.types import (
     Certificate,
     DeviceClass,
@@ -132,6 +134,22 @@ class World:
         )
 
 
+ROUND_ON_POSTGRES = {
+    *("test_claimed_tasks", "test_db_backup", "test_db_behind", "test_db_fleet", "test_db_jobs", "test_db_kill"),
+    *("test_db_migrations", "test_db_outages", "test_db_records", "test_db_tasks", "test_db_trials", "test_db_usage"),
+}
+"""Modules that the round runs on both databases: leases, claims, paging, upserts and migrations."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave the other modules on PostgreSQL to the whole."""
+    for item in items:
+        parameters = item.callspec.params if hasattr(item, "callspec") else {}
+        if "postgresql" in parameters.values() and item.path.stem not in ROUND_ON_POSTGRES:
+            item.add_marker(pytest.mark.whole)
+
+
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
     """The URL of a server with a database ``template`` at the newest revision."""
@@ -140,6 +158,12 @@ def postgres() -> Iterator[str]:
             connection.execute("CREATE DATABASE template")
         migrate.upgrade(server.get_uri("template"))
         yield server.get_uri()
+
+
+@pytest.fixture(scope="session")
+def emptied_databases(postgres: str) -> Iterator[EmptiedDatabases]:
+    with EmptiedDatabases(postgres) as databases:
+        yield databases
 
 
 @pytest.fixture(scope="session")
@@ -155,31 +179,24 @@ def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     if request.param == "sqlite":
         yield f"sqlite:///{tmp_path}/empty.db"
     else:
-        yield from _postgres_database(request.getfixturevalue("postgres"), "template0")
+        with new_database(request.getfixturevalue("postgres"), "template0") as url:
+            yield url
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """A fresh database at the newest revision."""
-    if request.param == "sqlite":
-        shutil.copy(request.getfixturevalue("sqlite_template"), tmp_path / "loopwright.db")
-        yield f"sqlite:///{tmp_path}/loopwright.db"
-    else:
-        yield from _postgres_database(request.getfixturevalue("postgres"), "template")
+    if request.param == "postgresql":
+        return str(request.getfixturevalue("postgres_url"))
+    shutil.copy(request.getfixturevalue("sqlite_template"), tmp_path / "loopwright.db")
+    return f"sqlite:///{tmp_path}/loopwright.db"
 
 
 @pytest.fixture
-def postgres_url(postgres: str) -> Iterator[str]:
+def postgres_url(emptied_databases: EmptiedDatabases) -> Iterator[str]:
     """The same, for what only a server can show."""
-    yield from _postgres_database(postgres, "template")
-
-
-def _postgres_database(server: str, template: str) -> Iterator[str]:
-    name = f"test_{uuid.uuid4().hex}"
-    with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
-        yield server.replace("/postgres?", f"/{name}?")
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    with emptied_databases.lend() as url:
+        yield url
 
 
 @pytest.fixture
