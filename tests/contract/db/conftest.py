@@ -43,6 +43,9 @@ class Clock:
     """Stands still until it is told to go on, so that no test waits for a lease."""
 
     def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
         self.time = datetime(2030, 1, 1, tzinfo=UTC)
 
     def __call__(self) -> datetime:
@@ -184,12 +187,16 @@ def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """A fresh database at the newest revision."""
+def url(request: pytest.FixtureRequest) -> str:
+    """A fresh database at the newest revision. Its URL may be that of an earlier test, but its rows are not."""
     if request.param == "postgresql":
         return str(request.getfixturevalue("postgres_url"))
-    shutil.copy(request.getfixturevalue("sqlite_template"), tmp_path / "loopwright.db")
-    return f"sqlite:///{tmp_path}/loopwright.db"
+    template: Path = request.getfixturevalue("sqlite_template")
+    path = template.with_name("loopwright.db")
+    for earlier in template.parent.glob(f"{path.name}*"):
+        earlier.unlink()
+    shutil.copy(template, path)
+    return f"sqlite:///{path}"
 
 
 @pytest.fixture
@@ -199,9 +206,18 @@ def postgres_url(emptied_databases: EmptiedDatabases) -> Iterator[str]:
         yield url
 
 
+@pytest.fixture(scope="session")
+def opened() -> dict[str, tuple[Database, Clock]]:
+    """What tests opened, by URL: to compile the same statements in each test takes longer than to run them."""
+    return {}
+
+
 @pytest.fixture
-def world(url: str) -> Iterator[World]:
-    clock = Clock()
-    db = Database(url, clock)
+def world(url: str, opened: dict[str, tuple[Database, Clock]]) -> Iterator[World]:
+    if url not in opened:
+        clock = Clock()
+        opened[url] = Database(url, clock), clock
+    db, clock = opened[url]
+    clock.reset()
     yield World(db, clock)
     db.close()
