@@ -75,8 +75,6 @@ class Origin(enum.StrEnum):
     """A starting point that a rule of the space gives by analysis."""
     RANDOM = "random"
     MUTATION = "mutation"
-    CROSSOVER = "crossover"
-    """Of trials that are stored; no search proposes it any more."""
     TRANSFER = "transfer"
     IMPORT = "import"
     """Measured elsewhere and imported; no search proposes it."""
@@ -446,8 +444,8 @@ class Certificate:
     library: LibraryTime | None = None
     sandbox: SandboxLevel | None = None
     """The level of the walls around the process of the race; None if it is unknown."""
-    system: str | None = None
-    """The kernel and the driver of the race; None if they are unknown."""
+    system: str | None = field(default=None, compare=False)
+    """The kernel and the driver of the race; None if they are unknown, and where it is read from the database."""
     device_state: DeviceState | None = None
     """Of the GPU after the last round; None for a CPU, and if it is unknown."""
 

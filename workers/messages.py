@@ -201,7 +201,7 @@ class Samples:
 
     @staticmethod
     def from_json(fields: Json) -> Samples:
-        return Samples(tuple(fields["run_secs"]), DeviceState.from_json(fields.get("device_state")))
+        return Samples(tuple(fields["run_secs"]), DeviceState.from_json(fields["device_state"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,9 +298,8 @@ class BuiltRace:
             contenders=tuple(map(Artifact.from_json, fields["contenders"])),
             seed=fields["seed"],
             yardsticks=fields["yardsticks"],
-            # During an upgrade, older controllers send neither.
-            library=fields.get("library", True),
-            math=fields.get("math", FP32),
+            library=fields["library"],
+            math=fields["math"],
         )
 
 
@@ -324,7 +323,7 @@ class RaceAnswer:
         return RaceAnswer(
             tuple(result_from_json(contender, Raced.from_json) for contender in fields["contenders"]),
             None if fields["library"] is None else LibraryTime.from_json(fields["library"]),
-            DeviceState.from_json(fields.get("device_state")),
+            DeviceState.from_json(fields["device_state"]),
         )
 
 

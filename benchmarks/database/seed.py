@@ -117,6 +117,7 @@ def _workload(number: int) -> dict[str, Any]:
         "compute_dtype": "float32",
         "flop": 2.0 * rows * columns * depth,
         "tvm_version": TVM_VERSION,
+        "shared": True,
         "created_at": _time(number),
     }
 
@@ -146,6 +147,11 @@ def _job(number: int, size: Size) -> dict[str, Any]:
         "priority": 0,
         "force": False,
         "notes": [],
+        "user_name": models.OWNER,
+        "private": False,
+        "labels_json": models.NO_LABELS,
+        "until_plateau": False,
+        "suggested_trials": 0,
         "cancel_requested": False,
         "created_at": _time(number),
         "queued_at": _time(number),
@@ -257,6 +263,9 @@ def _evidence(workload: int, size: Size) -> tuple[dict[str, Any], dict[str, Any]
         "rejected": {},
         "budget_trials": 100,
         "search_secs": 12.0,
+        "at_plateau": False,
+        "sandbox": "none",
+        "conditions": "made up",
     }
     row = shared | {
         "certificate_id": name("certificate", workload),

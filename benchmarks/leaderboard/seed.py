@@ -115,6 +115,7 @@ def _rows(number: int, device_class: DeviceClass, peak: float) -> Iterator[tuple
             "compute_dtype": "float32",
             "flop": flop,
             "tvm_version": "seeded",
+            "shared": True,
             "created_at": created_at,
         },
     )
@@ -152,6 +153,7 @@ def _rows(number: int, device_class: DeviceClass, peak: float) -> Iterator[tuple
             "run_secs": [best],
             "median": best,
             "tvm_version": "seeded",
+            "codegen_version": 1,
             "created_at": created_at,
             "finished_at": created_at,
         },
@@ -181,6 +183,9 @@ def _rows(number: int, device_class: DeviceClass, peak: float) -> Iterator[tuple
             "rejected": {},
             "budget_trials": 64,
             "search_secs": 12.0,
+            "at_plateau": False,
+            "sandbox": "none",
+            "conditions": "made up",
         },
     )
     yield (
@@ -213,6 +218,11 @@ def _job(id: str, number: int, device_class: DeviceClass, created_at: datetime) 
         "priority": 0,
         "force": False,
         "notes": [],
+        "user_name": models.OWNER,
+        "private": False,
+        "labels_json": models.NO_LABELS,
+        "until_plateau": False,
+        "suggested_trials": 0,
         "cancel_requested": False,
         "created_at": created_at,
         "queued_at": created_at,

@@ -29,6 +29,7 @@ from tuner.types import (
     MeasureCandidate,
     Measured,
     Origin,
+    SandboxLevel,
     Stage,
     TaskSpec,
     TensorInfo,
@@ -134,6 +135,8 @@ class World:
             3,
             {"bad": Failure(Stage.CERTIFY, FailureKind.WRONG_RESULT, "wrong", "worker")},
             LibraryTime("NumPy", (0.5, 0.25, 0.75)),
+            SandboxLevel.LANDLOCK,
+            "Linux 6.1",
         )
 
 

@@ -1509,16 +1509,17 @@ export interface components {
             library: components["schemas"]["Library"] | null;
             /**
              * Sandbox
-             * @description The walls around the closing race; null if an earlier version of the service stored the certificate.
+             * @description The walls around the closing race.
+             * @enum {string}
              */
-            sandbox?: ("namespaces" | "landlock" | "none") | null;
-            /** @description Of the GPU of the closing race, after the last round; null for CPUs, and if the driver told nothing or an earlier version of the service stored the certificate. */
+            sandbox: "namespaces" | "landlock" | "none";
+            /** @description Of the GPU of the closing race, after the last round; null for CPUs, and if the driver told nothing. */
             device_state?: components["schemas"]["DeviceState"] | null;
             /**
              * Conditions
-             * @description TVM, kernel and driver of the newest race of this best; null if an earlier version stored the certificate.
+             * @description TVM, kernel and driver of the newest race of this best.
              */
-            conditions?: string | null;
+            conditions: string;
             /**
              * Checked At
              * @description Time of the last recheck; null: never.
@@ -3629,7 +3630,7 @@ export interface components {
             job_id: string | null;
             /**
              * Sandbox
-             * @description The walls around the process that measured it; null for imported records, and for those that an earlier version of the service measured.
+             * @description The walls around the process that measured it; null for imported records.
              */
             sandbox?: ("namespaces" | "landlock" | "none") | null;
             /**
@@ -3693,7 +3694,7 @@ export interface components {
             job_id: string | null;
             /**
              * Sandbox
-             * @description The walls around the process that measured it; null for imported records, and for those that an earlier version of the service measured.
+             * @description The walls around the process that measured it; null for imported records.
              */
             sandbox?: ("namespaces" | "landlock" | "none") | null;
             /**
@@ -3754,7 +3755,7 @@ export interface components {
              * @description Worker that measured it; null for imported records.
              */
             worker: string | null;
-            /** @description Of the GPU that measured it, after the samples; null for CPUs and imported records, and if the driver told nothing or an earlier version of the service measured it. */
+            /** @description Of the GPU that measured it, after the samples; null for CPUs and imported records, and if the driver told nothing. */
             device_state?: components["schemas"]["DeviceState"] | null;
             /**
              * Seed
@@ -4416,7 +4417,7 @@ export interface components {
             state: "proposed" | "measured" | "failed";
             /**
              * Origin
-             * @description Origin of the candidate: baseline, seed (a rule's proposal), random, mutation, crossover, transfer (from a known schedule of this or a related workload), import.
+             * @description Origin of the candidate: baseline, seed (a rule's proposal), random, mutation, transfer (from a known schedule of this or a related workload), import.
              */
             origin: string;
             /**
@@ -4494,7 +4495,7 @@ export interface components {
             state: "proposed" | "measured" | "failed";
             /**
              * Origin
-             * @description Origin of the candidate: baseline, seed (a rule's proposal), random, mutation, crossover, transfer (from a known schedule of this or a related workload), import.
+             * @description Origin of the candidate: baseline, seed (a rule's proposal), random, mutation, transfer (from a known schedule of this or a related workload), import.
              */
             origin: string;
             /**
@@ -4720,9 +4721,10 @@ export interface components {
             builders: number;
             /**
              * Sandbox
-             * @description The walls around the process that runs programs on the device; null if an earlier version of the service registered the worker.
+             * @description The walls around the process that runs programs on the device.
+             * @enum {string}
              */
-            sandbox?: ("namespaces" | "landlock" | "none") | null;
+            sandbox: "namespaces" | "landlock" | "none";
             /**
              * Alive
              * @description Whether it was seen within the last 20 s.
