@@ -61,6 +61,11 @@ def job(id: str, name: str, machine: DeviceClass, created_at: datetime, **more: 
         "priority": 0,
         "force": False,
         "notes": [],
+        "user_name": models.OWNER,
+        "private": False,
+        "labels_json": models.NO_LABELS,
+        "until_plateau": False,
+        "suggested_trials": 0,
         "cancel_requested": False,
         "created_at": created_at,
         "queued_at": created_at,
@@ -121,6 +126,9 @@ def evidence(
         "baseline_run_secs": [baseline] * len(samples),
         "best_run_secs": list(samples),
         "rejected": {},
+        "at_plateau": False,
+        "sandbox": "none",
+        "conditions": "made up",
         "search_secs": 12.0,
     }
     row = shared | {

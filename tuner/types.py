@@ -397,8 +397,8 @@ class Certificate:
     library: LibraryTime | None = None
     sandbox: SandboxLevel | None = None
     """The level of the walls around the process of the race; None if it is unknown."""
-    system: str | None = None
-    """The kernel and the driver of the race; None if they are unknown."""
+    system: str | None = field(default=None, compare=False)
+    """The kernel and the driver of the race; None if they are unknown, and where it is read from the database."""
     device_state: DeviceState | None = None
     """Of the GPU after the last round; None for a CPU, and if it is unknown."""
 

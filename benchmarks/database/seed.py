@@ -108,6 +108,7 @@ def _workload(number: int) -> dict[str, Any]:
         "compute_dtype": "float32",
         "flop": 2.0 * height * width * depth,
         "tvm_version": TVM_VERSION,
+        "shared": True,
         "created_at": _time(number),
     }
 

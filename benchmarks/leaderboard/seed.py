@@ -89,6 +89,7 @@ def _rows(number: int, device_class: DeviceClass, peak: float) -> Iterator[tuple
         "compute_dtype": "float32",
         "flop": flop,
         "tvm_version": "seeded",
+        "shared": True,
         "created_at": created_at,
     }
     yield models.Workload, workload
@@ -112,6 +113,7 @@ def _rows(number: int, device_class: DeviceClass, peak: float) -> Iterator[tuple
             "run_secs": [best],
             "median": best,
             "tvm_version": "seeded",
+            "codegen_version": 1,
             "created_at": created_at,
             "finished_at": created_at,
         },

@@ -24,6 +24,7 @@ WORKER = {
     "device_class": "class-1",
     "threads": 2,
     "builders": 2,
+    "sandbox": "landlock",
     "alive": True,
     "last_seen_at": "2026-01-01T00:00:00Z",
     "device_model": "a processor",
