@@ -96,13 +96,13 @@ def _module(name: str, arguments: list[str], is_whole: bool) -> None:
 
 
 def _benchmark(arguments: list[str], is_whole: bool) -> None:
-    """``python -m benchmarks NAME``: reports are written without what the benchmark requires."""
+    """``python -m benchmarks [NAME]``: reports are written without what the benchmark requires."""
     known = importlib.import_module("benchmarks.__main__")
     if arguments[:1] and arguments[0] in known.PACKAGES:
         is_report = arguments[1:] in (["--pack"], ["--report"])
         _parse(known.parser(arguments), arguments[1:], is_whole and not is_report)
     else:
-        _parse(known.parser(), arguments, is_whole)
+        _parse(known.parser(), arguments, is_whole and bool(arguments))
 
 
 def _code(text: str) -> None:
