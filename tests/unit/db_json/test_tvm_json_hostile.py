@@ -142,15 +142,26 @@ def _damaged(draw: st.DrawFn, line: str) -> str:
     return line
 
 
-@settings(max_examples=200, derandomize=True, deadline=None)
-@given(_damaged(RECORD))
-def test_whatever_a_record_says_reading_goes_on(line: str) -> None:
+def _reading_goes_on(line: str) -> None:
     taken = stock.read(WORKLOAD, f"{RECORD}\n{line}\n{RECORD}")
     assert len(taken["records"]) + len(taken["errors"]) == 3
     assert len(taken["records"]) >= 2
 
 
-@settings(max_examples=50, derandomize=True, deadline=None)
+@settings(max_examples=40, derandomize=True)
+@given(_damaged(RECORD))
+def test_whatever_a_record_says_reading_goes_on(line: str) -> None:
+    _reading_goes_on(line)
+
+
+@pytest.mark.whole
+@settings(max_examples=400, derandomize=True)
+@given(_damaged(RECORD))
+def test_whatever_more_records_say_reading_goes_on(line: str) -> None:
+    _reading_goes_on(line)
+
+
+@settings(max_examples=15, derandomize=True)
 @given(_damaged(WORKLOAD))
 def test_whatever_a_workload_says_reading_goes_on(line: str) -> None:
     taken = stock.read(f"{line}\n{WORKLOAD}", stock.record_line(TRACE, workload=1))

@@ -115,10 +115,10 @@ def test_an_export_reads_back_as_it_was(texts: tuple[str, str]) -> None:
         rule_programs.product(29, 37, 11),
         rule_programs.byte_product(20, 40, 30),
         rule_programs.softmax(5, 37),
-        rule_programs.attention(2, 13, 32, 16),
-        convolution_programs.conv_nhwc(13, 3, 24, 7, 2, batch=2),
-        convolution_programs.depthwise_nhwc(15, 20, 5, 2),
-        convolution_programs.winograd_image(18, 21, 64),
+        pytest.param(rule_programs.attention(2, 13, 32, 16), marks=pytest.mark.whole),
+        pytest.param(convolution_programs.conv_nhwc(13, 3, 24, 7, 2, batch=2), marks=pytest.mark.whole),
+        pytest.param(convolution_programs.depthwise_nhwc(15, 20, 5, 2), marks=pytest.mark.whole),
+        pytest.param(convolution_programs.winograd_image(18, 21, 64), marks=pytest.mark.whole),
     ],
 )
 def test_what_the_rules_make_comes_back(mod: tvm.IRModule, child: WarmChild) -> None:

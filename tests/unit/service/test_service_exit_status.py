@@ -81,7 +81,7 @@ def test_the_guide_lists_every_status() -> None:
     assert listed == {0, 2, *map(int, ExitStatus)}
 
 
-@pytest.mark.parametrize("role", ["serve", "controller"])
+@pytest.mark.parametrize("role", [pytest.param("serve", marks=pytest.mark.whole), "controller"])
 def test_a_data_directory_that_cannot_be_made(tmp_path: Path, role: str) -> None:
     (tmp_path / "file").touch()
     ended = run(tmp_path / "file" / "data", role)
@@ -89,7 +89,7 @@ def test_a_data_directory_that_cannot_be_made(tmp_path: Path, role: str) -> None
     assert len(ended.stderr.splitlines()) == 1, ended.stderr
 
 
-@pytest.mark.parametrize("role", ["serve", "api"])
+@pytest.mark.parametrize("role", [pytest.param("serve", marks=pytest.mark.whole), "api"])
 def test_a_database_of_a_newer_version(tmp_path: Path, role: str) -> None:
     migrate.upgrade(Settings(data_dir=tmp_path).database)
     with sqlite3.connect(tmp_path / "loopwright.db") as connection:
@@ -98,6 +98,15 @@ def test_a_database_of_a_newer_version(tmp_path: Path, role: str) -> None:
     assert ended.returncode == ExitStatus.SCHEMA_TOO_NEW
     (line,) = ended.stderr.splitlines()
     assert "'9999'" in line
+
+
+@pytest.mark.parametrize("role", ["api", "controller"])
+def test_a_role_does_not_start_on_tables_that_are_older_than_its_code(
+    tmp_path: Path, role: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["service", role, "--data-dir", str(tmp_path)])
+    with pytest.raises(SystemExit, match="python -m service migrate"):
+        main()
 
 
 def test_a_damaged_database(tmp_path: Path) -> None:
