@@ -152,7 +152,7 @@ def pid_of(name: str) -> int:
 
 
 def status_of(measurer: str) -> MeasurerStatus:
-    return actor_calls.measurer_status(ray.get_actor(measurer, NAMESPACE)).result()
+    return actor_calls.MEASURER_STATUS(ray.get_actor(measurer, NAMESPACE)).result()
 
 
 def warm_child_of(name: str) -> psutil.Process:
@@ -244,8 +244,8 @@ def test_an_outcome_tells_who_built_and_measured_it_and_when(fleet: RayFleet, of
 
 def test_a_measurer_times_its_reference_kernels(offer: Offer) -> None:
     actor = ray.get_actor(offer.measurer, NAMESPACE)
-    peaks = actor_calls.peaks(actor, offer.device_class.target_json).result()
-    check = actor_calls.check(actor, offer.device_class.target_json).result()
+    peaks = actor_calls.PEAKS(actor, offer.device_class.target_json).result()
+    check = actor_calls.CHECK(actor, offer.device_class.target_json).result()
     assert isinstance(peaks, DeviceSpeed)
     assert isinstance(check, DeviceSpeed)
     assert peaks.dtype == check.dtype == "float32"
@@ -255,7 +255,7 @@ def test_a_measurer_times_its_reference_kernels(offer: Offer) -> None:
     assert min(check.flops, peaks.flops) > 1e9
     assert peaks.bytes_per_s is not None
     assert peaks.bytes_per_s > 1e8
-    refused = actor_calls.check(actor, '{"kind": "nonsense"}').result()
+    refused = actor_calls.CHECK(actor, '{"kind": "nonsense"}').result()
     assert isinstance(refused, Failure)
     assert refused.kind == FailureKind.COMPILE
 

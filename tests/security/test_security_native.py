@@ -16,10 +16,9 @@ from tuner.types import Failure, FailureKind, Stage, TensorInfo
 from workers import build, child_calls
 from workers.messages import (
     Artifact,
-    BuiltCandidate,
+    Candidate,
     Device,
     MeasureBatch,
-    MeasureFinished,
     Samples,
 )
 from workers.walls.levels import Level, obstacles
@@ -47,7 +46,7 @@ def _apart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 def _measuring(level: Level) -> WarmChild:
     """Return a measurer's child."""
-    return WarmChild([child_calls.TIMING], environment(1), 4 * 2**30, level=level)
+    return WarmChild([child_calls.MEASURE.module], environment(1), 4 * 2**30, level=level)
 
 
 @pytest.fixture(scope="module", params=[Level.NAMESPACES, Level.LANDLOCK])
@@ -71,9 +70,9 @@ def planted(call: str) -> Artifact:
 
 
 def measured(child: WarmChild, artifact: Artifact, seconds: float = 30.0) -> Samples | Failure:
-    batch = MeasureBatch(_ARGS, (BuiltCandidate("planted", artifact, None),))
-    progress = list(child_calls.measure(child, child_calls.TIMING, _CPU, batch, seconds=seconds))
-    (found,) = [each.result for each in progress if isinstance(each, MeasureFinished)]
+    batch = MeasureBatch(_ARGS, (Candidate("planted", artifact),))
+    progress = list(child_calls.MEASURE.stream(child, _CPU, batch, seconds=seconds))
+    (found,) = [each.result for each in progress if each.result is not None]
     return found
 
 
