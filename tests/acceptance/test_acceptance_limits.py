@@ -45,8 +45,12 @@ def test_time_ends_while_a_job_searches(service: Service) -> None:
 
 def test_a_cancelled_program_leaves_the_devices_slot(service: Service) -> None:
     job_id = service.submit(endless(), trials=8)
-    _running(service, job_id)
-    time.sleep(4)  # by now it is measured
+
+    def measured() -> bool:
+        slots = [worker["slot"] for worker in service.items("/workers")]
+        return any(slot is not None and slot["job_id"] == job_id for slot in slots)
+
+    wait_for("it to be measured", measured)
     assert _cancelled(service, job_id) < AT_ONCE
     started = time.monotonic()
     # A plain target is another than the worker's own, measured on the same machine.

@@ -101,9 +101,9 @@ def start_once(cluster: Cluster) -> Iterator[Start]:
 
 
 @pytest.fixture(scope="module")
-def spare(start_once: Start) -> str:
-    """A measurer beside that of the offer."""
-    return start_once(Measurer, "cpu", 1, Policy.PREFER)
+def spares(start_once: Start) -> tuple[str, str]:
+    """Measurers beside that of the offer, whose builders get no work either when it is drained."""
+    return start_once(Measurer, "cpu", 1, Policy.PREFER), start_once(Measurer, "cpu", 1, Policy.PREFER)
 
 
 @pytest.fixture(scope="module")
@@ -452,8 +452,8 @@ def test_with_all_actors_lost_there_is_no_device(offer: Offer, start: Start, los
         _submit_and_gather(fleet)
 
 
-def test_a_drained_fleet_ends_what_it_measures_and_begins_nothing(offer: Offer) -> None:
-    measurer = offer.measurer
+def test_a_drained_fleet_ends_what_it_measures_and_begins_nothing(offer: Offer, spares: tuple[str, str]) -> None:
+    measurer, _ = spares
     drained: set[str] = set()
     workers = {measurer: "here"}
     fleet = RayFleet(offer.device_class.target_json, offer.builders, workers, drained=lambda: drained)
@@ -476,8 +476,8 @@ def test_a_drained_fleet_ends_what_it_measures_and_begins_nothing(offer: Offer) 
         fleet.race(RACE, nothing_meanwhile)
 
 
-def test_with_one_of_two_workers_drained_the_other_does_all(offer: Offer, spare: str) -> None:
-    measurers = {offer.measurer: "one", spare: "two"}
+def test_with_one_of_two_workers_drained_the_other_does_all(offer: Offer, spares: tuple[str, str]) -> None:
+    measurers = dict(zip(spares, ("one", "two"), strict=True))
     fleet = RayFleet(offer.device_class.target_json, offer.builders, measurers, drained=lambda: {"one"})
     for number in range(6):
         fleet.submit(request(str(number), programs.product()))
@@ -485,8 +485,8 @@ def test_with_one_of_two_workers_drained_the_other_does_all(offer: Offer, spare:
     assert {outcome.worker for outcome in outcomes.values() if isinstance(outcome, Measured)} == {"two"}
 
 
-def test_a_worker_that_joins_or_is_back_is_taken_up(offer: Offer, spare: str) -> None:
-    first, second = offer.measurer, spare
+def test_a_worker_that_joins_or_is_back_is_taken_up(offer: Offer, spares: tuple[str, str]) -> None:
+    first, second = spares
     drained, crew = {"one"}, Crew({}, {second: "two"})
     fleet = RayFleet(
         offer.device_class.target_json, offer.builders, {first: "one"}, drained=lambda: drained, crew=lambda: crew
