@@ -19,7 +19,7 @@ class Best(schemas.Best):
         return cls.model_construct(**dict(best))
 
     def to_pandas(self) -> Any:
-        """A ``pandas.DataFrame`` of one row, as `Client.bests` gives many (needs pandas)."""
+        """Return a ``pandas.DataFrame`` of one row, with the columns of `Client.bests` (needs pandas)."""
         return to_pandas([self])
 
     def _repr_html_(self) -> str:

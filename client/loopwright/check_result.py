@@ -70,7 +70,7 @@ class CheckResult:
         )
 
     def markdown(self) -> str:
-        """A summary for the page of a CI run."""
+        """Return a summary for the page of a CI run."""
         head = " | ".join(column.title for column in GATE.columns)
         rule = " | ".join("---:" if column.is_number else "---" for column in GATE.columns)
         rows = [" | ".join(_escaped(cell) for cell in GATE.row(function)) for function in self.result.functions]

@@ -15,7 +15,7 @@ class Comparison(schemas.Comparison):
     """A model beside other engines on this machine."""
 
     def to_pandas(self) -> Any:
-        """A ``pandas.DataFrame`` with a row for each engine (needs pandas)."""
+        """Return a ``pandas.DataFrame`` with a row for each engine (needs pandas)."""
         return to_pandas(self.engines)
 
     @property

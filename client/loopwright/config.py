@@ -25,22 +25,22 @@ class Endpoint:
 
 
 def environment(endpoint: Endpoint) -> dict[str, str]:
-    """The environment variables by which another process reaches the same service as the same user."""
+    """Return the environment variables with which another process uses the same service as the same user."""
     return {"LOOPWRIGHT_URL": endpoint.url, **({"LOOPWRIGHT_TOKEN": endpoint.token} if endpoint.token else {})}
 
 
 def login_file() -> Path:
-    """Where ``loopwright login`` saves: ``$XDG_CONFIG_HOME/loopwright/login.json``, readable by the owner only."""
+    """Return the path of the login, ``$XDG_CONFIG_HOME/loopwright/login.json``, which only its owner may read."""
     return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "loopwright" / "login.json"
 
 
 def service_file() -> Path:
-    """Where a service on this machine says how to reach it: ``{"url": …, "token_file": …}``, while it runs."""
+    """Return the file of a running service on this machine: ``{"url": …, "token_file": …}``."""
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state") / "loopwright" / "service.json"
 
 
 def resolve(url: str | None = None, token: str | None = None) -> Endpoint:
-    """Where to connect. A saved token is used only for the URL that it was saved with, lest it leak elsewhere.
+    """Return the address and the token. A saved token is sent only to the URL that it was saved with.
 
     Raises:
         ValueError: the URL does not begin with ``http://`` or ``https://``.

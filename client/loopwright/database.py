@@ -57,7 +57,7 @@ def as_database(ask: Ask, target: Target | None) -> Any:
         return known_target
 
     def record_of(mod: tvm.IRModule) -> Any:
-        """The record of a module with one PrimFunc, or None."""
+        """Return the record of a module with one PrimFunc, or None."""
         funcs = prim_funcs(mod)
         if len(funcs) != 1:
             return None

@@ -66,7 +66,7 @@ def _decorator_name(decorator: ast.expr) -> str:
 
 
 def _prim_func(edits: _Edits, function: ast.FunctionDef) -> None:
-    """A function with blocks says so today; one of the old dialect allocates buffers under another name."""
+    """Declare a function with blocks as ``s_tir=True``, and rename its buffer allocations of the old dialect."""
     words = {
         node.attr
         for node in ast.walk(function)

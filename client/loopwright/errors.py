@@ -95,7 +95,7 @@ _BY_STATUS: dict[int, type[ServiceError]] = {
 
 
 def from_problem(problem: Problem) -> ServiceError:
-    """The error whose type fits the problem's status."""
+    """Return the error whose type belongs to the problem's status."""
     fallback = ServiceUnavailable if problem.status >= 500 else ServiceError
     return _BY_STATUS.get(problem.status, fallback)(problem)
 

@@ -159,7 +159,7 @@ class Job:
         return self._transport.pages(schemas.Trial, self._path("/trials"), page_size=200)
 
     def comparison(self) -> Comparison | None:
-        """What was last stored of the model beside other engines (`Client.compare`); None if nothing was."""
+        """Return the stored comparison of the model with other engines (`Client.compare`), or None."""
         answer = self._transport.request("GET", self._path("/comparison"))
         if answer.json() is None:
             return None
@@ -167,7 +167,7 @@ class Job:
         return Comparison.model_validate(stored.model_dump(exclude={"user", "created_at"}))
 
     def gate(self) -> schemas.GateState | None:
-        """What the model is compared with, and what came of it (`Client.check`); None without a gate."""
+        """Return the reference of the comparison by `Client.check`, and its result; None if the job has no gate."""
         answer = self._transport.request("GET", self._path("/gate"))
         return None if answer.json() is None else parse(schemas.GateState, answer)
 
@@ -256,9 +256,9 @@ class Job:
         return self
 
     def _ticks(self, deadline: float | None) -> Iterator[None]:
-        """The moments at which to look at the job: on its events, or by the clock where there are none.
+        """Yield whenever the job should be refreshed: after its events, or periodically if the service sends none.
 
-        A wait with a deadline goes by the clock alone, since a quiet stream says nothing when the time is over.
+        With a deadline it is always periodic, since a stream without events would outlast the deadline.
         """
         looked = time.monotonic()
         try:
@@ -278,7 +278,7 @@ class Job:
         return f"/api/v1/jobs/{self.info.id}{suffix}"
 
     def to_pandas(self) -> Any:
-        """Its tasks as a ``pandas.DataFrame``, a column a field, latencies in microseconds (needs pandas)."""
+        """Return a ``pandas.DataFrame`` with a column for each field, latencies in microseconds (needs pandas)."""
         return tables.to_pandas(self.tasks)
 
     def _repr_html_(self) -> str:

@@ -104,7 +104,7 @@ class JobGroup(Mapping[str, Job]):
                 time.sleep(min(POLL, left))
 
     def rows(self) -> list[tuple[str, schemas.Job]]:
-        """The jobs with short names of their targets, as `loopwright.tables.TARGETS` shows them."""
+        """Return the jobs with short names of their targets, as `loopwright.tables.TARGETS` shows them."""
         return list(zip(self._names(), (job.info for job in self.jobs), strict=True))
 
     def _names(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Asking the service for the bests of a model's functions: one request, however large its database. Needs TVM."""
+"""Look-up of the bests of a model's functions in one request, however large the database is. Needs TVM."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _check_math(programs: Sequence[Program], target: Target) -> None:
 
 
 def _asked(functions: Sequence[dict[str, list[str]]]) -> list[str]:
-    """The digests of all models, each once."""
+    """Return the digests of all models, each once."""
     return list(dict.fromkeys(digest for model in functions for each in model.values() for digest in each))
 
 

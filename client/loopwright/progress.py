@@ -21,7 +21,7 @@ from loopwright.units import latency, plural, ratio
 
 @contextlib.contextmanager
 def telling(enabled: bool) -> Iterator[Callable[[str], None]]:
-    """A function that shows what is done, one thing at a time, on standard error; nothing if not ``enabled``."""
+    """Yield a function that shows the current step on standard error, or does nothing unless ``enabled``."""
     console = Console(stderr=True)
     if not enabled:
         yield lambda text: None

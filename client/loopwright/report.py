@@ -29,7 +29,7 @@ class AppliedFunction:
     """Its best; None if it was missed."""
 
     def of(self, shape: str) -> AppliedFunction:
-        """The same of a model that has several shapes."""
+        """Return this function with a name that contains the shape, for a model with several shapes."""
         return replace(self, name=f"{self.name} [{shape}]")
 
 

@@ -79,7 +79,7 @@ def compiled(
 
 
 def _bound(program: Program, portfolio: Portfolio) -> Program:
-    """The program with the portfolio's extent still symbolic."""
+    """Return the program with the portfolio's fixed extents bound, and its many-valued extent symbolic."""
     module = bind_shapes(program.module, dict(portfolio.fixed))
     if portfolio.name not in (symbols := relax_symbols(module)):
         raise InvalidModule(
@@ -90,13 +90,13 @@ def _bound(program: Program, portfolio: Portfolio) -> Program:
 
 
 def _not_padded(lowered: tvm.IRModule, name: str) -> str | None:
-    """Why calls of a lowered model cannot be padded; None if they can."""
+    """Return the reason why calls of a lowered model cannot be padded, or None if they can."""
     reasons = [not_batchlike(lowered, func, symbol) for func, symbol in _symbolic(lowered, name)]
     return next((reason for reason in reasons if reason is not None), None)
 
 
 def _symbolic(lowered: tvm.IRModule, name: str) -> list[tuple[relax.Function, tvm.ir.Var]]:
-    """The Relax functions with a symbolic extent, and its variable in each."""
+    """Return the Relax functions with a symbolic extent, and its variable in each."""
     return [
         (func, symbol)
         for _, func in relax_funcs(lowered)
@@ -106,7 +106,7 @@ def _symbolic(lowered: tvm.IRModule, name: str) -> list[tuple[relax.Function, tv
 
 
 def _smallest(model: LookedUp, extent: int, copied: int | None) -> int | None:
-    """The smallest extent that a variant serves faster than the untuned functions; None if it serves not even its own.
+    """Return the smallest extent that a variant serves faster than the untuned functions; None if there is none.
 
     Args:
         copied: bytes that are copied for a call that is padded; None if none may be.
@@ -123,7 +123,7 @@ def _smallest(model: LookedUp, extent: int, copied: int | None) -> int | None:
 
 
 def _calls(lowered: tvm.IRModule) -> Counter[str]:
-    """How often the Relax functions of a module call each PrimFunc."""
+    """Return how often the Relax functions of a module call each PrimFunc."""
     calls: Counter[str] = Counter()
 
     def visit(node: Any) -> None:
@@ -136,7 +136,7 @@ def _calls(lowered: tvm.IRModule) -> Counter[str]:
 
 
 def _copied(lowered: tvm.IRModule, name: str, extent: int) -> int:
-    """The bytes of the arguments and results with a batch axis, at an extent."""
+    """Return the bytes of the arguments and results with a batch axis, at an extent."""
     total = 0
     for func, symbol in _symbolic(lowered, name):
         for ty in _tensors([*(param.ty for param in func.params), func.ret_ty]):

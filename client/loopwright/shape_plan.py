@@ -162,7 +162,7 @@ def plan_shapes(
 
 
 def _weights(name: str, calls: Calls) -> dict[int, float]:
-    """The weight of each extent that has one, in order of the extents."""
+    """Return the positive weights by extent, in order of the extents."""
     given: Mapping[Any, float] = calls if isinstance(calls, Mapping) else dict.fromkeys(calls, 1.0)
     weights = {operator.index(extent): float(weight) for extent, weight in sorted(given.items())}
     if wrong := [extent for extent in weights if extent < 1]:
@@ -176,14 +176,14 @@ def _weights(name: str, calls: Calls) -> dict[int, float]:
 
 
 def _exact(weights: Mapping[int, float], max_buckets: int, price: float) -> list[int]:
-    """The extents whose calls take the largest shares of the time, at least one, in order."""
+    """Return the extents whose calls take the largest shares of the time, at least one, in order."""
     whole = sum(weight * extent for extent, weight in weights.items())
     largest = sorted(weights, key=lambda extent: -weights[extent] * extent)[:max_buckets]
     return sorted([largest[0], *(extent for extent in largest[1:] if weights[extent] * extent >= price * whole)])
 
 
 def _padded(weights: Mapping[int, float], max_buckets: int, price: float) -> list[int]:
-    """The buckets that minimise the time of all calls and the price of the buckets, by dynamic programming.
+    """Return the buckets that minimise the time of all calls plus the price of the buckets, by dynamic programming.
 
     The time of the first j extents with one more bucket is the least over i < j of the time of the first i, and
     extent j for the calls between. The best i grows with j, so it is searched by halves: O(m log m) for each bucket.
@@ -209,7 +209,7 @@ def _padded(weights: Mapping[int, float], max_buckets: int, price: float) -> lis
 def _with_one_more(
     before: Sequence[float], extents: Sequence[int], calls: Sequence[float]
 ) -> tuple[list[float], list[int]]:
-    """The least time of the first j extents with one more bucket than ``before``, for each j, and where it begins."""
+    """Return the least time of the first j extents with one more bucket than ``before``, and its start, for each j."""
     best, choice = [math.inf] * len(before), [0] * len(before)
     open_parts = [(1, len(extents), 0, len(extents) - 1)]
     while open_parts:

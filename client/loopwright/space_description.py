@@ -1,4 +1,4 @@
-"""What a design space of one's own holds: its choices, and how many programs they make."""
+"""A user's design space in words: its choices, and how many programs they make."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def _merged(drawn: Sequence[Choice]) -> Choice:
 
 
 def _draw(trace: list[Any], workload: Any, seed: int) -> list[Choice]:
-    """The choices of one replay with fresh decisions."""
+    """Return the choices of one replay with fresh decisions."""
     from loopwright.codegen.schedule import apply_trace
 
     schedule = apply_trace(workload, [trace[0], []], seed)

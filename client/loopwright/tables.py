@@ -44,7 +44,7 @@ class Layout(Generic[Shown]):
     row: Callable[[Shown], Row]
 
     def html(self, items: Sequence[Shown], caption: str = "") -> str:
-        """A table for a notebook. Cells are never markup."""
+        """Return a table for a notebook. Cells are never markup."""
         head = "".join(f"<th>{markup.escape(column.title)}</th>" for column in self.columns)
         lines = [f"<tr>{head}</tr>"]
         for item in items:
@@ -54,7 +54,7 @@ class Layout(Generic[Shown]):
         return f"<table>{title}{''.join(lines)}</table>"
 
     def rich(self, items: Sequence[Shown]) -> Table:
-        """A table for a terminal."""
+        """Return a table for a terminal."""
         table = Table(box=None, pad_edge=False, header_style="bold")
         for column in self.columns:
             justify: Literal["left", "right"] = "right" if column.is_number else "left"
@@ -90,7 +90,7 @@ class Listing(Generic[Item]):
         return self._seen[:count]
 
     def to_pandas(self) -> Any:
-        """All of it as a ``pandas.DataFrame``, a column a field, latencies in microseconds (needs pandas)."""
+        """Return a ``pandas.DataFrame`` with a column for each field, latencies in microseconds (needs pandas)."""
         return to_pandas(list(self))
 
     def _repr_html_(self) -> str:
@@ -190,7 +190,7 @@ def by_share(tasks: Sequence[schemas.Task]) -> tuple[list[schemas.Task], list[sc
 
 
 def in_one_line(tasks: Sequence[schemas.Task]) -> str:
-    """What is said of tasks that are not shown."""
+    """Return the line that stands for tasks that are not shown."""
     share = sum(task.model_share or 0.0 for task in tasks)
     return f"{plural(len(tasks), 'more task')} with {share:.1%} of the model's time together"
 

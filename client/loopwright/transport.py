@@ -91,7 +91,7 @@ class Transport:
         return parse(model, self.request("GET", path, params=params))
 
     def pages(self, model: type[Model], path: str, **params: Any) -> Iterator[Model]:
-        """All items of a list, page after page, fetched as they are asked for."""
+        """Yield all items of a list. Pages are fetched as they are needed."""
         token = None
         while True:
             response = self.request("GET", path, params={**params, "page_token": token})
@@ -154,10 +154,10 @@ class Transport:
 
 
 def parse(model: type[Model], response: httpx.Response) -> Model:
-    """The answer as a wire model. Fields of a newer service that this SDK does not know are passed over.
+    """Return the answer as a wire model. Unknown fields, which a newer service may send, are ignored.
 
     Raises:
-        UnexpectedAnswer: it is no such model.
+        UnexpectedAnswer: the answer is no such model.
     """
     try:
         return model.model_validate_json(response.content, extra="ignore")
@@ -166,10 +166,10 @@ def parse(model: type[Model], response: httpx.Response) -> Model:
 
 
 def body(model: type[BaseModel], **fields: Any) -> dict[str, Any]:
-    """What is sent, checked before it leaves.
+    """Return the body of a request, validated before it is sent.
 
     Raises:
-        ValueError: a field cannot be what was given; the message names it.
+        ValueError: a field has an invalid value; the message names the field.
     """
     try:
         return model(**fields).model_dump(mode="json")

@@ -6,7 +6,7 @@ import re
 
 
 def latency(us: float | None) -> str:
-    """A latency in microseconds: ``7.79 µs``, ``1.50 ms``; ``-`` for None."""
+    """Return a latency in microseconds as text: ``7.79 µs``, ``1.50 ms``; ``-`` for None."""
     if us is None:
         return "-"
     if us < 1:
@@ -31,7 +31,7 @@ def microseconds(text: str) -> float:
 
 
 def ratio(value: float | None) -> str:
-    """How many times faster: ``2.73x``, ``18.0x``, ``140x``; ``-`` for None."""
+    """Return a speedup as text: ``2.73x``, ``18.0x``, ``140x``; ``-`` for None."""
     return "-" if value is None else f"{value:.{_decimals(value)}f}x"
 
 

@@ -214,7 +214,7 @@ def events(
 
 
 def _tell_submitted(client: Client, jobs: Sequence[Job], max_trials: int) -> None:
-    """The buckets that are tuned, and that the trials are few, on standard error."""
+    """Print the buckets that are tuned, and a warning if the trials are few, on standard error."""
     if client.last_plan is not None:
         show_plan(client.last_plan)
     # Targets differ in what is known for them already.

@@ -83,7 +83,7 @@ _FORMS = "of the form n=128, n=1,64, n=1..256 or n=1:900,16:50"
 
 
 def in_microseconds(text: str | None) -> float | None:
-    """The option's value in microseconds."""
+    """Return the option's value in microseconds."""
     try:
         return None if text is None else microseconds(text)
     except ValueError as error:
@@ -91,7 +91,7 @@ def in_microseconds(text: str | None) -> float | None:
 
 
 def labels(words: list[str] | None) -> dict[str, str]:
-    """Labels of workers."""
+    """Return the labels of workers in the option's values."""
     try:
         return worker_labels.parse(words or ())
     except InvalidLabel as error:
@@ -144,7 +144,7 @@ def _number(text: str) -> int:
 
 
 def connect(context: typer.Context) -> Client:
-    """The client for ``--url`` and ``--token`` of the command line."""
+    """Return the client for ``--url`` and ``--token`` of the command line."""
     root: Any = context.find_root().obj
     url, token = root
     return Client(url, token)

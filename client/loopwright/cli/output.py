@@ -35,7 +35,7 @@ def print_line(text: str, error: bool = False) -> None:
 
 
 def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None:
-    """A table, or where the terminal is too narrow for it, a list with a line for each cell. Cells are never markup."""
+    """Print a table, or a list with a line for each cell if the terminal is too narrow. Cells are never markup."""
     shown = [[visible(cell) for cell in row] for row in rows]
     longest = [max([len(column.title), *(len(row[index]) for row in shown)]) for index, column in enumerate(columns)]
     narrowest = [

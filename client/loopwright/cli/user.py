@@ -25,7 +25,7 @@ Limits = Annotated[
 
 
 def _quota(words: list[str] | None, before: schemas.Quota) -> schemas.Quota:
-    """The limits before, with what ``words`` say in their place."""
+    """Return the limits ``before`` with the changes that ``words`` give."""
     values = before.model_dump()
     for word in words or ():
         name, _, value = word.partition("=")

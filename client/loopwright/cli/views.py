@@ -50,13 +50,13 @@ def show_jobs(jobs: Sequence[schemas.Job]) -> None:
 
 
 def show_group(group: JobGroup) -> None:
-    """A line for each target, and how to see them again."""
+    """Print a line for each target, and the command that lists the jobs again."""
     print_table(TARGETS.columns, [TARGETS.row(row) for row in group.rows()])
     print_line(f"loopwright job list --group {group.id} lists these jobs")
 
 
 def show_job(job: schemas.Job, all_tasks: bool = False) -> None:
-    """Its facts, and its tasks by their share of the model's time; those that hardly count in one line."""
+    """Print a job and its tasks by their share of the model's time, with those of trivial share in one line."""
     print_line(f"{job.id}  {job.name}  {job.state}  {job.progress.trials} of {job.progress.total} trials")
     if job.group is not None:
         print_line(f"for {json.dumps(job.target, sort_keys=True)}; loopwright job list --group {job.group} lists all")
@@ -86,7 +86,7 @@ def show_comparison(comparison: Comparison) -> None:
 
 
 def show_plan(plan: Portfolio) -> None:
-    """The buckets of a symbolic extent, on standard error: standard output has what other commands read."""
+    """Print the buckets of a symbolic extent on standard error: other commands read standard output."""
     Console(stderr=True).print(plan)
 
 
@@ -194,7 +194,7 @@ def show_logged_tasks(tasks: Sequence[LoggedTask]) -> None:
 
 
 def show_record(record: schemas.RecordDetail) -> None:
-    """Its facts, and the scheduled program, which is all that a later command can use: it goes last."""
+    """Print a record, and last its scheduled program, which is the only part that other commands can use."""
     samples = f"{len(record.run_secs)} sample" + ("" if len(record.run_secs) == 1 else "s")
     facts = [
         ("record", record.id),
@@ -328,7 +328,7 @@ def show_users(users: Sequence[schemas.User]) -> None:
 
 
 def show_use(use: schemas.Use) -> None:
-    """What is used now of each limit, and the days before."""
+    """Print how much of each limit is in use, and the use of the days before."""
     today = use.today
     used = (use.active_jobs, today.trials + use.pending_trials, today.device_seconds, today.bytes)
     print_line(f"{use.user}: {use.active_jobs} active jobs, which may make {use.pending_trials} more trials")

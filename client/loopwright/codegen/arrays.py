@@ -41,9 +41,9 @@ analysis, SIAM Journal on Scientific Computing 41, 2019.)"""
 
 
 def tolerance(dtype: str, math: MathMode = FP32) -> float:
-    """Relative tolerance for an output dtype; 0 (exact) for integers and booleans.
+    """Return the relative tolerance for an output dtype; 0 (exact) for integers and booleans.
 
-    ``math`` is how a function may multiply; the reference multiplies in float32 in either case.
+    ``math`` is the mode of the function; the reference multiplies in float32 in either mode.
     """
     if dtype.startswith("float8"):
         return 0.25
@@ -52,7 +52,7 @@ def tolerance(dtype: str, math: MathMode = FP32) -> float:
 
 
 def numpy_dtype(dtype: str) -> np.dtype[np.generic]:
-    """TVM's dtype name as NumPy's (bfloat16 and float8 by ml_dtypes). Raises TypeError for what has no NumPy form."""
+    """Return NumPy's dtype for TVM's name (bfloat16 and float8 by ml_dtypes). Raises TypeError if there is none."""
     if dtype == "bool":
         return np.dtype(np.bool_)
     try:
@@ -62,7 +62,7 @@ def numpy_dtype(dtype: str) -> np.dtype[np.generic]:
 
 
 def random_array(info: TensorInfo, draw: str, rng: np.random.Generator, index_bound: int) -> Array:
-    """An input of the given shape and dtype.
+    """Return a random input of a shape and dtype.
 
     Integers of 32 and 64 bits are often indices, so they stay in [0, ``index_bound``); narrower ones take the
     whole range of their dtype.
@@ -81,7 +81,7 @@ def random_array(info: TensorInfo, draw: str, rng: np.random.Generator, index_bo
 
 
 def poison(info: TensorInfo) -> Array:
-    """An output buffer before the call: NaN, or a value that a result is unlikely to hold, in every element."""
+    """Return an output buffer for a call, whose elements are NaN or a value that results are unlikely to have."""
     dtype = numpy_dtype(info.dtype)
     if info.dtype == "bool":
         return np.ones(info.shape, dtype=dtype)
@@ -91,7 +91,7 @@ def poison(info: TensorInfo) -> Array:
 
 
 def index_bound(args: Sequence[TensorInfo]) -> int:
-    """An exclusive bound that keeps random indices inside every axis longer than one element."""
+    """Return an exclusive bound that keeps random indices inside every axis longer than one element."""
     extents = [extent for info in args for extent in info.shape if extent > 1]
     return max(1, min(extents, default=1))
 
@@ -106,7 +106,7 @@ class Comparison:
 
 
 def compare(result: Array, reference: Array, rtol: float) -> Comparison:
-    """Whether |result - reference| <= rtol * (|reference| + max|reference|) everywhere; NaN equals NaN."""
+    """Return whether |result - reference| <= rtol * (|reference| + max|reference|) everywhere; NaN equals NaN."""
     if rtol == 0.0:
         wrong = result != reference
         difference = np.abs(result.astype(np.float64) - reference.astype(np.float64))

@@ -204,7 +204,7 @@ class _Blocks:
                 self._check_part(part, sample, str(block.name_hint))
 
     def _check_axes(self, realize: SBlockRealize) -> None:
-        """Each axis of the block is one of the loops around it, so that it runs once for each of their values."""
+        """Check that the axes of a block are the loops around it, so that the block runs once for each iteration."""
         block, left = realize.block, dict(self._loops)
         if not _is(realize.predicate, 1) or block.alloc_buffers or block.match_buffers:
             raise self._fail(f"has a condition or buffers of its own in block {block.name_hint}")
@@ -217,7 +217,10 @@ class _Blocks:
             raise self._fail(f"has a loop that is no axis of block {block.name_hint}")
 
     def _sample(self, block: SBlock) -> Expr | None:
-        """The sample that an instance of a block is about; None if the block runs as often whatever their number."""
+        """Return the index of the sample that an instance of a block computes.
+
+        None if the number of instances does not depend on the number of samples.
+        """
         axes = [(axis, self._axis_of([axis.dom.extent], str(axis.var.name))) for axis in block.iter_vars]
         symbolic = [(axis, extent) for axis, extent in axes if extent is not None]
         if not symbolic:

@@ -241,7 +241,7 @@ class _Walk:
 
     @contextlib.contextmanager
     def _given(self, condition: Expr) -> Iterator[None]:
-        """Take a condition for true, but for what it says of buffers' elements, which may change meanwhile."""
+        """Assume a condition, except the parts that depend on elements of buffers, which later stores may change."""
         with contextlib.ExitStack() as scopes:
             for part in _conjuncts(condition):
                 if not depends_on_data(part):
@@ -249,7 +249,7 @@ class _Walk:
             yield
 
     def _bound(self, var: Var, value: Expr) -> contextlib.AbstractContextManager[None]:
-        """A scope in which a name stands for a value, which stores do not change."""
+        """Return a scope in which a variable has a value that stores do not change."""
         return contextlib.nullcontext() if _limits(var) is None else self._named({var: value})
 
     # Accesses.

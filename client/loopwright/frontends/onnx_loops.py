@@ -41,7 +41,7 @@ def _scan(node: Node) -> Any:
 
 
 def _loop(node: Node) -> Any:
-    """A loop whose count is a constant, and which goes on for as long as a constant says."""
+    """Unroll a loop whose count and condition are constants."""
     body, limit, goes_on = node.attributes["body"], node.constant(0), node.constant(1)
     if limit is None:
         raise ValueError("whose number of steps depends on values")

@@ -25,7 +25,7 @@ def _is_inf(node: Node) -> Any:
 
 
 def _bit_shift(node: Node) -> Any:
-    """A shift by all bits or more, or by a negative number, leaves the sign only."""
+    """Convert a bit shift. A shift by all bits or more, or by a negative number, leaves only the sign."""
     data, shift = node.inputs
     dtype = str(data.ty.dtype)
     bits = tvm.runtime.DataType(dtype).bits
@@ -41,7 +41,7 @@ def _bit_shift(node: Node) -> Any:
 
 
 def _mod(node: Node) -> Any:
-    """The remainder of numbers with fractions is the divisor's sign's also beside infinities."""
+    """Convert a remainder, which for floating-point numbers has the sign of the divisor, even if that is infinite."""
     left, right = node.inputs
     dtype = getattr(left.ty, "dtype", None)
     if node.attributes.get("fmod", 0) or "float" not in str(dtype):
@@ -54,7 +54,7 @@ def _mod(node: Node) -> Any:
 
 
 def _equal(node: Node) -> Any:
-    """Whether the greatest number is -inf: TVM finds the least finite number where all are."""
+    """Convert a comparison of a maximum with -inf: TVM's maximum of elements -inf is the least finite number."""
     left, right = node.inputs
     least, is_max = constant(right), tvm.ir.Op.get("relax.max")
     if least is None or least.size != 1 or least.item() != -np.inf or getattr(left, "op", None) != is_max:
@@ -66,7 +66,7 @@ def _equal(node: Node) -> Any:
 
 
 def _pow(node: Node) -> Any:
-    """The result has the type of the base, whatever that of the exponent is."""
+    """Convert a power, whose result has the dtype of the base."""
     base, exponent = (node.importer.tensor(each) for each in node.inputs)
     dtype = str(base.ty.dtype)
     wide = dtype if "float" in dtype else "float64"
@@ -141,7 +141,7 @@ def _reduction(node: Node) -> Any:
 
 
 def _transposed_convolution(node: Node) -> Any:
-    """The shape of the output, where it is given, says how much is padded."""
+    """Convert a transposed convolution. The attribute ``output_shape``, if present, decides the padding."""
     wanted = node.attributes.get("output_shape")
     if not wanted:
         return node.as_usual()
@@ -282,7 +282,7 @@ def _reverse_sequence(node: Node) -> Any:
 
 
 def _fourier(node: Node) -> Any:
-    """The discrete Fourier transform as a product with a constant matrix."""
+    """Convert a discrete Fourier transform to a product with a constant matrix."""
     data, length = node.inputs[0], node.constant(1)
     is_inverse, is_onesided = (bool(node.attributes.get(name, 0)) for name in ("inverse", "onesided"))
     if is_inverse and is_onesided:
@@ -346,7 +346,7 @@ def _constant(node: Node) -> Any:
 
 
 def _shape(node: Node) -> Any:
-    """A tensor where it is known, which more operators take than TVM's shapes."""
+    """Convert a shape, to a constant tensor if the shape is known: more operators take tensors than TVM's shapes."""
     shape = node.as_usual()
     known = constant(shape)
     return shape if known is None else relax.const(known, "int64")

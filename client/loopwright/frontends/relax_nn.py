@@ -18,7 +18,7 @@ def accepts(model: Any) -> bool:
 
 
 def to_program(source: Model) -> Program:
-    """Its methods as Relax functions; parameters are inputs behind the others, as ``export_tvm`` makes them."""
+    """Export the methods as Relax functions by ``export_tvm``, which makes parameters inputs behind the others."""
     if source.spec is None:
         raise TypeError('a Relax nn.Module needs spec={"forward": {"x": nn.spec.Tensor((1, 784), "float32")}}')
     mod, _ = source.model.export_tvm(spec=source.spec)

@@ -17,7 +17,7 @@ Space = Callable[[Any], Any] | list[Any] | Any
 
 
 def to_traces(space: Space | None, model: Any) -> list[Any] | None:
-    """A space as the list of traces ``[instructions, decisions]`` that is sent; None (the built-in space) stays None.
+    """Return a space as the list of traces ``[instructions, decisions]`` that is sent; None for the built-in space.
 
     Args:
         space: a function ``f(sch)`` that schedules ``tvm.s_tir.Schedule`` ``sch`` in place; or a trace (TVM's, or its
@@ -26,8 +26,8 @@ def to_traces(space: Space | None, model: Any) -> list[Any] | None:
             fits one program.
 
     Raises:
-        ValueError: a function was given and the module holds not exactly one PrimFunc; or the list is empty.
-        TypeError: it is none of the above.
+        ValueError: the space is a function and the module has not exactly one PrimFunc; or the list is empty.
+        TypeError: the space is of another kind.
     """
     if space is None:
         return None
@@ -42,7 +42,7 @@ def to_traces(space: Space | None, model: Any) -> list[Any] | None:
 
 
 def trace(function: Callable[[Any], Any], mod: Any) -> list[Any]:
-    """What ``function`` does to the only PrimFunc of ``mod``: ``[instructions, []]``, decisions left open."""
+    """Return the trace of ``function`` on the only PrimFunc of ``mod``: ``[instructions, []]``, with open decisions."""
     tvm = require_tvm()
     from loopwright.codegen.digest import normal_form
     from loopwright.codegen.functions import has_relax, prim_funcs
@@ -61,7 +61,7 @@ def trace(function: Callable[[Any], Any], mod: Any) -> list[Any]:
 
 
 def _as_list(trace: Any) -> list[Any]:
-    """TVM's trace as plain JSON values, ``[instructions, decisions]``."""
+    """Return TVM's trace as plain JSON values, ``[instructions, decisions]``."""
     require_tvm()
     from loopwright.codegen.serialization import trace_to_list
 
@@ -69,7 +69,7 @@ def _as_list(trace: Any) -> list[Any]:
 
 
 def _of_main(trace: list[Any]) -> list[Any]:
-    """A trace of one function as one of a function called ``main``."""
+    """Return a trace with the function that it schedules renamed to ``main``."""
     instructions, decisions = trace
     named = [
         [kind, inputs, [attributes[0], "main"], outputs] if kind == "GetSBlock" else [kind, inputs, attributes, outputs]
@@ -79,7 +79,7 @@ def _of_main(trace: list[Any]) -> list[Any]:
 
 
 def _schedule_class() -> Any:
-    """TVM's Schedule, which also answers to the word that earlier versions had for ``get_sblock``."""
+    """Return TVM's Schedule class with ``get_block``, which is what earlier versions call ``get_sblock``."""
 
     class Schedule(require_tvm().s_tir.Schedule):  # type: ignore[misc]
         def get_block(self, name: str, func_name: str | None = None) -> Any:

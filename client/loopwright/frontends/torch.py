@@ -73,7 +73,7 @@ def exported(source: Model) -> Any:
 
 
 def _loaded(path: str) -> Any:
-    """The exported program in a file. Classes of its inputs and outputs must be known: their modules are imported."""
+    """Load an exported program. The modules of the classes of its inputs and outputs are imported."""
     torch = importlib.import_module("torch")
     complaints: list[str] = []
     for _ in range(_MOST_CLASSES):
@@ -113,7 +113,7 @@ def _recorded(name: str, texts: list[str]) -> Iterator[None]:
 
 
 def _inputs(model: Any, example_inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The example inputs by position and by name."""
+    """Return the example inputs by position and by name."""
     torch = importlib.import_module("torch")
     name = type(model).__name__
     if example_inputs is None:
@@ -127,7 +127,7 @@ def _inputs(model: Any, example_inputs: Any) -> tuple[tuple[Any, ...], dict[str,
 
 
 def _outputs(model: Any, inputs: tuple[Any, ...], named: dict[str, Any]) -> Any:
-    """What the model returns for its example inputs, which it may not change: caches grow as they are used."""
+    """Return the model's outputs for copies of its example inputs: caches change as they are used."""
     torch = importlib.import_module("torch")
     name = type(model).__name__
     if model.training and any(_behaves_otherwise(module) for module in model.modules()):
@@ -144,7 +144,7 @@ def _outputs(model: Any, inputs: tuple[Any, ...], named: dict[str, Any]) -> Any:
 
 
 def _tensor(value: Any) -> Any:
-    """An example input with dense tensors of PyTorch in place of other tensors and arrays."""
+    """Return an example input with dense tensors of PyTorch in place of other tensors and arrays."""
     torch = importlib.import_module("torch")
     if not isinstance(value, torch.Tensor):
         # Whoever holds an array has imported NumPy already.
@@ -167,7 +167,7 @@ def _dense(value: Any) -> Any:
 
 
 def _behaves_otherwise(module: Any) -> bool:
-    """Whether a module computes something else while it is trained."""
+    """Return whether a module computes something else in training mode."""
     return any(word in type(module).__name__ for word in ("BatchNorm", "Dropout", "InstanceNorm"))
 
 
@@ -203,7 +203,7 @@ def _quietly() -> Iterator[None]:
 
 
 def _where(error: BaseException) -> str:
-    """The line of the model's own code at which it failed, of which PyTorch's message need not speak."""
+    """Return the line of the model's own code that failed, which PyTorch's message may not name."""
     pytorch = str(Path(sys.modules["torch"].__file__ or "").parent)
     frames = traceback.extract_tb(error.__traceback__)[2:]  # behind export and torch.export.export
     own = [frame for frame in frames if not frame.filename.startswith((pytorch, "<"))]

@@ -89,7 +89,7 @@ def _convolution(node: Any, importer: Any) -> Any:
 
 
 def _cat(node: Any, importer: Any) -> Any:
-    """An empty tensor of one dimension goes with any others: what caches of decoders begin with."""
+    """Convert a concatenation, without the empty tensors of one dimension with which caches of decoders begin."""
     from tvm import relax
 
     parts, axis = [*importer.retrieve_args(node), node.kwargs.get("dim", 0)][:2]

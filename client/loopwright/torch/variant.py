@@ -64,10 +64,10 @@ class Outcome:
 
 
 class Variant:
-    """Its first call is `first`, made when it is."""
+    """A program for one shape of a graph's inputs. `first` is its first call; for later calls, call the variant."""
 
     def __init__(self, module: Any, weights: Sequence[int], args: list[Any], tuning: Tuning) -> None:
-        """``weights`` are the places of arguments that stay the same."""
+        """Hold the arguments of the first call. ``weights`` are the positions of arguments that never change."""
         self._module, self._tuning, self._args = module, tuning, args
         self._held = {id(args[place]) for place in weights}
         fixed = set(weights)
@@ -79,7 +79,7 @@ class Variant:
         self._program: Callable[[Sequence[Any]], tuple[Any, ...]] | None = None
 
     def first(self) -> Any:
-        """Run as PyTorch does, and see to a program for the calls to come."""
+        """Run PyTorch's program, and begin to make a faster program for later calls."""
         args, self._args = self._args, []
         versions = [_version(arg) for arg in args]
         outputs = self._module(*args)
@@ -108,7 +108,7 @@ class Variant:
         return not weights.isdisjoint(self._held)
 
     def renew(self) -> int:
-        """Make the program anew from what the service knows now; returns how many were made."""
+        """Make the program again from the bests that the service knows now, and return the number of programs made."""
         if self._exported is None:
             return 0
         self._compile()
@@ -157,7 +157,7 @@ class Variant:
             self._give_up(f"its job {job.id} failed: {first_line(error)}")
 
     def _compile(self) -> int:
-        """Make a program of what is known, to be tried by the next call; returns of how many functions nothing is."""
+        """Make a program with the known bests for the next call to try; return the number of functions without one."""
         import tvm
         from tvm import relax
 
@@ -218,7 +218,7 @@ def _is_better(now: float, was: float) -> bool:
 
 
 def _as_tvm(tensor: torch.Tensor) -> Any:
-    """The same memory, or a copy where TVM cannot take it."""
+    """Return a tensor of TVM in the same memory, or in a copy if TVM cannot take that memory."""
     import tvm
 
     tensor = tensor.detach().contiguous()
