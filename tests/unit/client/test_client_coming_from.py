@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,8 +24,9 @@ DOCUMENT = ROOT / "docs" / "coming-from" / "autotvm.md"
 WITH_TVM, WITH_LOOPWRIGHT = table(DOCUMENT, "earlier TVM"), table(DOCUMENT, "tutorial")
 
 
+@functools.cache
 def names() -> dict[str, Any]:
-    """What the documented lines refer to."""
+    """What the documented lines refer to, and do not change."""
     a, x = np.ones((4, 4), dtype="float32"), torch.ones(1, 4)
     model = torch.nn.Linear(4, 2).eval()
     mod = from_exported_program(torch.export.export(model, (x,)), keep_params_as_input=True)
@@ -58,8 +60,8 @@ def _unregistered() -> Iterator[None]:
 def test_a_line_of_an_old_tutorial_has_an_equivalent(there: str, here: str) -> None:
     [old], [new] = inline(there), inline(here)
     with pytest.raises((AttributeError, NameError, TypeError)):
-        eval(old, names())
-    assert eval(new, names()) is not None
+        eval(old, dict(names()))
+    assert eval(new, dict(names())) is not None
 
 
 @pytest.mark.parametrize(("there", "here"), WITH_LOOPWRIGHT, ids=[there for there, _ in WITH_LOOPWRIGHT])
@@ -70,7 +72,7 @@ def test_a_step_of_an_old_tutorial_is_a_call(
     service.on("POST", "/api/v1/jobs", job_json("queued"))
     [old], [new] = inline(there), inline(here)
     with pytest.raises((AttributeError, NameError)):
-        eval(old, names())
+        eval(old, dict(names()))
     assert eval(new, names() | {"client": client}) is not None
 
 

@@ -211,6 +211,7 @@ def test_outputs_are_compared_where_they_are_finite() -> None:
         largest_error([np.zeros(3)], [np.zeros(3), np.zeros(3)])
 
 
+@pytest.mark.whole
 def test_a_saved_program_whose_classes_are_not_imported_is_loaded(tmp_path: Path) -> None:
     """Models of transformers return objects of classes, which PyTorch knows once their module is imported."""
     saved = tmp_path / "model.pt2"

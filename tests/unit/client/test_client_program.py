@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 import torch
@@ -52,24 +54,24 @@ def run(mod: tvm.IRModule, x: np.ndarray) -> np.ndarray:
     return np.asarray(machine["main"](tvm.runtime.tensor(x)).numpy())
 
 
-@pytest.fixture(scope="module", params=[True, False], ids=["affine", "plain"])
-def net(request: pytest.FixtureRequest) -> tuple[nn.Module, torch.Tensor]:
+@functools.cache
+def network(*, affine: bool = True) -> tuple[nn.Module, torch.Tensor, Program]:
     torch.manual_seed(0)
-    return Net(request.param).eval(), torch.randn(2, 3, 12, 12)
+    model, x = Net(affine).eval(), torch.randn(2, 3, 12, 12)
+    return model, x, detach(imported(model, x))
 
 
-def test_a_model_computes_the_same_without_and_with_its_weights(net: tuple[nn.Module, torch.Tensor]) -> None:
-    model, x = net
-    program = detach(imported(model, x))
+@pytest.mark.parametrize("affine", [True, False])
+def test_a_model_computes_the_same_without_and_with_its_weights(affine: bool) -> None:
+    model, x, program = network(affine=affine)
     with torch.no_grad():
         expected = model(x).numpy()
     for mod in (attach(program.module, program.weights), attach(lowered(program.module), program.weights)):
         np.testing.assert_allclose(run(mod, x.numpy()), expected, rtol=1e-4, atol=1e-5)
 
 
-def test_what_is_sent_holds_no_weights(net: tuple[nn.Module, torch.Tensor]) -> None:
-    model, x = net
-    program = detach(imported(model, x))
+def test_what_is_sent_holds_no_weights() -> None:
+    _, _, program = network()
     sent = module_from_json(module_to_json(program.module))
     main = sent["main"]
     assert [str(param.name) for param in main.params] == ["x", *program.weights]
@@ -78,8 +80,7 @@ def test_what_is_sent_holds_no_weights(net: tuple[nn.Module, torch.Tensor]) -> N
 
 
 def test_normalisations_are_folded_into_convolutions() -> None:
-    torch.manual_seed(0)
-    text = detach(imported(Net().eval(), torch.randn(2, 3, 12, 12))).module.script()
+    text = network()[2].module.script()
     for operator, times in (
         ("conv2d", 2),
         ("R.add", 3),
@@ -94,8 +95,7 @@ def test_normalisations_are_folded_into_convolutions() -> None:
 
 
 def test_scalars_are_part_of_the_program() -> None:
-    torch.manual_seed(0)
-    program = detach(imported(Net().eval(), torch.randn(2, 3, 12, 12)))
+    _, _, program = network()
     assert all(np.prod(value.shape) > 1 for value in program.weights.values())
     assert "R.const(0.5" in program.module.script()
 
@@ -124,8 +124,7 @@ def test_equal_constants_are_one_parameter_and_names_do_not_clash() -> None:
 
 
 def test_bound_parameters_are_taken_out_again() -> None:
-    torch.manual_seed(0)
-    program = detach(imported(Net().eval(), torch.randn(2, 3, 12, 12)))
+    _, _, program = network()
     bound = relax.transform.BindParams("main", program.weights)(program.module)
     again = detach(bound)
     assert structural_equal(again.module, program.module)
@@ -134,4 +133,4 @@ def test_bound_parameters_are_taken_out_again() -> None:
 
 def test_a_name_that_no_function_has_is_refused() -> None:
     with pytest.raises(ValueError, match="nothing"):
-        attach(detach(imported(Net().eval(), torch.randn(2, 3, 12, 12))).module, {"nothing": np.zeros(2)})
+        attach(network()[2].module, {"nothing": np.zeros(2)})

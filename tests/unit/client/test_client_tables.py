@@ -8,7 +8,6 @@ from collections.abc import Iterator
 import pandas
 import pytest
 from pydantic import BaseModel
-from rich.console import Console
 
 from loopwright.tables import SHOWN, Column, Layout, Listing, to_pandas
 
@@ -46,12 +45,6 @@ def test_a_notebook_shows_the_beginning_and_escapes() -> None:
     assert f"the first {SHOWN}" in html
     assert len(fetched) == SHOWN + 1
     assert "the first" not in Listing(things(2, []), LAYOUT)._repr_html_()
-
-
-def test_a_terminal_shows_a_table() -> None:
-    console = Console(width=60, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
-    console.print(Listing(things(2, []), LAYOUT))
-    assert "<b>1</b>" in console.export_text()
 
 
 def test_repr_says_how_many() -> None:

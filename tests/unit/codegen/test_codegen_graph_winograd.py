@@ -21,7 +21,11 @@ def layers(inputs: int, outputs: int, **options: int) -> nn.Module:
 
 @pytest.mark.parametrize(
     ("shape", "outputs", "padding"),
-    [((1, 64, 16, 16), 64, 1), ((2, 72, 19, 14), 65, 1), ((1, 128, 18, 22), 96, 0), ((1, 64, 17, 17), 80, 2)],
+    [
+        ((2, 72, 19, 14), 65, 1),
+        ((1, 64, 17, 17), 80, 0),
+        pytest.param((1, 128, 18, 22), 96, 2, marks=pytest.mark.whole),
+    ],
 )
 def test_the_result_is_the_convolutions(shape: tuple[int, ...], outputs: int, padding: int) -> None:
     model, x = layers(shape[1], outputs, padding=padding), torch.randn(shape)

@@ -27,9 +27,13 @@ def reduced(operation: str, length: int, vectors: int, lanes: int) -> tvm.IRModu
     return schedule.mod
 
 
-@pytest.mark.parametrize("operation", ["sum", "max"])
-@pytest.mark.parametrize(("vectors", "lanes"), [(1, 4), (2, 8), (4, 16)])
-@pytest.mark.parametrize("length", [2, 3, 7, 8, 9, 31, 64, 65, 97, 130])
+@pytest.mark.parametrize(
+    ("operation", "vectors", "lanes", "length"),
+    [
+        *(("sum", *shape, length) for shape in ((1, 4), (2, 8), (4, 16)) for length in (2, 8, 31, 65, 130)),
+        *(("max", 2, 8, length) for length in (3, 9, 64, 97)),
+    ],
+)
 def test_rows_of_every_length(operation: str, vectors: int, lanes: int, length: int) -> None:
     x = np.random.default_rng(length).standard_normal((3, length)).astype(np.float32) - 3
     out = tvm.runtime.tensor(np.full(3, np.nan, dtype=np.float32))

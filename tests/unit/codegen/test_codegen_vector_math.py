@@ -93,8 +93,8 @@ def test_small_whole_powers_are_products() -> None:
 
 def test_functions_of_functions() -> None:
     x = np.linspace(-2, 2, 100, dtype=np.float32)
-    mod = mapped(lambda v: te.exp(te.tanh(te.exp(v))), 100)
-    assert call(mod, x) == pytest.approx(np.exp(np.tanh(np.exp(x.astype(np.float64)))), rel=1e-6)
+    mod = mapped(lambda v: te.tanh(te.exp(v)), 100)
+    assert call(mod, x) == pytest.approx(np.tanh(np.exp(x.astype(np.float64))), rel=1e-6)
 
 
 def test_exact_math_leaves_a_function_alone() -> None:

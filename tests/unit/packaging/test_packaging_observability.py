@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
 from pathlib import Path
@@ -147,22 +146,6 @@ def test_dashboards_are_provisioned_with_their_source() -> None:
     for panel in PANELS:
         for each in (panel, *panel["targets"]):
             assert each["datasource"] == {"type": "prometheus", "uid": source["uid"]}
-
-
-@pytest.mark.parametrize("name", sorted(DASHBOARDS))
-def test_panels_of_a_dashboard_lie_beside_each_other(name: str) -> None:
-    panels = DASHBOARDS[name]["panels"]
-    assert len({panel["id"] for panel in panels}) == len(panels)
-    cells: list[tuple[int, int]] = []
-    for panel in panels:
-        place = panel["gridPos"]
-        assert place["x"] + place["w"] <= 24
-        cells += itertools.product(
-            range(place["x"], place["x"] + place["w"]), range(place["y"], place["y"] + place["h"])
-        )
-    assert len(set(cells)) == len(cells)
-    assert {panel["type"] for panel in panels} <= {"stat", "timeseries", "table"}
-    assert all(panel["title"] for panel in panels)
 
 
 def test_every_metric_of_the_fleet_is_on_a_dashboard_or_in_a_rule() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -56,16 +55,3 @@ def test_the_container_has_the_python_of_the_image_and_what_the_image_and_the_te
     needed = set(re.findall(r"install --yes --no-install-recommends ([^&]*[\w+])", product))
     assert {word for line in needed for word in line.split()} <= installed
     assert {"chromium", "iproute2", "qemu-user-static", "binutils-aarch64-linux-gnu"} <= installed
-
-
-def test_editors_indent_as_the_formatters_do() -> None:
-    sections = re.split(r"^\[", (ROOT / ".editorconfig").read_text(), flags=re.MULTILINE)
-    lengths = {
-        section.partition("]")[0]: int(length)
-        for section in sections
-        for length in re.findall(r"^max_line_length = (\d+)$", section, re.MULTILINE)
-    }
-    biome = json.loads((ROOT / "service" / "dashboard" / "biome.json").read_text())
-    ruff = re.search(r"^line-length = (\d+)$", (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
-    assert ruff is not None
-    assert lengths == {"*.py": int(ruff[1]), "service/dashboard/src/**.{css,ts,tsx}": biome["formatter"]["lineWidth"]}
