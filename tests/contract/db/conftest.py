@@ -149,11 +149,12 @@ ROUND_ON_POSTGRES = {
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave the other modules on PostgreSQL to the whole."""
+    """Leave the other modules of this folder on PostgreSQL to the whole. pytest gives the items of all folders."""
     for item in items:
-        parameters = item.callspec.params if hasattr(item, "callspec") else {}
-        if "postgresql" in parameters.values() and item.path.stem not in ROUND_ON_POSTGRES:
-            item.add_marker(pytest.mark.whole)
+        if item.path.parent == Path(__file__).parent and item.path.stem not in ROUND_ON_POSTGRES:
+            parameters = item.callspec.params if hasattr(item, "callspec") else {}
+            if "postgresql" in parameters.values():
+                item.add_marker(pytest.mark.whole)
 
 
 @pytest.fixture(scope="session")
