@@ -261,12 +261,13 @@ class BoardMeasurer:
                 log.info("board %s: %.1f °C %s", self._board.name, found.celsius, when)
 
 
-def describe(child: WarmChild, link: Link, board: DescribedBoard) -> DetectedBoard | Failure:
+def describe(
+    child: WarmChild, link: Link, board: DescribedBoard, *, seconds: float = DESCRIBE_SECONDS
+) -> DetectedBoard | Failure:
     """Ask a board what it is; one that does not answer in time is lost."""
-    answer = child_calls.DESCRIBE_BOARD.tried(child, link, board, seconds=DESCRIBE_SECONDS)
+    answer = child_calls.DESCRIBE_BOARD.tried(child, link, board, seconds=seconds)
     if isinstance(answer, Failure) and answer.kind is FailureKind.TIMEOUT:
-        message = f"it does not answer within {DESCRIBE_SECONDS:g} s"
-        return replace(answer, kind=FailureKind.DEVICE_LOST, message=message)
+        return replace(answer, kind=FailureKind.DEVICE_LOST, message=f"it does not answer within {seconds:g} s")
     return answer
 
 

@@ -86,7 +86,8 @@ def board(served: ServedBoard, **fields: Any) -> Board:
 def described(child: WarmChild, board: Board) -> DeviceClass | str:
     """Return the class of a board, or why it cannot be used."""
     asked = DescribedBoard(board.name, board.target_json, board.model, board.tvm)
-    found = measurers.describe(child, link_to(board, DESCRIBE_SECONDS), asked)
+    link = link_to(board, DESCRIBE_SECONDS)
+    found = measurers.describe(child, link, asked, seconds=DESCRIBE_SECONDS)
     return found.message if isinstance(found, Failure) else found.device.device_class
 
 
