@@ -9,10 +9,10 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import row
 from tests.support.programs import product_relu
-from tests.support.service import Service
+from tests.support.service_client import ServiceClient
 
 
-def test_the_fleet_at_rest_and_at_work(page: Page, service: Service, job: dict[str, Any]) -> None:
+def test_the_fleet_at_rest_and_at_work(page: Page, service: ServiceClient, job: dict[str, Any]) -> None:
     page.goto(f"{service.url}/fleet")
     [worker] = service.items("/workers")
     line = row(page, "Workers", worker["id"])
@@ -33,7 +33,7 @@ def test_the_fleet_at_rest_and_at_work(page: Page, service: Service, job: dict[s
     service.finished(running)
 
 
-def test_its_bests_are_a_click_away(page: Page, service: Service, job: dict[str, Any]) -> None:
+def test_its_bests_are_a_click_away(page: Page, service: ServiceClient, job: dict[str, Any]) -> None:
     page.goto(f"{service.url}/fleet")
     [worker] = service.items("/workers")
     device_class = worker["device_class"]

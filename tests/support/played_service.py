@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import itertools
+import json
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -27,7 +28,7 @@ from service.loops import Loops
 from service.settings import Settings
 from tests.support import played_fleet
 from tests.support.idle_loops import NoSearches, OneNode
-from tests.support.served_api import ServedApi, served
+from tests.support.served_api import TOKEN, ServedApi, served
 from tests.support.service_client import ServiceClient
 from tests.support.waiting import wait_for
 from tuner.errors import InvalidSpace
@@ -230,24 +231,31 @@ class PlayedCluster(OneNode):
 
 
 class PlayedService(ServiceClient):
-    """An API on a real server, and a controller, both in threads of this process."""
+    """An API on a real server, and a controller, both in threads of this process. Clients of this machine find it."""
 
-    def __init__(self, api: ServedApi, folder: Path, stage: Stage) -> None:
+    def __init__(self, api: ServedApi, folder: Path, data_dir: Path, stage: Stage) -> None:
         self.api = api
         self.folder = folder
+        self.data_dir = data_dir
         self.stage = stage
         self.url = f"http://127.0.0.1:{api.port}"
         self.http = api.http
         self.port = api.port
         self.database = api.database
-        self.token = api.headers["Authorization"].removeprefix("Bearer ")
+        token_file = data_dir / "token"
+        token_file.write_text(TOKEN)
+        announced = folder / "state" / "loopwright" / "service.json"
+        announced.parent.mkdir(parents=True)
+        announced.write_text(json.dumps({"url": self.url, "token_file": str(token_file)}))
 
 
 @contextlib.contextmanager
 def played(folder: Path, places: int = 4, **settings: Any) -> Iterator[PlayedService]:
     """Serve until the context ends, with ``settings`` besides the necessary ones."""
-    with served(folder, **settings) as api:
-        chosen = Settings(data_dir=folder, **settings)
+    data_dir = folder / "data"
+    data_dir.mkdir()
+    with served(data_dir, **settings) as api:
+        chosen = Settings(data_dir=data_dir, **settings)
         database, sharing, stage = Database(chosen.database), Sharing(), Stage()
         loops = Loops(lambda: PlayedRunner(database, sharing, stage), places)
         stop = threading.Event()
@@ -257,7 +265,7 @@ def played(folder: Path, places: int = 4, **settings: Any) -> Iterator[PlayedSer
         try:
             wait_for("the worker", lambda: database.workers.all(60.0))
             database.devices.put_peaks(played_fleet.MACHINE, Peaks("float32", 4e9, 1e10, database.now()))
-            yield PlayedService(api, folder, stage)
+            yield PlayedService(api, folder, data_dir, stage)
         finally:
             stop.set()
             thread.join()

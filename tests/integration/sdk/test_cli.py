@@ -22,7 +22,7 @@ from loopwright.codegen.serialization import module_from_json
 from loopwright.frontends.tvmscript import module_from_script
 from tests.support.perceptron import PERCEPTRON
 from tests.support.programs import MM_RELU, product_relu
-from tests.support.service import Service
+from tests.support.service_client import ServiceClient
 
 LOOPWRIGHT = str(Path(sys.executable).parent / "loopwright")
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
@@ -42,7 +42,7 @@ class Done(NamedTuple):
 class Cli:
     """Runs the command as another process of the user who runs the service, in a folder with programs."""
 
-    def __init__(self, folder: Path, service: Service) -> None:
+    def __init__(self, folder: Path, service: ServiceClient) -> None:
         self.folder = folder
         # A terminal has a size of its own; COLUMNS would come before it.
         dropped = ("LOOPWRIGHT_", "XDG_", "COLUMNS", "LINES")
@@ -78,7 +78,7 @@ def _read(terminal: int) -> bytes:
 
 
 @pytest.fixture
-def cli(service: Service, tmp_path: Path) -> Cli:
+def cli(service: ServiceClient, tmp_path: Path) -> Cli:
     (tmp_path / "product.py").write_text(MM_RELU)
     (tmp_path / "perceptron.py").write_text(PERCEPTRON)
     return Cli(tmp_path, service)

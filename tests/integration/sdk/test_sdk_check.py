@@ -13,7 +13,7 @@ from torch import nn
 from loopwright import CheckFailed, CheckResult, Client, InvalidRequest, Job
 from tests.integration.sdk.test_cli import Cli
 from tests.support.programs import product_relu
-from tests.support.service import Service
+from tests.support.service_client import ServiceClient
 
 
 def saved(path: Path, width: int) -> Path:
@@ -32,7 +32,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def cli(folder: Path, service: Service) -> Cli:
+def cli(folder: Path, service: ServiceClient) -> Cli:
     return Cli(folder, service)
 
 

@@ -10,7 +10,7 @@ from loopwright import Client, Job
 from tests.integration.sdk.test_cli import Cli
 from tests.support.certificates import claim
 from tests.support.programs import product_relu
-from tests.support.service import Service
+from tests.support.service_client import ServiceClient
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def test_a_best_is_raced_anew(client: Client, tuned: Job) -> None:
 
 
 def test_a_best_that_claims_too_much_is_found_and_searched_anew(
-    client: Client, service: Service, tuned: Job, tmp_path: Path
+    client: Client, service: ServiceClient, tuned: Job, tmp_path: Path
 ) -> None:
     [task] = tuned.tasks
     claim(service, task.workload_hash, 1e-3)
@@ -57,7 +57,7 @@ def test_a_best_that_claims_too_much_is_found_and_searched_anew(
     assert renewed.best_us > best.best_us
 
 
-def test_a_workload_without_a_best_is_refused_in_words(service: Service, tmp_path: Path) -> None:
+def test_a_workload_without_a_best_is_refused_in_words(service: ServiceClient, tmp_path: Path) -> None:
     done = Cli(tmp_path, service)("schedule", "recheck", "0" * 32)
     assert done.status == 3
     assert "None of these workloads has a best" in done.err

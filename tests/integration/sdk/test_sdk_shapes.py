@@ -13,7 +13,7 @@ from tvm import relax
 from loopwright import Client
 from tests.integration.sdk.test_cli import Cli
 from tests.support.sdk import tuned
-from tests.support.service import Service
+from tests.support.service_client import ServiceClient
 
 SHAPES = {"n": {8: 50, 64: 50}}
 
@@ -31,7 +31,7 @@ def program(model: nn.Module) -> torch.export.ExportedProgram:
 
 
 def test_a_portfolio_is_tuned_in_one_job_and_runs_at_every_extent(
-    service: Service, client: Client, model: nn.Module, program: torch.export.ExportedProgram, tmp_path: Path
+    service: ServiceClient, client: Client, model: nn.Module, program: torch.export.ExportedProgram, tmp_path: Path
 ) -> None:
     job = tuned(client.submit(program, shapes=SHAPES, max_trials=24))
     assert [task.name.rpartition(" ")[2] for task in job.tasks] == ["[n=8]", "[n=64]"]

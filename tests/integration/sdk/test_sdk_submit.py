@@ -15,8 +15,7 @@ from loopwright import Client, Job, frontends
 from loopwright.codegen.serialization import module_to_json
 from tests.support.programs import MM_RELU, product_relu, renamed, schedule_mm_relu
 from tests.support.sdk import tuned
-from tests.support.service import Service
-from tests.support.service_client import JOB_SECONDS
+from tests.support.service_client import JOB_SECONDS, ServiceClient
 from tests.support.waiting import wait_for
 
 
@@ -173,7 +172,7 @@ def test_a_refusal_says_what_to_do(client: Client, wrong: dict[str, Any], advice
 
 
 @pytest.mark.usefixtures("on_the_same_machine")
-def test_the_service_of_this_machine_is_found(service: Service, product: Job) -> None:
+def test_the_service_of_this_machine_is_found(service: ServiceClient, product: Job) -> None:
     with Client() as found:
         assert found.url == service.url
         assert found.job(product.id).state == "succeeded"
