@@ -26,7 +26,7 @@ from tests.support.played_service import PlayedService, played
 from tests.support.programs import MM_RELU
 from tests.support.service import PLACES, Service
 
-REAL = re.compile(r"tests/acceptance/|_real\.py|[\[-]real[\]-]")
+REAL = re.compile(r"tests/acceptance/|real_service\.py|[\[-]real[\]-]")
 """Tests that share `real_service`, but for `OWN_SERVICES`. They run in one process, so that it starts once."""
 PLAYED = ("tests/browser/", "tests/examples/", "tests/integration/sdk/")
 """Where the tests of a folder share what they compile and the jobs that they read."""

@@ -16,9 +16,9 @@ from tests.support import played_fleet
 from tests.support.api_alone import ApiAlone
 from tests.support.certificates import claim
 from tests.support.comparisons import comparison
+from tests.support.played_service import PlayedService
 from tests.support.programs import LIBRARY_ONLY, MM_RELU, product_relu
 from tests.support.service_client import ServiceClient
-from tests.support.waiting import wait_for
 
 
 def cancel(page: Page) -> None:
@@ -98,35 +98,6 @@ def test_the_overview_counts(page: Page, service: ServiceClient, job: dict[str, 
         expect(best).to_contain_text(text)
 
 
-def test_a_running_job_is_followed_without_reloading(page: Page, service: ServiceClient) -> None:
-    job_id = service.submit(product_relu(56), name="live", trials=24)
-    page.goto(f"{service.url}/jobs")
-    row(page, "Jobs", "live").get_by_role("link").click()
-    expect(page).to_have_url(f"{service.url}/jobs/{job_id}")
-    page.evaluate("window.notReloaded = true")
-    seen: set[str] = set()
-    said_left = False
-
-    def look() -> bool:
-        nonlocal said_left
-        text = page.get_by_role("main").inner_text()
-        seen.update(re.findall(r"(\d+) of 24 trials", text))
-        said_left = said_left or bool(re.search(r"about .* left", text))
-        return "certified" in text and "succeeded" in text
-
-    wait_for("the end of the job on the page", look, 240)
-    assert "24" in seen
-    assert len(seen) > 2, f"trials came all at once: {seen}"
-    assert said_left
-    plot = page.get_by_role("img", name=re.compile(r"main: \d{2,3} trials measured"))
-    expect(plot).to_be_visible()
-    expect(plot).to_contain_text("best so far")
-    expect(plot).to_contain_text(re.compile("baseline .*µs"))
-    expect(plot).to_contain_text(re.compile("NumPy .*µs"))
-    expect(page.get_by_role("button", name="Cancel job")).to_have_count(0)
-    assert page.evaluate("window.notReloaded")
-
-
 def test_what_the_job_did(page: Page, service: ServiceClient, job: dict[str, Any]) -> None:
     page.goto(f"{service.url}/jobs/{job['id']}")
     [task] = job["tasks"]
@@ -185,15 +156,16 @@ def test_its_files_are_kept(page: Page, service: ServiceClient, job: dict[str, A
     assert {event["ph"] for event in events} >= {"X"}
 
 
-def test_a_job_is_cancelled_and_submitted_again(page: Page, service: ServiceClient) -> None:
-    job_id = service.submit(product_relu(88), name="endless", trials=5_000)
-    page.goto(f"{service.url}/jobs/{job_id}")
-    page.get_by_role("main").get_by_role("button", name="Cancel job").click()
-    page.get_by_role("button", name="Keep running").click()
-    expect(page.get_by_role("dialog")).to_have_count(0)
-    cancel(page)
-    expect(page.get_by_text("cancelled").first).to_be_visible()
-    assert service.finished(job_id)["state"] == "cancelled"
+def test_a_job_is_cancelled_and_submitted_again(page: Page, service: PlayedService) -> None:
+    with service.stage.held(after=3):
+        job_id = service.submit(product_relu(88), name="endless", trials=5_000)
+        page.goto(f"{service.url}/jobs/{job_id}")
+        page.get_by_role("main").get_by_role("button", name="Cancel job").click()
+        page.get_by_role("button", name="Keep running").click()
+        expect(page.get_by_role("dialog")).to_have_count(0)
+        cancel(page)
+        expect(page.get_by_text("cancelled").first).to_be_visible()
+        assert service.finished(job_id)["state"] == "cancelled"
 
     page.get_by_role("button", name="Submit again").click()
     form = page.get_by_role("dialog")
@@ -228,9 +200,6 @@ def test_targets_of_a_submission_stand_side_by_side(page: Page, service: Service
     plain = {"kind": "llvm", "mcpu": "x86-64-v2"}
     answer = service.post_job(product_relu(172), targets=["auto", plain], name="two targets", trials=4)
     own_id, plain_id = [job["id"] for job in answer.json()["jobs"]]
-    # Timings of all services of this machine take turns, so that two races can take more than a page waits.
-    for job_id in (own_id, plain_id):
-        service.finished(job_id)
     page.goto(f"{service.url}/jobs/{own_id}")
     own, other = row(page, "Targets", "(this job)"), row(page, "Targets", "x86-64-v2")
     for line in (own, other):
