@@ -19,26 +19,18 @@ from db.models import Certificate as CertificateRow
 from db.paging import MAX_PAGE_SIZE, Keyset, Page
 from db.states import TrialState
 from db.views import BestView, CertificateView
-from tuner.types import Certificate, DeviceState, Failure, FailureKind, LibraryTime, Stage
+from tuner.codec import decode, encode
+from tuner.types import Certificate, DeviceState, Failure, LibraryTime
 
 _NEWEST = Keyset("bests", Best.created_at, Best.workload_hash, Best.device_class_id, descending=True)
 
 
 def library_time(row: CertificateRow) -> LibraryTime | None:
-    return None if row.library is None else LibraryTime.from_json(row.library)
-
-
-def _rejection(stored: dict[str, Any] | str) -> Failure:
-    """Return a contender's failure. Rows written before failures had kinds contain the message only."""
-    if isinstance(stored, str):
-        kind = FailureKind.WRONG_RESULT if stored.startswith("argument ") else FailureKind.CRASH
-        return Failure(Stage.CERTIFY, kind, stored)
-    return Failure.from_json(stored)
+    return None if row.library is None else decode(LibraryTime, row.library)
 
 
 def _rejected_trials(row: CertificateRow) -> dict[str, str]:
-    stored = {key: value for key, value in row.rejected.items() if isinstance(value, dict)}
-    return {key: value["trial_id"] for key, value in stored.items() if value["trial_id"] is not None}
+    return {key: failure["trial_id"] for key, failure in row.rejected.items() if failure["trial_id"] is not None}
 
 
 def certificate_view(row: CertificateRow, candidate_hash: str) -> CertificateView:
@@ -52,10 +44,10 @@ def certificate_view(row: CertificateRow, candidate_hash: str) -> CertificateVie
         best_run_secs=tuple(row.best_run_secs),
         baseline_run_secs=tuple(row.baseline_run_secs),
         contenders=row.contenders,
-        rejected={key: _rejection(stored) for key, stored in row.rejected.items()},
+        rejected={key: decode(Failure, failure) for key, failure in row.rejected.items()},
         library=library_time(row),
         sandbox=row.sandbox,
-        device_state=DeviceState.from_json(row.device_state),
+        device_state=decode(DeviceState | None, row.device_state),
     )
     return CertificateView(
         id=row.id,
@@ -119,8 +111,11 @@ class Certificates:
     ) -> CertificateView:
         """Keep the evidence for a trial of a running task that was allowed `budget_trials` trials.
 
-        Raises `LeaseLost`, and `NotFound` if no measured trial of the task has the certificate's candidate.
+        Raises `LeaseLost`, `NotFound` if no measured trial of the task has the certificate's candidate, and ValueError
+        if the certificate lacks the sandbox or the system of its race.
         """
+        if certificate.sandbox is None or certificate.system is None:
+            raise ValueError("a certificate is stored with the sandbox and the system of its race")
         with self._sessions.write() as session:
             job, task = own_running_task(session, task_id, lease_token)
             trial_id = session.scalar(
@@ -152,21 +147,16 @@ class Certificates:
                 budget_trials=budget_trials,
                 at_plateau=at_plateau,
                 search_secs=self._search_secs(session, task),
-                library=None if certificate.library is None else certificate.library.to_json(),
+                library=encode(certificate.library),
                 sandbox=certificate.sandbox,
-                device_state=None if certificate.device_state is None else certificate.device_state.to_json(),
-                conditions=self._conditions(session, job.device_class_id, certificate),
+                device_state=encode(certificate.device_state),
+                conditions=conditions(session.get_one(DeviceClass, job.device_class_id).runtime, certificate.system),
                 created_at=self._sessions.now(),
             )
             session.add(row)
             session.flush()
             renew_best(session, task.workload_hash, job.device_class_id)
             return certificate_view(row, certificate.candidate_hash)
-
-    def _conditions(self, session: Session, device_class_id: str, certificate: Certificate) -> str | None:
-        if certificate.system is None:
-            return None
-        return conditions(session.get_one(DeviceClass, device_class_id).runtime, certificate.system)
 
     def _rejected(self, session: Session, task_id: str, certificate: Certificate) -> dict[str, Any]:
         """Return the column's value: failures by candidate hash, each with the id of its trial if the task has it."""
@@ -175,7 +165,7 @@ class Certificates:
         )
         trial_ids = dict(session.execute(trials).all())
         return {
-            candidate_hash: failure.to_json() | {"trial_id": trial_ids.get(candidate_hash)}
+            candidate_hash: encode(failure) | {"trial_id": trial_ids.get(candidate_hash)}
             for candidate_hash, failure in certificate.rejected.items()
         }
 

@@ -16,9 +16,7 @@ from sqlalchemy import (
     Integer,
     MetaData,
     UniqueConstraint,
-    false,
     text,
-    true,
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
@@ -42,7 +40,7 @@ _ENUMS = (
 )
 
 OWNER = "owner"
-"""Name of the user whose token is in the data directory; the first migration with users makes it."""
+"""Name of the user whose token is in the data directory; the first migration makes it."""
 
 
 NO_LABELS = "{}"
@@ -148,20 +146,20 @@ class Workload(Base):
     __tablename__ = "workloads"
 
     hash: Mapped[str] = mapped_column(primary_key=True)
-    family: Mapped[str] = mapped_column(server_default="", index=True)
-    """What it shares with workloads that differ in their shapes only; empty where an older release stored it."""
+    family: Mapped[str] = mapped_column(index=True)
+    """What it shares with workloads that differ in their shapes only."""
     name: Mapped[str]
     module_json: Mapped[str] = mapped_column("module", CompressedText, key="module_json", deferred=True)
     script: Mapped[str] = mapped_column("source", CompressedText, key="script", deferred=True)
     args: Mapped[list[Any]]
     """``[[shape, dtype], …]``, one pair a buffer."""
-    op: Mapped[str] = mapped_column(server_default="")
-    """What it computes; empty where an older release stored it."""
-    compute_dtype: Mapped[str] = mapped_column(server_default="")
+    op: Mapped[str]
+    """What it computes."""
+    compute_dtype: Mapped[str]
     flop: Mapped[float | None]
     """Floating point operations of one call."""
     tvm_version: Mapped[str]
-    shared: Mapped[bool] = mapped_column(server_default=true())
+    shared: Mapped[bool]
     """Whether everybody sees it: any job that is not private, or an import, has it. Else `WorkloadHolder` has who."""
     created_at: Mapped[datetime]
 
@@ -214,10 +212,10 @@ class Worker(Base):
     device: Mapped[str]
     device_class_id: Mapped[str] = mapped_column(ForeignKey("device_classes.id"))
     builders: Mapped[int]
-    sandbox: Mapped[SandboxLevel | None]
-    """The level of the walls around its programs; none if an earlier version registered it."""
+    sandbox: Mapped[SandboxLevel]
+    """The level of the walls around its programs."""
     last_seen_at: Mapped[datetime]
-    builders_busy: Mapped[int] = mapped_column(server_default="0")
+    builders_busy: Mapped[int]
     slot_since: Mapped[datetime | None]
     slot_trial_id: Mapped[str | None]
     slot_use: Mapped[float | None]
@@ -227,9 +225,9 @@ class Worker(Base):
     """When the owner last cleared it: what was held against it before counts no more."""
     drained_at: Mapped[datetime | None]
     """Since when it gets no work, because an admin said so."""
-    leaving: Mapped[bool] = mapped_column(server_default=false())
+    leaving: Mapped[bool]
     """Whether its host said, when it was last seen, that it shuts down."""
-    labels: Mapped[dict[str, Any]] = mapped_column(JSON, server_default="{}")
+    labels: Mapped[dict[str, Any]]
 
 
 class Check(Base):
@@ -263,17 +261,17 @@ class Job(Base):
     max_device_seconds: Mapped[float | None]
     target_latency_us: Mapped[float | None]
     """The latency of one run of the model that is fast enough, as its user gave it."""
-    until_plateau: Mapped[bool] = mapped_column(server_default=false())
-    suggested_trials: Mapped[int] = mapped_column(server_default="0")
+    until_plateau: Mapped[bool]
+    suggested_trials: Mapped[int]
     """Trials that the model deserves, as its user was told; 0 if none were needed."""
     seed: Mapped[int]
     priority: Mapped[int]
     force: Mapped[bool]
     notes: Mapped[list[Any]]
-    user_name: Mapped[str] = mapped_column(ForeignKey("users.name"), server_default=OWNER)
-    private: Mapped[bool] = mapped_column(server_default=false())
+    user_name: Mapped[str] = mapped_column(ForeignKey("users.name"))
+    private: Mapped[bool]
     """Whether only its user and admins see it."""
-    labels_json: Mapped[str] = mapped_column(server_default=NO_LABELS)
+    labels_json: Mapped[str]
     """Of workers, with sorted keys: those that measure the job have all of them."""
     idempotency_key: Mapped[str | None]
     """Of a group, the first job has it."""
@@ -421,15 +419,14 @@ class Trial(Base):
     parent: Mapped[str | None]
     worker: Mapped[str | None]
     sandbox: Mapped[SandboxLevel | None]
-    """The level of the walls in which it was measured; none if it was not measured, if it was imported, and if an
-    earlier version measured it."""
+    """The level of the walls in which it was measured; none if it was not measured, and if it was imported."""
     device_state: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     """Of a GPU after the samples; as `tuner.types.DeviceState` writes it."""
     seed: Mapped[int | None]
     features: Mapped[bytes | None] = mapped_column(deferred=True)
     """What the cost model sees of it; none for baselines and imported records."""
     tvm_version: Mapped[str]
-    codegen_version: Mapped[int] = mapped_column(server_default="1")
+    codegen_version: Mapped[int]
     """The version of `loopwright.codegen` that the trace needs."""
     created_at: Mapped[datetime]
     finished_at: Mapped[datetime | None]
@@ -535,19 +532,19 @@ class Certificate(Base):
     best_median: Mapped[float]
     contenders: Mapped[int]
     rejected: Mapped[dict[str, Any]]
-    """Candidate hash -> `tuner.types.Failure` as JSON with ``trial_id``; in older rows, only the message."""
+    """Candidate hash -> `tuner.types.Failure` as JSON with ``trial_id``."""
     budget_trials: Mapped[int]
-    at_plateau: Mapped[bool] = mapped_column(server_default=false())
+    at_plateau: Mapped[bool]
     """Whether the search ended because more of it was not expected to gain much."""
-    search_secs: Mapped[float] = mapped_column(server_default="0")
+    search_secs: Mapped[float]
     library: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     """``name`` and ``run_secs`` of what a vendor's library took; none where there is none that computes the same."""
-    sandbox: Mapped[SandboxLevel | None]
-    """The level of the walls around the closing race; none if an earlier version stored it."""
+    sandbox: Mapped[SandboxLevel]
+    """The level of the walls around the closing race."""
     device_state: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     """Of a GPU after the last round; as `tuner.types.DeviceState` writes it."""
-    conditions: Mapped[str | None]
-    """TVM, kernel and driver of the newest race that says what it says; none if an earlier version stored it."""
+    conditions: Mapped[str]
+    """TVM, kernel and driver of the newest race that says what it says."""
     created_at: Mapped[datetime]
     checked_at: Mapped[datetime | None]
     """When it was last raced anew."""
@@ -597,7 +594,7 @@ class CostModel(Base):
     tvm_version: Mapped[str]
     model: Mapped[bytes]
     samples: Mapped[int]
-    available: Mapped[int] = mapped_column(BigInteger, server_default="0")
+    available: Mapped[int] = mapped_column(BigInteger)
     workloads: Mapped[int]
     created_at: Mapped[datetime]
 

@@ -151,6 +151,6 @@ def _facts(job_id: str, name: str, certificate: Certificate) -> dict[str, Any]:
 
 
 def _reason(row: Certificate, now_with: Collection[str], days: float) -> str:
-    if row.conditions is not None and row.conditions not in now_with:
+    if row.conditions not in now_with:
         return f"it was raced with {row.conditions}"
     return f"it was raced over {days:g} days ago"

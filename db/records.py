@@ -21,6 +21,7 @@ from db.upsert import insert_new
 from db.views import ImportCount, RecordDetail, RecordView
 from db.workloads import get_workload
 from loopwright.codegen.versions import CODEGEN_VERSION
+from tuner.codec import decode
 from tuner.types import DeviceState, MeasureCandidate, Origin
 
 _ORDERS = {
@@ -58,7 +59,7 @@ def _view(trial: Trial, name: str, target_json: str, job_id: str | None, certifi
         parent=trial.parent,
         worker=trial.worker,
         sandbox=trial.sandbox,
-        device_state=DeviceState.from_json(trial.device_state),
+        device_state=decode(DeviceState | None, trial.device_state),
         seed=trial.seed,
         tvm_version=trial.tvm_version,
         codegen_version=trial.codegen_version,

@@ -76,8 +76,7 @@ def _needless(session: Session, task: Task, job: Job, samples: set[str]) -> list
     kept = set(session.scalars(fastest))
     for trial_id, rejected in session.execute(certificates):
         kept.add(trial_id)
-        # In older rows, a failure is its message only.
-        kept.update(failure["trial_id"] for failure in rejected.values() if isinstance(failure, dict))
+        kept.update(failure["trial_id"] for failure in rejected.values())
     again = or_(Trial.failure_kind.is_(None), Trial.failure_kind != FailureKind.KILLED)
     own = select(Trial.id).where(Trial.task_id == task.id, Trial.number > 0, again).order_by(Trial.number)
     return [id for id in session.scalars(own) if id not in kept and id not in samples]

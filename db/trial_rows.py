@@ -9,6 +9,7 @@ from sqlalchemy.orm import defer
 from db.models import Trial as TrialRow
 from db.states import TrialState
 from db.views import TrialView
+from tuner.codec import decode
 from tuner.types import DeviceState, Failure, Lane, MeasureCandidate, Measured, Outcome, Span, Trial
 
 
@@ -26,7 +27,7 @@ def _outcome(row: TrialRow, spans: tuple[Span, ...]) -> Outcome | None:
         case TrialState.PROPOSED:
             return None
         case TrialState.MEASURED:
-            state = DeviceState.from_json(row.device_state)
+            state = decode(DeviceState | None, row.device_state)
             return Measured(tuple(row.run_secs or ()), row.worker or "", spans, row.sandbox, state)
         case TrialState.FAILED:
             assert row.failure_stage is not None, "a failure is written whole"

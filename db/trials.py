@@ -24,6 +24,7 @@ from db.trial_rows import LINE, spans_of, stored_span, trial_value, trial_view
 from db.usage import add_device_time, add_to_usage
 from db.views import TrialView
 from loopwright.codegen.versions import CODEGEN_VERSION
+from tuner.codec import encode
 from tuner.types import Failure, FailureKind, MeasureCandidate, Measured, Outcome, Span, Trial, device_seconds
 
 _PER_RELATIVE = 16
@@ -166,7 +167,7 @@ class Trials:
                     row.run_secs = list(outcome.run_secs)
                     row.median = outcome.median
                     row.sandbox = outcome.sandbox
-                    row.device_state = None if outcome.device_state is None else outcome.device_state.to_json()
+                    row.device_state = encode(outcome.device_state)
                 case Failure():
                     row.state = TrialState.FAILED
                     row.failure_stage = outcome.stage

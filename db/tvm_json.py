@@ -1,7 +1,7 @@
 """TVM's own tuning database in and out: the pair of files of MetaSchedule's ``JSONDatabase``, as text.
 
-Imports TVM and reads what strangers sent: run it in a disposable child. The entry points are generators that take and
-yield JSON values. In the files, line n of the workloads is workload n - 1 of the records::
+Imports TVM and reads what strangers sent: run it in a disposable child. The entry points are generators. In the files,
+line n of the workloads is workload n - 1 of the records::
 
     ["<structural hash>", "<base64 of a length and the module's JSON>"]
     [<workload>, [<trace>, [<seconds>, …], <target>, [["TENSOR", <dtype>, <shape>], …]]]
@@ -13,7 +13,6 @@ import base64
 import json
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
 from typing import Any, TypeVar
 
 import tvm
@@ -42,8 +41,8 @@ _FAILED_SECONDS = 1e9
 _T = TypeVar("_T")
 
 
-def export(workloads: list[dict[str, Any]], records: list[dict[str, Any]], first: int = 0) -> Iterator[dict[str, Any]]:
-    """Yield the fields of `RecordFiles`.
+def export(workloads: list[dict[str, Any]], records: list[dict[str, Any]], first: int = 0) -> Iterator[RecordFiles]:
+    """Yield the files.
 
     Args:
         workloads: ``{"hash", "module_json"}`` each.
@@ -63,11 +62,11 @@ def export(workloads: list[dict[str, Any]], records: list[dict[str, Any]], first
         workload_line(str(tvm_ffi.structural_hash(mod) % 2**64), workload["module_json"])
         for mod, workload in zip(modules, workloads, strict=True)
     ]
-    yield asdict(RecordFiles("".join(workload_lines), "".join(record_lines), len(records) - len(scheduled)))
+    yield RecordFiles("".join(workload_lines), "".join(record_lines), len(records) - len(scheduled))
 
 
-def read(workload_text: str, record_text: str) -> Iterator[dict[str, Any]]:
-    """Yield the JSON of `RecordsRead`: what can be taken, and why the rest cannot.
+def read(workload_text: str, record_text: str) -> Iterator[RecordsRead]:
+    """Yield what can be taken, and why the rest cannot.
 
     Equal workloads are listed once; the trace of each record was replayed on its workload. An error is
     ``"database_tuning_record.json line 7: …"``. No text makes it raise.
@@ -76,7 +75,7 @@ def read(workload_text: str, record_text: str) -> Iterator[dict[str, Any]]:
     known = dict(_take(WORKLOADS, workload_text, _workload, errors))
     records = dict(_take(RECORDS, record_text, lambda line: _record(line, known), errors))
     workloads = {workload.hash: workload for workload in reversed(known.values())}
-    yield RecordsRead(list(reversed(workloads.values())), list(records.values()), errors).to_json()
+    yield RecordsRead(list(reversed(workloads.values())), list(records.values()), errors)
 
 
 def _line(value: Any) -> str:

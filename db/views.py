@@ -227,7 +227,7 @@ class CertificateView:
     baseline_median: float
     best_median: float
     created_at: datetime
-    conditions: str | None
+    conditions: str
     checked_at: datetime | None
     regressed_at: datetime | None
     value: Certificate
@@ -257,8 +257,7 @@ class BestView:
 class RecordView:
     """A measured trial, wherever it came from; ``job_id`` is None for an imported one.
 
-    ``sandbox`` and ``device_state`` are None for an imported one, and for one that an earlier version measured;
-    ``device_state`` also for one of a CPU.
+    ``sandbox`` and ``device_state`` are None for an imported one; ``device_state`` also for one of a CPU.
     """
 
     id: str
@@ -329,8 +328,8 @@ class WorkerCount:
 class WorkerView:
     """A worker: its offer, health and present work.
 
-    ``sandbox`` is None if an earlier version registered it. ``checks`` are the fastest since the owner last cleared it
-    and the newest, oldest first. ``drained_at`` is since when an admin has it get no work.
+    ``checks`` are the fastest since the owner last cleared it and the newest, oldest first. ``drained_at`` is since
+    when an admin has it get no work.
     """
 
     id: str
@@ -338,7 +337,7 @@ class WorkerView:
     device: str
     device_class: DeviceClass
     builders: int
-    sandbox: SandboxLevel | None
+    sandbox: SandboxLevel
     last_seen_at: datetime
     alive: bool
     activity: Activity

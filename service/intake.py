@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from loopwright.codegen.math_mode import MathMode
 from loopwright.dialect import translate
 from tuner import submission
+from tuner.answers import Submission
 
 
 def parse(
@@ -19,11 +21,11 @@ def parse(
     exact_math: bool,
     math: MathMode,
     unproven: bool,
-) -> Iterator[dict[str, Any]]:
-    """Yield what `tuner.submission.parse` yields, and ``translated``: the translations from an earlier dialect."""
+) -> Iterator[Submission]:
+    """Yield what `tuner.submission.parse` yields, with the translations from an earlier dialect."""
     notes: tuple[str, ...] = ()
     if fmt == "tvmscript":
         translation = translate(data)
         data, notes = translation.text, translation.notes
     for found in submission.parse(fmt, data, target_json, shapes, space, exact_math, math, unproven):
-        yield {**found, "translated": list(notes)}
+        yield replace(found, translated=notes)

@@ -9,8 +9,8 @@ import contextlib
 import logging
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from loopwright.codegen.math_mode import MathMode
 from service.ongoing import ongoing
@@ -28,9 +28,10 @@ from tuner.answers import (
     Submission,
     TargetMatch,
 )
+from workers.child_calls import Call
 from workers.error_text import for_users
 from workers.walls.levels import Policy, choose
-from workers.warm_child import ChildCrashed, ChildLost, ChildRaised, ChildTimeout, WarmChild
+from workers.warm_child import ChildError, Ending, WarmChild
 
 SECONDS = 30.0
 """Deadline of a call. Not tuned: the largest models in examples/ take about 3 s."""
@@ -43,16 +44,16 @@ PER_CALLER = 2
 _MEMORY = 4 * 2**30
 """Bytes of data that a call may allocate. Not tuned."""
 
-PARSE = "service.intake:parse"
-MATCH = "workers.detect:match"
-DIGESTS = "tuner.lookup:digests"
-READ = "db.tvm_json:read"
-SCRIPTS = "tuner.rendering:scripts"
-APPLY = "tuner.rendering:apply"
-ASSEMBLY = "workers.assembly:assembly"
-DECISIONS = "tuner.decisions:table"
-EXPORT = "db.tvm_json:export"
-PRELOAD = sorted({name.partition(":")[0] for name in (PARSE, MATCH, DIGESTS, READ, SCRIPTS, ASSEMBLY, DECISIONS)})
+PARSE = Call[Submission]("service.intake", "parse", Submission)
+MATCH = Call[TargetMatch]("workers.detect", "match", TargetMatch)
+DIGESTS = Call[list[str]]("tuner.lookup", "digests", list[str])
+READ = Call[RecordsRead]("db.tvm_json", "read", RecordsRead)
+SCRIPTS = Call[Scripts]("tuner.rendering", "scripts", Scripts)
+APPLY = Call[AppliedModule]("tuner.rendering", "apply", AppliedModule)
+ASSEMBLY = Call[Assembly]("workers.assembly", "assembly", Assembly)
+DECISIONS = Call[DecisionTable]("tuner.decisions", "table", DecisionTable)
+EXPORT = Call[RecordFiles]("db.tvm_json", "export", RecordFiles)
+PRELOAD = sorted({call.module for call in (PARSE, MATCH, DIGESTS, READ, SCRIPTS, ASSEMBLY, DECISIONS)})
 
 _REFUSALS = {
     "InvalidModule": "invalid-module",
@@ -63,6 +64,8 @@ _REFUSALS = {
 """Exceptions by which our code refuses an input, with a message for the user."""
 _OUR_FAULTS = frozenset({"ImportError", "ModuleNotFoundError", "NameError", "UnboundLocalError", "NotImplementedError"})
 """Exceptions that no input explains."""
+
+T = TypeVar("T")
 
 log = logging.getLogger("loopwright.sandbox")
 
@@ -127,7 +130,7 @@ class Sandbox:
         unproven: bool,
     ) -> Submission:
         """Parse a submitted module into tasks. Raises ProblemError."""
-        fields = self._submitted(
+        return self._submitted(
             PARSE,
             _MODULE,
             fmt=format,
@@ -139,115 +142,104 @@ class Sandbox:
             math=math,
             unproven=unproven,
         )
-        return Submission.from_json(fields)
 
     def digests(self, modules: Sequence[str]) -> list[str]:
         """Compute the workload hash of each function, given as TVM's JSON. Raises ProblemError."""
-        hashes: list[str] = self._submitted(DIGESTS, _FUNCTIONS, modules=list(modules))
-        return hashes
+        return self._submitted(DIGESTS, _FUNCTIONS, modules=modules)
 
     def match(self, target: str, offers: Sequence[str]) -> TargetMatch:
         """Find the offered target (JSON) that runs code for a user's. Raises ProblemError."""
-        return TargetMatch(**self._submitted(MATCH, _TARGET, target=target, offers=list(offers)))
+        return self._submitted(MATCH, _TARGET, target=target, offers=offers)
 
     def read(self, workload_text: str, record_text: str) -> RecordsRead:
         """Read TVM's JSON pair as a user sent it. Raises ProblemError."""
-        fields = self._submitted(READ, _ARCHIVE, workload_text=workload_text, record_text=record_text)
-        return RecordsRead.from_json(fields)
+        return self._submitted(READ, _ARCHIVE, workload_text=workload_text, record_text=record_text)
 
     def scripts(self, *, module_json: str, trace_json: str | None, target_json: str) -> Scripts:
         """Render a stored program. Raises ProblemError."""
-        fields = self._stored(
+        return self._stored(
             SCRIPTS, "Rendering the program", module_json=module_json, trace_json=trace_json, target_json=target_json
         )
-        return Scripts(**fields)
 
     def assembly(self, *, module_json: str, trace_json: str | None, target_json: str) -> Assembly:
         """Compile a stored program, which nobody may have done before: records can be imported. Raises ProblemError."""
-        fields = self._submitted(
+        return self._submitted(
             ASSEMBLY, _PROGRAM, module_json=module_json, trace_json=trace_json, target_json=target_json
         )
-        return Assembly(**fields)
 
     def decisions(self, *, module_json: str, traces: Sequence[str], latencies: Sequence[float]) -> DecisionTable:
         """Tabulate the decisions of stored traces; ``latencies`` are seconds. Raises ProblemError."""
-        fields = self._stored(
+        return self._stored(
             DECISIONS,
             "Tabulating the decisions",
             module_json=module_json,
-            traces=list(traces),
-            latencies=list(latencies),
+            traces=traces,
+            latencies=latencies,
         )
-        return DecisionTable.from_json(fields)
 
     def export(self, modules: Mapping[str, str], records: Sequence[RecordLine], first: int) -> RecordFiles:
         """Write stored records as TVM's JSON pair, of which the first workload is number ``first``.
 
         ``modules`` are JSON by workload hash. Raises ProblemError.
         """
-        fields = self._stored(
+        return self._stored(
             EXPORT,
             "Exporting the records",
             workloads=[{"hash": key, "module_json": module_json} for key, module_json in modules.items()],
-            records=[asdict(record) for record in records],
+            records=records,
             first=first,
         )
-        return RecordFiles(**fields)
 
     def apply(
         self, *, module_json: str, target_json: str, traces: Mapping[str, str | None], shapes: dict[str, int] | None
     ) -> AppliedModule:
         """Apply schedules to a stored module. Raises ProblemError, a refusal if the user's ``shapes`` do not fit."""
-        fields = self._stored(
+        return self._stored(
             APPLY,
             "Applying the schedules",
             refusals=("InvalidModule",),
             module_json=module_json,
             target_json=target_json,
-            traces=dict(traces),
+            traces=traces,
             shapes=shapes,
         )
-        return AppliedModule(**fields)
 
-    def _submitted(self, function: str, submitted: _Submitted, **arguments: Any) -> Any:
+    def _submitted(self, call: Call[T], submitted: _Submitted, **arguments: Any) -> T:
         """Call a function on a user's input: what goes wrong is the input's fault, with few exceptions."""
         noun = submitted.noun
         try:
-            return self._call(function, arguments)
-        except ChildRaised as error:
-            if error.kind in _REFUSALS:
-                raise ProblemError(422, _REFUSALS[error.kind], str(error)) from error
-            if error.kind in _OUR_FAULTS:
-                raise _fault(f"{submitted.doing} {noun}", function, f"{error.kind}: {error}") from error
-            if error.kind == "MemoryError":
-                raise _too_expensive(noun, f"needs over {_MEMORY // 2**30} GiB", submitted) from error
-            log.warning("%s: %s: %s", function, error.kind, error)
-            detail = f"TVM refused {noun} ({error.kind}): {for_users(str(error))}"
-            raise ProblemError(422, submitted.kind, detail) from error
-        except ChildTimeout as error:
-            raise _too_expensive(noun, f"took over {SECONDS:.0f} s", submitted) from error
-        except ChildCrashed as error:
-            log.warning("%s: %s: %s", function, error, error.stderr)
+            return self._call(call, arguments)
+        except ChildError as error:
             detail = f"TVM crashed on {noun} ({error}); check that TVM accepts it outside of the service."
+            match error.ending:
+                case Ending.RAISED:
+                    if (kind := error.raised or "") in _REFUSALS:
+                        raise ProblemError(422, _REFUSALS[kind], str(error)) from error
+                    if kind in _OUR_FAULTS:
+                        raise _fault(f"{submitted.doing} {noun}", call.function, error.details) from error
+                    detail = f"TVM refused {noun} ({kind}): {for_users(str(error))}"
+                case Ending.OUT_OF_MEMORY:
+                    raise _too_expensive(noun, f"needs over {_MEMORY // 2**30} GiB", submitted) from error
+                case Ending.TIMEOUT:
+                    raise _too_expensive(noun, f"took over {SECONDS:.0f} s", submitted) from error
+            log.warning("%s: %s", call.function, error.details)
             raise ProblemError(422, submitted.kind, detail) from error
 
-    def _stored(self, function: str, doing: str, refusals: Sequence[str] = (), **arguments: Any) -> Any:
+    def _stored(self, call: Call[T], doing: str, refusals: Sequence[str] = (), **arguments: Any) -> T:
         """Call a function on stored data: what goes wrong is a fault of the service, except for ``refusals``."""
         try:
-            return self._call(function, arguments)
-        except ChildRaised as error:
-            if error.kind in refusals:
-                raise ProblemError(422, _REFUSALS[error.kind], str(error)) from error
-            raise _fault(doing, function, f"{error.kind}: {error}") from error
-        except ChildTimeout as error:
-            log.warning("%s: no answer within %.0f s", function, SECONDS)
+            return self._call(call, arguments)
+        except ChildError as error:
+            if (kind := error.raised or "") in refusals:
+                raise ProblemError(422, _REFUSALS[kind], str(error)) from error
+            if error.ending is not Ending.TIMEOUT:
+                raise _fault(doing, call.function, error.details) from error
+            log.warning("%s: no answer within %.0f s", call.function, SECONDS)
             detail = f"{doing} took over {SECONDS:.0f} s and was stopped. Try again when the service is less busy."
             # Not 503, which clients repeat by themselves: the next 30 s would most likely end in the same way.
             raise ProblemError(500, "too-slow", detail) from error
-        except ChildCrashed as error:
-            raise _fault(doing, function, f"{error}; {error.stderr}") from error
 
-    def _call(self, function: str, arguments: dict[str, Any]) -> Any:
+    def _call(self, call: Call[T], arguments: dict[str, Any]) -> T:
         request = ongoing()
         with contextlib.ExitStack() as held:
             stay = _nobody_leaves
@@ -256,9 +248,11 @@ class Sandbox:
                 stay = request.stay
             child = held.enter_context(self._pool.child(stay))
             try:
-                return child.call(function, arguments, SECONDS, stay)
-            except ChildLost as error:
-                log.warning("%s: %s", function, error)
+                return call.raw(child, arguments, SECONDS, stay)
+            except ChildError as error:
+                if error.ending is not Ending.LOST:
+                    raise
+                log.warning("%s: %s", call.function, error)
                 detail = (
                     "The process that worked on this request was killed. Nothing was stored; send the request again."
                 )

@@ -21,7 +21,8 @@ from _pytest.faulthandler import fault_handler_stderr_fd_key
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
-from tests.support import gaps, module_seconds
+from tests.support import gaps, module_seconds, unchanged
+from tests.support.golden import Golden
 from tests.support.played_service import PlayedService, played
 from tests.support.programs import MM_RELU
 from tests.support.service import PLACES, Service
@@ -35,7 +36,6 @@ OWN_SERVICES = (
     "tests/acceptance/test_acceptance_emulated_board.py",
     "tests/acceptance/test_acceptance_chaos.py",
     "tests/acceptance/test_acceptance_chaos_matrix.py",
-    "tests/acceptance/test_acceptance_postgresql.py",
     "tests/browser/test_browser_leaderboard.py",
 )
 
@@ -46,12 +46,14 @@ hypothesis.settings.load_profile("without a deadline")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--order-seed", type=int, metavar="N", help="shuffle modules, and tests within modules; N repeats")
+    parser.addoption("--renew-golden", action="store_true", help="write the files of tests/golden anew")
     parser.addoption("--seconds-table", type=Path, metavar="FILE", help="write the seconds by module to a file, too")
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Give libraries one thread, before tests import them: as many processes run tests as there are cores."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+    config.pluginmanager.register(unchanged.Unchanged(config))
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
@@ -162,6 +164,11 @@ def group(nodeid: str) -> str:
     if path.startswith("tests/integration/test_"):
         return "cluster"
     return next((folder for folder in PLAYED if path.startswith(folder)), path)
+
+
+@pytest.fixture(scope="session")
+def golden(pytestconfig: pytest.Config) -> Golden:
+    return Golden(renews=pytestconfig.getoption("renew_golden"))
 
 
 @pytest.fixture(scope="session")

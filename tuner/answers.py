@@ -1,13 +1,9 @@
-"""The results of TVM for the service: frozen values that a sandboxed child returns to the service, which has no TVM.
-
-They cross the process boundary as JSON: `dataclasses.asdict` in the child, ``from_json`` or the constructor in the
-service.
-"""
+"""The results of TVM for the service: frozen values that a sandboxed child returns to the service, which has no TVM."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 from tuner.types import TaskSpec, Workload
 
@@ -23,19 +19,8 @@ class Submission:
     module_json: str
     space_json: str | None
     tasks: tuple[TaskSpec, ...]
-    translated: tuple[str, ...]
     left_alone: tuple[str, ...]
-
-    @staticmethod
-    def from_json(fields: dict[str, Any]) -> Submission:
-        """Read what `service.intake.parse` yields."""
-        return Submission(
-            module_json=fields["module_json"],
-            space_json=fields["space_json"],
-            tasks=tuple(TaskSpec(Workload.from_json(task), task["weight"]) for task in fields["tasks"]),
-            translated=tuple(fields["translated"]),
-            left_alone=tuple(fields["notes"]),
-        )
+    translated: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +78,6 @@ class DecisionTable:
     columns: list[DecisionColumn]
     rows: list[list[float | None]]
 
-    @staticmethod
-    def from_json(fields: dict[str, Any]) -> DecisionTable:
-        return DecisionTable([DecisionColumn(**column) for column in fields["columns"]], fields["rows"])
-
 
 @dataclass(frozen=True, slots=True)
 class RecordLine:
@@ -129,11 +110,3 @@ class RecordsRead:
     workloads: list[Workload]
     records: list[RecordLine]
     errors: list[str]
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self) | {"workloads": [workload.to_json() for workload in self.workloads]}
-
-    @staticmethod
-    def from_json(fields: dict[str, Any]) -> RecordsRead:
-        workloads = [Workload.from_json(workload) for workload in fields["workloads"]]
-        return RecordsRead(workloads, [RecordLine(**record) for record in fields["records"]], fields["errors"])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -42,8 +42,8 @@ Cell = tuple[str, Kind, float | str]
 """A column's name and kind (tile, categorical, location, parallel, vector), and the value in it."""
 
 
-def table(module_json: str, traces: list[str], latencies: list[float]) -> Iterator[dict[str, Any]]:
-    """Yield the fields of a `DecisionTable` of traces of a workload, with their latencies in seconds.
+def table(module_json: str, traces: list[str], latencies: list[float]) -> Iterator[DecisionTable]:
+    """Yield the decisions of a workload's traces, with their latencies in seconds.
 
     Columns in which all rows agree are left out.
     """
@@ -66,7 +66,7 @@ def table(module_json: str, traces: list[str], latencies: list[float]) -> Iterat
         for column, importance in zip(columns, _importances(values, latencies), strict=True)
     ]
     rows = [list(row) for row in zip(*values, strict=True)] or [[] for _ in traces]
-    yield asdict(DecisionTable(weighed, rows))
+    yield DecisionTable(weighed, rows)
 
 
 def _loops(mod: tvm.IRModule) -> dict[str, list[str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from loopwright.codegen.math_mode import FP32, MathMode
 from tuner.types import (
@@ -15,6 +15,7 @@ from tuner.types import (
     MeasureCandidate,
     Outcome,
     SandboxLevel,
+    Seconds,
     Span,
     StopReason,
     TaskSpec,
@@ -67,20 +68,9 @@ class Raced:
     share of the largest reference value.
     """
 
-    run_secs: tuple[float, ...]
+    run_secs: tuple[Seconds, ...]
     max_abs_error: float
     max_rel_error: float
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "run_secs": list(self.run_secs),
-            "max_abs_error": self.max_abs_error,
-            "max_rel_error": self.max_rel_error,
-        }
-
-    @staticmethod
-    def from_json(fields: dict[str, Any]) -> Raced:
-        return Raced(tuple(fields["run_secs"]), fields["max_abs_error"], fields["max_rel_error"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict
-from typing import Any
 
 from loopwright.codegen.digest import normal_form, workload_digest
 from loopwright.codegen.functions import used_prim_funcs
@@ -18,23 +16,23 @@ from tuner.answers import AppliedModule, Scripts
 from tuner.task import require_static
 
 
-def scripts(module_json: str, trace_json: str | None, target_json: str) -> Iterator[dict[str, Any]]:
-    """Yield the fields of a `Scripts`: a workload and one of its traces, None for the baseline."""
+def scripts(module_json: str, trace_json: str | None, target_json: str) -> Iterator[Scripts]:
+    """Yield a workload and one of its traces, None for the baseline."""
     mod = module_from_json(module_json)
     before = str(mod.script())
     if trace_json is None:
-        yield asdict(Scripts(before, before, None))
+        yield Scripts(before, before, None)
         return
     load_intrinsics(target_from(target_json))
     schedule = apply_trace_json(mod, trace_json)
     trace = "\n".join(map(str, schedule.trace.as_python()))
-    yield asdict(Scripts(before, str(schedule.mod.script()), trace))
+    yield Scripts(before, str(schedule.mod.script()), trace)
 
 
 def apply(
     module_json: str, target_json: str, traces: dict[str, str | None], shapes: dict[str, int] | None = None
-) -> Iterator[dict[str, Any]]:
-    """Yield the fields of an `AppliedModule`: the module with the best traces applied.
+) -> Iterator[AppliedModule]:
+    """Yield the module with the best traces applied.
 
     A Relax module comes back legalised and fused, as it was tuned. ``traces`` maps digest to trace JSON, None where
     the unscheduled function is the best; ``shapes`` are bound first. Raises InvalidModule where they do not fit, and
@@ -54,4 +52,4 @@ def apply(
         trace = traces[key]
         if trace is not None:
             mod[var] = scheduled_function(func, workload, json.loads(trace), target)
-    yield asdict(AppliedModule(module_to_json(mod), applied, missed))
+    yield AppliedModule(module_to_json(mod), applied, missed)

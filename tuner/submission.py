@@ -1,11 +1,10 @@
 """Parse a submission: text, checked module, tasks. Runs in a disposable child, because the text may be hostile.
 
-All arguments and results are JSON.
+All arguments are JSON.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -21,12 +20,13 @@ from loopwright.codegen.serialization import module_from_json, module_to_json
 from loopwright.codegen.target import target_from
 from loopwright.codegen.tf32 import check_math, with_tf32
 from loopwright.codegen.vector_math import with_exact_math
+from tuner.answers import Submission
 from tuner.errors import InvalidSpace, TunerError
 from tuner.guard.module import load_module_json
 from tuner.guard.tvmscript import check_tvmscript
 from tuner.space.user import user_space
 from tuner.task import Tasks, extract_tasks
-from tuner.types import BUILTIN_SPACE, TaskSpec
+from tuner.types import TaskSpec
 
 
 def read_module(fmt: str, data: str) -> tvm.IRModule:
@@ -61,13 +61,12 @@ def parse(
     exact_math: bool = False,
     math: MathMode = FP32,
     unproven: bool = False,
-) -> Iterator[dict[str, Any]]:
-    """Yield ``{"module_json", "tasks": […], "notes": […], "space_json", "space_hash"}`` of a submission.
+) -> Iterator[Submission]:
+    """Yield a submission taken apart.
 
     With a list of shapes, the module is tuned for each of them and kept as it was submitted. With ``exact_math``,
     elementary functions are those of the C library. With the ``math`` tf32, products of float32 may round to TF32, as
-    they may in a module that says so itself. ``unproven`` is that of `tuner.task.extract_tasks`. A task is what
-    `Workload.to_json` gives, with its ``weight``.
+    they may in a module that says so itself. ``unproven`` is that of `tuner.task.extract_tasks`.
     Raises InvalidModule, UnsupportedVersion, InvalidTarget or InvalidSpace.
     """
     target = target_from(target_json)
@@ -86,13 +85,12 @@ def parse(
     if space is not None:
         _check_space(space, [task.workload.module_json for task in found.tasks], target)
         space_json = json.dumps(space, sort_keys=True, separators=(",", ":"))
-    yield {
-        "module_json": module_to_json(mod),
-        "tasks": [task.workload.to_json() | {"weight": task.weight} for task in found.tasks],
-        "notes": list(found.notes) if found.tasks else [_nothing_to_tune(found.notes), *found.notes],
-        "space_json": space_json,
-        "space_hash": BUILTIN_SPACE if space_json is None else hashlib.sha256(space_json.encode()).hexdigest()[:16],
-    }
+    yield Submission(
+        module_json=module_to_json(mod),
+        space_json=space_json,
+        tasks=found.tasks,
+        left_alone=found.notes if found.tasks else (_nothing_to_tune(found.notes), *found.notes),
+    )
 
 
 def _bound(mod: tvm.IRModule, shapes: Shapes) -> tvm.IRModule:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from tuner.budget import Progress, next_task
 from tuner.certify import certify
+from tuner.codec import Base64
 from tuner.errors import RaceFailed, SearchFailed
 from tuner.plateau import Finished, gain_of_next_minute
 from tuner.ports import Fleet, Ledger, MeasureRequest, Search
@@ -58,7 +59,7 @@ class TuneRequest:
     max_trials: int
     max_seconds: float | None
     seed: int
-    base_model: bytes | None = None
+    base_model: Base64 | None = None
     config: SearchConfig = SearchConfig()
     max_device_seconds: float | None = None
     target: float | None = None

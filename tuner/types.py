@@ -12,15 +12,27 @@ import math
 import re
 import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Annotated
+
+from annotated_types import Gt, MaxLen, MinLen
 
 from loopwright.codegen.math_mode import FP32, TF32, MathMode
+from tuner.codec import Base64
 
 BUILTIN_SPACE = "builtin-3"
 """Name of the built-in design space in the database. It changes when the space comes to contain faster programs: an
 answer from an earlier space must not keep anybody from a search."""
+_LONGEST_TRACE = 16 * 2**20
+"""Characters. Not tuned: far beyond the longest of the examples."""
+_MOST_FEATURES = 2**20
+"""Bytes. Not tuned: a few thousand are usual."""
+_HASH_LENGTH = 32
+
+Seconds = Annotated[float, Gt(0)]
+RunSecs = Annotated[tuple[Seconds, ...], MinLen(1)]
+"""Seconds per call: at least one sample."""
 
 
 class FailureKind(enum.StrEnum):
@@ -75,8 +87,6 @@ class Origin(enum.StrEnum):
     """A starting point that a rule of the space gives by analysis."""
     RANDOM = "random"
     MUTATION = "mutation"
-    CROSSOVER = "crossover"
-    """Of trials that are stored; no search proposes it any more."""
     TRANSFER = "transfer"
     IMPORT = "import"
     """Measured elsewhere and imported; no search proposes it."""
@@ -131,14 +141,6 @@ class TensorInfo:
         bits = re.search(r"\d+", self.dtype)
         return math.prod(self.shape) * (-(-int(bits.group()) // 8) if bits else 1)
 
-    def to_json(self) -> list[Any]:
-        return [list(self.shape), self.dtype]
-
-    @staticmethod
-    def from_json(fields: Sequence[Any]) -> TensorInfo:
-        shape, dtype = fields
-        return TensorInfo(tuple(shape), dtype)
-
 
 @dataclass(frozen=True, slots=True)
 class Operation:
@@ -180,17 +182,6 @@ class Workload:
     def math(self) -> MathMode:
         """How it may multiply float32, which is a part of its hash."""
         return self.operation.math
-
-    def to_json(self) -> dict[str, Any]:
-        """As it crosses a process: JSON values only."""
-        return asdict(self) | {"args": [info.to_json() for info in self.args]}
-
-    @staticmethod
-    def from_json(fields: dict[str, Any]) -> Workload:
-        """What `to_json` made; fields beside those of a workload are passed over."""
-        args = tuple(TensorInfo.from_json(info) for info in fields["args"])
-        texts = {name: fields[name] for name in ("hash", "family", "name", "module_json", "script")}
-        return Workload(**texts, args=args, operation=Operation(**fields["operation"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,16 +247,16 @@ class MeasureCandidate:
     ``features`` what the cost model sees of it (`tuner.cost_model.features.to_bytes`), kept to train base models.
     """
 
-    trace_json: str | None
+    trace_json: Annotated[str, MaxLen(_LONGEST_TRACE)] | None
     origin: Origin
     predicted: float | None = None
-    parent: str | None = None
-    features: bytes | None = field(default=None, repr=False, compare=False)
+    parent: Annotated[str, MaxLen(_HASH_LENGTH)] | None = None
+    features: Annotated[Base64, MaxLen(_MOST_FEATURES)] | None = field(default=None, repr=False, compare=False)
 
     @property
     def hash(self) -> str:
         """Digest of the trace; within a task, a candidate with the same hash is the same candidate."""
-        return hashlib.sha256((self.trace_json or "baseline").encode()).hexdigest()[:32]
+        return hashlib.sha256((self.trace_json or "baseline").encode()).hexdigest()[:_HASH_LENGTH]
 
 
 class Lane(enum.StrEnum):
@@ -324,25 +315,6 @@ class DeviceState:
     watts: int | None = None
     throttled: tuple[ThrottleReason, ...] | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        """Return JSON values for another process or for the database; without what is None."""
-        fields: dict[str, Any] = {name: value for name, value in asdict(self).items() if value is not None}
-        if self.throttled is not None:
-            fields["throttled"] = [reason.value for reason in self.throttled]
-        return fields
-
-    @staticmethod
-    def from_json(fields: dict[str, Any] | None) -> DeviceState | None:
-        """Return the state that `to_json` wrote, None for None; other fields are ignored. Raises ValueError."""
-        if fields is None:
-            return None
-        numbers = {name: int(fields[name]) for name in _STATE_NUMBERS if name in fields}
-        throttled = tuple(map(ThrottleReason, fields["throttled"])) if "throttled" in fields else None
-        return DeviceState(**numbers, throttled=throttled)
-
-
-_STATE_NUMBERS = ("sm_mhz", "memory_mhz", "celsius", "watts")
-
 
 @dataclass(frozen=True, slots=True)
 class Measured:
@@ -352,7 +324,7 @@ class Measured:
     candidate, None if it is unknown. ``device_state`` is None for a CPU, too.
     """
 
-    run_secs: tuple[float, ...]
+    run_secs: RunSecs
     worker: str
     spans: tuple[Span, ...] = field(default=(), compare=False)
     sandbox: SandboxLevel | None = None
@@ -378,20 +350,6 @@ class Failure:
     worker: str | None = None
     spans: tuple[Span, ...] = field(default=(), compare=False)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return JSON values for another process or for the database; without the spans."""
-        return {
-            "stage": self.stage.value,
-            "kind": self.kind.value,
-            "message": self.message,
-            "worker": self.worker,
-        }
-
-    @staticmethod
-    def from_json(fields: dict[str, Any]) -> Failure:
-        """Return the failure that `to_json` wrote; other fields are ignored."""
-        return Failure(Stage(fields["stage"]), FailureKind(fields["kind"]), fields["message"], fields["worker"])
-
 
 Outcome = Measured | Failure
 
@@ -414,14 +372,7 @@ class LibraryTime:
     """What a vendor's library took for the same, timed between the contenders' rounds: a yardstick, no contender."""
 
     name: str
-    run_secs: tuple[float, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        return {"name": self.name, "run_secs": list(self.run_secs)}
-
-    @staticmethod
-    def from_json(fields: dict[str, Any]) -> LibraryTime:
-        return LibraryTime(fields["name"], tuple(fields["run_secs"]))
+    run_secs: RunSecs
 
 
 @dataclass(frozen=True, slots=True)
@@ -446,8 +397,8 @@ class Certificate:
     library: LibraryTime | None = None
     sandbox: SandboxLevel | None = None
     """The level of the walls around the process of the race; None if it is unknown."""
-    system: str | None = None
-    """The kernel and the driver of the race; None if they are unknown."""
+    system: str | None = field(default=None, compare=False)
+    """The kernel and the driver of the race; None if they are unknown, and where it is read from the database."""
     device_state: DeviceState | None = None
     """Of the GPU after the last round; None for a CPU, and if it is unknown."""
 

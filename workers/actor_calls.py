@@ -1,21 +1,21 @@
-"""Calls of the actors of `workers.actors`, typed: the only file that names their methods.
+"""The methods of the actors of `workers.actors`: the only file that names them.
 
-``caller`` is a name by which whoever made a call can `stop` it.
+Every call that takes long has the name of a ``caller``, by which whoever made it can `stop` it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, TypeVarTuple
 
 import ray
 
+from tuner.codec import decode, encode
 from tuner.ports import Meanwhile
 from tuner.types import Failure
 from workers.boards.messages import DetectedBoard
 from workers.messages import (
-    Artifact,
     BuildAnswer,
     BuilderStatus,
     BuildRequest,
@@ -26,11 +26,12 @@ from workers.messages import (
     MeasurerStatus,
     ModelProgram,
     ModelTimes,
-    SandboxedRace,
-    result_from_json,
+    RaceAnswer,
 )
 
 T = TypeVar("T")
+U = TypeVar("U")
+In = TypeVarTuple("In")
 _MEANWHILE_SECONDS = 0.05
 """Not tuned."""
 
@@ -52,40 +53,39 @@ class Pending(Generic[T]):
             meanwhile()
         return self.result()
 
+    def then(self, change: Callable[[T], U]) -> Pending[U]:
+        """Return the same with the answer changed."""
+        return Pending(self.reference, lambda answer: change(self.read(answer)))
+
     def cancel(self) -> None:
         """Take the call back, if the actor has not begun it; `stop` ends it otherwise."""
         ray.cancel(self.reference)
 
 
-def build(builder: Any, request: BuildRequest, *, caller: str, seconds: float) -> Pending[BuildAnswer]:
-    """Build; ``seconds`` is a deadline if it is shorter than the builder's own."""
-    return Pending(builder.build.remote(request.to_json(), caller, seconds), BuildAnswer.from_json)
+@dataclass(frozen=True)
+class Method(Generic[T, *In]):
+    """A method of an actor, which takes values of the types ``In``, and returns one of the type ``answer``."""
+
+    name: str
+    answer: Any
+
+    def __call__(self, actor: Any, *arguments: *In) -> Pending[T]:
+        call = getattr(actor, self.name).remote(*map(encode, arguments))
+        return Pending(call, lambda answer: decode(self.answer, answer))
 
 
-def build_artifact(builder: Any, request: BuildRequest, *, caller: str) -> Pending[Artifact | Failure]:
-    """Build, with the builder's own deadline."""
-    return Pending(builder.build.remote(request.to_json(), caller), lambda answer: BuildAnswer.from_json(answer).result)
-
-
-def measure(measurer: Any, batch: MeasureBatch, *, caller: str) -> Pending[list[MeasureAnswer]]:
-    """Measure; the answers have the order of the batch."""
-    return Pending(
-        measurer.measure.remote(batch.to_json(), caller),
-        lambda answers: [MeasureAnswer.from_json(each) for each in answers],
-    )
-
-
-def race(measurer: Any, race: BuiltRace, *, caller: str) -> Pending[SandboxedRace | Failure]:
-    return Pending(
-        measurer.race.remote(race.to_json(), caller), lambda answer: result_from_json(answer, SandboxedRace.from_json)
-    )
-
-
-def time_model(measurer: Any, model: ModelProgram, *, caller: str) -> Pending[ModelTimes | Failure]:
-    return Pending(
-        measurer.time_model.remote(model.to_json(), caller),
-        lambda answer: result_from_json(answer, ModelTimes.from_json),
-    )
+# A build's last argument is a deadline in seconds if it is shorter than the builder's own.
+BUILD = Method[BuildAnswer, BuildRequest, str, float]("build", BuildAnswer)
+# In the order of the batch.
+MEASURE = Method[list[MeasureAnswer], MeasureBatch, str]("measure", list[MeasureAnswer])
+RACE = Method[RaceAnswer | Failure, BuiltRace, str]("race", RaceAnswer | Failure)
+TIME_MODEL = Method[ModelTimes | Failure, ModelProgram, str]("time_model", ModelTimes | Failure)
+# Of a target: the reference kernel's multiply-adds, or with the copy.
+CHECK = Method[DeviceSpeed | Failure, str]("check", DeviceSpeed | Failure)
+PEAKS = Method[DeviceSpeed | Failure, str]("peaks", DeviceSpeed | Failure)
+DESCRIBE_BOARD = Method[DetectedBoard | Failure]("describe", DetectedBoard | Failure)
+BUILDER_STATUS = Method[BuilderStatus]("status", BuilderStatus)
+MEASURER_STATUS = Method[MeasurerStatus]("status", MeasurerStatus)
 
 
 def stop(actor: Any, caller: str) -> None:
@@ -96,30 +96,3 @@ def stop(actor: Any, caller: str) -> None:
 def leave(measurer: Any) -> None:
     """Have the measurer's status say that its host leaves. Does not wait."""
     measurer.leave.remote()
-
-
-def check(measurer: Any, target_json: str) -> Pending[DeviceSpeed | Failure]:
-    """Time the reference kernel's multiply-adds."""
-    return Pending(measurer.check.remote(target_json), _speed)
-
-
-def peaks(measurer: Any, target_json: str) -> Pending[DeviceSpeed | Failure]:
-    """Time the reference kernels: multiply-adds and copy."""
-    return Pending(measurer.peaks.remote(target_json), _speed)
-
-
-def _speed(answer: Any) -> DeviceSpeed | Failure:
-    return result_from_json(answer, DeviceSpeed.from_json)
-
-
-def describe_board(measurer: Any) -> Pending[DetectedBoard | Failure]:
-    """Ask the measurer of a board what the board is, or why it cannot be used."""
-    return Pending(measurer.describe.remote(), lambda answer: result_from_json(answer, DetectedBoard.from_json))
-
-
-def builder_status(builder: Any) -> Pending[BuilderStatus]:
-    return Pending(builder.status.remote(), BuilderStatus.from_json)
-
-
-def measurer_status(measurer: Any) -> Pending[MeasurerStatus]:
-    return Pending(measurer.status.remote(), MeasurerStatus.from_json)

@@ -13,11 +13,13 @@ import queue
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from typing import Any
 
 import psutil
 import ray
 
 from loopwright.codegen.threads import OMP_NUM_THREADS, environment, usable_cores
+from tuner.codec import Json, decode, encode
 from tuner.types import Failure, FailureKind, Stage
 from workers import child_calls
 from workers.lock_watch import LockWatch
@@ -27,16 +29,12 @@ from workers.messages import (
     BuildRequest,
     BuiltRace,
     Device,
-    Json,
+    DeviceSpeed,
     MeasureAnswer,
     MeasureBatch,
-    MeasureStarted,
     ModelProgram,
-    RaceAnswer,
     ReferenceKernels,
     ReferenceRequest,
-    SandboxedRace,
-    result_to_json,
 )
 from workers.slot import Slot, Turn
 from workers.system import system
@@ -101,7 +99,7 @@ class Builder:
 
     @ray.method(concurrency_group=CONTROL)
     def status(self) -> Json:
-        return BuilderStatus(os.getpid(), sum(place.turn.caller is not None for place in self._places)).to_json()
+        return encode(BuilderStatus(os.getpid(), sum(place.turn.caller is not None for place in self._places)))
 
     @ray.method(concurrency_group=CONTROL)
     def stop(self, caller: str) -> None:
@@ -115,16 +113,16 @@ class Builder:
         started = time.time()
         try:
             with place.turn.of(caller):
-                result = child_calls.build(
-                    place.child, BuildRequest.from_json(request), seconds=min(seconds, self._seconds)
+                result = child_calls.BUILD.tried(
+                    place.child, decode(BuildRequest, request), seconds=min(seconds, self._seconds)
                 )
         finally:
             self._idle.put(place)
-        return BuildAnswer(result, place.label, started, time.time()).to_json()
+        return encode(BuildAnswer(result, place.label, started, time.time()))
 
 
 def _place(cuda: bool, walls: Policy, label: str) -> _Place:
-    preload = [child_calls.BUILD_CUDA if cuda else child_calls.BUILD, child_calls.FIRST_BUILD]
+    preload = [child_calls.BUILD_CUDA if cuda else child_calls.BUILD.module, child_calls.FIRST_BUILD]
     child = WarmChild(
         preload,
         {"TVM_NUM_THREADS": "1"},
@@ -153,7 +151,7 @@ class Measurer:
         device: str,
         threads: int,
         walls: Policy,
-        backend: str = child_calls.TIMING,
+        backend: str = child_calls.MEASURE.module,
         seconds: float = MEASURE_SECONDS,
     ) -> None:
         self._device = Device.named(device)
@@ -166,7 +164,7 @@ class Measurer:
         """By target: to compile them for each timing would cost a GPU's host seconds."""
         self._level = choose(walls)
         self._child = WarmChild(
-            [backend, child_calls.REFERENCE],
+            [backend, child_calls.CHECK.module],
             {**environment(threads), OMP_NUM_THREADS: str(threads)},
             # CUDA maps far more memory than it uses.
             memory_bytes=0 if self._device.kind == "cuda" else int(_MEASURE_SHARE * psutil.virtual_memory().total),
@@ -179,7 +177,7 @@ class Measurer:
 
     @ray.method(concurrency_group=CONTROL)
     def status(self) -> Json:
-        return replace(self._slot.status(self._level, system(self._device.kind)), leaving=self._leaving).to_json()
+        return encode(replace(self._slot.status(self._level, system(self._device.kind)), leaving=self._leaving))
 
     @ray.method(concurrency_group=CONTROL)
     def leave(self) -> None:
@@ -191,9 +189,9 @@ class Measurer:
         """Stop the caller's call if it is running."""
         self._turn.stop(caller)
 
-    def measure(self, batch: Json, caller: str) -> list[Json]:
+    def measure(self, batch: Json, caller: str) -> Any:
         """Return the `MeasureAnswer` of every candidate of a `MeasureBatch`, in order."""
-        request = MeasureBatch.from_json(batch)
+        request = decode(MeasureBatch, batch)
         answers: dict[int, MeasureAnswer] = {}
         with self._slot.used(), self._turn.of(caller):
             while len(answers) < len(request.candidates):
@@ -204,7 +202,7 @@ class Measurer:
                     answers = dict.fromkeys(range(len(request.candidates)), stopped) | answers
                 else:
                     self._measure_rest(request, answers)
-        return [answers[position].to_json() for position in range(len(request.candidates))]
+        return encode([answers[position] for position in range(len(request.candidates))])
 
     def _measure_rest(self, batch: MeasureBatch, answers: dict[int, MeasureAnswer]) -> None:
         """Measure the candidates without an answer in one fork; a crash ends the fork, but adds an answer first."""
@@ -212,12 +210,13 @@ class Measurer:
         remaining = MeasureBatch(batch.args, tuple(batch.candidates[position] for position in rest))
         current: int | None = None
         since = time.time()
+        measure = child_calls.MEASURE.within(self._backend)
         try:
-            for progress in child_calls.measure(
-                self._child, self._backend, self._device, remaining, seconds=self._seconds
-            ):
+            for progress in measure.stream(self._child, self._device, remaining, seconds=self._seconds):
+                if progress.position >= len(rest):
+                    raise child_calls.malformed()
                 current = rest[progress.position]
-                if isinstance(progress, MeasureStarted):
+                if progress.result is None:
                     since = time.time()
                     self._slot.trial = batch.candidates[current].key
                 else:
@@ -236,34 +235,42 @@ class Measurer:
         answers[rest[0] if current is None else current] = MeasureAnswer(failure, self._level, since, time.time())
 
     def race(self, race: Json, caller: str) -> Json:
-        """Return the `SandboxedRace` of a `BuiltRace`, or the failure that ended the racing process."""
-        request = BuiltRace.from_json(race)
+        """Return the `RaceAnswer` of a `BuiltRace`, or the failure that ended the racing process."""
+        request = decode(BuiltRace, race)
+        call = child_calls.RACE.within(self._backend)
         with self._slot.used(), self._turn.of(caller):
-            answer = child_calls.race(self._child, self._backend, self._device, request, seconds=RACE_SECONDS)
-        return result_to_json(answer if isinstance(answer, Failure) else self._raced(answer))
+            answer = call.tried(
+                self._child,
+                self._device,
+                request,
+                seconds=RACE_SECONDS,
+                fits=lambda answer: answer.answers(request),
+            )
+        if not isinstance(answer, Failure):
+            answer = replace(answer, sandbox=self._level, system=system(self._device.kind))
+        return encode(answer)
 
     def time_model(self, model: Json, caller: str) -> Json:
         """Return the `ModelTimes` of a `ModelProgram`, or the failure that ended the process."""
-        request = ModelProgram.from_json(model)
+        request = decode(ModelProgram, model)
         with self._slot.used(), self._turn.of(caller):
-            return result_to_json(child_calls.time_model(self._child, self._device, request, seconds=MODEL_SECONDS))
-
-    def _raced(self, answer: RaceAnswer) -> SandboxedRace:
-        return SandboxedRace(answer, self._level, system(self._device.kind))
+            return encode(child_calls.TIME_MODEL.tried(self._child, self._device, request, seconds=MODEL_SECONDS))
 
     def check(self, target_json: str) -> Json:
         """Return the `DeviceSpeed` by the multiply-adds alone, or a failure."""
-        kernels = self._kernels(target_json)
-        if isinstance(kernels, Failure):
-            return result_to_json(kernels)
-        return result_to_json(child_calls.check(self._child, self._device, kernels, seconds=MEASURE_SECONDS))
+        return encode(self._speed(child_calls.CHECK, target_json))
 
     def peaks(self, target_json: str) -> Json:
         """Return the `DeviceSpeed` with the copy's rate, or a failure."""
+        return encode(self._speed(child_calls.PEAKS, target_json))
+
+    def _speed(
+        self, call: child_calls.Call[DeviceSpeed, Device, ReferenceKernels], target_json: str
+    ) -> DeviceSpeed | Failure:
         kernels = self._kernels(target_json)
         if isinstance(kernels, Failure):
-            return result_to_json(kernels)
-        return result_to_json(child_calls.peaks(self._child, self._device, kernels, seconds=MEASURE_SECONDS))
+            return kernels
+        return call.tried(self._child, self._device, kernels, seconds=MEASURE_SECONDS)
 
     def _kernels(self, target_json: str) -> ReferenceKernels | Failure:
         if target_json not in self._reference_kernels:
@@ -277,8 +284,8 @@ class Measurer:
 
 def built_kernels(request: ReferenceRequest, level: Level, *, on_gpu: bool = False) -> ReferenceKernels | Failure:
     """Build reference kernels in another child, because the child that runs submitted code may not start a linker."""
-    builder = WarmChild([child_calls.REFERENCE], level=level, programs=True, devices=on_gpu)
+    builder = WarmChild([child_calls.BUILD_REFERENCE.module], level=level, programs=True, devices=on_gpu)
     try:
-        return child_calls.build_reference(builder, request, seconds=BUILD_SECONDS)
+        return child_calls.BUILD_REFERENCE.tried(builder, request, seconds=BUILD_SECONDS)
     finally:
         builder.close()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict
-from typing import Any
 
 from loopwright.codegen.build import compile_module
 from loopwright.codegen.prepacking import split
@@ -16,8 +14,8 @@ from tuner.answers import Assembly
 from workers import cuda
 
 
-def assembly(module_json: str, trace_json: str | None, target_json: str) -> Iterator[dict[str, Any]]:
-    """Yield the fields of an `Assembly`: a workload with a trace applied, None for the baseline.
+def assembly(module_json: str, trace_json: str | None, target_json: str) -> Iterator[Assembly]:
+    """Yield the code of a workload with a trace applied, None for the baseline.
 
     For cuda it is the source of the kernels: a machine without the CUDA toolkit cannot go further.
     """
@@ -25,7 +23,7 @@ def assembly(module_json: str, trace_json: str | None, target_json: str) -> Iter
     trace = None if trace_json is None else json.loads(trace_json)
     mod, _ = split(scheduled_module(module_from_json(module_json), trace, target))
     if target.kind.name == "cuda":
-        yield asdict(Assembly("cuda", cuda.source(mod, target)))
+        yield Assembly("cuda", cuda.source(mod, target))
     else:
         text = str(compile_module(mod, target, argument_checks=False).inspect_source("asm"))
-        yield asdict(Assembly("asm", text))
+        yield Assembly("asm", text)

@@ -26,7 +26,8 @@ from loopwright.codegen.schedule import scheduled_module
 from loopwright.codegen.serialization import module_from_json
 from loopwright.codegen.target import target_from
 from workers import cuda
-from workers.messages import Artifact, ArtifactFormat, BuildRequest, Json
+from workers.entry import entry
+from workers.messages import Artifact, ArtifactFormat, BuildRequest
 from workers.unscheduled import on_all_threads
 
 FUNCTION = "main"
@@ -35,9 +36,9 @@ FUNCTION = "main"
 load_intrinsics(Target("llvm"))
 
 
-def build(request: Json) -> Iterator[Json]:
-    """Yield the `Artifact` of a `BuildRequest`; the entry point in a child."""
-    yield artifact_of(BuildRequest.from_json(request)).to_json()
+@entry
+def build(request: BuildRequest) -> Iterator[Artifact]:
+    yield artifact_of(request)
 
 
 def artifact_of(request: BuildRequest) -> Artifact:

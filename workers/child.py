@@ -2,9 +2,10 @@
 
 Run as ``python -m workers.child REQUESTS REPLIES ENCLOSURE MODULE…``; it speaks frames (see `workers.frames`) on the
 two descriptors, and its forks go behind the walls of the enclosure (see `workers.walls.enclosure`). A request names a
-generator function (``module:function``) and its keyword arguments; every value the function yields goes back as a frame
-and starts the deadline anew (see `workers.clock`). The function of a session gets an iterator of questions as well, and
-yields one answer to each; its deadline counts, and it shares the host's lock, only while it works on a question.
+generator function (``module:function``, see `workers.entry`) and its arguments; every value the function yields goes
+back as a frame and starts the deadline anew (see `workers.clock`). The function of a session gets an iterator of
+questions as well, and yields one answer to each; its deadline counts, and it shares the host's lock, only while it
+works on a question.
 
 A crash, a hang or a kill ends the fork, not this program. When the parent exits, this program kills its fork and exits,
 too.
@@ -15,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import importlib
+import json
 import math
 import os
 import resource
@@ -31,14 +33,18 @@ import psutil
 from loopwright.codegen import host_lock
 from loopwright.codegen.errors import UnsupportedVersion
 from loopwright.codegen.versions import check_versions
+from tuner.codec import decode, encode
 from workers.clock import WAIT_SECONDS, Clock
-from workers.frames import Closed, FrameReader, readable, write_frame
+from workers.entry import decoded
+from workers.frames import Closed, FrameReader, Garbled, readable, write_frame
 from workers.walls.enclosure import Enclosure
 
 _LIBC = ctypes.CDLL(None)
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _STDERR_TAIL = 2000
+_KEYS = ("value", "raised", "message", "clock", "done")
+"""What a fork may say."""
 _RESERVE_BYTES = 64 * 2**20
 """Not tuned."""
 _LOCK_POLL_SECONDS = 0.004
@@ -51,7 +57,7 @@ def main() -> None:
     # for nothing.
     for name in ("torch", "sklearn"):
         sys.modules.setdefault(name, None)  # type: ignore[arg-type]
-    enclosure = Enclosure.from_json(sys.argv[3])
+    enclosure = decode(Enclosure, json.loads(sys.argv[3]))
     try:
         check_versions()
         enter = enclosure.prepare()
@@ -169,7 +175,7 @@ class _Fork:
         self._reader = FrameReader(out)
 
     def forward(self, number: int, deadline: float) -> str:
-        """Forward frames; return how the fork ended: "done", "timeout", "stopped" (by the parent) or "closed".
+        """Forward frames; return how the fork ended: "done", "timeout", "stopped" (by the parent), "closed", "garbled".
 
         ``number`` is the request's. Raises Closed if the parent has exited.
         """
@@ -181,7 +187,7 @@ class _Fork:
                 if self._ask is not None and "question" in word:
                     deadline = word["deadline"]
                     self._hold = self._share()
-                    write_frame(self._ask, word["question"])
+                    write_frame(self._ask, {"question": word["question"]})
                     until = time.monotonic() + deadline
             seconds = min(max(0.0, until - time.monotonic()), WAIT_SECONDS)
             if self._hold is not None:
@@ -197,10 +203,12 @@ class _Fork:
             if self._out not in ready:
                 continue
             try:
-                self._reader.feed()
+                frames = self._read()
+            except Garbled:
+                return "garbled"
             except Closed:
                 return "closed"
-            while (frame := self._reader.pop()) is not None:
+            for frame in frames:
                 if "done" in frame:
                     return "done"
                 if self._ask is not None and "value" in frame:
@@ -208,6 +216,14 @@ class _Fork:
                     deadline = math.inf
                 self._parent.reply(frame)
                 until = time.monotonic() + (WAIT_SECONDS if frame.get("clock") == Clock.STOP else deadline)
+
+    def _read(self) -> list[dict[str, Any]]:
+        """Return the frames that the fork sent, without keys by which this program itself speaks to the parent."""
+        self._reader.feed()
+        frames = []
+        while (frame := self._reader.pop()) is not None:
+            frames.append({key: frame[key] for key in _KEYS if key in frame})
+        return frames
 
     def close(self) -> None:
         self._let_go()
@@ -263,13 +279,12 @@ def _run(request: dict[str, Any], questions: int | None, into: int, enter: Calla
         os.dup2(stderr, 1)
         os.dup2(stderr, 2)
         enter(scratch)
-        module, function = request["function"].split(":")
-        arguments = request["arguments"]
-        if questions is not None:
-            arguments = {**arguments, "questions": _questions(questions)}
+        module, name = request["function"].split(":")
         try:
-            for value in getattr(importlib.import_module(module), function)(**arguments):
-                write_frame(into, {"clock": value} if isinstance(value, Clock) else {"value": value})
+            function = getattr(importlib.import_module(module), name)
+            asked = None if questions is None else _questions(questions)
+            for value in function(**decoded(function, request["arguments"], asked)):
+                write_frame(into, {"clock": value} if isinstance(value, Clock) else {"value": encode(value)})
         except MemoryError:
             _use_reserve(request["memory_bytes"])
             write_frame(into, {"raised": "MemoryError", "message": "out of memory within the child's limit"})
@@ -289,7 +304,7 @@ def _questions(descriptor: int) -> Iterator[Any]:
                 reader.feed()
             except Closed:
                 return
-        yield question
+        yield question["question"]
 
 
 def _limit(memory_bytes: int) -> None:

@@ -1,18 +1,15 @@
-"""Calls of functions in warm children, typed: the only file of the workers that names a child's function.
-
-A function that fails answers with a `Failure`; `measure` raises ChildError, because it may have yielded results before.
-"""
+"""The functions that run in warm children: the only file of the workers that names them."""
 
 from __future__ import annotations
 
 import logging
-import signal
 from collections.abc import Callable, Iterator
-from typing import TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar, TypeVarTuple
 
+from tuner.codec import Malformed, decode
 from tuner.types import Failure, FailureKind, Stage
 from workers.boards.messages import DescribedBoard, DetectedBoard, Link, ReferenceResults, Temperature
-from workers.error_text import first_line, for_users
 from workers.messages import (
     Artifact,
     BuildRequest,
@@ -20,194 +17,128 @@ from workers.messages import (
     DetectedDevice,
     Device,
     DeviceSpeed,
-    Json,
     MeasureBatch,
-    MeasureFinished,
-    MeasureStarted,
-    Message,
+    MeasureProgress,
     ModelProgram,
     ModelTimes,
     RaceAnswer,
     ReferenceKernels,
     ReferenceRequest,
     Samples,
-    measure_progress_from_json,
-    result_from_json,
 )
 from workers.walls.levels import Level
-from workers.warm_child import ChildCrashed, ChildError, ChildRaised, ChildTimeout, WarmChild
-
-BUILD = "workers.build"
-BUILD_CUDA = "workers.build_cuda"
-"""`BUILD` and the intrinsics of cuda."""
-FIRST_BUILD = "workers.first_build"
-REFERENCE = "workers.reference"
-TIMING = "workers.timing"
-"""The backend of real devices: a module with the functions ``measure`` and ``race``."""
-DETECT = "workers.detect"
-BOARD_DESCRIBE = "workers.boards.describe"
-BOARD_TIMING = "workers.boards.timing"
-BOARD_RACE = "workers.boards.race"
-WHOLE_MODEL = "workers.whole_model"
+from workers.warm_child import Arguments, ChildError, ChildMalformed, Ending, WarmChild, nothing
 
 DETECT_SECONDS = 60.0
 """Not tuned: CUDA's initialisation takes some seconds on a host with several GPUs."""
 KILLED = "its process was killed from outside (signal 9); perhaps the machine was short of memory"
 T = TypeVar("T")
+In = TypeVarTuple("In")
 
 log = logging.getLogger("loopwright.children")
 
 
-def build(child: WarmChild, request: BuildRequest, *, seconds: float) -> Artifact | Failure:
-    return _call(child, f"{BUILD}:build", {"request": request}, Stage.BUILD, seconds, Artifact.from_json)
+@dataclass(frozen=True)
+class Call(Generic[T, *In]):
+    """A function in a child, which takes values of the types ``In``, and yields some of the type ``answer``.
+
+    ``stage`` is where on its way a candidate is that ends the function.
+    """
+
+    module: str
+    function: str
+    answer: Any
+    stage: Stage = Stage.RUN
+
+    def within(self, module: str) -> Call[T, *In]:
+        """Return the call of another module's function: another backend of a measurer."""
+        return replace(self, module=module)
+
+    def raw(self, child: WarmChild, arguments: Arguments, seconds: float, meanwhile: Callable[[], None] = nothing) -> T:
+        """Return the only answer; ``seconds`` is its deadline. Raises ChildError."""
+        return self.read(child.call(f"{self.module}:{self.function}", arguments, seconds, meanwhile))
+
+    def stream(self, child: WarmChild, *arguments: *In, seconds: float) -> Iterator[T]:
+        """Yield all answers; ``seconds`` is the deadline of each. Raises ChildError."""
+        return map(self.read, child.stream(f"{self.module}:{self.function}", arguments, seconds))
+
+    def tried(
+        self, child: WarmChild, *arguments: *In, seconds: float, fits: Callable[[T], bool] = lambda _: True
+    ) -> T | Failure:
+        """Return the only answer, which is malformed unless it ``fits``, or the failure that it ended with."""
+        try:
+            answer = self.raw(child, arguments, seconds)
+            return answer if fits(answer) else failure_of(malformed(), self.stage)
+        except ChildError as error:
+            return failure_of(error, self.stage)
+
+    def read(self, answer: Any) -> T:
+        """Return an answer from JSON. Raises ChildMalformed."""
+        try:
+            value: T = decode(self.answer, answer)
+        except Malformed as error:
+            log.warning("%s:%s: %s", self.module, self.function, error)
+            raise malformed() from error
+        return value
 
 
-def measure(
-    child: WarmChild, backend: str, device: Device, batch: MeasureBatch, *, seconds: float
-) -> Iterator[MeasureStarted | MeasureFinished]:
-    """Yield the progress of a batch. ``seconds`` is the deadline of each step. Raises ChildError."""
-    arguments = {"device": device.to_json(), "batch": batch.to_json()}
-    return map(measure_progress_from_json, child.stream(f"{backend}:measure", arguments, seconds))
+BUILD_CUDA = "workers.build_cuda"
+"""The module of `BUILD`, and the intrinsics of cuda."""
+FIRST_BUILD = "workers.first_build"
 
+BUILD = Call[Artifact, BuildRequest]("workers.build", "build", Artifact, Stage.BUILD)
+# Of real devices; a simulated one has a module of its own.
+MEASURE = Call[MeasureProgress, Device, MeasureBatch]("workers.timing", "measure", MeasureProgress)
+RACE = Call[RaceAnswer, Device, BuiltRace]("workers.timing", "race", RaceAnswer, Stage.CERTIFY)
+TIME_MODEL = Call[ModelTimes, Device, ModelProgram]("workers.whole_model", "time_model", ModelTimes)
+BUILD_REFERENCE = Call[ReferenceKernels, ReferenceRequest]("workers.reference", "build", ReferenceKernels, Stage.BUILD)
+# The multiply-adds alone, or with the copy.
+CHECK = Call[DeviceSpeed, Device, ReferenceKernels]("workers.reference", "check", DeviceSpeed)
+PEAKS = Call[DeviceSpeed, Device, ReferenceKernels]("workers.reference", "peaks", DeviceSpeed)
+DETECT = Call[list[DetectedDevice]]("workers.detect", "detect", list[DetectedDevice])
 
-def race(child: WarmChild, backend: str, device: Device, race: BuiltRace, *, seconds: float) -> RaceAnswer | Failure:
-    arguments: dict[str, Message] = {"device": device, "race": race}
-    return _call(child, f"{backend}:race", arguments, Stage.CERTIFY, seconds, RaceAnswer.from_json)
+DESCRIBE_BOARD = Call[DetectedBoard | Failure, Link, DescribedBoard](
+    "workers.boards.describe", "describe", DetectedBoard | Failure
+)
+TEMPERATURE = Call[Temperature, Link, str]("workers.boards.describe", "temperature", Temperature)
+MEASURE_ON_BOARD = Call[Samples | Failure, Link, MeasureBatch]("workers.boards.timing", "measure", Samples | Failure)
+CHECK_BOARD = Call[DeviceSpeed, Link, ReferenceKernels]("workers.boards.timing", "check", DeviceSpeed)
+BOARD_PEAKS = Call[DeviceSpeed, Link, ReferenceKernels]("workers.boards.timing", "peaks", DeviceSpeed)
+# On the host; the deadline is that of each kind of inputs.
+REFERENCE_RESULTS = Call[ReferenceResults, BuiltRace]("workers.boards.race", "results", ReferenceResults, Stage.CERTIFY)
+RACE_ON_BOARD = Call[RaceAnswer | Failure, Link, BuiltRace, list[ReferenceResults]](
+    "workers.boards.race", "race", RaceAnswer | Failure, Stage.CERTIFY
+)
 
-
-def time_model(child: WarmChild, device: Device, model: ModelProgram, *, seconds: float) -> ModelTimes | Failure:
-    arguments: dict[str, Message] = {"device": device, "model": model}
-    return _call(child, f"{WHOLE_MODEL}:time_model", arguments, Stage.RUN, seconds, ModelTimes.from_json)
-
-
-def build_reference(child: WarmChild, request: ReferenceRequest, *, seconds: float) -> ReferenceKernels | Failure:
-    return _call(child, f"{REFERENCE}:build", {"request": request}, Stage.BUILD, seconds, ReferenceKernels.from_json)
-
-
-def check(child: WarmChild, device: Device, kernels: ReferenceKernels, *, seconds: float) -> DeviceSpeed | Failure:
-    """Time the multiply-adds only."""
-    return _timed_reference(child, f"{REFERENCE}:check", device, kernels, seconds)
-
-
-def peaks(child: WarmChild, device: Device, kernels: ReferenceKernels, *, seconds: float) -> DeviceSpeed | Failure:
-    """Time the multiply-adds and the copy."""
-    return _timed_reference(child, f"{REFERENCE}:peaks", device, kernels, seconds)
-
-
-def _timed_reference(
-    child: WarmChild, function: str, device: Device, kernels: ReferenceKernels, seconds: float
-) -> DeviceSpeed | Failure:
-    arguments: dict[str, Message] = {"device": device, "kernels": kernels}
-    return _call(child, function, arguments, Stage.RUN, seconds, DeviceSpeed.from_json)
+_KINDS = {
+    Ending.TIMEOUT: FailureKind.TIMEOUT,
+    Ending.RAISED: FailureKind.CRASH,
+    Ending.OUT_OF_MEMORY: FailureKind.CRASH,
+    Ending.CRASHED: FailureKind.CRASH,
+    Ending.MALFORMED: FailureKind.CRASH,
+    Ending.KILLED: FailureKind.KILLED,
+    Ending.LOST: FailureKind.DEVICE_LOST,
+    Ending.STOPPED: FailureKind.DEVICE_LOST,
+}
 
 
 def detect_devices() -> list[DetectedDevice]:
     """Return this machine's devices, from a child that may initialise CUDA and die. Raises ChildError."""
-    child = WarmChild([DETECT], level=Level.NONE)  # it meets nothing that a user sent
+    child = WarmChild([DETECT.module], level=Level.NONE)  # it meets nothing that a user sent
     try:
-        return [DetectedDevice.from_json(fields) for fields in child.call(f"{DETECT}:detect", {}, DETECT_SECONDS)]
+        return DETECT.raw(child, (), DETECT_SECONDS)
     finally:
         child.close()
 
 
-def describe_board(child: WarmChild, link: Link, board: DescribedBoard, *, seconds: float) -> DetectedBoard | Failure:
-    arguments: dict[str, Message] = {"link": link, "board": board}
-    answer = _call(
-        child,
-        f"{BOARD_DESCRIBE}:describe",
-        arguments,
-        Stage.RUN,
-        seconds,
-        lambda fields: result_from_json(fields, DetectedBoard.from_json),
-    )
-    if isinstance(answer, Failure) and answer.kind is FailureKind.TIMEOUT:
-        return Failure(Stage.RUN, FailureKind.DEVICE_LOST, f"it does not answer within {seconds:g} s")
-    return answer
-
-
-def board_temperature(child: WarmChild, link: Link, path: str, *, seconds: float) -> Temperature | Failure:
-    try:
-        fields = child.call(f"{BOARD_DESCRIBE}:temperature", {"link": link.to_json(), "path": path}, seconds)
-    except ChildError as error:
-        return failure_of(error, Stage.RUN)
-    return Temperature.from_json(fields)
-
-
-def measure_on_board(child: WarmChild, link: Link, batch: MeasureBatch, *, seconds: float) -> Samples | Failure:
-    """Measure a batch of one candidate."""
-    arguments: dict[str, Message] = {"link": link, "batch": batch}
-    return _call(
-        child,
-        f"{BOARD_TIMING}:measure",
-        arguments,
-        Stage.RUN,
-        seconds,
-        lambda fields: result_from_json(fields, Samples.from_json),
-    )
-
-
-def check_board(child: WarmChild, link: Link, kernels: ReferenceKernels, *, seconds: float) -> DeviceSpeed | Failure:
-    """Time the multiply-adds only."""
-    arguments: dict[str, Message] = {"link": link, "kernels": kernels}
-    return _call(child, f"{BOARD_TIMING}:check", arguments, Stage.RUN, seconds, DeviceSpeed.from_json)
-
-
-def board_peaks(child: WarmChild, link: Link, kernels: ReferenceKernels, *, seconds: float) -> DeviceSpeed | Failure:
-    """Time the multiply-adds and the copy."""
-    arguments: dict[str, Message] = {"link": link, "kernels": kernels}
-    return _call(child, f"{BOARD_TIMING}:peaks", arguments, Stage.RUN, seconds, DeviceSpeed.from_json)
-
-
-def reference_results(child: WarmChild, race: BuiltRace, *, seconds: float) -> list[ReferenceResults] | Failure:
-    """Run the unscheduled program on the host; ``seconds`` is the deadline for each kind of inputs."""
-    try:
-        answers = list(child.stream(f"{BOARD_RACE}:results", {"race": race.to_json()}, seconds))
-    except ChildError as error:
-        return failure_of(error, Stage.CERTIFY)
-    return [ReferenceResults.from_json(fields) for fields in answers]
-
-
-def race_on_board(
-    child: WarmChild, link: Link, race: BuiltRace, results: list[ReferenceResults], *, seconds: float
-) -> RaceAnswer | Failure:
-    arguments = {"link": link.to_json(), "race": race.to_json(), "results": [each.to_json() for each in results]}
-    try:
-        answer = child.call(f"{BOARD_RACE}:race", arguments, seconds)
-    except ChildError as error:
-        return failure_of(error, Stage.CERTIFY)
-    return result_from_json(answer, RaceAnswer.from_json)
-
-
-def _call(
-    child: WarmChild,
-    function: str,
-    arguments: dict[str, Message],
-    stage: Stage,
-    seconds: float,
-    read: Callable[[Json], T],
-) -> T | Failure:
-    try:
-        answer = child.call(function, {name: value.to_json() for name, value in arguments.items()}, seconds)
-    except ChildError as error:
-        return failure_of(error, stage)
-    return read(answer)
-
-
 def failure_of(error: ChildError, stage: Stage) -> Failure:
-    """Return the failure of the program that a child worked on.
+    """Return the failure of the program that a child worked on."""
+    if error.ending in (Ending.RAISED, Ending.OUT_OF_MEMORY, Ending.CRASHED):
+        log.warning("%s", error.details)
+    if stage is Stage.BUILD and error.ending in (Ending.RAISED, Ending.OUT_OF_MEMORY):
+        return Failure(stage, FailureKind.COMPILE, error.for_users)
+    return Failure(stage, _KINDS[error.ending], KILLED if error.ending is Ending.KILLED else error.for_users)
 
-    Programs crash by SIGSEGV, SIGFPE and the like. SIGKILL comes from outside: from an operator, or from the kernel
-    short of memory, which chooses the process that has most of it.
-    """
-    if isinstance(error, ChildTimeout):
-        return Failure(stage, FailureKind.TIMEOUT, str(error))
-    if isinstance(error, ChildRaised):
-        log.warning("%s: %s", error.kind, error)
-        kind = FailureKind.COMPILE if stage is Stage.BUILD else FailureKind.CRASH
-        return Failure(stage, kind, f"{error.kind}: {for_users(str(error))}")
-    if isinstance(error, ChildCrashed) and error.signal == signal.SIGKILL:
-        return Failure(stage, FailureKind.KILLED, KILLED)
-    if isinstance(error, ChildCrashed):
-        log.warning("%s: %s", error, error.stderr)
-        return Failure(stage, FailureKind.CRASH, f"{error} {first_line(error.stderr)}".strip())
-    return Failure(stage, FailureKind.DEVICE_LOST, str(error))
+
+def malformed() -> ChildMalformed:
+    return ChildMalformed("its process gave an impossible answer")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -17,7 +18,7 @@ from workers import actor_calls
 from workers.actor_calls import Pending
 from workers.actor_pool import ActorPool
 from workers.kept_artifacts import LIMIT, KeptArtifacts
-from workers.messages import Artifact, BuildRequest, BuiltRace, SandboxedRace
+from workers.messages import Artifact, BuildRequest, BuiltRace, RaceAnswer
 
 ATTEMPTS = 3
 """Calls until a lost process counts as a lost device. Not tuned."""
@@ -85,7 +86,7 @@ class ClosingRace:
             race = self._race(request, programs, racing, meanwhile, library=bool(ended))
             if isinstance(race, Failure):
                 raise RaceFailed(race.message)
-        baseline, *contenders = race.answer.contenders
+        baseline, *contenders = race.contenders
         if isinstance(baseline, Failure):
             raise RaceFailed(baseline.message)
         results |= dict(zip(racing, contenders, strict=True))
@@ -93,10 +94,10 @@ class ClosingRace:
         return RaceResult(
             baseline,
             in_order,
-            library=race.answer.library,
+            library=race.library,
             sandbox=race.sandbox,
             system=race.system,
-            device_state=race.answer.device_state,
+            device_state=race.device_state,
         )
 
     def _build(self, request: RaceRequest, meanwhile: Meanwhile) -> _Programs:
@@ -117,7 +118,7 @@ class ClosingRace:
         wanted = list(dict.fromkeys([reference, baseline, *contenders.values()]))
         built |= {each: self._built[each] for each in wanted if each in self._built}
         missing = [each for each in wanted if each not in built]
-        calls = [partial(actor_calls.build_artifact, request=each, caller=self._caller) for each in missing]
+        calls = [partial(self._artifact, each) for each in missing]
         built |= dict(zip(missing, self._answers(self._builders, calls, meanwhile), strict=True))
         self._built |= {each: artifact for each, artifact in built.items() if isinstance(artifact, Artifact)}
         for each in list(self._built)[:-LIMIT]:
@@ -127,6 +128,9 @@ class ClosingRace:
             baseline=_unscheduled(built[baseline]),
             contenders={key: built[each] for key, each in contenders.items()},
         )
+
+    def _artifact(self, request: BuildRequest, builder: Any) -> Pending[Artifact | Failure]:
+        return actor_calls.BUILD(builder, request, self._caller, math.inf).then(lambda built: built.result)
 
     def _host_target(self) -> str:
         """Return the target of a program that runs on the host of any measurer."""
@@ -141,7 +145,7 @@ class ClosingRace:
         meanwhile: Meanwhile,
         *,
         library: bool = True,
-    ) -> SandboxedRace | Failure:
+    ) -> RaceAnswer | Failure:
         """Return the results, the baseline's first, or the failure that ended the racing process."""
         race = BuiltRace(
             args=request.args,
@@ -153,8 +157,9 @@ class ClosingRace:
             library=library,
             math=request.math,
         )
-        calls = [partial(actor_calls.race, race=race, caller=self._caller)]
-        [answer] = self._answers(self._measurers, calls, meanwhile)
+        [answer] = self._answers(
+            self._measurers, [lambda measurer: actor_calls.RACE(measurer, race, self._caller)], meanwhile
+        )
         return answer
 
     @staticmethod

@@ -24,6 +24,7 @@ from ray._private import parameter, ray_constants
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from loopwright.codegen.own_folder import own_folder
+from tuner.codec import decode, encode
 from tuner.types import Activity, DeviceClass, SandboxLevel
 from workers import actor_calls, child_calls, fleet_versions, known_devices
 from workers.actor_calls import Pending
@@ -32,7 +33,7 @@ from workers.boards.config import Board
 from workers.boards.joining import Boards
 from workers.boards.measurer import BoardMeasurer
 from workers.crew import Crew
-from workers.messages import DetectedDevice, Json
+from workers.messages import DetectedDevice
 from workers.names import NAMESPACE, builder_name, host_name, living, measurer_name, own_labels
 from workers.old_sessions import remove_old_sessions
 from workers.ray_environment import LOOPBACK_ONLY, QUIET, ROTATION, is_loopback
@@ -211,7 +212,7 @@ class Cluster:
 
     def _start_board(self, node_id: str, name: str, board: Board) -> Any:
         actor = _actor(node_id, name, BoardMeasurer)
-        return actor.remote(board.to_json(), self._walls)
+        return actor.remote(encode(board), self._walls)
 
     @property
     def expects_nodes(self) -> bool:
@@ -222,8 +223,8 @@ class Cluster:
         """Return what each offer's actors do now, by offer id; without actors that do not answer within ``timeout``."""
         now = time.time()
         offers = self._all_offers()
-        builders = _call_all((name for offer in offers for name in offer.builders), actor_calls.builder_status)
-        measurers = _call_all((offer.measurer for offer in offers), actor_calls.measurer_status)
+        builders = _call_all((name for offer in offers for name in offer.builders), actor_calls.BUILDER_STATUS)
+        measurers = _call_all((offer.measurer for offer in offers), actor_calls.MEASURER_STATUS)
         references = [call.reference for call in builders.values()] + [call.reference for call in measurers.values()]
         if not references:
             return {}
@@ -329,15 +330,15 @@ def _devices(node_id: str, walls: Policy) -> list[DetectedDevice]:
     devices = known_devices.of_node(node_id, walls)
     if devices is None:
         detected = ray.get(_detect.options(**_on(node_id)).remote(walls))
-        devices = [DetectedDevice.from_json(fields) for fields in detected]
+        devices = decode(list[DetectedDevice], detected)
         known_devices.store(node_id, walls, devices)
     return devices
 
 
 @ray.remote(max_retries=2)
-def _detect(walls: Policy) -> list[Json]:
+def _detect(walls: Policy) -> Any:
     choose(walls)  # a node that can put up no walls joins with none of its devices
-    return [device.to_json() for device in child_calls.detect_devices()]
+    return encode(child_calls.detect_devices())
 
 
 def _equip(node: dict[str, Any], devices: list[DetectedDevice], walls: Policy) -> list[Offer]:
@@ -352,10 +353,10 @@ def _equip(node: dict[str, Any], devices: list[DetectedDevice], walls: Policy) -
         # A GPU's measurer needs the processor for references only, which run on all of its threads.
         _actor(node_id, name, Measurer).remote(device.name, processor.threads, walls)
     # Wait until the actors are up, so that no job waits for their imports.
-    for building in _call_all(builders, actor_calls.builder_status).values():
+    for building in _call_all(builders, actor_calls.BUILDER_STATUS).values():
         building.result()
     offers = []
-    for name, measuring in _call_all(measurers, actor_calls.measurer_status).items():
+    for name, measuring in _call_all(measurers, actor_calls.MEASURER_STATUS).items():
         device = measurers[name]
         # An actor that another controller made may have other walls than this controller would put up.
         status = measuring.result()

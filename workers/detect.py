@@ -9,7 +9,6 @@ import hashlib
 import json
 import platform
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from loopwright.codegen.versions import TVM_VERSION
 from tuner.answers import TargetMatch
 from tuner.types import DeviceClass
 from workers import vector_width
-from workers.messages import DetectedDevice, Json
+from workers.messages import DetectedDevice
 
 # LLVM's names for processor generations, newest first, each with CPU flags that only it and newer ones have. LLVM's own
 # detection goes by model numbers, which hypervisors report wrongly; the generated code depends on the flags.
@@ -59,9 +58,9 @@ _MACHINE = {
 }  # fmt: skip
 
 
-def detect() -> Iterator[list[Json]]:
+def detect() -> Iterator[list[DetectedDevice]]:
     """Yield the `DetectedDevice` of every device in one list; the entry point in a child."""
-    yield [device.to_json() for device in (_cpu(), *_gpus())]
+    yield [_cpu(), *_gpus()]
 
 
 def runtime_version() -> str:
@@ -137,8 +136,8 @@ def _gpus() -> list[DetectedDevice]:
     return devices
 
 
-def match(target: str, offers: list[str]) -> Iterator[dict[str, Any]]:
-    """Yield the fields of a `TargetMatch`: a user's target, and which of the offered devices runs it.
+def match(target: str, offers: list[str]) -> Iterator[TargetMatch]:
+    """Yield a user's target, and which of the offered devices runs it.
 
     What rules need and the user left out (the number of cores, a GPU's limits) is taken
     from the offer. A device that offers just this target comes before others that run it. Raises InvalidTarget.
@@ -149,9 +148,9 @@ def match(target: str, offers: list[str]) -> Iterator[dict[str, Any]]:
         if runs_on(text, offer):
             offered, own = json.loads(offer), json.loads(text)
             filled = {name: value for name, value in offered.items() if name in _MACHINE} | own
-            yield asdict(TargetMatch(canonical_target(target_from(filled)), index))
+            yield TargetMatch(canonical_target(target_from(filled)), index)
             return
-    yield asdict(TargetMatch(text, None))
+    yield TargetMatch(text, None)
 
 
 def runs_on(target_json: str, offer_json: str) -> bool:

@@ -15,6 +15,11 @@ def for_users(text: str) -> str:
     return _ADDRESSES.sub("0x…", " ".join(" ".join(lines).split()))[-_CHARACTERS:]
 
 
+def raised(kind: str, message: str) -> str:
+    """Return what an exception of this class name says, as `for_users`."""
+    return f"{kind}: {for_users(message)}"
+
+
 def first_line(text: str) -> str:
     """Return the first line of what a dead process wrote, as `for_users`: what follows it is a native stack mostly."""
     return for_users(next((line for line in text.splitlines() if line.strip()), ""))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,7 +24,7 @@ from workers.messages import (
     Artifact,
     BuildAnswer,
     BuildRequest,
-    BuiltCandidate,
+    Candidate,
     MeasureAnswer,
     MeasureBatch,
     ModelProgram,
@@ -51,28 +51,13 @@ _SHARED_SECONDS = 0.05
 """Between two looks whether other loops have left an actor, for a loop that waits for answers, too."""
 
 
-@dataclass(slots=True)
-class _Candidate:
-    """A submitted request on its way; ``losses`` counts the processes of others that were lost with it."""
-
-    request: MeasureRequest
-    losses: int = 0
-    spans: tuple[Span, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class _Built:
-    candidate: _Candidate
-    artifact: Artifact
-
-
 @dataclass(frozen=True, slots=True)
 class _Build:
     """A call of a builder."""
 
     builder: Any
     answer: Pending[BuildAnswer]
-    candidate: _Candidate
+    candidate: Candidate
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +66,7 @@ class _Measurement:
 
     measurer: Any
     answer: Pending[list[MeasureAnswer]]
-    batch: list[_Built]
+    batch: list[Candidate]
 
 
 class RayFleet:
@@ -111,8 +96,10 @@ class RayFleet:
         self._measurers = ActorPool(dict.fromkeys(measurers, 1), self._share)
         self._workers = dict(measurers)
         self._hosts: dict[str, str] = {}
-        self._to_build: deque[_Candidate] = deque()
-        self._to_measure: deque[_Built] = deque()
+        self._requests: dict[str, MeasureRequest] = {}
+        """Of candidates that have no outcome yet, by key."""
+        self._to_build: deque[Candidate] = deque()
+        self._to_measure: deque[Candidate] = deque()
         self._builds: dict[Any, _Build] = {}
         self._measurements: dict[Any, _Measurement] = {}
         self._finished: list[tuple[str, Outcome]] = []
@@ -130,7 +117,8 @@ class RayFleet:
         return max(_LEAST_SLOTS, _BUILDS_PER_PLACE * self._builders.places + _MEASURE_BATCH * len(self._measurers))
 
     def submit(self, request: MeasureRequest) -> None:
-        self._to_build.append(_Candidate(request))
+        self._requests[request.key] = request
+        self._to_build.append(Candidate(request.key, cutoff=request.cutoff))
         self._dispatch()
 
     def collect(self, timeout: float) -> list[tuple[str, Outcome]]:
@@ -181,7 +169,7 @@ class RayFleet:
         measurer = self._measurers.take()
         error: RayError | None = None
         try:
-            return actor_calls.time_model(measurer, model, caller=self._caller).awaited(meanwhile)
+            return actor_calls.TIME_MODEL(measurer, model, self._caller).awaited(meanwhile)
         except RayError as lost:
             error = lost
             return Failure(Stage.RUN, FailureKind.DEVICE_LOST, "the measurer's process died")
@@ -189,6 +177,7 @@ class RayFleet:
             self._measurers.give_back(measurer, error)
 
     def abandon(self) -> None:
+        self._requests.clear()
         self._to_build.clear()
         self._to_measure.clear()
         for build in self._builds.values():
@@ -242,17 +231,18 @@ class RayFleet:
             return
         while self._to_measure and (measurer := self._measurers.take_if_below(1, _SHARED_BATCHES)) is not None:
             batch = self._next_batch()
-            measurement = actor_calls.measure(measurer, _message(batch), caller=self._caller)
+            message = MeasureBatch(self._requests[batch[0].key].args, tuple(batch))
+            measurement = actor_calls.MEASURE(measurer, message, self._caller)
             self._measurements[measurement.reference] = _Measurement(measurer, measurement, batch)
         limit = _BUILDS_PER_PLACE if self._share.leads else 1
         while self._to_build and (builder := self._builders.take_if_below(limit, _BUILDS_PER_PLACE)) is not None:
             candidate = self._to_build.popleft()
-            request = candidate.request
-            build = actor_calls.build(
+            request = self._requests[candidate.key]
+            build = actor_calls.BUILD(
                 builder,
                 BuildRequest(request.module_json, request.trace_json, self._target_json),
-                caller=self._caller,
-                seconds=self._patience.seconds(request.module_json, request.trace_json),
+                self._caller,
+                self._patience.seconds(request.module_json, request.trace_json),
             )
             self._builds[build.reference] = _Build(builder, build, candidate)
         # Of actors that have as much of this loop as they may have, too: what one ends, this loop follows.
@@ -263,13 +253,13 @@ class RayFleet:
             ]
         )
 
-    def _next_batch(self) -> list[_Built]:
+    def _next_batch(self) -> list[Candidate]:
         """Take the next few candidates with the same arguments: one process measures them with the same buffers."""
         batch = [self._to_measure.popleft()]
-        first = batch[0].candidate.request
+        first = self._requests[batch[0].key]
         most = _MEASURE_BATCH if self._share.leads else 1
         while not first.alone and self._to_measure and len(batch) < most:
-            following = self._to_measure[0].candidate.request
+            following = self._requests[self._to_measure[0].key]
             if following.alone or following.args != first.args:
                 break
             batch.append(self._to_measure.popleft())
@@ -292,12 +282,14 @@ class RayFleet:
         else:
             self._builders.give_back(build.builder)
             result = answer.result
-            candidate.spans = (Span(Lane.BUILD, answer.builder, answer.start, answer.end),)
+            spans = (Span(Lane.BUILD, answer.builder, answer.start, answer.end),)
+            candidate = replace(candidate, spans=spans)
         if isinstance(result, Artifact):
-            self._patience.observe(candidate.request.module_json, candidate.spans[0].end - candidate.spans[0].start)
-            self._to_measure.append(_Built(candidate, result))
-        elif self._tried_again(candidate, result):
-            self._to_build.append(candidate)
+            seconds = candidate.spans[0].end - candidate.spans[0].start
+            self._patience.observe(self._requests[candidate.key].module_json, seconds)
+            self._to_measure.append(replace(candidate, artifact=result))
+        else:
+            self._failed(candidate, result, self._to_build)
 
     def _receive_measurement(self, measurement: _Measurement) -> None:
         worker = self._worker(measurement.measurer)
@@ -306,43 +298,34 @@ class RayFleet:
         except RayError as error:
             self._measurers.give_back(measurement.measurer, error)
             failure = Failure(Stage.RUN, FailureKind.DEVICE_LOST, "the measurer's process died", worker)
-            self._to_measure.extend(built for built in measurement.batch if self._tried_again(built.candidate, failure))
+            for candidate in measurement.batch:
+                self._failed(candidate, failure, self._to_measure)
             return
         self._measurers.give_back(measurement.measurer)
-        for built, answer in zip(measurement.batch, answers, strict=True):
-            candidate = built.candidate
-            candidate.spans = (*candidate.spans[:1], Span(Lane.MEASURE, worker, answer.start, answer.end))
+        for candidate, answer in zip(measurement.batch, answers, strict=True):
+            spans = (*candidate.spans[:1], Span(Lane.MEASURE, worker, answer.start, answer.end))
+            measured = replace(candidate, spans=spans)
             if isinstance(answer.result, Samples):
                 run_secs, state = answer.result.run_secs, answer.result.device_state
-                self._measured(built, Measured(run_secs, worker, candidate.spans, answer.sandbox, state))
-            elif self._tried_again(candidate, replace(answer.result, worker=worker)):
-                self._to_measure.append(built)
+                self._measured(measured, Measured(run_secs, worker, spans, answer.sandbox, state))
+            else:
+                self._failed(measured, replace(answer.result, worker=worker), self._to_measure)
 
-    def _measured(self, built: _Built, outcome: Measured) -> None:
-        request = built.candidate.request
+    def _measured(self, candidate: Candidate, outcome: Measured) -> None:
+        request = self._requests[candidate.key]
         if request.trace_json is not None:
-            self._kept.add(request.module_json, request.trace_json, outcome.least, built.artifact)
-        self._finish(request.key, outcome)
+            self._kept.add(request.module_json, request.trace_json, outcome.least, candidate.code)
+        self._finish(candidate.key, outcome)
 
-    def _tried_again(self, candidate: _Candidate, failure: Failure) -> bool:
-        """Return whether the candidate is to be tried again, because its process was lost; else finish it."""
-        candidate.losses += failure.kind is FailureKind.DEVICE_LOST
-        if failure.kind is FailureKind.DEVICE_LOST and candidate.losses < ATTEMPTS:
-            return True
-        self._finish(candidate.request.key, replace(failure, spans=candidate.spans))
-        return False
+    def _failed(self, candidate: Candidate, failure: Failure, again: deque[Candidate]) -> None:
+        """Finish a candidate, or append it to ``again``, to be tried once more, because its process was lost."""
+        losses = candidate.losses + (failure.kind is FailureKind.DEVICE_LOST)
+        if failure.kind is FailureKind.DEVICE_LOST and losses < ATTEMPTS:
+            again.append(replace(candidate, losses=losses))
+        else:
+            self._finish(candidate.key, replace(failure, spans=candidate.spans))
 
     def _finish(self, key: str, outcome: Outcome) -> None:
+        del self._requests[key]
         self._finished.append((key, outcome))
         self._share.trials -= 1
-
-
-def _message(batch: Sequence[_Built]) -> MeasureBatch:
-    requests = [built.candidate.request for built in batch]
-    return MeasureBatch(
-        requests[0].args,
-        tuple(
-            BuiltCandidate(request.key, built.artifact, request.cutoff)
-            for request, built in zip(requests, batch, strict=True)
-        ),
-    )

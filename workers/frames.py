@@ -12,14 +12,18 @@ from typing import Any
 
 _HEADER = struct.Struct("!I")
 MAX_FRAME = 256 * 2**20
-"""Bytes. A longer frame means that the peer is not speaking this protocol."""
+"""Bytes. A longer frame means that the peer does not speak this protocol."""
 
 
 class Closed(Exception):
     """The peer has exited."""
 
 
-def write_frame(fd: int, value: Any) -> None:
+class Garbled(Closed):
+    """The peer does not speak this protocol."""
+
+
+def write_frame(fd: int, value: dict[str, Any]) -> None:
     """Blocks until the peer has room for it. Raises BrokenPipeError, and ValueError for a value that is too long."""
     data = json.dumps(value).encode()
     if len(data) > MAX_FRAME:
@@ -54,16 +58,21 @@ class FrameReader:
             raise Closed
         self._buffer += data
 
-    def pop(self) -> Any:
-        """Return the next whole frame, or None. Raises Closed for an impossible length."""
+    def pop(self) -> dict[str, Any] | None:
+        """Return the next whole frame, or None. Raises Garbled for bytes that are no frame."""
         if len(self._buffer) < _HEADER.size:
             return None
         (length,) = _HEADER.unpack_from(self._buffer)
         if length > MAX_FRAME:
-            raise Closed
+            raise Garbled
         end = _HEADER.size + length
         if len(self._buffer) < end:
             return None
-        value = json.loads(self._buffer[_HEADER.size : end])
+        try:
+            value = json.loads(self._buffer[_HEADER.size : end])
+        except (ValueError, RecursionError) as error:
+            raise Garbled from error
+        if not isinstance(value, dict):
+            raise Garbled
         del self._buffer[:end]
         return value

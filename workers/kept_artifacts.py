@@ -5,7 +5,7 @@ from __future__ import annotations
 from workers.messages import Artifact
 
 LIMIT = 32
-"""Artifacts that are kept of each module: more than a race has contenders (`tuner.certify.CONTENDERS`)."""
+"""Artifacts that are kept of each module: more than a race has contenders (`SearchConfig.contenders`)."""
 
 
 class KeptArtifacts:

@@ -10,6 +10,7 @@ import json
 
 import ray
 
+from tuner.codec import decode, encode
 from workers.messages import DetectedDevice
 from workers.walls.levels import Policy
 
@@ -18,14 +19,14 @@ _NAMESPACE = b"loopwright devices"
 
 def store(node_id: str, walls: Policy, devices: list[DetectedDevice]) -> None:
     """Keep what was detected on a node that can put up such walls."""
-    value = json.dumps([device.to_json() for device in devices]).encode()
+    value = json.dumps(encode(devices)).encode()
     _client().internal_kv_put(_key(node_id, walls), value, True, namespace=_NAMESPACE)
 
 
 def of_node(node_id: str, walls: Policy) -> list[DetectedDevice] | None:
     """Return what is kept of a node, or None."""
     value = _client().internal_kv_get(_key(node_id, walls), namespace=_NAMESPACE)
-    return None if value is None else [DetectedDevice.from_json(fields) for fields in json.loads(value)]
+    return None if value is None else decode(list[DetectedDevice], json.loads(value))
 
 
 def forget(node_id: str) -> None:

@@ -14,8 +14,9 @@ from workers.arguments import draw, to_device, tvm_device
 from workers.build import FUNCTION, load, with_packed_weight
 from workers.clock import Clock
 from workers.device_state import state_reader
-from workers.error_text import for_users
-from workers.messages import Device, Json, MeasureBatch, MeasureFinished, MeasureStarted, Samples
+from workers.entry import entry
+from workers.error_text import raised
+from workers.messages import Device, MeasureBatch, MeasureProgress, Samples
 
 SAMPLES = 5
 SAMPLE_SECONDS = 0.002
@@ -34,13 +35,8 @@ _AGREE = 1.1
 """Two samples agree if their ratio is no larger. Samples of a disturbed moment hardly ever agree."""
 
 
-def measure(device: Json, batch: Json) -> Iterator[Json | Clock]:
-    """Yield `MeasureStarted` and `MeasureFinished` of a `MeasureBatch`; the entry point in a child."""
-    for progress in measured(Device.from_json(device), MeasureBatch.from_json(batch)):
-        yield progress if isinstance(progress, Clock) else progress.to_json()
-
-
-def measured(device: Device, batch: MeasureBatch) -> Iterator[MeasureStarted | MeasureFinished | Clock]:
+@entry
+def measure(device: Device, batch: MeasureBatch) -> Iterator[MeasureProgress | Clock]:
     """Load all candidates of a batch, then time them, and yield the progress.
 
     A candidate that is slower than its cutoff gets fewer samples: its rank is known well enough. On cuda an error ends
@@ -50,13 +46,13 @@ def measured(device: Device, batch: MeasureBatch) -> Iterator[MeasureStarted | M
     arguments = to_device(draw(batch.args, [False] * len(batch.args), "normal", 0), on_device)
     modules: dict[int, tvm.runtime.Module] = {}
     for position, candidate in enumerate(batch.candidates):
-        yield MeasureStarted(position)
+        yield MeasureProgress(position)
         try:
-            modules[position] = load(candidate.artifact)
+            modules[position] = load(candidate.code)
             modules[position][FUNCTION]  # resolves the function now, so that this does not disturb a timing
         except Exception as error:
             modules.pop(position, None)
-            yield MeasureFinished(position, failure_of(error, Stage.RUN))
+            yield MeasureProgress(position, crash(error, Stage.RUN))
             if device.kind == "cuda":
                 return
     state = state_reader(device)
@@ -64,21 +60,21 @@ def measured(device: Device, batch: MeasureBatch) -> Iterator[MeasureStarted | M
     # One lock for all candidates: running builds are waited for once.
     with host_lock.quiet():
         for position, module in modules.items():
-            yield MeasureStarted(position)
+            yield MeasureProgress(position)
             try:
-                packed = with_packed_weight(module, batch.candidates[position].artifact, arguments, on_device)
+                packed = with_packed_weight(module, batch.candidates[position].code, arguments, on_device)
                 calls = Calls(module, on_device, packed)
                 run_secs = sample(calls.cold, calls.mean, batch.candidates[position].cutoff)
-                yield MeasureFinished(position, Samples(tuple(run_secs), state()))
+                yield MeasureProgress(position, Samples(tuple(run_secs), state()))
             except Exception as error:
-                yield MeasureFinished(position, failure_of(error, Stage.RUN))
+                yield MeasureProgress(position, crash(error, Stage.RUN))
                 if device.kind == "cuda":
                     return
 
 
-def failure_of(error: Exception, stage: Stage) -> Failure:
+def crash(error: Exception, stage: Stage) -> Failure:
     """Return the failure of a program that raised an exception."""
-    return Failure(stage, FailureKind.CRASH, f"{type(error).__name__}: {for_users(str(error))}")
+    return Failure(stage, FailureKind.CRASH, raised(type(error).__name__, str(error)))
 
 
 class Calls:

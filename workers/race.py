@@ -24,8 +24,9 @@ from workers.build import load, with_packed_weight
 from workers.check import Agreement, Expected, check, expected
 from workers.clock import Clock
 from workers.device_state import state_reader
-from workers.measure import LONG_SECONDS, Calls, failure_of
-from workers.messages import BuiltRace, Device, Json, RaceAnswer
+from workers.entry import entry
+from workers.measure import LONG_SECONDS, Calls, crash
+from workers.messages import BuiltRace, Device, RaceAnswer
 from workers.yardstick import Yardstick
 
 SAMPLE_SECONDS = 0.01
@@ -50,10 +51,10 @@ BEAT_SECONDS = 1.0
 """A round that takes longer restarts the deadline; in a shorter one the frame would disturb the timings. Not tuned."""
 
 
-def race(device: Json, race: Json) -> Iterator[Json | Clock]:
-    """Yield the `RaceAnswer` of a `BuiltRace`; the entry point in a child."""
-    answer = yield from run_race(Device.from_json(device), BuiltRace.from_json(race))
-    yield answer.to_json()
+@entry
+def race(device: Device, race: BuiltRace) -> Iterator[RaceAnswer | Clock]:
+    answer = yield from run_race(device, race)
+    yield answer
 
 
 def run_race(device: Device, race: BuiltRace) -> Generator[Clock, None, RaceAnswer]:
@@ -82,7 +83,7 @@ def run_race(device: Device, race: BuiltRace) -> Generator[Clock, None, RaceAnsw
                 except Exception as error:
                     if device.kind == "cuda":
                         raise  # the context may be dead: no later result of this process would count
-                    checks[position] = failure_of(error, Stage.CERTIFY)
+                    checks[position] = crash(error, Stage.CERTIFY)
             yield Clock.START
     if isinstance(checks[0], Failure):
         return RaceAnswer(tuple(not_the_same_twice(checks[0]) for _ in checks), None)

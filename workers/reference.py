@@ -21,7 +21,8 @@ from workers import kernels
 from workers.arguments import tvm_device
 from workers.build import FUNCTION, artifact, load
 from workers.clock import Clock
-from workers.messages import Artifact, Device, DeviceSpeed, Json, ReferenceKernels, ReferenceRequest
+from workers.entry import entry
+from workers.messages import Artifact, Device, DeviceSpeed, ReferenceKernels, ReferenceRequest
 
 DTYPE = "float32"
 SAMPLES = 20
@@ -37,12 +38,8 @@ Loading = Callable[[Artifact], tvm.runtime.Module]
 _GPU_BLOCKS, _GPU_THREADS, _GPU_ROUNDS = 4096, 256, 4096
 
 
-def build(request: Json) -> Iterator[Json]:
-    """Yield the `ReferenceKernels` of a `ReferenceRequest`; an entry point in a child."""
-    yield reference_kernels(ReferenceRequest.from_json(request)).to_json()
-
-
-def reference_kernels(request: ReferenceRequest) -> ReferenceKernels:
+@entry
+def build(request: ReferenceRequest) -> Iterator[ReferenceKernels]:
     target, threads = target_from(request.target_json), request.threads
     shape: tuple[int, ...]
     if target.kind.name == "cuda":
@@ -58,31 +55,31 @@ def reference_kernels(request: ReferenceRequest) -> ReferenceKernels:
         flop = 2.0 * threads * kernels.CHAINS * width * _ROUNDS
     modules = [tvm.IRModule({FUNCTION: func.with_attr("global_symbol", FUNCTION)}) for func in (multiply, copy)]
     chains, copy = (artifact(mod, target) for mod in modules)
-    return ReferenceKernels(chains, copy, shape, flop)
+    yield ReferenceKernels(chains, copy, shape, flop)
 
 
-def check(device: Json, kernels: Json) -> Iterator[Json | Clock]:
-    """Yield the `DeviceSpeed` by the multiply-adds alone, the best of many calls; an entry point in a child."""
-    built = ReferenceKernels.from_json(kernels)
-    run = timed_chains(built, tvm_device(Device.from_json(device)))
+@entry
+def check(device: Device, kernels: ReferenceKernels) -> Iterator[DeviceSpeed | Clock]:
+    """Yield the speed by the multiply-adds alone, the best of many calls."""
+    run = timed_chains(kernels, tvm_device(device))
     yield Clock.STOP
     with host_lock.quiet():
         yield Clock.START
-        speed = speed_of(run, built.flop)
-    yield speed.to_json()
+        speed = speed_of(run, kernels.flop)
+    yield speed
 
 
-def peaks(device: Json, kernels: Json) -> Iterator[Json | Clock]:
-    """Yield the `DeviceSpeed` with the copy's rate, the best of some calls; an entry point in a child."""
-    built = ReferenceKernels.from_json(kernels)
-    on_device = tvm_device(Device.from_json(device))
-    run = timed_chains(built, on_device)
-    copy = timed_copy(built, on_device)
+@entry
+def peaks(device: Device, kernels: ReferenceKernels) -> Iterator[DeviceSpeed | Clock]:
+    """Yield the speed with the copy's rate, the best of some calls."""
+    on_device = tvm_device(device)
+    run = timed_chains(kernels, on_device)
+    copy = timed_copy(kernels, on_device)
     yield Clock.STOP
     with host_lock.quiet():
         yield Clock.START
-        speed = speed_of(run, built.flop, copy)
-    yield speed.to_json()
+        speed = speed_of(run, kernels.flop, copy)
+    yield speed
 
 
 def speed_of(run: Callable[[], float], flop: float, copy: Callable[[], float] | None = None) -> DeviceSpeed:

@@ -4,41 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tuner.codec import Base64
+from tuner.cost_model import model
 from tuner.cost_model.features import from_bytes
-from tuner.cost_model.model import Sample, train_base
 from tuner.ports import nothing_meanwhile
 from tuner.search.searcher import Searcher
-from workers.messages import Json
-from workers.search_messages import (
-    candidate_to_json,
-    request_from_json,
-    samples_from_json,
-    spec_from_json,
-    trial_from_json,
-)
+from tuner.tune import TuneRequest
+from tuner.types import MeasureCandidate
+from workers.entry import entry
+from workers.search_messages import Open, Propose, Question, Read, StoredSample
 
 
-def serve(request: Json, questions: Iterator[Json]) -> Iterator[object]:
-    """Answer each question by the method of `tuner.search.searcher.Searcher` that it names; the entry in a child."""
-    searcher = Searcher(request_from_json(request))
+@entry
+def serve(
+    request: TuneRequest, questions: Iterator[Question]
+) -> Iterator[tuple[bool, ...] | bool | list[MeasureCandidate]]:
+    """Answer each question by a method of `tuner.search.searcher.Searcher`."""
+    searcher = Searcher(request)
     for question in questions:
-        task = question["task"]
-        match question["method"]:
-            case "read":
-                yield list(searcher.read(task, spec_from_json(question["spec"]), nothing_meanwhile))
-            case "open":
-                history = [trial_from_json(trial) for trial in question["history"]]
-                yield searcher.open(task, history, nothing_meanwhile)
-            case "propose":
-                for number, fields in question["observed"]:
-                    trial = trial_from_json(fields)
+        match question:
+            case Read():
+                yield searcher.read(question.task, question.spec, nothing_meanwhile)
+            case Open():
+                yield searcher.open(question.task, question.history, nothing_meanwhile)
+            case Propose():
+                for number, trial in question.observed:
                     if trial.outcome is not None:
                         searcher.observe(number, trial.candidate, trial.outcome)
-                proposed = searcher.propose(task, question["count"], nothing_meanwhile)
-                yield [candidate_to_json(candidate) for candidate in proposed]
+                yield searcher.propose(question.task, question.count, nothing_meanwhile)
 
 
-def train(samples: list[list[object]]) -> Iterator[str]:
-    """Yield a base model, as hexadecimal digits, from what `samples_to_json` made of samples."""
-    read = [Sample(group, from_bytes(features), latency) for group, features, latency in samples_from_json(samples)]
-    yield train_base(read, seed=0).hex()
+@entry
+def train(samples: list[StoredSample]) -> Iterator[Base64]:
+    """Yield a base model."""
+    read = [model.Sample(group, from_bytes(features), latency) for group, features, latency in samples]
+    yield model.train_base(read, seed=0)

@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 import logging
-import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from typing import Any, TypeVar
+from dataclasses import replace
+from typing import TypeVar
 
+from tuner.codec import Base64
 from tuner.errors import SearchFailed
 from tuner.ports import Meanwhile
 from tuner.tune import TuneRequest
 from tuner.types import MeasureCandidate, Outcome, TaskSpec, Trial
-from workers.error_text import first_line, for_users
-from workers.messages import Json
-from workers.search_messages import (
-    read_candidates,
-    read_fits,
-    read_outputs,
-    request_to_json,
-    samples_to_json,
-    spec_to_json,
-    trial_to_json,
-)
+from workers.child_calls import Call, malformed
+from workers.search_messages import Open, Propose, Question, Read, StoredSample
 from workers.walls.levels import Level
-from workers.warm_child import ChildCrashed, ChildError, ChildLost, ChildRaised, ChildTimeout, Session, WarmChild
+from workers.warm_child import ChildError, Ending, Session, WarmChild
 
 SEARCH = "workers.search"
+TRAIN = Call[bytes, Sequence[StoredSample]](SEARCH, "train", Base64)
+_READ = Call[tuple[bool, ...]](SEARCH, "serve", tuple[bool, ...])
+_OPEN = Call[bool](SEARCH, "serve", bool)
+_PROPOSE = Call[list[MeasureCandidate]](SEARCH, "serve", list[MeasureCandidate])
 SECONDS = 60.0
 """Deadline of an answer, while no timing is taken on the host. Not tuned: a batch takes about a second."""
 MEMORY_BYTES = 4 * 2**30
@@ -39,6 +35,9 @@ _SMALLER = "split the function into several, or submit a smaller one"
 _ONE_THREAD = {"TVM_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 """The other cores of the host belong to builders."""
 
+_LOST = (Ending.KILLED, Ending.LOST)
+"""The process was killed from outside, which says nothing about the task."""
+
 T = TypeVar("T")
 
 log = logging.getLogger("loopwright.search")
@@ -49,9 +48,9 @@ def search_child(level: Level) -> WarmChild:
     return WarmChild([SEARCH], _ONE_THREAD, MEMORY_BYTES, busy=True, level=level)
 
 
-def train_base(child: WarmChild, samples: Sequence[tuple[str, bytes, float | None]]) -> bytes:
-    """Train a base model on samples: group, features as stored, latency in seconds. Raises ChildError."""
-    return bytes.fromhex(child.call(f"{SEARCH}:train", {"samples": samples_to_json(samples)}, _TRAIN_SECONDS))
+def train_base(child: WarmChild, samples: Sequence[StoredSample]) -> bytes:
+    """Train a base model. Raises ChildError."""
+    return TRAIN.raw(child, (samples,), _TRAIN_SECONDS)
 
 
 class WalledSearch:
@@ -79,29 +78,22 @@ class WalledSearch:
 
     def read(self, task: int, spec: TaskSpec, meanwhile: Meanwhile) -> tuple[bool, ...]:
         arguments = len(spec.workload.args)
-        outputs = self._asked(
-            task, lambda: _reading(task, spec), lambda answer: read_outputs(answer, arguments), meanwhile
-        )
+        outputs = self._asked(task, lambda: Read(task, spec), _READ, lambda each: len(each) == arguments, meanwhile)
         self._specs[task] = spec
         return outputs
 
     def open(self, task: int, history: Sequence[Trial], meanwhile: Meanwhile) -> bool:
         trials = {trial.candidate.hash: trial for trial in history}
-        fits = self._asked(task, lambda: _opening(task, trials), read_fits, meanwhile)
+        fits = self._asked(task, lambda: Open(task, tuple(trials.values())), _OPEN, lambda _: True, meanwhile)
         if fits:
             self._trials[task] = trials
         return fits
 
     def propose(self, task: int, count: int, meanwhile: Meanwhile) -> list[MeasureCandidate]:
-        def question() -> Json:
-            return {
-                "method": "propose",
-                "task": task,
-                "count": count,
-                "observed": [[number, trial_to_json(trial)] for number, trial in self._unsent],
-            }
+        def question() -> Question:
+            return Propose(task, count, tuple(self._unsent))
 
-        candidates = self._asked(task, question, lambda answer: read_candidates(answer, count), meanwhile)
+        candidates = self._asked(task, question, _PROPOSE, lambda found: len(found) <= count, meanwhile)
         self._unsent.clear()
         for candidate in candidates:
             self._trials[task][candidate.hash] = Trial("", candidate, None)
@@ -111,7 +103,14 @@ class WalledSearch:
         trial = self._trials[task][candidate.hash] = Trial("", candidate, outcome)
         self._unsent.append((task, trial))
 
-    def _asked(self, task: int, question: Callable[[], Json], read: Callable[[Any], T], meanwhile: Meanwhile) -> T:
+    def _asked(
+        self,
+        task: int,
+        question: Callable[[], Question],
+        call: Call[T],
+        fits: Callable[[T], bool],
+        meanwhile: Meanwhile,
+    ) -> T:
         """Return the answer to a question about a task. Raises SearchFailed."""
         losses = 0
         while True:
@@ -119,11 +118,14 @@ class WalledSearch:
                 raise SearchFailed(self._failed[task])
             try:
                 session = self._session or self._start(meanwhile)
-                return read(session.ask(question(), self._seconds, meanwhile))
-            except (ChildError, ValueError) as error:
+                answer = call.read(session.ask(question(), self._seconds, meanwhile))
+                if not fits(answer):
+                    raise malformed()
+                return answer
+            except ChildError as error:
                 self.close()
-                losses += _is_lost(error)
-                if not _is_lost(error) or losses == _ATTEMPTS:
+                losses += error.ending in _LOST
+                if error.ending not in _LOST or losses == _ATTEMPTS:
                     self._fail(task, error)
             except BaseException:
                 self.close()
@@ -132,16 +134,18 @@ class WalledSearch:
     def _start(self, meanwhile: Meanwhile) -> Session:
         """Start a process, and tell it what the one before knew. A task that ends this one, too, has failed."""
         while True:
-            arguments = {"request": request_to_json(self._request)}
-            session = self._open_session.enter_context(self._child.session(f"{SEARCH}:serve", arguments))
+            # The tasks are sent one by one.
+            request = replace(self._request, tasks=())
+            session = self._open_session.enter_context(self._child.session(f"{SEARCH}:serve", {"request": request}))
             self._unsent.clear()
             for task in self._specs.keys() - self._failed.keys():
                 try:
-                    session.ask(_reading(task, self._specs[task]), self._seconds, meanwhile)
+                    session.ask(Read(task, self._specs[task]), self._seconds, meanwhile)
                     if task in self._trials:
-                        session.ask(_opening(task, self._trials[task]), self._seconds, meanwhile)
+                        history = tuple(self._trials[task].values())
+                        session.ask(Open(task, history), self._seconds, meanwhile)
                 except ChildError as error:
-                    if _is_lost(error):
+                    if error.ending in _LOST:
                         raise
                     self.close()
                     self._fail(task, error)
@@ -150,32 +154,20 @@ class WalledSearch:
                 self._session = session
                 return session
 
-    def _fail(self, task: int, error: Exception) -> None:
+    def _fail(self, task: int, error: ChildError) -> None:
         self._failed[task] = self._complaint(error)
-        log.warning("task %d: %s", task, error)
+        log.warning("task %d: %s", task, error.details)
 
-    def _complaint(self, error: Exception) -> str:
-        if isinstance(error, ChildTimeout):
-            return f"the search took over {self._seconds:g} s for one step and was stopped; {_SMALLER}"
-        if isinstance(error, ChildRaised) and error.kind == "MemoryError":
-            return f"the search needs over {MEMORY_BYTES / 2**30:g} GiB; {_SMALLER}"
-        if isinstance(error, ChildRaised):
-            return f"TVM failed in the search ({error.kind}): {for_users(str(error))}"
-        if _is_lost(error):
-            return f"the search's process was killed {_ATTEMPTS} times"
-        if isinstance(error, ChildCrashed):
-            return f"the search's process {error} {first_line(error.stderr)}".strip()
+    def _complaint(self, error: ChildError) -> str:
+        match error.ending:
+            case Ending.TIMEOUT:
+                return f"the search took over {self._seconds:g} s for one step and was stopped; {_SMALLER}"
+            case Ending.OUT_OF_MEMORY:
+                return f"the search needs over {MEMORY_BYTES / 2**30:g} GiB; {_SMALLER}"
+            case Ending.RAISED:
+                return f"TVM failed in the search ({error.for_users})"
+            case Ending.KILLED | Ending.LOST:
+                return f"the search's process was killed {_ATTEMPTS} times"
+            case Ending.CRASHED:
+                return f"the search's process {error.for_users}"
         return "the search's process gave an impossible answer"
-
-
-def _is_lost(error: Exception) -> bool:
-    """Return whether the process was killed from outside, which says nothing about the task."""
-    return isinstance(error, ChildLost) or (isinstance(error, ChildCrashed) and error.signal == signal.SIGKILL)
-
-
-def _reading(task: int, spec: TaskSpec) -> Json:
-    return {"method": "read", "task": task, "spec": spec_to_json(spec)}
-
-
-def _opening(task: int, trials: Mapping[str, Trial]) -> Json:
-    return {"method": "open", "task": task, "history": [trial_to_json(trial) for trial in trials.values()]}

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import enum
+import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import psutil
 
+from tuner.codec import encode
 from workers.clock import WAIT_SECONDS, Clock
+from workers.error_text import first_line, raised
 from workers.frames import Closed, FrameReader, readable, write_frame
 from workers.rest import RESTS
 from workers.walls.enclosure import enclose
@@ -36,8 +41,65 @@ _LIBRARIES = ("LD_LIBRARY_PATH", "CUDA_PATH")
 _INHERITED = ("PATH", "HOME", *_LIBRARIES)
 
 
+class Ending(enum.Enum):
+    """How a function in a child ended without its answer."""
+
+    TIMEOUT = enum.auto()
+    RAISED = enum.auto()
+    OUT_OF_MEMORY = enum.auto()
+    CRASHED = enum.auto()
+    """By a signal that programs raise themselves, or by an exit."""
+    KILLED = enum.auto()
+    """Its process alone, by SIGKILL from outside: from an operator, or from the kernel when memory is short: it takes
+    the process with most of it."""
+    MALFORMED = enum.auto()
+    """It answered what no such function answers."""
+    LOST = enum.auto()
+    """The warm child itself was killed from outside, which says nothing about the function."""
+    STOPPED = enum.auto()
+    """By `WarmChild.stop`."""
+
+
 class ChildError(Exception):
-    """Base of the errors of `WarmChild`: the function has no further value."""
+    """Base of the errors of `WarmChild`: the function has no further value. The only place that tells them apart."""
+
+    @property
+    def ending(self) -> Ending:
+        match self:
+            case ChildTimeout():
+                return Ending.TIMEOUT
+            case ChildRaised():
+                return Ending.OUT_OF_MEMORY if self.kind == "MemoryError" else Ending.RAISED
+            case ChildCrashed():
+                return Ending.KILLED if self.signal == signal.SIGKILL else Ending.CRASHED
+            case ChildMalformed():
+                return Ending.MALFORMED
+            case ChildStopped():
+                return Ending.STOPPED
+        return Ending.LOST
+
+    raised: str | None = None
+    """The class name of the exception that the function raised."""
+
+    @property
+    def details(self) -> str:
+        """What became of the function, for the log."""
+        match self:
+            case ChildRaised():
+                return f"{self.kind}: {self}"
+            case ChildCrashed():
+                return f"{self}: {self.stderr}"
+        return str(self)
+
+    @property
+    def for_users(self) -> str:
+        """What became of the function, without native stacks and paths of this machine."""
+        match self:
+            case ChildRaised():
+                return raised(self.kind, str(self))
+            case ChildCrashed():
+                return f"{self} {first_line(self.stderr)}".strip()
+        return str(self)
 
 
 class ChildTimeout(ChildError):
@@ -57,11 +119,15 @@ class ChildCrashed(ChildError):
 
 
 class ChildLost(ChildError):
-    """The warm child itself was killed from outside, which says nothing about the function."""
+    """The warm child itself was killed from outside."""
 
 
 class ChildStopped(ChildError):
     """The function was stopped by `WarmChild.stop`."""
+
+
+class ChildMalformed(ChildError):
+    """The function answered what no such function answers, or its process did not speak in frames."""
 
 
 class ChildRaised(ChildError):
@@ -69,14 +135,16 @@ class ChildRaised(ChildError):
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
-        self.kind = kind
+        self.kind = self.raised = kind
 
 
+Arguments = Mapping[str, object] | Sequence[object]
+"""By name, or in the order of the function's parameters; `tuner.codec` makes them JSON."""
 _END: Final = object()
 """In place of a value: the function has yielded its last."""
 
 
-def _nothing() -> None:
+def nothing() -> None:
     """Done meanwhile by who has nothing to do."""
 
 
@@ -86,8 +154,8 @@ class Session:
 
     _ask: Callable[[Any, float, Callable[[], None]], Any]
 
-    def ask(self, question: Any, deadline: float, meanwhile: Callable[[], None] = _nothing) -> Any:
-        """Return the answer to a question of JSON values. Raises the errors of `WarmChild.stream`.
+    def ask(self, question: Any, deadline: float, meanwhile: Callable[[], None] = nothing) -> Any:
+        """Return the answer to a question, as JSON. Raises ChildError.
 
         ``deadline`` is in seconds. ``meanwhile`` is called every few milliseconds until the answer is there; what it
         raises ends the session.
@@ -147,9 +215,9 @@ class WarmChild:
             self._ensure_started()
 
     def call(
-        self, function: str, arguments: dict[str, Any], deadline: float, meanwhile: Callable[[], None] = _nothing
+        self, function: str, arguments: Arguments, deadline: float, meanwhile: Callable[[], None] = nothing
     ) -> Any:
-        """Return the only value that ``function`` yields; see `stream` for errors.
+        """Return the only value that ``function`` yields, as JSON; see `stream` for errors.
 
         ``meanwhile`` is called every few milliseconds until the value is there; what it raises stops the function.
         """
@@ -165,18 +233,17 @@ class WarmChild:
             raise ChildCrashed(None, f"{function} yielded {len(values)} values instead of one")
         return values[0]
 
-    def stream(self, function: str, arguments: dict[str, Any], deadline: float) -> Iterator[Any]:
-        """Run ``module:function`` in a fresh fork and hand on what it yields.
+    def stream(self, function: str, arguments: Arguments, deadline: float) -> Iterator[Any]:
+        """Run ``module:function`` in a fresh fork and hand on what it yields, as JSON.
 
-        ``deadline`` (seconds) applies to each value. Raises ChildTimeout, ChildCrashed, ChildLost, ChildRaised,
-        ChildStopped.
+        ``deadline`` (seconds) applies to each value. Raises ChildError.
         """
         with self._fork(function, arguments, deadline, session=False):
-            while (value := self._value(deadline, _nothing)) is not _END:
+            while (value := self._value(deadline, nothing)) is not _END:
                 yield value
 
     @contextlib.contextmanager
-    def session(self, function: str, arguments: dict[str, Any]) -> Iterator[Session]:
+    def session(self, function: str, arguments: Arguments) -> Iterator[Session]:
         """Run ``module:function`` in a fresh fork that answers questions and keeps its memory until the context ends.
 
         The function gets an iterator of the questions as ``questions`` besides ``arguments``, and yields one answer to
@@ -196,7 +263,7 @@ class WarmChild:
                 write_frame(self._requests, {"stop": self._number})
 
     @contextlib.contextmanager
-    def _fork(self, function: str, arguments: dict[str, Any], deadline: float, *, session: bool) -> Iterator[None]:
+    def _fork(self, function: str, arguments: Arguments, deadline: float, *, session: bool) -> Iterator[None]:
         """A fork that runs the function. The child is killed if the context ends before the fork does."""
         with self._lock, self._scratch() as scratch:
             self._ensure_started()
@@ -208,7 +275,7 @@ class WarmChild:
                 "scratch": scratch,
                 "writable": self._enclosure.writable(scratch),
                 "function": function,
-                "arguments": arguments,
+                "arguments": encode(arguments),
                 "deadline": deadline,
                 "memory_bytes": self._memory_bytes,
                 "busy": self._busy,
@@ -231,7 +298,7 @@ class WarmChild:
         if self._ended:
             raise ChildLost("the session has ended")
         try:
-            self._send({"question": question, "deadline": deadline})
+            self._send({"question": encode(question), "deadline": deadline})
             answer = self._value(deadline, meanwhile)
         except (Closed, BrokenPipeError) as error:
             raise ChildLost("the warm child itself was killed") from error
@@ -242,7 +309,7 @@ class WarmChild:
     def _value(self, deadline: float, meanwhile: Callable[[], None]) -> Any:
         """Return the next value of the fork, or `_END`. Raises what became of the fork."""
         seconds = deadline
-        raised: ChildRaised | None = None
+        error: ChildRaised | None = None
         while True:
             frame = self._next(seconds + _GRACE_SECONDS, meanwhile)
             seconds = WAIT_SECONDS if frame.get("clock") == Clock.STOP else deadline
@@ -250,17 +317,19 @@ class WarmChild:
                 return frame["value"]
             if "raised" in frame:
                 # The fork has not ended yet: a timing may still stop it.
-                raised = ChildRaised(frame["raised"], frame["message"])
+                error = ChildRaised(str(frame["raised"]), str(frame.get("message")))
             if "end" in frame:
                 self._ended = True
-                if raised is not None:
-                    raise raised
+                if error is not None:
+                    raise error
                 if frame["end"] == "timeout":
                     raise ChildTimeout(f"no answer within {deadline:g} s")
                 if frame["end"] == "crash":
                     raise ChildCrashed(frame["signal"], frame["stderr"])
                 if frame["end"] == "stopped":
                     raise ChildStopped("it was stopped")
+                if frame["end"] == "garbled":
+                    raise ChildMalformed("it gave an impossible answer")
                 return _END
 
     def _leave(self) -> None:
@@ -300,7 +369,7 @@ class WarmChild:
         child_in, self._requests = os.pipe()
         self._replies, child_out = os.pipe()
         enclosure = self._enclosure
-        program = [sys.executable, "-m", "workers.child", str(child_in), str(child_out), enclosure.to_json()]
+        program = [sys.executable, "-m", "workers.child", str(child_in), str(child_out), json.dumps(encode(enclosure))]
         try:
             self._process = subprocess.Popen(
                 enclosure.command([*program, *self._preload], CHECKOUT),
@@ -320,10 +389,10 @@ class WarmChild:
             self._kill()
             raise ChildCrashed(None, "the warm child did not start; its message is in the log above") from error
 
-    def _next(self, seconds: float, meanwhile: Callable[[], None] = _nothing) -> Any:
+    def _next(self, seconds: float, meanwhile: Callable[[], None] = nothing) -> Any:
         """Return the next frame; ``meanwhile`` is called every few milliseconds until then."""
         until = time.monotonic() + seconds
-        pause = _MEANWHILE_SECONDS if meanwhile is not _nothing else seconds
+        pause = _MEANWHILE_SECONDS if meanwhile is not nothing else seconds
         while (frame := self._reader.pop()) is None:
             left = max(0.0, until - time.monotonic())
             if readable([self._replies], min(left, pause)):

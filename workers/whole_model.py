@@ -31,8 +31,9 @@ from loopwright.codegen.weights import attach
 from tuner.types import TensorInfo
 from workers.arguments import to_device, tvm_device
 from workers.clock import Clock
+from workers.entry import entry
 from workers.measure import sample
-from workers.messages import Device, Json, ModelProgram, ModelTimes
+from workers.messages import Device, ModelProgram, ModelTimes
 
 MAX_WEIGHT_BYTES = 2**30
 """They are in memory several times while they are bound and packed."""
@@ -42,14 +43,14 @@ class NotMeasured(Exception):
     """The model cannot be measured as one program; the message says why."""
 
 
-def time_model(device: Json, model: Json) -> Iterator[Json | Clock]:
-    """Yield the `ModelTimes` of a `ModelProgram`; the entry point in a child."""
-    request, on_device = ModelProgram.from_json(model), tvm_device(Device.from_json(device))
+@entry
+def time_model(device: Device, model: ModelProgram) -> Iterator[ModelTimes | Clock]:
+    on_device = tvm_device(device)
     hold = host_lock.SharedHold()
     try:
-        program, inputs = _built(request)
+        program, inputs = _built(model)
     except NotMeasured as error:
-        yield ModelTimes((), str(error)).to_json()
+        yield ModelTimes((), str(error))
         return
     finally:
         hold.close()
@@ -63,7 +64,7 @@ def time_model(device: Json, model: Json) -> Iterator[Json | Clock]:
         def mean(number: int) -> float:
             return float(machine.time_evaluator("main", on_device, number=number, repeat=1)(*arguments).mean)
 
-        yield ModelTimes(tuple(sample(lambda: mean(1), mean, None)), None).to_json()
+        yield ModelTimes(tuple(sample(lambda: mean(1), mean, None)), None)
 
 
 def _built(request: ModelProgram) -> tuple[relax.VMExecutable, list[Array]]:

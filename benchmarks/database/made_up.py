@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import dataclass
 
+from benchmarks.rows import name
 from tuner.types import DeviceClass
 
 TRIALS, WORKLOADS, JOBS = 1_000_000, 10_000, 2_500
@@ -35,6 +35,12 @@ class Size:
     jobs: int = JOBS
     old_jobs: int = OLD_JOBS
 
+    @classmethod
+    def of(cls, trials: int) -> Size:
+        """Return the size of a database with so many trials; a small one has as much of all else as is asked for."""
+        share = min(1.0, trials / TRIALS)
+        return cls(trials, max(300, int(WORKLOADS * share)), max(250, int(JOBS * share)), int(OLD_JOBS * share))
+
     @property
     def per_workload(self) -> int:
         return self.trials // self.workloads
@@ -49,7 +55,3 @@ def workload_hash(number: int) -> str:
 
 def job_id(number: int) -> str:
     return name("job", number)
-
-
-def name(what: str, number: int) -> str:
-    return hashlib.sha256(f"{what} {number}".encode()).hexdigest()[:16]

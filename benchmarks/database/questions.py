@@ -1,23 +1,23 @@
 """What is asked of the database, and how long each answer takes, in the process that asks.
 
-.venv/bin/python -m benchmarks.database.questions URL [--trials 1000000]
+.venv/bin/python -m benchmarks.database.questions URL TRIALS
 
 A process of its own, without TVM, as those of the service are: Python would look for garbage among TVM's objects.
 """
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
 import random
-import statistics
+import sys
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from benchmarks.database.made_up import HEAVY, TARGET, TRIALS, TVM_VERSION, Size, device_class, job_id, workload_hash
+from benchmarks.database.made_up import HEAVY, TARGET, TVM_VERSION, Size, device_class, job_id, workload_hash
+from benchmarks.spread import percentile
 from db import Database
 from db.inputs import NewJob
 from db.leaderboard import LeaderboardQuery
@@ -48,13 +48,16 @@ def questions(db: Database, size: Size) -> list[Question]:
     heavy, of_small_family = workload_hash(0), workload_hash(size.workloads - 25)
     models = [draw.sample(workloads, 30) for _ in range(50)]
     some_model = itertools.cycle(models)
+    speedups = LeaderboardQuery(sort="speedup")
     return [
         Question("best of a workload", lambda: db.certificates.best(next(some_workload), here), 5, 500),
         Question("bests of a model of 30 functions", lambda: db.lookup.bests(next(some_model), TARGET), 20),
         Question("page of 50 bests", lambda: db.certificates.bests(), 30),
-        Question("page of the leaderboard by speedup", lambda: _leaderboard(db), 30),
-        Question("page of 50 jobs with their tasks", lambda: _page_of_jobs(db), 30),
-        Question("one job with its tasks", lambda: _job(db, next(some_job)), 20),
+        Question("page of the leaderboard by speedup", lambda: db.leaderboard.page(speedups, offset=5000), 30),
+        Question(
+            "page of 50 jobs with their tasks", lambda: db.tasks.of_jobs([job.id for job in db.jobs.page(50).items]), 30
+        ),
+        Question("one job with its tasks", lambda: (db.jobs.get(id := next(some_job)), db.tasks.of_job(id)), 20),
         Question("totals of the overview", lambda: db.totals(_HOUR), 30),
         Question("counts of /metrics", db.counts, 20),
         Question("records by latency", lambda: db.records.page(sort="latency"), 50),
@@ -74,18 +77,6 @@ def questions(db: Database, size: Size) -> list[Question]:
     ]
 
 
-def _leaderboard(db: Database) -> object:
-    return db.leaderboard.page(LeaderboardQuery(sort="speedup"), offset=5000)
-
-
-def _page_of_jobs(db: Database) -> object:
-    return db.tasks.of_jobs([job.id for job in db.jobs.page(50).items])
-
-
-def _job(db: Database, id: str) -> object:
-    return db.jobs.get(id), db.tasks.of_job(id)
-
-
 def asked(question: Question) -> dict[str, float]:
     """Return the milliseconds of the answers, after one that does not count, and of the processor in this process."""
     question.ask()
@@ -99,8 +90,7 @@ def asked(question: Question) -> dict[str, float]:
 
 
 def spread(taken: list[float]) -> dict[str, float]:
-    p99 = statistics.quantiles(taken, n=100, method="inclusive")[-1] if len(taken) > 1 else taken[0]
-    return {"p50_ms": statistics.median(taken), "p99_ms": p99, "max_ms": max(taken)}
+    return {"p50_ms": percentile(taken, 50), "p99_ms": percentile(taken, 99), "max_ms": max(taken)}
 
 
 def written(db: Database) -> dict[str, dict[str, float]]:
@@ -161,18 +151,11 @@ class _Run:
         self._db.jobs.finish(self._claimed.job.id, self._claimed.lease_token, JobState.CANCELLED)
 
 
-def parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.database.questions")
-    parser.add_argument("url")
-    parser.add_argument("--trials", type=int, default=TRIALS)
-    return parser
-
-
 def main() -> None:
     """Print the answers' milliseconds as JSON."""
-    options = parser().parse_args()
-    db = Database(options.url)
-    size = Size(trials=options.trials)
+    url, trials = sys.argv[1:]
+    db = Database(url)
+    size = Size.of(int(trials))
     answers = {question.name: asked(question) for question in questions(db, size)}
     print(json.dumps({"questions": answers, "writes": written(db)}))
     db.close()

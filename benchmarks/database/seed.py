@@ -1,11 +1,7 @@
-"""A database full of jobs, trials and certificates, made up but of one piece.
-
-.venv/bin/python -m benchmarks.database.seed sqlite:///FILE [--trials 1000000]
-"""
+"""A database full of jobs, trials and certificates, made up but of one piece."""
 
 from __future__ import annotations
 
-import argparse
 import functools
 import random
 from collections.abc import Iterator
@@ -13,33 +9,37 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
+import tvm
 from sqlalchemy import Connection, insert
 
-from benchmarks.database.ledger import candidates
+from benchmarks import rows
 from benchmarks.database.made_up import (
     FAMILY,
     TARGET,
-    TRIALS,
     TVM_VERSION,
     Size,
     another_device_class,
     device_class,
     job_id,
-    name,
     workload_hash,
 )
-from db import migrate, models
+from benchmarks.rows import filling, name
+from db import models
 from db.compression import compress_trace
 from db.devices import target_id
-from db.engine import create_engine
-from db.inputs import space_hash
-from loopwright.codegen.serialization import module_to_json
-from tests.support import rule_programs
+from loopwright.codegen.serialization import module_to_json, trace_to_json
+from loopwright.codegen.target import target_from
+from tests.support import convolution_programs, rule_programs
 from tests.support.programs import product_relu
-from tuner.types import DeviceClass, spread
+from tuner.cost_model.features import extract, to_bytes
+from tuner.space.builtin import builtin_space
+from tuner.types import DeviceClass
 
 _WORKLOADS_A_CHUNK = 100
 _FAILED = 0.05
+_SPACE = {"kind": "llvm", "mcpu": "x86-64-v3", "num-cores": 16}
+_PER_SKETCH = 6
+"""Traces and features of other functions than those of the dictionary of traces."""
 _TRIALS = sa.Table(
     "trials",
     sa.MetaData(),
@@ -54,36 +54,27 @@ _START = datetime(2020, 1, 1, tzinfo=UTC)
 
 def seed(database_url: str, size: Size) -> None:
     """Make the tables and fill them. Equal sizes, equal databases."""
-    migrate.upgrade(database_url)
-    engine = create_engine(database_url)
     pool = [(compress_trace(trace), features) for trace, features in candidates()]
-    try:
+    with filling(database_url) as engine:
         with engine.begin() as connection:
             _fill(connection, size)
         for first in range(0, size.workloads, _WORKLOADS_A_CHUNK):
             numbers = range(first, min(first + _WORKLOADS_A_CHUNK, size.workloads))
             trials = {number: list(_trials(number, size, pool)) for number in numbers}
-            events = [_event(number, row, size) for number, rows in trials.items() for row in rows]
+            events = [_event(number, row, size) for number, made in trials.items() for row in made]
             certificates, bests = zip(*(_evidence(number, size) for number in numbers), strict=True)
             with engine.begin() as connection:
-                connection.execute(insert(_TRIALS), [row for rows in trials.values() for row in rows])
+                connection.execute(insert(_TRIALS), [row for made in trials.values() for row in made])
                 connection.execute(insert(models.Event), events)
                 connection.execute(insert(models.Certificate), certificates)
                 connection.execute(insert(models.Best), bests)
-        with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-            # Both databases plan by statistics, which they gather by themselves only after a while.
-            connection.exec_driver_sql("ANALYZE" if engine.dialect.name == "sqlite" else "VACUUM ANALYZE")
-    finally:
-        engine.dispose()
 
 
 def _fill(connection: Connection, size: Size) -> None:
     """Insert what is there before the trials."""
     connection.execute(insert(models.Target), {"id": target_id(TARGET), "json": TARGET, "kind": "llvm"})
     for machine in (device_class(), another_device_class()):
-        row: dict[str, Any] = {"id": machine.id, "target_id": target_id(TARGET), "model": machine.model}
-        row |= {"features": list(machine.features), "cores": 32, "threads": 32, "runtime": machine.runtime}
-        connection.execute(insert(models.DeviceClass), row)
+        rows.device_class(connection, machine)
         made = size.trials // 10 * (9 if machine == device_class() else 1)
         counts = {"device_class_id": machine.id, "tvm_version": TVM_VERSION}
         for outcome, share in (("measured", 1 - _FAILED), ("CRASH", _FAILED)):
@@ -104,7 +95,7 @@ def _module(number: int) -> str:
 
 def _workload(number: int) -> dict[str, Any]:
     draw = random.Random(number)
-    rows, columns, depth = (2 ** draw.randint(4, 11) + draw.randint(0, 15) for _ in range(3))
+    height, width, depth = (2 ** draw.randint(4, 11) + draw.randint(0, 15) for _ in range(3))
     family = 0 if number < FAMILY else 1 + (number - FAMILY) // 20
     return {
         "hash": workload_hash(number),
@@ -112,11 +103,12 @@ def _workload(number: int) -> dict[str, Any]:
         "name": f"fused_matmul_add_{number}",
         "module_json": _module(number % 64),
         "script": product_relu(64),
-        "args": [[[rows, depth], "float32"], [[depth, columns], "float32"], [[rows, columns], "float32"]],
+        "args": [[[height, depth], "float32"], [[depth, width], "float32"], [[height, width], "float32"]],
         "op": "matmul",
         "compute_dtype": "float32",
-        "flop": 2.0 * rows * columns * depth,
+        "flop": 2.0 * height * width * depth,
         "tvm_version": TVM_VERSION,
+        "shared": True,
         "created_at": _time(number),
     }
 
@@ -130,54 +122,27 @@ def _machine_of(job: int) -> DeviceClass:
 
 
 def _job(number: int, size: Size) -> dict[str, Any]:
-    machine = _machine_of(number)
     made = size.trials // size.jobs if number < size.jobs else 0
-    return {
-        "id": job_id(number),
-        "name": f"model {number}",
-        "state": "succeeded",
-        "module_json": _module(number % 64) if made else "{}",
-        "space_json": None,
-        "space_hash": space_hash(None),
-        "device_class_id": machine.id,
-        "target_json": TARGET,
-        "max_trials": 400,
-        "seed": 0,
-        "priority": 0,
-        "force": False,
-        "notes": [],
-        "cancel_requested": False,
-        "created_at": _time(number),
-        "queued_at": _time(number),
-        "started_at": _time(number),
-        "finished_at": _time(number),
-        "attempts": 1,
-        "elapsed_s": 240.0,
-        "saved_secs": 1e-3,
-        "trials": made,
-    }
+    module_json = _module(number % 64) if made else "{}"
+    more = {"module_json": module_json, "trials": made}
+    return rows.job(job_id(number), f"model {number}", _machine_of(number), _time(number), **more)
 
 
 def _task(workload: int, size: Size) -> dict[str, Any]:
-    job = _job_of(workload, size)
-    return {
-        "id": name("task", workload),
-        "job_id": job_id(job),
-        "position": workload - job * size.workloads // size.jobs,
-        "workload_hash": workload_hash(workload),
-        "name": f"fused_matmul_add_{workload}",
-        "weight": 1 + workload % 12,
-        "key": name("key", workload),
-        "state": "succeeded",
-        "answered_from": "search",
-        "certificate_id": name("certificate", workload),
-        "started_at": _time(job),
-        "finished_at": _time(job),
-        "trials": size.trials_of(workload),
-        "failures": {"CRASH": int(size.trials_of(workload) * _FAILED)},
-        "baseline_secs": 1e-3,
-        "best_secs": 1e-5,
-    }
+    job, trials = _job_of(workload, size), size.trials_of(workload)
+    return rows.task(
+        _workload(workload),
+        id=name("task", workload),
+        job=job_id(job),
+        certificate=name("certificate", workload),
+        at=_time(job),
+        position=workload - job * size.workloads // size.jobs,
+        weight=1 + workload % 12,
+        trials=trials,
+        failures={"CRASH": int(trials * _FAILED)},
+        baseline_secs=1e-3,
+        best_secs=1e-5,
+    )
 
 
 def _trials(workload: int, size: Size, pool: list[tuple[bytes, bytes]]) -> Iterator[dict[str, Any]]:
@@ -234,57 +199,47 @@ def _event(workload: int, trial: dict[str, Any], size: Size) -> dict[str, Any]:
 def _evidence(workload: int, size: Size) -> tuple[dict[str, Any], dict[str, Any]]:
     job = _job_of(workload, size)
     samples = [1e-5 * random.Random(workload).gauss(1.0, 0.01) for _ in range(15)]
-    best = sorted(samples)[7]
-    shared = {
-        "workload_hash": workload_hash(workload),
-        "device_class_id": _machine_of(job).id,
-        "baseline_median": 1e-3,
-        "best_median": best,
-        "created_at": _time(job),
-    }
-    certificate = shared | {
-        "id": name("certificate", workload),
-        "space_hash": space_hash(None),
-        "trial_id": name(f"trial {workload}", 1),
-        "inputs": "made up",
-        "rtol": 1e-3,
-        "atol": 1e-3,
-        "max_abs_error": 0.0,
-        "max_rel_error": 0.0,
-        "baseline_run_secs": [1e-3] * len(samples),
-        "best_run_secs": samples,
-        "contenders": 24,
-        "rejected": {},
-        "budget_trials": 100,
-        "search_secs": 12.0,
-    }
-    row = shared | {
-        "certificate_id": name("certificate", workload),
-        "name": f"fused_matmul_add_{workload}",
-        "op": "matmul",
-        "text": f"fused_matmul_add_{workload} matmul",
-        "speedup": 1e-3 / best,
-        "spread": spread(samples),
-        "peak_share": None,
-    }
-    return certificate, row
+    return rows.evidence(
+        _workload(workload),
+        certificate=name("certificate", workload),
+        trial=name(f"trial {workload}", 1),
+        machine=_machine_of(job),
+        samples=samples,
+        baseline=1e-3,
+        best=sorted(samples)[7],
+        at=_time(job),
+        peak_share=None,
+        contenders=24,
+        budget_trials=100,
+    )
 
 
 def _time(number: int) -> datetime:
     return _START + timedelta(seconds=number)
 
 
-def parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.database.seed")
-    parser.add_argument("url")
-    parser.add_argument("--trials", type=int, default=TRIALS)
-    return parser
+def candidates() -> Iterator[tuple[str, bytes]]:
+    """Yield the trace of each candidate, as JSON, and its features as they are stored."""
+    target = target_from(_SPACE)
+    for mod in _functions():
+        space = builtin_space(mod, target, 7)
+        for trace in space.traces:
+            schedules = [space.replay(trace, 1000 + number) for number in range(_PER_SKETCH)]
+            accepted = [schedule for schedule in schedules if schedule is not None]
+            for schedule, features in zip(accepted, extract(space.context, accepted), strict=True):
+                yield trace_to_json(schedule.trace), to_bytes(features)
 
 
-def main() -> None:
-    options = parser().parse_args()
-    seed(options.url, Size(trials=options.trials))
-
-
-if __name__ == "__main__":
-    main()
+def _functions() -> list[tvm.IRModule]:
+    return [
+        rule_programs.product(96, 320, 200),
+        rule_programs.linear(24, 1024, 1024),
+        rule_programs.batched(16, 96, 32, 96),
+        rule_programs.softmax(12, 96, 96),
+        rule_programs.layer_norm(64, 1024),
+        rule_programs.log_softmax(32, 1000),
+        rule_programs.silu(4, 96, 320),
+        convolution_programs.conv_nhwc(14, 96, 48, 5),
+        convolution_programs.conv_nchw(56, 24, 48, 3, 2),
+        convolution_programs.depthwise_nchw(56, 48, 5, 2),
+    ]

@@ -1,68 +1,41 @@
-"""Writes docs/benchmarks/gates.md from the kept results.
-
-.venv/bin/python -m benchmarks.gates.report [--pack]
-"""
+"""The report on false alarms of checks."""
 
 from __future__ import annotations
 
-import argparse
 import statistics
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
-from string import Template
 from typing import Any
 
-from benchmarks.results import DOCS, figures, kept, report_parser
-from benchmarks.search.tables import table
+from benchmarks.report import Report, table
 
-NAME = "gates"
-TEMPLATE = Path(__file__).with_name("report.md.in")
-REPORT = DOCS / f"{NAME}.md"
 REQUIRED = 0.01
 """Share of runs that may find a regression where there is none."""
 
 
-def parser() -> argparse.ArgumentParser:
-    return report_parser("python -m benchmarks.gates.report")
-
-
-def main() -> None:
-    options = parser().parse_args()
-    REPORT.write_text(text(figures(NAME, repack=options.pack)))
-    print(REPORT)
-
-
-def text(found: dict[str, Any]) -> str:
-    """Return the report of the benchmark's figures."""
-    runs, noted = found["runs"], found["conditions"]
+def values(lines: Sequence[dict[str, Any]]) -> dict[str, object]:
+    (found,) = lines
+    runs = found["runs"]
     alarms = sum(run["verdict"] == "regression" for run in runs)
     names = list(dict.fromkeys(run["workload"] for run in runs))
     rows = [_row(name, [run for run in runs if run["workload"] == name]) for name in names]
     reached = "reached" if alarms / len(runs) < REQUIRED else "**missed**"
-    return Template(TEMPLATE.read_text()).substitute(
-        bound=f"{found['bound'] - 1:.0%}",
-        conditions=f"{noted['cpu']}, {noted['threads']} threads, {noted['date']}",
-        noise="disturbed by bursts of work on all cores" if found["noise"] else "otherwise idle",
-        runs=len(runs),
-        alarms=alarms,
-        verdict=(
+    return {
+        "bound": f"{found['bound'] - 1:.0%}",
+        "noise": "disturbed by bursts of work on all cores" if found["noise"] else "otherwise idle",
+        "verdict": (
             f"False alarms: {alarms} of {len(runs)} runs ({alarms / len(runs):.2%}); required: less than "
             f"{REQUIRED:.0%}, {reached}"
         ),
-        table=table(
-            [
-                "workload",
-                "runs",
-                "false alarms",
-                "unclear",
-                "rounds, median (maximum)",
-                "seconds per run, median",
-                "ratio, 5th to 95th percentile",
-            ],
-            [*rows, _row("all", runs)],
-        ),
-        results=kept(NAME).name,
-    )
+        "table": table(_HEADS, [*rows, _row("all", runs)]),
+    }
+
+
+_HEADS = (
+    "workload", "runs", "false alarms", "unclear", "rounds, median (maximum)", "seconds per run, median",
+    "ratio, 5th to 95th percentile",
+)  # fmt: skip
 
 
 def _row(name: str, runs: list[dict[str, Any]]) -> list[str]:
@@ -81,5 +54,4 @@ def _row(name: str, runs: list[dict[str, Any]]) -> list[str]:
     ]
 
 
-if __name__ == "__main__":
-    main()
+REPORT = Report("gates", Path(__file__).with_name("report.md.in"), values)

@@ -73,20 +73,14 @@ CASES = (
         lambda torch, a, b: torch.matmul(a, b),
     ),
     Case(
-        "product 4096x4096x4096 fp16, sums fp32",
-        lambda: product(4096, 4096, 4096, "float16", "float32"),
-        _mm_in_fp32,
+        "product 4096x4096x4096 fp16, sums fp32", lambda: product(4096, 4096, 4096, "float16", "float32"), _mm_in_fp32
     ),
     Case(
         "layer norm 16384x1024 fp32",
         _layer_norm,
         lambda torch, x, scale, shift: torch.nn.functional.layer_norm(x, ROWS[1:], scale, shift),
     ),
-    Case(
-        "bias and GELU 16384x1024 fp32",
-        _bias_gelu,
-        lambda torch, x, bias: torch.nn.functional.gelu(x + bias),
-    ),
+    Case("bias and GELU 16384x1024 fp32", _bias_gelu, lambda torch, x, bias: torch.nn.functional.gelu(x + bias)),
     Case(
         "product 4096x4096x4096 fp16",
         lambda: product(4096, 4096, 4096, "float16", "float16"),
@@ -97,11 +91,7 @@ CASES = (
         _convolution,
         lambda torch, x, w: torch.nn.functional.conv2d(x, w, padding=1),
     ),
-    Case(
-        "product 16x8192x8192 fp16, sums fp32",
-        lambda: product(16, 8192, 8192, "float16", "float32"),
-        _mm_in_fp32,
-    ),
+    Case("product 16x8192x8192 fp16, sums fp32", lambda: product(16, 8192, 8192, "float16", "float32"), _mm_in_fp32),
     Case(
         "product 2048x2048x2048 tf32",
         lambda: product(2048, 2048, 2048, "float32", "float32"),

@@ -1,12 +1,7 @@
-"""A database full of certified workloads, made up but of one piece: also what the browser tests page through.
-
-.venv/bin/python -m benchmarks.leaderboard.seed sqlite:///FILE [--workloads 100000]
-"""
+"""A database full of certified workloads, made up but of one piece: also what the browser tests page through."""
 
 from __future__ import annotations
 
-import argparse
-import hashlib
 import json
 import random
 from collections.abc import Iterator
@@ -15,11 +10,11 @@ from typing import Any
 
 from sqlalchemy import Connection, insert
 
-from db import migrate, models
+from benchmarks import rows
+from benchmarks.rows import filling
+from db import models
 from db.devices import target_id
-from db.engine import create_engine
-from db.inputs import space_hash
-from tuner.types import DeviceClass, spread
+from tuner.types import DeviceClass
 
 WORKLOADS = 100_000
 _PER_JOB = 20
@@ -36,18 +31,12 @@ _TRACE = json.dumps([[], []])
 def seed(database_url: str, workloads: int = WORKLOADS) -> None:
     """Make the tables where they are missing, and fill them: each workload with a job's task, a measured
     trial and a certificate. Equal numbers, equal databases. The programs themselves are left out."""
-    migrate.upgrade(database_url)
-    engine = create_engine(database_url)
-    try:
+    with filling(database_url) as engine:
         with engine.begin() as connection:
             classes = _device_classes(connection)
-            for first in range(0, workloads, _CHUNK):
+        for first in range(0, workloads, _CHUNK):
+            with engine.begin() as connection:
                 _fill(connection, classes, range(first, min(first + _CHUNK, workloads)))
-        with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-            # Both databases plan by statistics, which they gather by themselves only after a while.
-            connection.exec_driver_sql("ANALYZE" if engine.dialect.name == "sqlite" else "VACUUM ANALYZE")
-    finally:
-        engine.dispose()
 
 
 def _device_classes(connection: Connection) -> list[tuple[DeviceClass, float]]:
@@ -58,32 +47,20 @@ def _device_classes(connection: Connection) -> list[tuple[DeviceClass, float]]:
         cores = int(target.get("num-cores", 132))
         value = DeviceClass(text, model, ("made up",), cores, cores, "seeded")
         connection.execute(insert(models.Target), {"id": target_id(text), "json": text, "kind": target["kind"]})
-        row = {
-            "id": value.id,
-            "target_id": target_id(text),
-            "model": model,
-            "features": list(value.features),
-            "cores": cores,
-            "threads": cores,
-            "runtime": value.runtime,
-            "peak_dtype": "float32",
-            "peak_flops": flops,
-            "peak_bytes": bytes_per_s,
-            "peaks_measured_at": _time(0),
-        }
-        connection.execute(insert(models.DeviceClass), row)
+        peaks = {"peak_dtype": "float32", "peak_flops": flops, "peak_bytes": bytes_per_s}
+        rows.device_class(connection, value, **peaks, peaks_measured_at=_time(0))
         classes.append((value, flops))
     return classes
 
 
 def _fill(connection: Connection, classes: list[tuple[DeviceClass, float]], numbers: range) -> None:
-    rows: dict[type[models.Base], list[dict[str, Any]]] = {
+    made: dict[type[models.Base], list[dict[str, Any]]] = {
         table: [] for table in (models.Workload, models.Job, models.Task, models.Trial, models.Certificate, models.Best)
     }
     for number in numbers:
         for table, row in _rows(number, *classes[number // _PER_JOB % len(classes)]):
-            rows[table].append(row)
-    for table, found in rows.items():
+            made[table].append(row)
+    for table, found in made.items():
         connection.execute(insert(table), found)
 
 
@@ -99,150 +76,64 @@ def _rows(number: int, device_class: DeviceClass, peak: float) -> Iterator[tuple
     baseline = best * draw.choice((1.0, draw.uniform(1.0, 3.0), draw.uniform(1.0, 40.0)))
     samples = [best * draw.gauss(1.0, 0.01) for _ in range(9)]
     created_at = _time(number)
-    ids = {what: _id(what, number) for what in ("task", "trial", "certificate")}
-    key, job = _id("workload", number) + _id("hash", number), _id("job", number // _PER_JOB)
-
-    yield (
-        models.Workload,
-        {
-            "hash": key,
-            "family": _id("family", number % 1000),
-            "name": name,
-            "module_json": "{}",
-            "script": f"# {name}: made up, without a program",
-            "args": args,
-            "op": op,
-            "compute_dtype": "float32",
-            "flop": flop,
-            "tvm_version": "seeded",
-            "created_at": created_at,
-        },
-    )
+    task, trial, certificate = (rows.name(what, number) for what in ("task", "trial", "certificate"))
+    job = rows.name("job", number // _PER_JOB)
+    workload = {
+        "hash": rows.name("workload", number) + rows.name("hash", number),
+        "family": rows.name("family", number % 1000),
+        "name": name,
+        "module_json": "{}",
+        "script": f"# {name}: made up, without a program",
+        "args": args,
+        "op": op,
+        "compute_dtype": "float32",
+        "flop": flop,
+        "tvm_version": "seeded",
+        "shared": True,
+        "created_at": created_at,
+    }
+    yield models.Workload, workload
     if number % _PER_JOB == 0:
-        yield models.Job, _job(job, number, device_class, created_at)
-    yield (
-        models.Task,
-        {
-            "id": ids["task"],
-            "job_id": job,
-            "position": number % _PER_JOB,
-            "workload_hash": key,
-            "name": name,
-            "weight": draw.randint(1, 12),
-            "key": ids["task"],
-            "state": "succeeded",
-            "answered_from": "search",
-            "certificate_id": ids["certificate"],
-            "started_at": created_at,
-            "finished_at": created_at,
-        },
-    )
+        more = {"max_trials": 64 * _PER_JOB}
+        yield models.Job, rows.job(job, f"model {number // _PER_JOB}", device_class, created_at, **more)
+    place = {"position": number % _PER_JOB, "weight": draw.randint(1, 12)}
+    yield models.Task, rows.task(workload, id=task, job=job, certificate=certificate, at=created_at, **place)
     yield (
         models.Trial,
         {
-            "id": ids["trial"],
-            "task_id": ids["task"],
-            "workload_hash": key,
+            "id": trial,
+            "task_id": task,
+            "workload_hash": workload["hash"],
             "device_class_id": device_class.id,
             "number": 1,
             "origin": "random",
-            "candidate_hash": ids["trial"],
+            "candidate_hash": trial,
             "trace_json": _TRACE,
             "state": "measured",
             "run_secs": [best],
             "median": best,
             "tvm_version": "seeded",
+            "codegen_version": 1,
             "created_at": created_at,
             "finished_at": created_at,
         },
     )
-    evidence = {
-        "workload_hash": key,
-        "device_class_id": device_class.id,
-        "baseline_median": baseline,
-        "best_median": best,
-        "created_at": created_at,
-    }
-    yield (
-        models.Certificate,
-        evidence
-        | {
-            "id": ids["certificate"],
-            "space_hash": space_hash(None),
-            "trial_id": ids["trial"],
-            "inputs": "made up",
-            "rtol": 1e-3,
-            "atol": 1e-3,
-            "max_abs_error": 0.0,
-            "max_rel_error": 0.0,
-            "baseline_run_secs": [baseline] * len(samples),
-            "best_run_secs": samples,
-            "contenders": 2,
-            "rejected": {},
-            "budget_trials": 64,
-            "search_secs": 12.0,
-        },
+    certified, row = rows.evidence(
+        workload,
+        certificate=certificate,
+        trial=trial,
+        machine=device_class,
+        samples=samples,
+        baseline=baseline,
+        best=best,
+        at=created_at,
+        peak_share=flop / best / peak,
+        contenders=2,
+        budget_trials=64,
     )
-    yield (
-        models.Best,
-        evidence
-        | {
-            "certificate_id": ids["certificate"],
-            "name": name,
-            "op": op,
-            "text": f"{name} {op}",
-            "speedup": baseline / best,
-            "spread": spread(samples),
-            "peak_share": flop / best / peak,
-        },
-    )
-
-
-def _job(id: str, number: int, device_class: DeviceClass, created_at: datetime) -> dict[str, Any]:
-    return {
-        "id": id,
-        "name": f"model {number // _PER_JOB}",
-        "state": "succeeded",
-        "module_json": "{}",
-        "space_json": None,
-        "space_hash": space_hash(None),
-        "device_class_id": device_class.id,
-        "target_json": device_class.target_json,
-        "max_trials": 64 * _PER_JOB,
-        "seed": 0,
-        "priority": 0,
-        "force": False,
-        "notes": [],
-        "cancel_requested": False,
-        "created_at": created_at,
-        "queued_at": created_at,
-        "started_at": created_at,
-        "finished_at": created_at,
-        "attempts": 1,
-        "elapsed_s": 240.0,
-        "saved_secs": 1e-3,
-    }
-
-
-def _id(what: str, number: int) -> str:
-    return hashlib.sha256(f"{what} {number}".encode()).hexdigest()[:16]
+    yield models.Certificate, certified
+    yield models.Best, row
 
 
 def _time(number: int) -> datetime:
     return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=number)
-
-
-def parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.leaderboard.seed")
-    parser.add_argument("database_url")
-    parser.add_argument("--workloads", type=int, default=WORKLOADS)
-    return parser
-
-
-def main() -> None:
-    options = parser().parse_args()
-    seed(options.database_url, options.workloads)
-
-
-if __name__ == "__main__":
-    main()

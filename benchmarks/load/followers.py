@@ -15,9 +15,10 @@ import time
 from collections import defaultdict
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from pathlib import Path
 
 import httpx
+
+from benchmarks.load import parts
 
 _SILENCE_SECONDS = 60.0
 """The service sends a comment every 15 s."""
@@ -112,10 +113,5 @@ def _missed(followers: list[Follower]) -> int:
     )
 
 
-def main() -> None:
-    plan = Plan(**json.loads(Path(sys.argv[1]).read_text()))
-    print(json.dumps(asdict(asyncio.run(follow(plan)))))
-
-
 if __name__ == "__main__":
-    main()
+    print(json.dumps(asdict(asyncio.run(follow(parts.plan(Plan))))))

@@ -11,13 +11,12 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-import sys
 import time
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 
 import httpx
 
+from benchmarks.load import parts
 from benchmarks.load.mix import MIX, Kind, Known, Read
 
 _TIMEOUT_SECONDS = 30.0
@@ -88,10 +87,5 @@ async def _send(http: httpx.AsyncClient, token: str, kind: Kind, read: Read, due
         found.errors += [error] if error else []
 
 
-def main() -> None:
-    plan = Plan(**json.loads(Path(sys.argv[1]).read_text()))
-    print(json.dumps(asdict(asyncio.run(generate(plan)))))
-
-
 if __name__ == "__main__":
-    main()
+    print(json.dumps(asdict(asyncio.run(generate(parts.plan(Plan))))))

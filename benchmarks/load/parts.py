@@ -10,9 +10,11 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from benchmarks.results import ROOT
+from benchmarks.code import ROOT
+
+T = TypeVar("T")
 
 
 class Part:
@@ -70,3 +72,8 @@ def _argument(value: Any) -> Iterator[str]:
         path = Path(folder, "plan.json")
         path.write_text(json.dumps(asdict(value)))
         yield str(path)
+
+
+def plan(kind: type[T]) -> T:
+    """Return the plan that this process was started with."""
+    return kind(**json.loads(Path(sys.argv[1]).read_text()))

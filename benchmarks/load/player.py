@@ -16,11 +16,11 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import tvm
 from tvm import relax
 
+from benchmarks.load import parts
 from benchmarks.search.workloads import product
 from db import Database
 from db.inputs import NewJob
@@ -193,10 +193,6 @@ def _await_end(ended: threading.Event) -> None:
     ended.set()
 
 
-def main() -> None:
-    with contextlib.suppress(KeyboardInterrupt):
-        play(Plan(**json.loads(Path(sys.argv[1]).read_text())))
-
-
 if __name__ == "__main__":
-    main()
+    with contextlib.suppress(KeyboardInterrupt):
+        play(parts.plan(Plan))

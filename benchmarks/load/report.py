@@ -1,36 +1,17 @@
-"""Writes docs/benchmarks/load.md from the kept results.
-
-.venv/bin/python -m benchmarks.load.report [--pack]
-"""
+"""The report on the API under load."""
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import statistics
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from string import Template
 from typing import Any
 
-from benchmarks.results import DOCS, figures, kept, report_parser
-from benchmarks.search.tables import table
+from benchmarks.report import Report, table
+from benchmarks.spread import percentile
 
-NAME = "load"
-TEMPLATE = Path(__file__).with_name("report.md.in")
-REPORT = DOCS / f"{NAME}.md"
 ALLOWED_MS = 100.0
 """Of the 99th percentile of all reads of a load."""
-
-
-def parser() -> argparse.ArgumentParser:
-    return report_parser("python -m benchmarks.load.report")
-
-
-def main() -> None:
-    options = parser().parse_args()
-    REPORT.write_text(text(figures(NAME, repack=options.pack)))
-    print(REPORT)
 
 
 def missed(figures: dict[str, Any]) -> list[str]:
@@ -42,23 +23,25 @@ def missed(figures: dict[str, Any]) -> list[str]:
     ]
 
 
-def text(figures: dict[str, Any]) -> str:
-    return Template(TEMPLATE.read_text()).substitute(
-        {name: figures[name] for name in ("jobs", "streams", "users", "half_open", "machine")},
-        seconds=f"{figures['seconds']:g}",
-        trials=f"{figures['trials']:g}",
-        plural="" if figures["trials"] == 1 else "s",
-        workloads=f"{figures['workloads']:,}",
-        met=", ".join(f"{_met(loads)} on {database}" for database, loads in figures["databases"].items()),
-        load=f"{figures['load_before']:.1f}",
-        requirements="\n".join(
-            f"| {what}, {name} | {measured}{'' if met else ', **missed**'} | {required} |"
-            for name, what, measured, required, met in _required(figures)
+def values(lines: Sequence[dict[str, Any]]) -> dict[str, object]:
+    (figures,) = lines
+    return {name: figures[name] for name in ("jobs", "streams", "users", "half_open")} | {
+        "seconds": f"{figures['seconds']:g}",
+        "trials": f"{figures['trials']:g}",
+        "plural": "" if figures["trials"] == 1 else "s",
+        "workloads": f"{figures['workloads']:,}",
+        "met": ", ".join(f"{_met(loads)} on {database}" for database, loads in figures["databases"].items()),
+        "requirements": table(
+            ["", "measured", "required"],
+            (
+                (f"{what}, {name}", f"{measured}{'' if met else ', **missed**'}", required)
+                for name, what, measured, required, met in _required(figures)
+            ),
+            right=True,
         ),
-        loads=table(_LOAD_HEADS, itertools.starmap(_load_row, _loads(figures))),
-        kinds=_kinds(figures),
-        results=kept(NAME).name,
-    )
+        "loads": table(_LOAD_HEADS, itertools.starmap(_load_row, _loads(figures))),
+        "kinds": _kinds(figures),
+    }
 
 
 def _loads(figures: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -88,13 +71,6 @@ def _met(loads: Sequence[dict[str, Any]]) -> str:
 def _errors(load: dict[str, Any]) -> int:
     streams = load["streams"]
     return len(load["reads"]["errors"]) + len(streams["errors"]) + int(streams["missed"])
-
-
-def percentile(values: Sequence[float], percent: int) -> float:
-    """Return the value below or at which ``percent`` of all are; 0 if there are none."""
-    if len(values) < 2:
-        return max(values, default=0.0)
-    return statistics.quantiles(values, n=100, method="inclusive")[percent - 1]
 
 
 def _all(load: dict[str, Any]) -> list[float]:
@@ -138,5 +114,4 @@ def _kinds(figures: dict[str, Any]) -> str:
     return table(heads, rows)
 
 
-if __name__ == "__main__":
-    main()
+REPORT = Report("load", Path(__file__).with_name("report.md.in"), values)

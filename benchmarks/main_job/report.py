@@ -1,54 +1,45 @@
-"""Writes docs/benchmarks/main-job.md from the kept results.
-
-.venv/bin/python -m benchmarks.main_job.report [--pack]
-"""
+"""The report on one job."""
 
 from __future__ import annotations
 
-import argparse
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from string import Template
 from typing import Any
 
-from benchmarks.results import DOCS, figures, kept, report_parser
+from benchmarks.report import Report, table
 
-NAME = "main-job"
-TEMPLATE = Path(__file__).with_name("report.md.in")
-REPORT = DOCS / f"{NAME}.md"
+_HEADS = ("seed", "Loopwright", "stock MetaSchedule", "factor", "speedup over the baseline", "the same job again")
 
 
-def parser() -> argparse.ArgumentParser:
-    return report_parser("python -m benchmarks.main_job.report")
-
-
-def main() -> None:
-    options = parser().parse_args()
-    REPORT.write_text(text(figures(NAME, repack=options.pack)))
-    print(REPORT)
-
-
-def text(figures: dict[str, Any]) -> str:
+def values(lines: Sequence[dict[str, Any]]) -> dict[str, object]:
+    (figures,) = lines
     race = figures["race"]
-    return Template(TEMPLATE.read_text()).substitute(
-        trials=figures["trials"],
-        size=figures["size"],
-        target=json.dumps(figures["target"]),
-        rounds="\n".join(
-            f"| {found['seed']} | {found['loopwright']['seconds']:.1f} s | {found['stock']['seconds']:.1f} s "
-            f"| {found['stock']['seconds'] / found['loopwright']['seconds']:.1f}x "
-            f"| {found['loopwright']['baseline_us'] / found['loopwright']['best_us']:.0f}x "
-            f"| {found['loopwright']['again_seconds']:.2f} s |"
-            for found in figures["rounds"]
-        ),
-        loopwright=f"{race['loopwright_us']:.1f}",
-        stock=f"{race['stock_us']:.1f}",
-        ratio=f"{race['stock_over_loopwright']:.2f}",
-        least=f"{race['spread'][0]:.2f}",
-        greatest=f"{race['spread'][1]:.2f}",
-        results=kept(NAME).name,
+    least, greatest = race["spread"]
+    raced = (
+        f"{race['loopwright_us']:.1f} µs",
+        f"{race['stock_us']:.1f} µs",
+        f"{race['stock_over_loopwright']:.2f} ({least:.2f} to {greatest:.2f})",
+    )
+    return {
+        "trials": figures["trials"],
+        "size": figures["size"],
+        "target": json.dumps(figures["target"]),
+        "rounds": table(_HEADS, map(_row, figures["rounds"])),
+        "raced": table(["Loopwright", "stock MetaSchedule", "stock / Loopwright"], [raced]),
+    }
+
+
+def _row(found: dict[str, Any]) -> tuple[object, ...]:
+    ours, stock = found["loopwright"], found["stock"]
+    return (
+        found["seed"],
+        f"{ours['seconds']:.1f} s",
+        f"{stock['seconds']:.1f} s",
+        f"{stock['seconds'] / ours['seconds']:.1f}x",
+        f"{ours['baseline_us'] / ours['best_us']:.0f}x",
+        f"{ours['again_seconds']:.2f} s",
     )
 
 
-if __name__ == "__main__":
-    main()
+REPORT = Report("main-job", Path(__file__).with_name("report.md.in"), values)

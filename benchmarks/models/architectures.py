@@ -54,7 +54,8 @@ _ENCODER = {
     "intermediate_size": 64,
     "max_position_embeddings": 64,
 }
-_DECODER = {**_ENCODER, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
+_ENDS = {"bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
+_DECODER = {**_ENCODER, **_ENDS}
 _GROUPED = {**_DECODER, "num_key_value_heads": 2}
 _VISION = {
     "image_size": 32,
@@ -125,9 +126,7 @@ ARCHITECTURES: tuple[Architecture, ...] = (
             "num_mel_bins": 16,
             "max_source_positions": 20,
             "max_target_positions": 32,
-            "pad_token_id": 0,
-            "bos_token_id": 1,
-            "eos_token_id": 2,
+            **_ENDS,
             "decoder_start_token_id": 1,
             "suppress_tokens": None,
             "begin_suppress_tokens": None,
@@ -197,36 +196,11 @@ ARCHITECTURES: tuple[Architecture, ...] = (
         "GPT-2",
         "GPT2LMHeadModel",
         "GPT2Config",
-        {
-            "vocab_size": _WORDS,
-            "n_positions": 64,
-            "n_embd": 32,
-            "n_layer": 2,
-            "n_head": 4,
-            "bos_token_id": 1,
-            "eos_token_id": 2,
-        },
+        {"vocab_size": _WORDS, "n_positions": 64, "n_embd": 32, "n_layer": 2, "n_head": 4, **_ENDS},
         _words,
     ),
     _of("GPT-NeoX", "GPTNeoXForCausalLM", "GPTNeoXConfig", _DECODER, _words),
-    _of(
-        "OPT",
-        "OPTForCausalLM",
-        "OPTConfig",
-        {
-            "vocab_size": _WORDS,
-            "hidden_size": 32,
-            "num_hidden_layers": 2,
-            "num_attention_heads": 4,
-            "ffn_dim": 64,
-            "max_position_embeddings": 64,
-            "word_embed_proj_dim": 32,
-            "bos_token_id": 1,
-            "eos_token_id": 2,
-            "pad_token_id": 0,
-        },
-        _words,
-    ),
+    _of("OPT", "OPTForCausalLM", "OPTConfig", {**_DECODER, "ffn_dim": 64, "word_embed_proj_dim": 32}, _words),
     _of(
         "BLOOM",
         "BloomForCausalLM",
@@ -251,15 +225,7 @@ ARCHITECTURES: tuple[Architecture, ...] = (
         "Mamba",
         "MambaForCausalLM",
         "MambaConfig",
-        {
-            "vocab_size": _WORDS,
-            "hidden_size": 32,
-            "state_size": 4,
-            "num_hidden_layers": 2,
-            "bos_token_id": 1,
-            "eos_token_id": 2,
-            "pad_token_id": 0,
-        },
+        {"vocab_size": _WORDS, "hidden_size": 32, "state_size": 4, "num_hidden_layers": 2, **_ENDS},
         _words,
     ),
 )

@@ -1,50 +1,30 @@
-"""Writes docs/benchmarks/models.md from the kept results.
-
-.venv/bin/python -m benchmarks.models.report [--pack]
-"""
+"""The report on models of the transformers library."""
 
 from __future__ import annotations
 
-import argparse
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
-from string import Template
 from typing import Any
 
-from benchmarks.results import DOCS, figures, kept, report_parser
+from benchmarks.report import Report
 
-NAME = "models"
-TEMPLATE = Path(__file__).with_name("report.md.in")
-REPORT = DOCS / f"{NAME}.md"
 ALLOWED = 1e-4
 """Of the largest value of an output."""
 
 
-def parser() -> argparse.ArgumentParser:
-    return report_parser("python -m benchmarks.models.report")
-
-
-def main() -> None:
-    options = parser().parse_args()
-    REPORT.write_text(text(figures(NAME, repack=options.pack)))
-    print(REPORT)
-
-
-def text(figures: dict[str, Any]) -> str:
+def values(lines: Sequence[dict[str, Any]]) -> dict[str, object]:
+    (figures,) = lines
     models = figures["models"]
-    return Template(TEMPLATE.read_text()).substitute(
-        transformers=figures["transformers"],
-        torch=figures["torch"],
-        tvm=figures["tvm"],
-        trials=figures["trials"],
-        models=len(models),
-        agree=sum(not complaint(model) for model in models),
-        allowed=f"{ALLOWED:g}",
-        graphs=sum(len(model.get("graphs", [])) for model in models),
-        compiled=sum(graph["state"] == "compiled" for model in models for graph in model.get("graphs", [])),
-        rows="\n".join(map(_row, models)),
-        results=kept(NAME).name,
-    )
+    graphs = [graph for model in models for graph in model.get("graphs", [])]
+    return {name: figures[name] for name in ("transformers", "torch", "tvm", "trials")} | {
+        "models": len(models),
+        "agree": sum(not complaint(model) for model in models),
+        "allowed": f"{ALLOWED:g}",
+        "graphs": len(graphs),
+        "compiled": sum(graph["state"] == "compiled" for graph in graphs),
+        "rows": "\n".join(map(_row, models)),
+    }
 
 
 def complaint(model: dict[str, Any]) -> str:
@@ -85,5 +65,4 @@ def _graphs(model: dict[str, Any]) -> str:
     return f"{compiled} of {len(graphs)}{': ' if others else ''}{others}{agrees}"
 
 
-if __name__ == "__main__":
-    main()
+REPORT = Report("models", Path(__file__).with_name("report.md.in"), values)

@@ -9,13 +9,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from benchmarks.quality import cells
 from benchmarks.quality.engines import OURS, RIVALS, STOCK
+from benchmarks.runner import latest
 from loopwright.comparing.protocol import EngineResult
 from loopwright.comparing.ratios import Ratio, paired
 
 CASE = "case"
 """``kind`` of the line that describes a case."""
+STEPS = ("tuned", "stock", "timed")
+"""Of a case, in this order, as ``kind`` of its lines."""
 NEAR = 0.95
 """Share of the final quality that counts as nearly as good."""
 
@@ -27,7 +29,7 @@ class Outcome:
     Attributes:
         kind: A `benchmarks.quality.cases.case.Kind`, as text.
         engines: The results of the engines that were asked to compute the case.
-        conditions: Of the timing step (`benchmarks.quality.conditions`).
+        conditions: Of the timing step (`benchmarks.runner.conditions`).
         tuned: The line of the tuning step; None if Loopwright did not tune the case.
         stock: The line of the stock step; None if the case has none.
     """
@@ -114,7 +116,7 @@ def outcomes(lines: Iterable[dict[str, Any]]) -> list[Outcome]:
     steps: list[dict[str, Any]] = []
     for line in lines:
         (described if line["kind"] == CASE else steps).append(line)
-    found = cells.latest(steps)
+    found = latest(steps, "kind", "case")
     return [
         Outcome(
             name=line["case"],
@@ -124,9 +126,9 @@ def outcomes(lines: Iterable[dict[str, Any]]) -> list[Outcome]:
             tolerance=line["tolerance"],
             engines={name: EngineResult.from_json(result) for name, result in timed["engines"].items()},
             conditions=timed["conditions"],
-            tuned=found.get((cells.TUNED, line["case"])),
-            stock=found.get((cells.STOCK, line["case"])),
+            tuned=found.get(("tuned", line["case"])),
+            stock=found.get(("stock", line["case"])),
         )
         for line in described
-        if (timed := found.get((cells.TIMED, line["case"]))) is not None
+        if (timed := found.get(("timed", line["case"]))) is not None
     ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from pathlib import Path
 
 from matplotlib.figure import Figure
 
@@ -15,20 +14,15 @@ from benchmarks.search.plots import COLOURS
 _MARKS = dict(zip(RIVALS, zip("osD^", COLOURS[1:], strict=False), strict=True))
 
 
-def draw(found: Sequence[Outcome], folder: Path) -> list[str]:
-    """Write the PNG files, and return their names: one of speeds for each kind of case, and one of trials."""
-    folder.mkdir(parents=True, exist_ok=True)
-    names = []
+def figures(found: Sequence[Outcome]) -> dict[str, Figure]:
+    """Return the plots by name: one of speeds for each kind of case, and one of trials."""
+    drawn = {}
     for kind in dict.fromkeys(outcome.kind for outcome in found):
         here = [outcome for outcome in found if outcome.kind == kind and outcome.latency(OURS) is not None]
         if here:
-            names.append(f"{kind.replace(' ', '-')}.png")
-            speeds(here, f"{kind}s" if kind != "low precision" else kind).savefig(folder / names[-1], dpi=110)
+            drawn[kind.replace(" ", "-")] = speeds(here, f"{kind}s" if kind != "low precision" else kind)
     tuned = [outcome.qualities for outcome in found if outcome.kind == "operator" and outcome.qualities]
-    if tuned:
-        names.append("trials.png")
-        trials(tuned).savefig(folder / names[-1], dpi=110)
-    return names
+    return drawn | ({"trials": trials(tuned)} if tuned else {})
 
 
 def speeds(found: Sequence[Outcome], title: str) -> Figure:

@@ -1,54 +1,27 @@
-"""Writes docs/benchmarks/quality.md and its plots from the kept results.
-
-.venv/bin/python -m benchmarks.quality.report [--pack]
-"""
+"""The report on compiled code beside its rivals."""
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from string import Template
 from typing import Any
 
-from benchmarks.quality import cells, plots, tables
-from benchmarks.quality.outcome import CASE, Outcome, outcomes
-from benchmarks.quality.requirements import missed, requirements, rows
-from benchmarks.quality.settings import FOLDER
-from benchmarks.results import DOCS, kept, pack, report_parser, unpack
-from benchmarks.search.tables import table
-
-NAME = "quality"
-TEMPLATE = Path(__file__).with_name("report.md.in")
-REPORT = DOCS / f"{NAME}.md"
-PLOTS = DOCS / NAME
+from benchmarks.quality import plots, tables
+from benchmarks.quality.outcome import CASE, STEPS, outcomes
+from benchmarks.quality.requirements import requirements
+from benchmarks.report import Report
+from benchmarks.requirement import missed, verdicts
+from benchmarks.runner import latest
 
 
-def parser() -> argparse.ArgumentParser:
-    return report_parser("python -m benchmarks.quality.report")
-
-
-def main() -> None:
-    if parser().parse_args().pack:
-        pack(kept(NAME), raw(FOLDER / "cells.jsonl"))
-    found = outcomes(unpack(kept(NAME)))
-    REPORT.write_text(text(found, plots.draw(found, PLOTS)))
-    print(REPORT)
-
-
-def raw(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield a line that describes each case that was timed, and the last line of each of its steps.
-
-    Raises:
-        SystemExit: No case was timed.
-    """
+def packed(lines: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield a line that describes each case that was timed, and the last line of each of its steps."""
     from benchmarks.quality.cases import CASES  # needs PyTorch; the report does not
 
-    found = cells.latest(cells.lines(path))
-    timed = [case for case in CASES.values() if (cells.TIMED, case.name) in found]
-    if not timed:
-        raise SystemExit(f"{path} has no timed case: run `python -m benchmarks.quality` first")
-    for case in timed:
+    found = latest(lines, "kind", "case")
+    for case in CASES.values():
+        if ("timed", case.name) not in found:
+            continue
         yield {
             "kind": CASE,
             "case": case.name,
@@ -57,37 +30,37 @@ def raw(path: Path) -> Iterator[dict[str, Any]]:
             "precision": case.precision,
             "tolerance": case.tolerance,
         }
-        for kind in (cells.TUNED, cells.STOCK, cells.TIMED):
-            if (kind, case.name) in found:
-                yield found[kind, case.name]
+        yield from (found[kind, case.name] for kind in STEPS if (kind, case.name) in found)
 
 
-def text(found: Sequence[Outcome], plot_names: Sequence[str]) -> str:
-    """Return the report of some outcomes, with links to the plots that were drawn."""
+def values(lines: Sequence[dict[str, Any]]) -> dict[str, object]:
+    found = outcomes(lines)
     required = list(requirements(found))
     by_kind = {kind: [outcome for outcome in found if outcome.kind == kind] for kind in _KINDS}
     tolerances = dict(sorted({outcome.precision: outcome.tolerance for outcome in found}.items()))
-    return Template(TEMPLATE.read_text()).substitute(
-        conditions=tables.conditions(found),
-        missed=missed(required),
-        requirements=table(["requirement", "must", "aim", "measured", "verdict"], rows(required)),
-        tolerances=", ".join(f"{value:g} for {precision}" for precision, value in tolerances.items()),
-        operators=tables.latencies(by_kind["operator"]),
-        low=tables.latencies(by_kind["low precision"]),
-        models=tables.latencies(by_kind["model"]),
-        tuning=tables.tuning(found),
-        stopping=tables.stopping(found),
-        stock=tables.stock(found),
-        settings=tables.settings(found),
-        seconds=tables.seconds(found),
-        memory=tables.memory(found),
-        failures=tables.failures(found),
-        plots="\n".join(f"![{name.removesuffix('.png')}]({PLOTS.name}/{name})" for name in plot_names),
-        results=kept(NAME).name,
-    )
+    return {
+        "conditions": tables.conditions(found),
+        "missed": missed(required),
+        "requirements": verdicts(required),
+        "tolerances": ", ".join(f"{value:g} for {precision}" for precision, value in tolerances.items()),
+        "operators": tables.latencies(by_kind["operator"]),
+        "low": tables.latencies(by_kind["low precision"]),
+        "models": tables.latencies(by_kind["model"]),
+        "tuning": tables.tuning(found),
+        "stock": tables.stock(found),
+        "settings": tables.settings(found),
+        "seconds": tables.seconds(found),
+        "memory": tables.memory(found),
+        "failures": tables.failures(found),
+        "plots": "\n".join(f"![{name}](quality/{name}.png)" for name in plots.figures(found)),
+    }
+
+
+def draw(lines: Sequence[dict[str, Any]], folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, figure in plots.figures(outcomes(lines)).items():
+        figure.savefig(folder / f"{name}.png", dpi=110)
 
 
 _KINDS = ("operator", "low precision", "model")
-
-if __name__ == "__main__":
-    main()
+REPORT = Report("quality", Path(__file__).with_name("report.md.in"), values, draw, packed, " --rivals PYTHON")

@@ -4,42 +4,12 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from benchmarks.quality.outcome import NEAR, Outcome
+from benchmarks.requirement import Requirement
 from loopwright.comparing.ratios import Ratio, geometric_mean
 
 _FUSABLE = ("softmax", "gelu", "layer norm", "attention")
-
-
-@dataclass(frozen=True, slots=True)
-class Requirement:
-    """A figure with what it must and should be.
-
-    Attributes:
-        measured: None if it could not be measured.
-        shown: The figure in the words of the report, or why there is none.
-        is_cost: Whether lower is better.
-    """
-
-    what: str
-    must: float
-    aim: float
-    measured: float | None
-    shown: str
-    is_cost: bool = False
-
-    @property
-    def verdict(self) -> str:
-        if self.measured is None:
-            return "not measured"
-        if self._reaches(self.aim):
-            return "aim reached"
-        return "must reached" if self._reaches(self.must) else "**missed**"
-
-    def _reaches(self, bound: float) -> bool:
-        assert self.measured is not None
-        return self.measured <= bound if self.is_cost else self.measured >= bound
 
 
 def requirements(found: Sequence[Outcome]) -> Iterator[Requirement]:
@@ -63,23 +33,6 @@ def requirements(found: Sequence[Outcome]) -> Iterator[Requirement]:
     what = "time in the user's process over the certified time, geometric mean over single operators"
     mean = statistics.geometric_mean(users) if users else None
     yield Requirement(what, 1.05, 1.02, mean, _none() if mean is None else f"{mean:.3f}", is_cost=True)
-
-
-def missed(found: Sequence[Requirement]) -> str:
-    """Return sentences that say which requirements were missed or not measured."""
-    below = [one for one in found if one.verdict == "**missed**"]
-    unknown = [one for one in found if one.measured is None]
-    was = "was" if len(below) == 1 else "were"
-    sentences = [f"Of {len(found) - len(unknown)} requirements that were measured, {len(below)} {was} missed"]
-    if below:
-        sentences[0] += ": " + "; ".join(f"{one.what} ({one.shown} instead of {one.must:g})" for one in below)
-    if unknown:
-        sentences.append("Not measured: " + "; ".join(f"{one.what} ({one.shown})" for one in unknown))
-    return ". ".join(sentences) + "."
-
-
-def rows(found: Sequence[Requirement]) -> list[list[str]]:
-    return [[one.what, f"{one.must:g}", f"{one.aim:g}", one.shown, one.verdict] for one in found]
 
 
 def _ratios(outcomes: Sequence[Outcome]) -> list[Ratio]:

@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 import psutil
 
 from benchmarks.quality.settings import Settings
+from benchmarks.services import embedded
 from loopwright import Client
 from service.settings import Settings as ServiceSettings
 from service.settings import ensure_token
-from service.supervisor import Supervisor
 
 _READY_SECONDS = 60.0
 
@@ -70,8 +70,6 @@ class Service:
 @contextlib.contextmanager
 def running(settings: Settings) -> Iterator[Service]:
     """Run the embedded service on the benchmark's database."""
-    service_settings = ServiceSettings(data_dir=settings.data_dir, port=settings.port)
-    supervisor = Supervisor(service_settings)
-    with supervisor.running():
+    with embedded(settings.port, settings.data_dir) as client:
         roots = tuple(psutil.Process().children())
-        yield Service(supervisor.url, ensure_token(service_settings), roots)
+        yield Service(client.url, ensure_token(ServiceSettings(data_dir=settings.data_dir)), roots)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from benchmarks.quality.engines import ENGINES
-from benchmarks.results import RAW
+from benchmarks.report import RAW
 
 FOLDER = RAW / "quality"
 
@@ -38,15 +38,10 @@ class Settings:
     model_seconds: float
     processes: int
     rounds: int
-    engines: tuple[str, ...]
+    engines: list[str]
     data_dir: Path
     port: int
     lock: Path | None = None
-
-    @property
-    def cells(self) -> Path:
-        """The raw results, one JSON object a line."""
-        return FOLDER / "cells.jsonl"
 
     @property
     def shared(self) -> Path:
@@ -83,17 +78,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def read(options: argparse.Namespace) -> Settings:
     """Return the settings of parsed options."""
-    return Settings(
-        # Not resolved: the interpreter of a virtual environment is a link.
-        rivals=options.rivals.absolute(),
-        threads=options.threads,
-        trials=options.trials,
-        model_trials=options.model_trials,
-        model_seconds=options.model_seconds,
-        processes=options.processes,
-        rounds=options.rounds,
-        engines=tuple(options.engines),
-        data_dir=options.data_dir.absolute(),
-        port=options.port,
-        lock=options.lock,
-    )
+    given = {each.name: getattr(options, each.name) for each in fields(Settings)}
+    # Not resolved: the interpreter of a virtual environment is a link.
+    return Settings(**given | {"rivals": options.rivals.absolute(), "data_dir": options.data_dir.absolute()})

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from loopwright.comparing.given import Array
+from loopwright.model import Model
 
 if TYPE_CHECKING:
     import torch
@@ -88,11 +89,15 @@ class Shared:
             for tensor in tensors
         ]
 
-    def program(self) -> tuple[Any, dict[str, Any]]:
-        from benchmarks.quality.programs import program
+    def program(self) -> tuple[Model, str]:
+        """Return the model of `Client.submit` and `Client.compile`, and the target.
 
-        model, example_inputs = program(self)
-        return model, {"example_inputs": example_inputs}
+        The model is the PyTorch module; TVM's importer has no product of integers, so that one is a Relax module.
+        """
+        if self.precision == "int8":
+            weight = self.torch_module().get_buffer("weight").numpy()
+            return Model(integer_product(self.inputs[0].shape, weight)), "auto"
+        return Model(self.torch_module(), example_inputs=self.torch_inputs()[0]), "auto"
 
     def torch_module(self) -> torch.nn.Module:
         """Return the module with the shared weights."""
@@ -108,3 +113,22 @@ class Shared:
 def of(case: Case, folder: Path) -> Shared:
     """Return the files of a case below ``folder``."""
     return Shared(folder / case.name, case.name, case.precision.value, case.tolerance)
+
+
+def integer_product(shape: tuple[int, ...], weight: Array) -> tvm.IRModule:
+    """Return the product of u8 ``[m, k]`` and constant s8 ``[k, n]``, in int32."""
+    from tvm import relax, te
+
+    def product(a: te.Tensor, b: te.Tensor) -> te.Tensor:
+        k = te.reduce_axis((0, b.shape[0]), name="k")
+        return te.compute(
+            (a.shape[0], b.shape[1]),
+            lambda i, j: te.sum(a[i, k].astype("int32") * b[k, j].astype("int32"), axis=k),
+            name="product",
+        )
+
+    builder = relax.BlockBuilder()
+    parameter = relax.Var("x", relax.TensorType(shape, "uint8"))
+    with builder.function("main", [parameter]):
+        builder.emit_func_output(builder.emit_te(product, parameter, relax.const(weight)))
+    return builder.get()

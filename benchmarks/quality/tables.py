@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterable, Sequence
 
 from benchmarks.quality.engines import ENGINES, OURS, RIVALS, STOCK
 from benchmarks.quality.outcome import Outcome
-from benchmarks.quality.stopping import Stop
-from benchmarks.quality.stopping import stop as stopping_rule
-from benchmarks.search.tables import table
+from benchmarks.report import table
 from loopwright.comparing.protocol import EngineResult
 
 
@@ -75,35 +72,6 @@ def tuning(found: Sequence[Outcome]) -> str:
         )
     heads = ["case", "tasks", "trials", "certified, µs", "user's process, µs", "ratio", "trials to 95 %"]
     return table(heads, rows)
-
-
-def stopping(found: Sequence[Outcome]) -> str:
-    """Return what stopping at the plateau saves and loses, over cases with one task and with several."""
-    rows: list[tuple[object, ...]] = []
-    stops = [(outcome, stop) for outcome in found if (stop := stopping_rule(outcome)) is not None]
-    for name, several in (("one function", False), ("several functions", True)):
-        group = [stop for outcome, stop in stops if outcome.tuned and (len(outcome.tuned["tasks"]) > 1) is several]
-        if group:
-            rows.append((f"{len(group)} cases of {name}", *_summary(group)))
-    rows += [
-        (outcome.name, stop.all_trials, stop.trials, f"{stop.share:.2f}", f"{stop.quality:.3f}", "")
-        for outcome, stop in stops
-        if outcome.tuned and len(outcome.tuned["tasks"]) > 1
-    ]
-    heads = ["case", "trials", "until the plateau", "share", "quality", "lowest quality"]
-    return table(heads, rows)
-
-
-def _summary(stops: Sequence[Stop]) -> tuple[object, ...]:
-    """Return sums of trials, the mean share of them, and the geometric mean and the minimum of the qualities."""
-    qualities = [stop.quality for stop in stops]
-    return (
-        sum(stop.all_trials for stop in stops),
-        sum(stop.trials for stop in stops),
-        f"{statistics.mean(stop.share for stop in stops):.2f}",
-        f"{statistics.geometric_mean(qualities):.3f}",
-        f"{min(qualities):.3f}",
-    )
 
 
 def stock(found: Sequence[Outcome]) -> str:

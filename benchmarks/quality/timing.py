@@ -11,14 +11,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from benchmarks.quality import cells, shared
+from benchmarks.code import ROOT
+from benchmarks.quality import shared
 from benchmarks.quality.cases.case import Case
-from benchmarks.quality.conditions import conditions
 from benchmarks.quality.engines import ENGINES, IN_OUR_ENVIRONMENT, OURS, STOCK
 from benchmarks.quality.service import Service
 from benchmarks.quality.settings import Settings
 from benchmarks.quality.shared import Shared
-from benchmarks.results import ROOT
+from benchmarks.runner import conditions
 from loopwright.comparing import processes
 from loopwright.comparing.processes import EngineProcess
 from loopwright.comparing.protocol import EngineResult
@@ -55,7 +55,7 @@ def timed(case: Case, settings: Settings, service: Service) -> dict[str, Any]:
             with service.paused(), quiet(settings.lock):
                 processes.rounds(ready, results, settings.rounds, seed=number)
     return {
-        "kind": cells.TIMED,
+        "kind": "timed",
         "case": case.name,
         "engines": {name: asdict(result) for name, result in results.items()},
         "conditions": conditions(settings.threads),

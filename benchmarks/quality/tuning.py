@@ -5,12 +5,11 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from benchmarks.quality import cells, shared
+from benchmarks.quality import shared
 from benchmarks.quality.cases.case import Case, Kind
-from benchmarks.quality.conditions import conditions
-from benchmarks.quality.programs import program
 from benchmarks.quality.service import Service
 from benchmarks.quality.settings import Settings
+from benchmarks.runner import conditions
 from loopwright.job import Job
 
 
@@ -20,25 +19,20 @@ def tuned(case: Case, settings: Settings, service: Service) -> dict[str, Any]:
     Raises:
         RuntimeError: The job failed.
     """
-    model, example_inputs = program(shared.of(case, settings.shared))
+    model, _ = shared.of(case, settings.shared).program()
     is_model = case.kind is Kind.MODEL
     max_trials = settings.model_trials if is_model else settings.trials
     max_seconds = settings.model_seconds if is_model else None
     with service.client() as client:
         started = time.monotonic()
-        job = client.submit(
-            model,
-            example_inputs=example_inputs,
-            max_trials=max_trials,
-            max_seconds=max_seconds,
-            name=case.name,
-            force=True,
-        ).wait(progress=False)
+        job = client.submit(model, max_trials=max_trials, max_seconds=max_seconds, name=case.name, force=True).wait(
+            progress=False
+        )
         seconds = time.monotonic() - started
         if job.state != "succeeded":
             raise RuntimeError(f"the job of {case.name} {job.state}: {job.error}")
         return {
-            "kind": cells.TUNED,
+            "kind": "tuned",
             "case": case.name,
             "budget": {"max_trials": max_trials, "max_seconds": max_seconds},
             "seconds": seconds,

@@ -8,7 +8,7 @@ import threading
 import time
 
 from tuner.ports import Meanwhile, MeasureRequest, Raced, RaceRequest, RaceResult
-from tuner.types import Failure, Measured, Outcome
+from tuner.types import Failure, Measured, Outcome, SandboxLevel
 
 WORKER = "simulated"
 IN_FLIGHT = 12
@@ -70,7 +70,7 @@ class DeviceFleet:
         contenders: dict[str, Raced | Failure] = {
             key: Raced(_samples(trace), 0.0, 0.0) for key, trace in request.contenders.items()
         }
-        return RaceResult(Raced(_samples(""), 0.0, 0.0), contenders)
+        return RaceResult(Raced(_samples(""), 0.0, 0.0), contenders, sandbox=SandboxLevel.NONE, system="played")
 
     def abandon(self) -> None:
         self._waiting.clear()

@@ -3,34 +3,19 @@
 from __future__ import annotations
 
 import statistics
-import tempfile
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import tvm
 
 from benchmarks.search.workloads import product
 from loopwright import Client, Job
-from service.settings import Settings, ensure_token
-from service.supervisor import Supervisor
 
 SMALL, LARGE = 16, 2_000
 """Trials."""
 _WARM_TRIALS = 40
 """Of the large job, before others come."""
-
-
-@contextmanager
-def service(port: int) -> Iterator[Client]:
-    with tempfile.TemporaryDirectory(prefix="loopwright-bench-") as scratch:
-        settings = Settings(data_dir=Path(scratch) / "service", port=port)
-        supervisor = Supervisor(settings)
-        with supervisor.running(), Client(supervisor.url, ensure_token(settings)) as client:
-            yield client
 
 
 def measured(client: Client, jobs: int) -> dict[str, Any]:

@@ -7,7 +7,6 @@ The file is a `Request` as JSON. The run's record goes into the request's folder
 
 from __future__ import annotations
 
-import argparse
 import json
 import resource
 import statistics
@@ -17,9 +16,11 @@ from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from benchmarks.search.run_record import Incumbent, Run
+from benchmarks.alone import run_module, threads_of_tuner
+from benchmarks.code import ROOT
+from benchmarks.search.runs import Incumbent, Run
 from benchmarks.search.teachers import experience
 from benchmarks.search.workloads import WORKLOADS
 from loopwright.comparing.child import peak_mb
@@ -35,24 +36,7 @@ from workers.walls.levels import Policy, choose
 
 NEVER = sys.maxsize
 """Trials until a model is ready that never is."""
-
-
-def unchanged(config: SearchConfig) -> SearchConfig:
-    return config
-
-
-class Variant(NamedTuple):
-    """How an arm differs from a cold search with the default config.
-
-    ``relatives`` and ``base_model`` say what the search gets of the teachers' database, ``own_family`` whether that
-    includes workloads of the same family.
-    """
-
-    description: str
-    change: Callable[[SearchConfig], SearchConfig] = unchanged
-    relatives: bool = False
-    base_model: bool = False
-    own_family: bool = True
+Change = Callable[[SearchConfig], SearchConfig]
 
 
 def random_only(config: SearchConfig) -> SearchConfig:
@@ -65,36 +49,13 @@ def without_rules(config: SearchConfig) -> SearchConfig:
     return replace(config, rules=False)
 
 
-VARIANTS = {
-    "R": Variant("random search", random_only),
-    "C": Variant("cold"),
-    "T": Variant("cold, in TVM's space", without_rules),
-    "W": Variant("warm", relatives=True, base_model=True),
-    "X": Variant("warm, by other families", base_model=True, own_family=False),
-    "S": Variant("warm, by a database of shuffled latencies", relatives=True, base_model=True),
-}
-"""The arms of the comparison. `benchmarks.search.arms` describes them."""
-
-ABLATIONS = {
-    "beta": Variant("the UCB coefficient beta is 0", lambda c: replace(c, beta=0.0)),
-    "process": Variant(
-        "the ranking selects from random programs, without a Gaussian process", lambda c: replace(c, gp_warm_up=NEVER)
-    ),
-    "cutoff": Variant("every candidate is sampled in full", lambda c: replace(c, cutoff=None)),
-    "models": Variant("random search, as a check that the benchmark finds what must be there", random_only),
-}
-"""Mechanism -> a cold search without it."""
-
-WARM_ABLATIONS = {
-    "relatives": Variant("no traces of related workloads", base_model=True),
-    "base-model": Variant("no base model of the device class", relatives=True),
-}
-"""Mechanism -> a warm search without it."""
+VARIANTS: dict[str, Change] = {"R": random_only, "C": replace, "T": without_rules, "W": replace}
+"""The arms of the comparison, as `benchmarks.search.run` describes them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A run: ``arm`` is its name in the record, ``variant`` a key of one of the tables above.
+    """A run: ``arm`` is its name in the record, ``variant`` a key of the table above.
 
     ``address`` is the Ray cluster's, ``builders`` and ``measurer`` name its actors; ``teachers`` is the URL of the
     database of a warm variant.
@@ -124,6 +85,14 @@ class Request:
         return Request(**fields | {"device_class": DeviceClass(**device_class)})
 
 
+def ask(request: Request, folder: Path, *, environment: Mapping[str, str] | None = None, root: Path = ROOT) -> None:
+    """Run this module with the code of a checkout, in a process of its own. The record is the folder's JSON file."""
+    path = folder / "request"
+    request.write(path)
+    threads = threads_of_tuner(request.device_class.threads)
+    run_module("benchmarks.search.ours", [str(path)], environment={**(environment or {}), **threads}, root=root)
+
+
 class ClockLedger(MemoryLedger):
     """Records in ``run`` when each outcome reaches the tuner."""
 
@@ -141,14 +110,12 @@ class ClockLedger(MemoryLedger):
 
 def execute(request: Request) -> Run:
     """Tune the workload and return the record, whose last incumbent is the winner of the closing race."""
-    variant = (VARIANTS | ABLATIONS | WARM_ABLATIONS)[request.variant]
     connect(request.address, Path(request.folder))
     run = Run(request.arm, request.workload, request.seed, request.machine)
     relatives: tuple[str, ...] = ()
     base: bytes | None = None
     if request.teachers is not None:  # the service has this ready when a job starts
-        known, trained = experience(request.teachers, request.workload, request.device_class, variant.own_family)
-        relatives, base = known if variant.relatives else (), trained if variant.base_model else None
+        relatives, base = experience(request.teachers, request.workload, request.device_class)
     child = search_child(choose(Policy.PREFER))
     child.start()  # the service has this ready, too
     started = time.monotonic()
@@ -156,7 +123,7 @@ def execute(request: Request) -> Run:
     spec = TaskSpec(make_workload(WORKLOADS[request.workload](), request.workload), 1, relatives)
     fleet = RayFleet(target_json, request.builders, {request.measurer: "local"})
     ledger = ClockLedger(run, started)
-    config = variant.change(SearchConfig())
+    config = VARIANTS[request.variant](SearchConfig())
     tuning = TuneRequest([spec], target_json, None, request.trials, None, request.seed, base, config)
     with closing(child), closing(WalledSearch(child, tuning)) as search:
         tune(tuning, search, fleet, ledger)
@@ -170,14 +137,9 @@ def execute(request: Request) -> Run:
     return run
 
 
-def parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.search.ours")
-    parser.add_argument("request", type=Path, help="a Request as JSON")
-    return parser
-
-
 def main() -> None:
-    request = Request.read(parser().parse_args().request)
+    (path,) = sys.argv[1:]
+    request = Request.read(Path(path))
     execute(request).save(Path(request.folder))
 
 

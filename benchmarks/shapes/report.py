@@ -1,57 +1,36 @@
-"""Writes docs/benchmarks/shapes.md from the kept results.
-
-.venv/bin/python -m benchmarks.shapes.report [--pack]
-"""
+"""The report on portfolios of shapes."""
 
 from __future__ import annotations
 
-import argparse
 import statistics
+from collections.abc import Sequence
 from pathlib import Path
-from string import Template
 from typing import Any
 
-from benchmarks.results import DOCS, figures, kept, report_parser
-from benchmarks.search.tables import table
+from benchmarks.report import Report, table
 from loopwright.comparing.ratios import Ratio, paired
 
-NAME = "shapes"
-TEMPLATE = Path(__file__).with_name("report.md.in")
-REPORT = DOCS / f"{NAME}.md"
 SLOWER = 0.97
 """An extent counts as slower if the whole interval of its ratio is below."""
 
 
-def parser() -> argparse.ArgumentParser:
-    return report_parser("python -m benchmarks.shapes.report")
-
-
-def main() -> None:
-    options = parser().parse_args()
-    REPORT.write_text(text(figures(NAME, repack=options.pack)))
-    print(REPORT)
-
-
-def text(found: dict[str, Any]) -> str:
-    """Return the report of the benchmark's figures."""
-    noted, models = found["conditions"], found["models"]
+def values(lines: Sequence[dict[str, Any]]) -> dict[str, object]:
+    (found,) = lines
+    models = found["models"]
     ratios = {model["name"]: _ratios(model) for model in models}
     all_ratios = [ratio for each in ratios.values() for ratio in each.values()]
-    slower = sum(ratio.high < SLOWER for ratio in all_ratios)
-    return Template(TEMPLATE.read_text()).substitute(
-        largest=found["largest"],
-        trials=found["trials"],
-        conditions=f"{noted['cpu']}, {noted['threads']} threads, {noted['date']}",
-        compared=len(all_ratios),
-        slower=slower,
-        bound=f"{1 - SLOWER:.0%}",
-        summary=table(
+    return {
+        "largest": found["largest"],
+        "trials": found["trials"],
+        "compared": len(all_ratios),
+        "slower": sum(ratio.high < SLOWER for ratio in all_ratios),
+        "bound": f"{1 - SLOWER:.0%}",
+        "summary": table(
             ["model", "buckets", "factor, geometric mean", "smallest factor", "slower"],
             [_row(model, ratios[model["name"]]) for model in models],
         ),
-        extents=table(["extent", *ratios], _extents(ratios)),
-        results=kept(NAME).name,
-    )
+        "extents": table(["extent", *ratios], _extents(ratios)),
+    }
 
 
 def _ratios(model: dict[str, Any]) -> dict[int, Ratio]:
@@ -75,5 +54,4 @@ def _extents(ratios: dict[str, dict[int, Ratio]]) -> list[list[str]]:
     return [[str(extent), *(str(each[extent]) for each in ratios.values())] for extent in extents]
 
 
-if __name__ == "__main__":
-    main()
+REPORT = Report("shapes", Path(__file__).with_name("report.md.in"), values)

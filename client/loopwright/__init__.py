@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from loopwright.exporting import export_library
     from loopwright.job import Job, JobEvent
     from loopwright.job_group import JobGroup
+    from loopwright.model import Model
     from loopwright.packaging.load import load
     from loopwright.packaging.verify import verify
     from loopwright.report import ApplyReport
@@ -52,6 +53,7 @@ _HOME = {
     "Job": "job",
     "JobEvent": "job",
     "JobGroup": "job_group",
+    "Model": "model",
     "Portfolio": "shape_plan",
     "SpaceDescription": "space_description",
     "explain": "space_description",
@@ -76,6 +78,7 @@ __all__ = [
     "JobEvent",
     "JobGroup",
     "LoopwrightError",
+    "Model",
     "NotFound",
     "Portfolio",
     "ServiceError",

@@ -1,8 +1,7 @@
-"""The way into a Loopwright service from Python."""
+"""The client of a Loopwright service in Python."""
 
 from __future__ import annotations
 
-import operator
 import os
 import re
 import tempfile
@@ -17,17 +16,17 @@ from loopwright import archive, config, frontends, schemas
 from loopwright.access import Access
 from loopwright.best import Best
 from loopwright.check_result import CheckResult, read_reference
-from loopwright.codegen.math_mode import MathMode
 from loopwright.errors import NotFound
 from loopwright.extras import require_tvm
-from loopwright.frontends import Options, stochastic
+from loopwright.frontends import stochastic
 from loopwright.importing import import_pair
 from loopwright.job import Job
 from loopwright.job_group import JobGroup
+from loopwright.model import Model, ModelOptions, OtherOptions, Shapes, as_model
 from loopwright.program import Program
 from loopwright.progress import telling
 from loopwright.report import ApplyReport
-from loopwright.shape_plan import BUCKET_PRICE, MAX_BUCKETS, Extents, Portfolio, is_portfolio
+from loopwright.shape_plan import BUCKET_PRICE, MAX_BUCKETS, Portfolio, is_portfolio
 from loopwright.submit_options import SubmitOptions
 from loopwright.tables import BESTS, RECORDS, Listing
 from loopwright.targets import as_text, on_wire
@@ -45,16 +44,16 @@ _WORKLOAD_HASH = re.compile(r"[0-9a-f]{32}")
 
 
 class Client:
-    """A connection to a service; closes as a context manager or by `close`. Thread-safe but for ``last_report`` and
-    ``last_plan``.
+    """A connection to a service. Close it by `close`, or use it as a context manager.
 
-    Each call may raise `CouldNotReach` (no answer, after retries where repeating does no harm) and a `ServiceError`
-    (the service refused the request; the subclass says why). A ``target`` is ``"auto"`` (what the service would tune
-    for), a TVM target string, tag or JSON text, a dictionary, or a ``tvm.target.Target``.
+    A client is thread-safe, except ``last_report`` and ``last_plan``. Each call may raise `CouldNotReach` (there was no
+    answer, after retries if repeating does no harm) and a `ServiceError` (the service refused the request; the subclass
+    says why). A ``target`` is ``"auto"`` (the service selects it), a TVM target string, tag or JSON text, a dictionary,
+    or a ``tvm.target.Target``.
     """
 
     def __init__(self, url: str | None = None, token: str | None = None, timeout: float = 30.0) -> None:
-        """Find the service; the first request connects.
+        """Find the service, without connecting to it; the first request connects.
 
         Args:
             url: URL of the service; by default ``LOOPWRIGHT_URL``, else the saved login, else the service on this
@@ -68,13 +67,13 @@ class Client:
         """
         self._transport = Transport(config.resolve(url, token), timeout)
         self.access: Access = Access(self._transport)
-        """Users, tokens, and what is used."""
+        """Users, tokens and usage."""
         self.webhooks: Webhooks = Webhooks(self._transport)
-        """Addresses that the service tells of events."""
+        """Addresses that the service notifies of events."""
         self.last_report: ApplyReport | None = None
-        """What hit and what missed in the last `apply` or `compile`."""
+        """Which functions were tuned and which missed in the last `apply`, `compile` or `package`."""
         self.last_plan: Portfolio | None = None
-        """The buckets of the last `submit` or `compile` with ranges of shapes."""
+        """The buckets of the last `plan_shapes`, or of the last `submit` or `compile` with ranges of shapes."""
 
     @property
     def url(self) -> str:
@@ -113,82 +112,59 @@ class Client:
         target_latency_us: float | None = None,
         until: schemas.Until | None = None,
         space: stochastic.Space | None = None,
-        shapes: dict[str, int] | list[dict[str, int]] | Portfolio | Extents | None = None,
         seed: int = 0,
         name: str | None = None,
         priority: int = 0,
         force: bool = False,
-        exact_math: bool = False,
-        math: MathMode = "fp32",
         visibility: schemas.Visibility = "team",
         gate: schemas.Gate | None = None,
         labels: dict[str, str] | None = None,
         idempotency_key: str | None = None,
-        example_inputs: Any = None,
-        spec: Any = None,
+        **options: Unpack[ModelOptions],
     ) -> Job | JobGroup:
-        """Submit a model for tuning; returns at once with the queued job, or with a group of jobs for ``targets``.
+        """Submit a model for tuning; return at once with the queued job, or with a group of jobs for ``targets``.
 
         Args:
-            model: IRModule, PrimFunc, TVMScript text or .py path, TVM JSON text or path; a PyTorch module, exported
-                program, FX graph or .pt2 path; an ONNX model or path; a Relax ``nn.Module``; a list of TE tensors.
-                Its weights stay on this machine, but text is sent as it is, with the constants in it.
-            target: what to tune for.
-            targets: in place of ``target``, up to 8 of them. Each becomes a job, with the whole budget; all jobs are
+            model: a `Model`, or a plain model with the options of `Model` as keyword arguments.
+            target: the target to tune for.
+            targets: up to 8 targets, in place of ``target``. Each becomes a job, with the whole budget; all jobs are
                 stored, or none.
-            max_trials: candidates to measure at most, all tasks together.
-            max_seconds: seconds to search at most.
-            max_device_seconds: seconds to use measuring slots at most; closing races are not counted.
-            target_latency_us: stop when one run of the whole model takes no longer, by the sum of its functions
-                (`Job.model`).
-            until: ``"plateau"`` stops when the next minute is expected to gain less than 1 %, and each function had its
-                first batch of trials.
+            max_trials: maximum number of candidates to measure, for all tasks together.
+            max_seconds: maximum seconds of search.
+            max_device_seconds: maximum seconds in measuring slots, without the closing races.
+            target_latency_us: the search stops when one run of the whole model takes at most these microseconds, by the
+                sum of its functions (`Job.model`).
+            until: with ``"plateau"``, the search stops when the next minute is expected to gain less than 1 %, and each
+                function had its first batch of trials.
             space: None (the built-in space), a function ``f(sch)`` that makes stochastic choices (run here; only its
                 trace is sent), a trace, or a list of traces ``[instructions, decisions]``.
-            shapes: values of symbolic shape variables, by name; with a list of them, each is tuned for. With a range
-                or the weights of many values of one of them, as `plan_shapes` takes them, its buckets are tuned for.
             seed: seed of the search.
-            name: what to call the job; by default a name after the model.
-            priority: -100 to 100; higher goes first. Only admins may give one over 0.
-            force: search even where the database already knows the answer.
-            exact_math: keep the C library's exp, tanh, erf and log, instead of polynomials that vectorise and have an
-                error of a few units in the last place (CPU, float32), and the sums of convolutions instead of
-                Winograd's. Give it to `compile` as well.
-            math: ``"tf32"`` lets products and convolutions of float32 round their factors to TF32, on GPUs of compute
-                capability 8.0 or later. What is found answers only those who permit it: give it to `compile` as well.
+            name: name of the job; by default the service derives it from the model.
+            priority: -100 to 100; jobs with a higher priority run first. Only admins may give one above 0.
+            force: search even if the database already has the answer.
             visibility: ``"private"`` hides the job from all but its owner and admins, and its workloads unless others
                 submitted them, too.
-            gate: what the model is compared with once it is tuned; `check` makes one.
-            labels: ``{"rack": "a"}``: only workers that have all of these labels measure it.
-            idempotency_key: submitting again with the same key returns the same job; made up here when None, so that
+            gate: the reference with which the tuned model is compared; `check` makes one.
+            labels: ``{"rack": "a"}``: only workers that have all of these labels measure the job.
+            idempotency_key: a second submission with the same key returns the same job. By default a new key, so that
                 a retry after a lost answer submits once.
-            example_inputs: what a PyTorch module or FX graph is called with, ``model(*example_inputs)``.
-            spec: what a Relax ``nn.Module`` is exported with: method, then input, then ``nn.spec.Tensor``.
+            options: the options of a plain model.
 
         Raises:
-            TypeError: the model or the space is of a kind that is not accepted, ``example_inputs`` or ``spec`` is
-                missing or not for it, or ``targets`` is a string.
-            UnsupportedModel: the model cannot be turned into a module; the message says what of it.
+            TypeError: the model or the space is of a kind that is not accepted; an option is missing, is not for this
+                kind of model, or is given beside a `Model`; or ``targets`` is a string.
+            UnsupportedModel: the model cannot be turned into a module; the message names the part.
             ValueError: a budget, priority or name is out of bounds, or both ``target`` and ``targets`` are given.
-            InvalidRequest: the service cannot tune this, no worker runs code for a target, or two targets are the
+            InvalidRequest: the service cannot tune the model, no worker runs code for a target, or two targets are the
                 same; the detail says what to change.
         """
         if isinstance(targets, str):
             raise TypeError(f"targets={targets!r} should be a list; give a single one as target")
-        if is_portfolio(shapes):
-            shapes = self.plan_shapes(
-                model,
-                shapes,
-                exact_math=exact_math or math == "tf32",
-                example_inputs=example_inputs,
-                spec=spec,
-            ).shapes
-        options = Options(example_inputs, spec)
-        with frontends.exactly(exact_math or math == "tf32"):
-            module, traces = frontends.to_payload(model, options), stochastic.to_traces(space, model, options)
+        source = as_model(model, **options)
+        shapes = self.plan_shapes(source).shapes if is_portfolio(source.shapes) else source.shapes
         request = body(
             schemas.SubmitJob,
-            module=module,
+            module=frontends.to_payload(source),
             target=on_wire(target),
             targets=None if targets is None else [on_wire(each) for each in targets],
             name=name,
@@ -201,11 +177,11 @@ class Client:
                 "target_latency_us": target_latency_us,
                 "until": until,
             },
-            space=traces,
-            shapes=[_whole(each) for each in shapes] if isinstance(shapes, list) else _whole(shapes),
+            space=stochastic.to_traces(space, source),
+            shapes=shapes,
             force=force,
-            exact_math=exact_math,
-            math=math,
+            exact_math=source.exact_math,
+            math=source.math,
             visibility=visibility,
             gate=None if gate is None else gate.model_dump(mode="json"),
             labels=labels or {},
@@ -233,22 +209,22 @@ class Client:
     ) -> CheckResult:
         """Race a model with a reference, for continuous integration.
 
-        The model is submitted (functions that are known are answered from the database, new ones are tuned), and then
-        raced on the fleet with the reference, until it is clear whether one run of it takes longer by more than
+        The model is submitted: known functions are answered from the database, and new ones are tuned. Then the model
+        is raced with the reference on the fleet, until it is clear whether one run of it takes longer by more than
         ``max_slowdown``.
 
         Args:
-            model: what `submit` takes.
-            against: a `Job` or its id; the name of one, of which the newest that succeeded counts; or the path of a
-                file that `CheckResult.record` wrote.
-            target: what to tune and race for; that of the reference.
+            model: as for `submit`.
+            against: a `Job` or its id; the name of jobs, for the newest of them that succeeded; or the path of a file
+                that `CheckResult.record` wrote.
+            target: the target to tune and race for, which is that of the reference.
             max_slowdown: a share, 0.03 for three percent.
-            progress: draw progress bars on standard error.
+            progress: whether to draw progress bars on standard error.
             submission: further arguments of `submit`, such as ``max_trials``, ``shapes`` and ``example_inputs``; not
                 ``targets``.
 
         Returns:
-            The finished job and the result of the race; ``passed`` says whether no regression was shown.
+            The finished job and the result of the race; ``passed`` is true unless a regression was shown.
 
         Raises:
             CheckFailed: the job did not succeed; its message says why.
@@ -271,7 +247,7 @@ class Client:
         return Job(self._transport, self._transport.get(schemas.Job, f"{API}/jobs/{quote(job_id, safe='')}"))
 
     def jobs(self, owner: str | None = None, group: str | None = None) -> Iterator[Job]:
-        """Yield jobs, the newest first; those of one group in the order of its targets.
+        """Yield jobs, the newest first, or the jobs of one group in the order of its targets.
 
         Args:
             owner: only jobs of this user.
@@ -294,30 +270,16 @@ class Client:
             raise NotFound(schemas.Problem(title="Not found", status=404, detail=f"There is no group {group_id!r}."))
         return JobGroup(self._transport, schemas.JobGroup(id=group_id, jobs=jobs))
 
-    def best(
-        self,
-        model_or_workload_hash: Any,
-        target: Any = "auto",
-        *,
-        shapes: dict[str, int] | None = None,
-        exact_math: bool = False,
-        math: MathMode = "fp32",
-        example_inputs: Any = None,
-        spec: Any = None,
-    ) -> Best | None:
-        """Return the certified best of a workload; None if none is known.
+    def best(self, model_or_workload_hash: Any, target: Any = "auto", **options: Unpack[ModelOptions]) -> Best | None:
+        """Return the certified best of a workload, or None if none is known.
 
         Args:
-            model_or_workload_hash: a workload's hash, or a model with one PrimFunc.
-            target: what to look up the best for.
-            shapes: values of symbolic shape variables, by name.
-            exact_math: as it was submitted.
-            math: as it was submitted.
-            example_inputs: what a PyTorch module or FX graph is called with.
-            spec: what a Relax ``nn.Module`` is exported with.
+            model_or_workload_hash: a workload's hash; or a model with one PrimFunc, as for `submit`.
+            target: the target to look up the best for.
+            options: the options of a plain model, as they were submitted.
 
         Raises:
-            ValueError: the model has no or several functions after lowering; see `apply` for those.
+            ValueError: the model has no or several functions after lowering; use `apply` for such models.
         """
         model = model_or_workload_hash
         if isinstance(model, str) and _WORKLOAD_HASH.fullmatch(model):
@@ -325,15 +287,7 @@ class Client:
                 return self._transport.get(Best, f"{API}/workloads/{model}/best", target=as_text(target))
             except NotFound:
                 return None
-        looked_up = self.look_up(
-            model,
-            target,
-            shapes=shapes,
-            exact_math=exact_math,
-            math=math,
-            example_inputs=example_inputs,
-            spec=spec,
-        )
+        looked_up = self.look_up(model, target, **options)
         from loopwright.codegen.functions import used_prim_funcs
 
         funcs = used_prim_funcs(looked_up.module)
@@ -345,7 +299,7 @@ class Client:
         """Return every certified best for a target, the newest first.
 
         Args:
-            target: what to list bests for.
+            target: the target to list bests for.
 
         Returns:
             A list that is read page by page, and shown as a table in terminals and notebooks.
@@ -358,103 +312,82 @@ class Client:
         model: Any,
         target: Any = "auto",
         params: dict[str, Any] | None = None,
-        *,
-        shapes: dict[str, int] | None = None,
-        exact_math: bool = False,
-        math: MathMode = "fp32",
-        example_inputs: Any = None,
-        spec: Any = None,
+        **options: Unpack[ModelOptions],
     ) -> LookedUp:
-        """Lower a model, and look up its functions in one request. `compile` then puts the bests in.
+        """Lower a model, and look up its functions in one request. `compile` also applies the bests.
 
         Args:
-            model: what `submit` takes.
-            target: what to look up bests for.
+            model: as for `submit`.
+            target: the target to look up bests for.
             params: values of parameters of ``main``, by name (Relax only).
-            shapes: values of symbolic shape variables, by name.
-            exact_math: as it was submitted.
-            math: as it was submitted.
-            example_inputs: what a PyTorch module or FX graph is called with.
-            spec: what a Relax ``nn.Module`` is exported with.
+            options: the options of a plain model, as they were submitted.
 
         Returns:
             The lowered module, its target, and the bests by name of function.
         """
+        source = as_model(model, **options)
         require_tvm()
         from loopwright.lookup import look_up
 
-        program = _program(model, shapes, exact_math, example_inputs, spec, math)
-        return look_up(program, self._ask(target), _tvm_target(target), params)
+        return look_up(_program(source, source.shape), self._ask(target), _tvm_target(target), params)
 
     def apply(
         self,
         mod: Any,
         target: Any = "auto",
-        *,
-        shapes: dict[str, int] | None = None,
-        exact_math: bool = False,
-        math: MathMode = "fp32",
-        example_inputs: Any = None,
-        spec: Any = None,
+        **options: Unpack[ModelOptions],
     ) -> Any:
         """Return a copy of a module with the best schedules applied, as an IRModule.
 
-        A Relax module comes back legalised and fused. ``last_report`` says of each function whether it was tuned, is
-        best as it is, or missed; misses are also logged as a warning.
+        A Relax module is legalised and fused. ``last_report`` says for each function whether it was tuned, is best as
+        it is, or missed. Misses are also logged as a warning.
 
         Args:
-            mod: what `submit` takes as ``model``.
-            target: what to look up bests for.
-            shapes: values of symbolic shape variables, by name.
-            exact_math: as it was submitted.
-            math: as it was submitted.
-            example_inputs: what a PyTorch module or FX graph is called with.
-            spec: what a Relax ``nn.Module`` is exported with.
+            mod: the model, as for `submit`.
+            target: the target to look up bests for.
+            options: the options of a plain model, as they were submitted.
 
         Raises:
-            UnsupportedModel: the model cannot be turned into a module; the message says what of it.
+            UnsupportedModel: the model cannot be turned into a module; the message names the part.
             TvmUnavailable: TVM is not installed.
         """
-        applied, _ = self._apply(
-            self.look_up(
-                mod, target, shapes=shapes, exact_math=exact_math, math=math, example_inputs=example_inputs, spec=spec
-            )
-        )
+        applied, _ = self._apply(self.look_up(mod, target, **options))
         return applied
 
     def plan_shapes(
         self,
         model: Any,
-        shapes: Portfolio | Extents,
+        shapes: Shapes | None = None,
         *,
         max_buckets: int = MAX_BUCKETS,
         bucket_price: float = BUCKET_PRICE,
-        exact_math: bool = False,
-        example_inputs: Any = None,
-        spec: Any = None,
+        **options: Unpack[OtherOptions],
     ) -> Portfolio:
-        """Choose the buckets of a model that is called with many extents; asks the service nothing.
+        """Choose the buckets of a model that is called with many extents, without a request to the service.
 
-        `submit` and `compile` take the portfolio as ``shapes``, or choose it themselves. Whether calls can be padded
-        follows from the model: each sample of its results must be computed from the same sample of its inputs alone.
+        `submit` and `compile` take the portfolio as ``shapes``, or choose it themselves. Calls can be padded if the
+        model computes each sample of its results from the same sample of its inputs alone.
 
         Args:
-            model: what `submit` takes.
-            shapes: the extents and their weights, as `loopwright.plan_shapes` takes them.
-            max_buckets: buckets at most.
-            bucket_price: what one more bucket must save at least, as a fraction of the time without padding.
-            exact_math: as for `submit`.
-            example_inputs: what a PyTorch module or FX graph is called with.
-            spec: what a Relax ``nn.Module`` is exported with.
+            model: as for `submit`.
+            shapes: the extents and their weights, as `loopwright.plan_shapes` takes them; by default, those of the
+                `Model`.
+            max_buckets: maximum number of buckets.
+            bucket_price: the least that one more bucket must save, as a fraction of the time without padding.
+            options: the options of a plain model, as for `submit`.
 
         Raises:
+            ValueError: ``shapes`` does not give many values of one extent.
             InvalidModule: the model has no Relax function with the symbolic extent.
         """
         require_tvm()
         from loopwright import shape_dispatch
 
-        program = _program(model, None, exact_math, example_inputs, spec)
-        self.last_plan = shape_dispatch.plan(program, shapes, max_buckets=max_buckets, bucket_price=bucket_price)
+        source = as_model(model, **options) if shapes is None else as_model(model, shapes=shapes, **options)
+        program = _program(source, {})
+        self.last_plan = shape_dispatch.plan(
+            program, source.portfolio, max_buckets=max_buckets, bucket_price=bucket_price
+        )
         return self.last_plan
 
     def compile(
@@ -462,55 +395,34 @@ class Client:
         mod: Any,
         target: Any = "auto",
         params: dict[str, Any] | None = None,
-        *,
-        shapes: dict[str, int] | Portfolio | Extents | None = None,
-        exact_math: bool = False,
-        math: MathMode = "fp32",
-        example_inputs: Any = None,
-        spec: Any = None,
+        **options: Unpack[ModelOptions],
     ) -> Any:
-        """Build a module with the best schedules in it.
+        """Build a module with the best schedules.
 
-        Functions that missed are built as TVM would by default; ``last_report`` tells which. What was built for another
-        architecture than this machine's does not run here: `loopwright.export_library` writes a library for it.
+        Functions that missed are built as TVM builds them by default; ``last_report`` names them. A module for another
+        architecture does not run on this machine: `loopwright.export_library` writes a library for the other machine.
+
+        With many values of an extent in ``shapes``, a call may have any extent: the module has a tuned variant for each
+        bucket that the certificates show to be faster, and the untuned functions for all other calls.
 
         Args:
-            mod: what `submit` takes as ``model``.
-            target: what to build for.
-            params: values that are bound to ``main`` by name (Relax only). The weights that a model brought with it are
-                bound again.
-            shapes: values of symbolic shape variables, by name. As `plan_shapes` takes them, a call may have any
-                extent: the module has a tuned variant for each bucket that the certificates show to be faster, and the
-                untuned functions for all other calls.
-            exact_math: as it was submitted.
-            math: as it was submitted.
-            example_inputs: what a PyTorch module or FX graph is called with.
-            spec: what a Relax ``nn.Module`` is exported with.
+            mod: the model, as for `submit`.
+            target: the target to build for.
+            params: values that are bound to ``main`` by name (Relax only). The model's own weights are always bound.
+            options: the options of a plain model, as they were submitted.
 
         Returns:
             A ``relax.VMExecutable`` for ``relax.VirtualMachine``, or a ``tvm.runtime.Module`` for a module without
             Relax.
 
         Raises:
-            UnsupportedModel: the model cannot be turned into a module; the message says what of it.
+            UnsupportedModel: the model cannot be turned into a module; the message names the part.
             TvmUnavailable: TVM is not installed.
         """
-        if is_portfolio(shapes):
-            return self._compile_portfolio(
-                _program(mod, None, exact_math, example_inputs, spec, math), target, params, shapes
-            )
-        applied, built_for = self._apply(
-            self.look_up(
-                mod,
-                target,
-                params,
-                shapes=_whole(shapes),
-                exact_math=exact_math,
-                math=math,
-                example_inputs=example_inputs,
-                spec=spec,
-            )
-        )
+        source = as_model(mod, **options)
+        if is_portfolio(source.shapes):
+            return self._compile_portfolio(source, target, params)
+        applied, built_for = self._apply(self.look_up(source, target, params))
         from loopwright import applying
 
         return applying.build(applied, built_for)
@@ -521,44 +433,38 @@ class Client:
         against: Sequence[str] = ("torch", "compile", "ort", "openvino"),
         target: Any = "auto",
         *,
-        shapes: dict[str, int] | None = None,
-        exact_math: bool = False,
-        example_inputs: Any = None,
-        spec: Any = None,
         rounds: int = 8,
         processes: int = 2,
         job: Job | str | None = None,
         progress: bool = True,
+        **options: Unpack[ModelOptions],
     ) -> Comparison:
-        """A model's latency as `compile` builds it, beside that of other engines, on this machine (Linux, a CPU).
+        """Time a model, as `compile` builds it, beside other engines, on this machine (Linux, a CPU).
 
         Each engine runs in a process of its own, in the model's precision, with one thread for each core. It compiles
-        the model with each of its settings, its outputs are compared with the reference's (PyTorch's, or those of the
-        unscheduled program for a model that is not PyTorch's), and the fastest setting is timed, in turn with the
-        other engines.
+        the model with each of its settings. Its outputs are compared with those of PyTorch, or of the unscheduled
+        program if the model is not PyTorch's. The fastest setting is timed, in turn with the other engines.
 
         Args:
-            model: what `submit` takes. Its inputs are the example inputs, which also give symbolic extents of a PyTorch
-                program their values; without them, they are drawn.
+            model: as for `submit`. Its inputs are the example inputs, from which symbolic extents of a PyTorch program
+                have their values. A model without example inputs gets random inputs.
             against: ``torch`` (eager), ``compile`` (Inductor), ``ort`` (ONNX Runtime), ``openvino``, ``tvm`` (the same
-                program without tuned schedules). One that is not installed is named in the result, with how to install
-                it.
-            target: what to compile for: this machine's CPU.
-            shapes: values of symbolic shape variables, by name.
-            exact_math: as it was submitted.
-            example_inputs: what a PyTorch module or FX graph is called with.
-            spec: what a Relax ``nn.Module`` is exported with.
+                program without tuned schedules). The result names engines that are not installed, and how to install
+                them.
+            target: the target to compile for, which is this machine's CPU.
             rounds: samples of each process.
-            processes: of each engine, one after another.
+            processes: processes of each engine, one after another.
             job: a job to store the result with, for its page.
-            progress: tell on standard error what is done.
+            progress: whether to print each step on standard error.
+            options: the options of a plain model, as they were submitted.
 
         Returns:
             The time, error and setting of each engine. Latencies are in microseconds.
 
         Raises:
-            ValueError: an engine is unknown, or the model cannot be called as it is; else as `compile`.
+            ValueError: an engine is unknown, or the model lacks what a call needs; else as `compile`.
         """
+        source = as_model(model, **options)
         require_tvm()
         from loopwright.comparing import compare, writing
 
@@ -566,30 +472,20 @@ class Client:
         amount = compare.Rounds(processes, rounds)
         with tempfile.TemporaryDirectory(prefix="loopwright-compare-") as scratch, telling(progress) as say:
             say("the model is written to files")
-            compiled_with: dict[str, Any] = {
-                "target": on_wire(target),
-                "shapes": _whole(shapes),
-                "exact_math": exact_math,
-            }
-            files, reference = writing.write(
-                Path(scratch),
-                model,
-                Options(example_inputs, spec),
-                compiled_with,
-                with_onnx=not {"ort", "openvino"}.isdisjoint(against),
-            )
+            with_onnx = not {"ort", "openvino"}.isdisjoint(against)
+            files, reference = writing.write(Path(scratch), source, on_wire(target), with_onnx=with_onnx)
             if files.form != "pt2":
-                files = writing.complete(files, self.look_up(files.model, **compiled_with))
+                files = writing.complete(files, self.look_up(files.model, target))
             found = compare.compare(files, engines, self._environment(), amount, reference=reference, say=say)
         if job is not None:
             self.store_comparison(found, job)
         return found
 
     def store_comparison(self, comparison: schemas.Comparison, job: Job | str) -> schemas.StoredComparison:
-        """Store a comparison with a job, in place of an earlier one; the job's page shows it.
+        """Store a comparison with a job, whose page then shows it, in place of an earlier comparison.
 
         Args:
-            comparison: what `compare` returned.
+            comparison: the result of `compare`.
             job: the job, or its id.
 
         Raises:
@@ -607,29 +503,23 @@ class Client:
         target: Any = "auto",
         params: dict[str, Any] | None = None,
         *,
-        shapes: dict[str, int] | None = None,
-        exact_math: bool = False,
-        example_inputs: Any = None,
-        spec: Any = None,
         name: str | None = None,
+        **options: Unpack[ModelOptions],
     ) -> Path:
         """Write a model, as `compile` builds it for CPUs, to a folder that runs without Loopwright.
 
         The folder has the library with the weights, TVM's runtime (no compiler), loaders in Python and C++, a manifest
         (functions, digests, target, certificates, versions, licences), and programs and an example with which
-        `loopwright.verify` replays the certificates where the folder is. `loopwright.load` runs it. Writing it needs
-        a C++ compiler. Functions that missed are logged.
+        `loopwright.verify` repeats the checks on the machine that has the folder. `loopwright.load` runs the model. To
+        write the folder, a C++ compiler is needed. Functions that missed are logged.
 
         Args:
-            model: what `submit` takes.
-            directory: the folder to write, which is made; it is empty if it exists.
-            target: what to build for: a CPU.
+            model: as for `submit`.
+            directory: the folder to write. It must be empty or not exist.
+            target: the target to build for, which is a CPU.
             params: values that are bound to ``main`` by name.
-            shapes: values of symbolic shape variables, by name.
-            exact_math: as it was submitted.
-            example_inputs: what a PyTorch module or FX graph is called with.
-            spec: what a Relax ``nn.Module`` is exported with.
             name: name of the model in the manifest; by default that of the file or class.
+            options: the options of a plain model, as they were submitted.
 
         Returns:
             The folder.
@@ -639,23 +529,18 @@ class Client:
             UnsupportedModel: the target is no CPU, or the model cannot be turned into a module.
             FileExistsError: the folder is not empty.
         """
+        source = as_model(model, **options)
         require_tvm()
         from loopwright.comparing import writing
         from loopwright.packaging import package
 
         with tempfile.TemporaryDirectory(prefix="loopwright-package-") as scratch:
-            options: dict[str, Any] = {
-                "target": on_wire(target),
-                "shapes": _whole(shapes),
-                "exact_math": exact_math,
-            }
-            files, reference = writing.write(
-                Path(scratch), model, Options(example_inputs, spec), options, with_onnx=False
-            )
-            looked_up = self.look_up(files.model, params=params, **options)
+            files, reference = writing.write(Path(scratch), source, on_wire(target), with_onnx=False)
+            looked_up = self.look_up(files.model, target, params)
             if files.form != "pt2":
                 files = writing.complete(files, looked_up)
-            name = name or (Path(model).stem if isinstance(model, str | os.PathLike) else type(model).__name__)
+            plain = source.model
+            name = name or (Path(plain).stem if isinstance(plain, str | os.PathLike) else type(plain).__name__)
             self.last_report = package.write(Path(directory), looked_up, files, name=name, reference=reference)
         self.last_report.log()
         return Path(directory)
@@ -663,29 +548,29 @@ class Client:
     def recheck(self, workloads: Sequence[str], target: Any = "auto") -> Job:
         """Race the bests of some workloads again, with the unscheduled programs.
 
-        The service does the same by itself when a best is old, or when a kernel, a driver or TVM has changed.
+        The service does this by itself when a best is old, and when a kernel, a driver or TVM has changed.
 
         Args:
             workloads: hashes of the workloads.
-            target: on which machines.
+            target: the target whose machines race.
 
         Returns:
-            The queued job; `Job.rechecks` tells what came of it.
+            The queued job; `Job.rechecks` returns its results.
 
         Raises:
-            InvalidRequest: none of them has a best on such machines.
+            InvalidRequest: none of the workloads has a best on such machines.
         """
         wanted = body(schemas.NewRecheck, workloads=list(workloads), target=on_wire(target))
         return Job(self._transport, parse(schemas.Job, self._transport.request("POST", f"{API}/rechecks", json=wanted)))
 
     def relax_pipeline(self, target: Any = "auto") -> Any:
-        """Return a pipeline with the bests in it, which takes the place of TVM's own; what it missed is logged.
+        """Return a Relax pipeline that applies the bests, for use in place of TVM's; functions that missed are logged.
 
-        It is for those who build by themselves: ``relax.build(mod, target,
+        Use it to build without `compile`: ``relax.build(mod, target,
         relax_pipeline=client.relax_pipeline(target))``.
 
         Args:
-            target: what to look up bests for.
+            target: the target to look up bests for.
         """
         require_tvm()
         from loopwright import applying
@@ -695,12 +580,13 @@ class Client:
     def database(self, target: Any = "auto", device_class: str | None = None) -> Any:
         """Return the bests for a target as a read-only ``tvm.s_tir.meta_schedule.Database``.
 
-        It asks the service for a program when TVM first asks for it, and keeps the answer; ``look_up(mod)`` asks for
-        all functions of a lowered module in one request. ``get_all_tuning_records()`` and ``len()`` are about what
-        was asked for so far. Its ``hits`` and ``misses`` name what TVM asked it for.
+        The database asks the service for a program when TVM first asks for the program, and keeps the answer.
+        ``look_up(mod)`` asks for all functions of a lowered module in one request. ``get_all_tuning_records()`` and
+        ``len()`` cover the programs that were asked for so far. ``hits`` and ``misses`` name the programs that TVM
+        asked for.
 
         Args:
-            target: what to look up bests for.
+            target: the target to look up bests for.
             device_class: only bests of these machines.
         """
         require_tvm()
@@ -714,8 +600,8 @@ class Client:
         """Return measured trials.
 
         Args:
-            workload_hash: only those of this workload.
-            target: only those for this target.
+            workload_hash: only trials of this workload.
+            target: only trials for this target.
             sort: ``"latency"`` for the fastest first, or ``"newest"``.
 
         Returns:
@@ -741,7 +627,7 @@ class Client:
         """Write TVM's JSON pair of the certified bests into a directory.
 
         Args:
-            directory: made if need be.
+            directory: the directory to write. It is made if it does not exist.
 
         Returns:
             The directory.
@@ -751,19 +637,19 @@ class Client:
             return archive.unpack(tar, Path(directory))
 
     def import_records(self, directory: str | Path) -> schemas.ImportReport:
-        """Send the JSON pair of a TVM tuning database (or what `export_records` wrote). Known records are passed over.
+        """Send the JSON pair of a TVM tuning database, such as `export_records` writes. Known records are skipped.
 
-        What is large is sent in parts. Those before one that is refused are stored.
+        A large pair is sent in parts. If a part is refused, the parts before it stay stored.
 
         Args:
-            directory: has ``database_workload.json`` and ``database_tuning_record.json``.
+            directory: the directory that contains ``database_workload.json`` and ``database_tuning_record.json``.
 
         Returns:
-            How many records were stored, and why others were not.
+            The number of records that were stored, and the reasons why others were not.
 
         Raises:
-            FileNotFoundError: one of the pair is missing.
-            ValueError: it is no such directory; the message says why logs of AutoTVM and auto_scheduler are not taken.
+            FileNotFoundError: one of the two files is missing.
+            ValueError: it is a file, or has logs of AutoTVM or auto_scheduler; the message says why these are refused.
         """
         path = Path(directory)
         if logged_tasks(path):
@@ -777,25 +663,27 @@ class Client:
         return self._transport.pages(schemas.Worker, f"{API}/workers", page_size=PAGE_SIZE)
 
     def drain_worker(self, worker_id: str) -> schemas.Worker:
-        """Have a worker get no new work; what it is at ends. Jobs go on on others of its device class, or wait.
+        """Give a worker no new work. It finishes its current work.
+
+        Jobs continue on other workers of its device class. Without any, they wait.
 
         Args:
             worker_id: ``HOST/DEVICE``.
 
         Raises:
-            Unauthorized: somebody other than an admin asks.
+            Unauthorized: the token is not an admin's.
             NotFound: there is no such worker.
         """
         return self._change_worker(worker_id, "drain")
 
     def undrain_worker(self, worker_id: str) -> schemas.Worker:
-        """Have a drained worker get work again.
+        """Give a drained worker work again.
 
         Args:
             worker_id: ``HOST/DEVICE``.
 
         Raises:
-            Unauthorized: somebody other than an admin asks.
+            Unauthorized: the token is not an admin's.
             NotFound: there is no such worker.
         """
         return self._change_worker(worker_id, "undrain")
@@ -805,7 +693,7 @@ class Client:
         return parse(schemas.Worker, self._transport.request("POST", path, repeatable=True))
 
     def targets(self) -> Iterator[schemas.TargetOffer]:
-        """Yield what live workers offer to tune for; the first is what ``auto`` selects."""
+        """Yield the targets that live workers offer; ``auto`` selects the first."""
         return self._transport.pages(schemas.TargetOffer, f"{API}/targets", page_size=PAGE_SIZE)
 
     def version(self) -> schemas.Version:
@@ -813,20 +701,19 @@ class Client:
         return self._transport.get(schemas.Version, "/version")
 
     def _apply(self, looked_up: Any) -> tuple[Any, Any]:
-        """The module with the bests applied, and its target; keeps the report."""
+        """Return the module with the bests applied, and its target, and keep the report."""
         from loopwright import applying
 
         applied, self.last_report = applying.apply(looked_up)
         self.last_report.log()
         return applied, looked_up.target
 
-    def _compile_portfolio(
-        self, program: Program, target: Any, params: dict[str, Any] | None, shapes: Portfolio | Extents
-    ) -> Any:
+    def _compile_portfolio(self, source: Model, target: Any, params: dict[str, Any] | None) -> Any:
         require_tvm()
         from loopwright import shape_dispatch
 
-        self.last_plan = shape_dispatch.plan(program, shapes)
+        program = _program(source, {})
+        self.last_plan = shape_dispatch.plan(program, source.portfolio)
         built, self.last_report = shape_dispatch.compiled(
             program, self.last_plan, self._ask(target), _tvm_target(target), params
         )
@@ -834,11 +721,11 @@ class Client:
         return built
 
     def _environment(self) -> dict[str, str]:
-        """What a `Client` of another process needs to be like this one."""
+        """Return the environment with which a `Client` of another process uses the same service and token."""
         return config.environment(self._transport.endpoint)
 
     def _ask(self, target: Any, device_class: str | None = None) -> Callable[[list[str]], schemas.LookupAnswer]:
-        """What asks the service about workload hashes, for a target."""
+        """Return a function that asks the service for the bests of workload hashes on a target."""
 
         def ask(hashes: list[str]) -> schemas.LookupAnswer:
             functions = list(hashes)
@@ -850,7 +737,7 @@ class Client:
 
 
 def _reference(against: Any) -> Any:
-    """What the service takes for a reference: a job's id or name, or the functions in a file."""
+    """Return the reference that is sent: a job's id or name, or the functions in a file."""
     if isinstance(against, Job):
         return against.id
     if isinstance(against, str | os.PathLike) and Path(against).is_file():
@@ -858,36 +745,21 @@ def _reference(against: Any) -> Any:
     return os.fspath(against)
 
 
-def _program(
-    model: Any,
-    shapes: dict[str, int] | None,
-    exact_math: bool,
-    example_inputs: Any,
-    spec: Any,
-    math: MathMode = "fp32",
-) -> Program:
-    with frontends.exactly(exact_math or math == "tf32"):
-        program = frontends.to_program(model, Options(example_inputs, spec))
+def _program(source: Model, shape: dict[str, int]) -> Program:
+    """Return the program of a model, with its math, and with the symbolic extents that ``shape`` names bound."""
+    program = frontends.to_program(source)
     from loopwright.codegen.lowering import bind_shapes
     from loopwright.codegen.tf32 import with_tf32
     from loopwright.codegen.vector_math import with_exact_math
 
-    module = bind_shapes(program.module, _whole(shapes) or {})
-    if exact_math:
+    module = bind_shapes(program.module, shape)
+    if source.exact_math:
         module = with_exact_math(module)
-    return Program(with_tf32(module) if math == "tf32" else module, program.weights)
-
-
-def _whole(shapes: Any) -> dict[str, int] | None:
-    """Extents as integers of Python, whatever library they are of."""
-    try:
-        return None if shapes is None else {name: operator.index(extent) for name, extent in shapes.items()}
-    except TypeError:
-        raise TypeError(f"shapes={shapes!r} should give a whole number for each name") from None
+    return Program(with_tf32(module) if source.math == "tf32" else module, program.weights)
 
 
 def _tvm_target(target: Any) -> Any:
-    """A ``tvm.target.Target``; None for ``auto``, of which only the service knows what it is."""
+    """Return a ``tvm.target.Target``, or None for ``auto``, which only the service can resolve."""
     from loopwright.codegen.target import target_from
 
     return None if isinstance(target, str) and target.strip() == "auto" else target_from(target)

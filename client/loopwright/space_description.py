@@ -6,12 +6,13 @@ import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 from loopwright import frontends
 from loopwright.codegen.rule import knob_names
 from loopwright.extras import require_tvm
-from loopwright.frontends import Options, stochastic
+from loopwright.frontends import stochastic
+from loopwright.model import ModelOptions, as_model
 
 _DRAWS = 16
 """Times that a trace is replayed, to see whether the choices that come later depend on those before."""
@@ -72,28 +73,27 @@ class SpaceDescription:
         return f"<table><caption>{_range(self.size)}</caption>{head}{rows}</table>"
 
 
-def explain(space: stochastic.Space, mod: Any, *, example_inputs: Any = None, spec: Any = None) -> SpaceDescription:
+def explain(space: stochastic.Space, mod: Any, **options: Unpack[ModelOptions]) -> SpaceDescription:
     """Return the choices that a design space makes for a program, and its size. Nothing is sent.
 
     Args:
         space: as for `Client.submit`: a function ``f(sch)``, a trace, or a list of traces.
-        mod: a model with one PrimFunc.
-        example_inputs: what a PyTorch module or FX graph is called with.
-        spec: what a Relax ``nn.Module`` is exported with.
+        mod: a model with one PrimFunc, or a `Model`.
+        options: the model's, as `Model` has them.
 
     Raises:
         ValueError: the space is None (the built-in one is made by the service), or the model has not one PrimFunc.
     """
     if space is None:
         raise ValueError("explain() describes a space of your own; the service generates the built-in space")
-    options = Options(example_inputs, spec)
-    traces = stochastic.to_traces(space, mod, options)
+    model = as_model(mod, **options)
+    traces = stochastic.to_traces(space, model)
     assert traces is not None
     require_tvm()
     from loopwright.codegen.digest import normal_form
     from loopwright.codegen.functions import prim_funcs
 
-    funcs = prim_funcs(frontends.to_program(mod, options).module)
+    funcs = prim_funcs(frontends.to_program(model).module)
     if len(funcs) != 1:
         raise ValueError(f"explain() describes the space of one function, and this model has {len(funcs)} functions")
     workload = normal_form(funcs[0][1])

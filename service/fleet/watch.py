@@ -104,11 +104,11 @@ class Watch:
             return
         if offer.id not in self._measured:
             self._measured.add(offer.id)
-            self._timings[offer.id] = offer, actor_calls.peaks(actor, offer.device_class.target_json)
+            self._timings[offer.id] = offer, actor_calls.PEAKS(actor, offer.device_class.target_json)
             return
         age = (self._db.now() - view.checks[-1].created_at).total_seconds() if view.checks else float("inf")
         if age > CHECK_SECONDS * (1 if view.activity.slot_since is None else _OVERDUE):
-            self._timings[offer.id] = offer, actor_calls.check(actor, offer.device_class.target_json)
+            self._timings[offer.id] = offer, actor_calls.CHECK(actor, offer.device_class.target_json)
 
     def _collect(self) -> None:
         if not self._timings:

@@ -10,7 +10,6 @@ from db.inputs import NewJob, space_hash
 from db.lookup import KnownBest
 from db.views import JobView
 from loopwright import schemas
-from loopwright.codegen import labels
 from service.context import Context
 from service.fleet.offers import resolve, resolve_all
 from service.gates import reference
@@ -104,8 +103,7 @@ def resubmit(
     request = schemas.SubmitJob(
         module=schemas.ModulePayload(format="tvm-json", data=inputs.module_json),
         target=json.loads(job.target_json),
-        # Jobs of earlier versions may have names that are not taken any more.
-        name=None if labels.complaint(job.name) else job.name,
+        name=job.name,
         seed=job.seed if changes.seed is None else changes.seed,
         # The priority of an admin's job is not for whoever submits it again.
         priority=job.priority if "administer" in visitor.rights else min(0, job.priority),

@@ -39,6 +39,7 @@ def device_state(state: DeviceState | None) -> schemas.DeviceState | None:
 
 def certificate(view: CertificateView) -> schemas.Certificate:
     evidence = view.value
+    assert evidence.sandbox is not None  # of what is stored
     return schemas.Certificate(
         id=view.id,
         created_at=view.created_at,
@@ -65,7 +66,7 @@ def certificate(view: CertificateView) -> schemas.Certificate:
             for candidate_hash, failure in evidence.rejected.items()
         ],
         library=library(evidence.library),
-        sandbox=None if evidence.sandbox is None else evidence.sandbox.value,
+        sandbox=evidence.sandbox.value,
         device_state=device_state(evidence.device_state),
         conditions=view.conditions,
         checked_at=view.checked_at,

@@ -20,6 +20,7 @@ from tests.support.service import Service
 from tests.support.service_client import FINISHED, JOB_SECONDS
 from tests.support.waiting import wait_for
 
+pytestmark = pytest.mark.whole
 PARTS = {
     "api": ("-m service api",),
     "controller": ("-m service controller",),
@@ -78,10 +79,8 @@ def _finished(service: Service, job_id: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("part", "blow"),
     [
-        ("api", signal.SIGKILL),
-        ("raylet", signal.SIGKILL),
-        *(pytest.param(part, signal.SIGKILL, marks=pytest.mark.whole) for part in ("controller", "gcs")),
-        *(pytest.param(part, signal.SIGSTOP, marks=pytest.mark.whole) for part in ("raylet", "gcs")),
+        *((part, signal.SIGKILL) for part in PARTS),
+        *((part, signal.SIGSTOP) for part in ("raylet", "gcs")),
     ],
 )
 def test_a_part_that_is_killed_or_stopped_is_started_again(
@@ -114,20 +113,6 @@ def test_a_part_that_is_killed_or_stopped_is_started_again(
     assert line().count("is started again") == len(line().splitlines()) == 1
 
 
-def test_a_service_that_was_stopped_goes_on_after_a_start(mortal_service: Service) -> None:
-    """The service ends as a whole, leaves no process behind, and a new one goes on; no attempt is used."""
-    service = mortal_service
-    job_id = service.submit(product(128, 96), trials=24, force=True)
-    service.in_the_middle(job_id)
-    stopped_at = datetime.now(UTC)
-    assert service.stop() == 0
-    service.start()
-    _check(service, service.finished(job_id), stopped_at)
-    with sqlite3.connect(f"file:{service.data_dir / 'loopwright.db'}?mode=ro", uri=True) as database:
-        assert database.execute("SELECT attempts FROM jobs WHERE id = ?", [job_id]).fetchone() == (1,)
-
-
-@pytest.mark.whole
 def test_a_killed_supervisor_goes_on_after_a_start(mortal_service: Service) -> None:
     """Nobody is left to end the others in order; a start at once must do all the same."""
     service = mortal_service
@@ -163,7 +148,6 @@ def test_killed_workers_cost_nothing(mortal_service: Service) -> None:
     assert supervisor.poll() is None
 
 
-@pytest.mark.whole
 def test_kills_on_and_on(mortal_service: Service) -> None:
     """One job through every kind of death, one after the other."""
     service = mortal_service

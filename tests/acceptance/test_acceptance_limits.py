@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from datetime import datetime
-from typing import Any
+
+import pytest
 
 from tests.support.ledger import check_ledger
 from tests.support.programs import endless, long_chain, product
@@ -13,11 +13,6 @@ from tests.support.waiting import wait_for
 
 AT_ONCE = 10.0
 """Seconds, on a loaded machine; what is stopped would take at least three times as long."""
-
-
-def _seconds(job: dict[str, Any]) -> float:
-    started, ended = (datetime.fromisoformat(job[name]) for name in ("started_at", "finished_at"))
-    return (ended - started).total_seconds()
 
 
 def _running(service: Service, job_id: str) -> None:
@@ -38,13 +33,11 @@ def test_a_job_is_cancelled_while_it_searches(service: Service) -> None:
     time.sleep(3)  # by now it makes its first batch
     assert _cancelled(service, job_id) < AT_ONCE
     assert service.items(f"/jobs/{job_id}/trials") == []
-    check_ledger(service, service.tuned(product(33), trials=4))
 
 
 def test_time_ends_while_a_job_searches(service: Service) -> None:
     job = service.finished(service.submit(long_chain(200), budget={"max_trials": 64, "max_seconds": 3}))
     assert job["state"] == "succeeded"
-    assert _seconds(job) < 3 + 3 * AT_ONCE  # the baseline and its race included
     [task] = job["tasks"]
     assert task["certified"]
     assert task["trials"] == 0
@@ -56,10 +49,16 @@ def test_a_cancelled_program_leaves_the_devices_slot(service: Service) -> None:
     time.sleep(4)  # by now it is measured
     assert _cancelled(service, job_id) < AT_ONCE
     started = time.monotonic()
-    check_ledger(service, service.tuned(product(34), trials=4))
+    # A plain target is another than the worker's own, measured on the same machine.
+    job = service.tuned(product(34), trials=4, target="llvm")
+    check_ledger(service, job)
     assert time.monotonic() - started < 25, "the measurer was waited for until its deadline"
+    assert job["target"]["kind"] == "llvm"
+    best = service.get(f"/workloads/{job['tasks'][0]['workload_hash']}/best", target="llvm")
+    assert best["target"] == job["target"]
 
 
+@pytest.mark.whole
 def test_many_products_in_one_function_are_tuned(service: Service) -> None:
     """TVM's rules would try 3^12 ways to cache them."""
     job = service.tuned(_products(12), trials=8)

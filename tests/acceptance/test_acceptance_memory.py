@@ -20,7 +20,8 @@ def _proportional(processes: Iterable[psutil.Process]) -> int:
     return sum(process.memory_full_info().pss for process in processes)
 
 
-@pytest.mark.usefixtures("finished_job", "finished_model")
+@pytest.mark.whole
+@pytest.mark.usefixtures("main")
 def test_memory_at_rest(service: Service) -> None:
     assert {job["state"] for job in service.items("/jobs")} <= set(FINISHED)
     api, controller = service.find("-m service api") + service.find("-m service controller")

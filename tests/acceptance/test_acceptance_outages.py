@@ -17,6 +17,7 @@ from tests.support.programs import product
 from tests.support.service import Service
 from tests.support.waiting import wait_for
 
+pytestmark = pytest.mark.whole
 OUTAGE_SECONDS = 10.0
 
 
@@ -49,7 +50,6 @@ def test_a_job_goes_on_after_an_outage_of_postgresql(tmp_path: Path) -> None:
         assert service.stop() == 0
 
 
-@pytest.mark.whole
 def test_damage_that_is_found_while_running_ends_the_service_with_its_reason(tmp_path: Path) -> None:
     with Service(tmp_path) as service:
         file = service.data_dir / "loopwright.db"

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import socket
+import subprocess
+import sys
 from ipaddress import IPv6Address, ip_address
+from pathlib import Path
 
 import psutil
 
+from tests.support.processes import clean_environment
 from tests.support.programs import product_relu
-from tests.support.service import Service
+from tests.support.service import ROOT, Service
 
 PROGRAM = product_relu(36)
 
@@ -26,15 +31,30 @@ def listening(service: Service) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for process in service.note_processes():
         with contextlib.suppress(psutil.NoSuchProcess):
-            for socket in process.net_connections(kind="inet"):
-                if socket.laddr and socket.status in (psutil.CONN_LISTEN, psutil.CONN_NONE):
-                    found.setdefault(process.name(), set()).add(socket.laddr.ip)
+            for each in process.net_connections(kind="inet"):
+                if each.laddr and each.status in (psutil.CONN_LISTEN, psutil.CONN_NONE):
+                    found.setdefault(process.name(), set()).add(each.laddr.ip)
     return found
 
 
 def test_no_process_listens_beyond_loopback(service: Service) -> None:
-    service.tuned(PROGRAM, trials=4)  # its loop, a builder and a measurer are up
+    job_id = service.submit(PROGRAM, trials=1000)
+    service.in_the_middle(job_id)  # its loop, a builder and a measurer are up
     found = listening(service)
+    service.http.post(f"/api/v1/jobs/{job_id}/cancel")
+    assert service.finished(job_id)["state"] == "cancelled"
     assert {"raylet", "gcs_server"} <= set(found)
     assert len(found) > 4, found
     assert {name: addresses for name, addresses in found.items() if not all(map(is_loopback, addresses))} == {}
+
+
+def test_a_service_on_a_port_that_is_taken_is_refused(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        command = [sys.executable, "-m", "service", "--data-dir", str(tmp_path / "data"), "--port", port]
+        other = subprocess.run(
+            command, cwd=ROOT, env=clean_environment(), capture_output=True, text=True, timeout=120, check=False
+        )
+    assert other.returncode != 0
+    assert other.stdout == ""
+    assert port in other.stderr

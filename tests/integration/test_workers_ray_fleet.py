@@ -65,9 +65,12 @@ def fleet_of(offer: Offer) -> RayFleet:
     return RayFleet(offer.device_class.target_json, offer.builders, {offer.measurer: offer.host})
 
 
-@pytest.fixture
-def start(cluster: Cluster) -> Iterator[Callable[..., str]]:
-    """Starts an actor of a class with arguments, and returns its name."""
+Start = Callable[..., str]
+"""Starts an actor of a class with arguments, and returns its name."""
+
+
+@contextlib.contextmanager
+def starter() -> Iterator[Start]:
     started = []
 
     def actor(cls: type, *arguments: Any, **options: Any) -> str:
@@ -80,6 +83,49 @@ def start(cluster: Cluster) -> Iterator[Callable[..., str]]:
     yield actor
     for one in started:
         ray.kill(one)
+
+
+@pytest.fixture
+def start(cluster: Cluster) -> Iterator[Start]:
+    assert cluster
+    with starter() as start:
+        yield start
+
+
+@pytest.fixture(scope="module")
+def start_once(cluster: Cluster) -> Iterator[Start]:
+    """For actors that tests share, which take a second or two to start."""
+    assert cluster
+    with starter() as start:
+        yield start
+
+
+@pytest.fixture(scope="module")
+def spare(start_once: Start) -> str:
+    """A measurer beside that of the offer."""
+    return start_once(Measurer, "cpu", 1, Policy.PREFER)
+
+
+@pytest.fixture(scope="module")
+def impatient(start_once: Start) -> str:
+    """A measurer that stops what takes 4 s."""
+    return start_once(Measurer, "cpu", 1, Policy.PREFER, seconds=4.0)
+
+
+@pytest.fixture(scope="module")
+def recording(start_once: Start) -> str:
+    return start_once(RecordingBuilder)
+
+
+@pytest.fixture(scope="module")
+def gpu(start_once: Start) -> str:
+    """A measurer with a simulated GPU."""
+    return start_once(Measurer, "cuda:0", 1, Policy.PREFER, simulated_cuda.__name__)
+
+
+@pytest.fixture(scope="module")
+def cuda_builder(start_once: Start) -> str:
+    return start_once(Builder, True, Policy.PREFER)
 
 
 class TestRayFleet(FleetContract):
@@ -106,7 +152,7 @@ def pid_of(name: str) -> int:
 
 
 def status_of(measurer: str) -> MeasurerStatus:
-    return actor_calls.measurer_status(ray.get_actor(measurer, NAMESPACE)).result()
+    return actor_calls.MEASURER_STATUS(ray.get_actor(measurer, NAMESPACE)).result()
 
 
 def warm_child_of(name: str) -> psutil.Process:
@@ -198,8 +244,8 @@ def test_an_outcome_tells_who_built_and_measured_it_and_when(fleet: RayFleet, of
 
 def test_a_measurer_times_its_reference_kernels(offer: Offer) -> None:
     actor = ray.get_actor(offer.measurer, NAMESPACE)
-    peaks = actor_calls.peaks(actor, offer.device_class.target_json).result()
-    check = actor_calls.check(actor, offer.device_class.target_json).result()
+    peaks = actor_calls.PEAKS(actor, offer.device_class.target_json).result()
+    check = actor_calls.CHECK(actor, offer.device_class.target_json).result()
     assert isinstance(peaks, DeviceSpeed)
     assert isinstance(check, DeviceSpeed)
     assert peaks.dtype == check.dtype == "float32"
@@ -209,7 +255,7 @@ def test_a_measurer_times_its_reference_kernels(offer: Offer) -> None:
     assert min(check.flops, peaks.flops) > 1e9
     assert peaks.bytes_per_s is not None
     assert peaks.bytes_per_s > 1e8
-    refused = actor_calls.check(actor, '{"kind": "nonsense"}').result()
+    refused = actor_calls.CHECK(actor, '{"kind": "nonsense"}').result()
     assert isinstance(refused, Failure)
     assert refused.kind == FailureKind.COMPILE
 
@@ -233,8 +279,8 @@ def test_a_cluster_tells_what_its_workers_are_at(cluster: Cluster, offer: Offer)
 
 
 @pytest.mark.parametrize("policy", [Policy.PREFER, Policy.OFF])
-def test_what_was_run_says_behind_which_walls(offer: Offer, start: Callable[..., str], policy: Policy) -> None:
-    measurer = start(Measurer, "cpu", 1, policy)
+def test_what_was_run_says_behind_which_walls(offer: Offer, start: Start, policy: Policy) -> None:
+    measurer = offer.measurer if policy is Policy.PREFER else start(Measurer, "cpu", 1, policy)
     level = choose(policy)
     assert status_of(measurer).sandbox is level
     fleet = RayFleet(offer.device_class.target_json, offer.builders, {measurer: offer.host})
@@ -337,7 +383,7 @@ def test_a_program_whose_process_is_killed_costs_only_itself(fleet: RayFleet, of
         assert [span.lane for span in outcome.spans] == [Lane.BUILD, Lane.MEASURE]
 
 
-def test_a_program_that_is_measured_alone_has_a_process_of_its_own(offer: Offer, start: Callable[..., str]) -> None:
+def test_a_program_that_is_measured_alone_has_a_process_of_its_own(offer: Offer, start: Start) -> None:
     batches = start(BatchRecorder)
     fleet = RayFleet(offer.device_class.target_json, offer.builders, {batches: offer.host})
     for number in range(6):
@@ -348,9 +394,8 @@ def test_a_program_that_is_measured_alone_has_a_process_of_its_own(offer: Offer,
     assert [batch for batch in sent if {"0", "3"} & set(batch)] == [["0"], ["3"]]
 
 
-def test_a_program_that_hangs_costs_only_itself(offer: Offer, start: Callable[..., str]) -> None:
-    measurer = start(Measurer, "cpu", 1, Policy.PREFER, seconds=2.0)
-    fleet = RayFleet(offer.device_class.target_json, offer.builders, {measurer: "here"})
+def test_a_program_that_hangs_costs_only_itself(offer: Offer, impatient: str) -> None:
+    fleet = RayFleet(offer.device_class.target_json, offer.builders, {impatient: "here"})
     for number in range(4):
         fleet.submit(request(str(number), programs.hang() if number == 1 else programs.elementwise()))
     outcomes = gather(fleet, 4)
@@ -368,7 +413,7 @@ def test_a_trace_that_does_not_apply_is_a_compile_failure(fleet: RayFleet) -> No
     assert "GetNothing" in outcome.message
 
 
-def test_a_build_over_its_deadline(offer: Offer, start: Callable[..., str]) -> None:
+def test_a_build_over_its_deadline(offer: Offer, start: Start) -> None:
     fleet = RayFleet(
         offer.device_class.target_json,
         {start(Builder, False, Policy.PREFER, seconds=0.001): 1},
@@ -397,7 +442,7 @@ def test_a_build_that_takes_far_longer_than_others_of_its_module(
 
 
 @pytest.mark.parametrize("lost", ["builder", "measurer"])
-def test_with_all_actors_lost_there_is_no_device(offer: Offer, start: Callable[..., str], lost: str) -> None:
+def test_with_all_actors_lost_there_is_no_device(offer: Offer, start: Start, lost: str) -> None:
     builder = start(Builder, False, Policy.PREFER) if lost == "builder" else next(iter(offer.builders))
     measurer = start(Measurer, "cpu", 1, Policy.PREFER) if lost == "measurer" else offer.measurer
     fleet = RayFleet(offer.device_class.target_json, {builder: 1}, {measurer: "here"})
@@ -407,8 +452,8 @@ def test_with_all_actors_lost_there_is_no_device(offer: Offer, start: Callable[.
         _submit_and_gather(fleet)
 
 
-def test_a_drained_fleet_ends_what_it_measures_and_begins_nothing(offer: Offer, start: Callable[..., str]) -> None:
-    measurer = start(Measurer, "cpu", 1, Policy.PREFER)
+def test_a_drained_fleet_ends_what_it_measures_and_begins_nothing(offer: Offer) -> None:
+    measurer = offer.measurer
     drained: set[str] = set()
     workers = {measurer: "here"}
     fleet = RayFleet(offer.device_class.target_json, offer.builders, workers, drained=lambda: drained)
@@ -431,8 +476,8 @@ def test_a_drained_fleet_ends_what_it_measures_and_begins_nothing(offer: Offer, 
         fleet.race(RACE, nothing_meanwhile)
 
 
-def test_with_one_of_two_workers_drained_the_other_does_all(offer: Offer, start: Callable[..., str]) -> None:
-    measurers = {start(Measurer, "cpu", 1, Policy.PREFER): name for name in ("one", "two")}
+def test_with_one_of_two_workers_drained_the_other_does_all(offer: Offer, spare: str) -> None:
+    measurers = {offer.measurer: "one", spare: "two"}
     fleet = RayFleet(offer.device_class.target_json, offer.builders, measurers, drained=lambda: {"one"})
     for number in range(6):
         fleet.submit(request(str(number), programs.product()))
@@ -440,8 +485,8 @@ def test_with_one_of_two_workers_drained_the_other_does_all(offer: Offer, start:
     assert {outcome.worker for outcome in outcomes.values() if isinstance(outcome, Measured)} == {"two"}
 
 
-def test_a_worker_that_joins_or_is_back_is_taken_up(offer: Offer, start: Callable[..., str]) -> None:
-    first, second = (start(Measurer, "cpu", 1, Policy.PREFER) for _ in range(2))
+def test_a_worker_that_joins_or_is_back_is_taken_up(offer: Offer, spare: str) -> None:
+    first, second = offer.measurer, spare
     drained, crew = {"one"}, Crew({}, {second: "two"})
     fleet = RayFleet(
         offer.device_class.target_json, offer.builders, {first: "one"}, drained=lambda: drained, crew=lambda: crew
@@ -470,8 +515,8 @@ def test_a_worker_that_joins_or_is_back_is_taken_up(offer: Offer, start: Callabl
         race_on()
 
 
-def test_a_worker_that_was_lost_is_not_taken_up_again(offer: Offer, start: Callable[..., str]) -> None:
-    gone, kept = (start(Measurer, "cpu", 1, Policy.PREFER) for _ in range(2))
+def test_a_worker_that_was_lost_is_not_taken_up_again(offer: Offer, start: Start) -> None:
+    gone, kept = start(Measurer, "cpu", 1, Policy.PREFER), offer.measurer
     workers = {gone: "gone", kept: "kept"}
     fleet = RayFleet(
         offer.device_class.target_json, offer.builders, workers, crew=lambda: Crew(offer.builders, workers)
@@ -483,14 +528,13 @@ def test_a_worker_that_was_lost_is_not_taken_up_again(offer: Offer, start: Calla
     assert {outcome.worker for outcome in outcomes.values() if isinstance(outcome, Measured)} == {"kept"}
 
 
-def test_a_small_loop_overtakes_a_large_one(offer: Offer, start: Callable[..., str]) -> None:
-    measurer = start(Measurer, "cpu", 1, Policy.PREFER)
+def test_a_small_loop_overtakes_a_large_one(offer: Offer) -> None:
     sharing = Sharing(lambda: 0.0)  # so that the large one's turn does not come by itself
     fleets = {}
     for name, trials in (("large", 40), ("small", 12)):
         share = sharing.share()
         share.trials = trials
-        fleets[name] = RayFleet(offer.device_class.target_json, offer.builders, {measurer: "here"}, share=share)
+        fleets[name] = RayFleet(offer.device_class.target_json, offer.builders, {offer.measurer: "here"}, share=share)
     begun = 2 * sum(offer.builders.values())
     for number in range(40):
         fleets["large"].submit(request(f"large {number}", programs.product()))
@@ -512,21 +556,20 @@ def test_a_small_loop_overtakes_a_large_one(offer: Offer, start: Callable[..., s
     assert len(before) <= begun
 
 
-def test_a_measurer_whose_host_leaves_says_so(start: Callable[..., str]) -> None:
+def test_a_measurer_whose_host_leaves_says_so(start: Start) -> None:
     measurer = start(Measurer, "cpu", 1, Policy.PREFER)
     assert not status_of(measurer).leaving
     actor_calls.leave(ray.get_actor(measurer, NAMESPACE))
     wait_for("the status", lambda: status_of(measurer).leaving)
 
 
-def test_a_measurer_at_work_tells_its_status(offer: Offer, start: Callable[..., str]) -> None:
-    measurer = start(Measurer, "cpu", 1, Policy.PREFER, seconds=4.0)
-    fleet = RayFleet(offer.device_class.target_json, offer.builders, {measurer: "here"})
-    child = warm_child_of(measurer)
+def test_a_measurer_at_work_tells_its_status(offer: Offer, impatient: str) -> None:
+    fleet = RayFleet(offer.device_class.target_json, offer.builders, {impatient: "here"})
+    child = warm_child_of(impatient)
     fleet.submit(request("long", programs.hang()))
     while not child.children():
         assert fleet.collect(0.05) == []
-    assert status_of(measurer).since is not None
+    assert status_of(impatient).since is not None
     assert child.children()  # it was at work meanwhile
     gather(fleet, 1)
 
@@ -566,9 +609,9 @@ def test_a_race_of_real_candidates(fleet: RayFleet, offer: Offer) -> None:
     assert "GetNothing" in rejected.message
 
 
-def test_a_race_does_not_build_again_what_was_measured(offer: Offer, start: Callable[..., str]) -> None:
-    recording = start(RecordingBuilder)
+def test_a_race_does_not_build_again_what_was_measured(offer: Offer, recording: str) -> None:
     builder = ray.get_actor(recording, NAMESPACE)
+    ray.get(builder.take_traces.remote())
     fleet = RayFleet(offer.device_class.target_json, {recording: 1}, {offer.measurer: "here"})
     workload = programs.product()
     first, second = some_traces(workload, offer.device_class.target_json, 2)
@@ -587,7 +630,7 @@ def test_a_race_whose_baseline_crashes_proves_nothing(fleet: RayFleet) -> None:
         fleet.race(race_of(programs.crash(), {}), nothing_meanwhile)
 
 
-def test_a_contender_that_kills_the_race_is_found_out(offer: Offer, start: Callable[..., str]) -> None:
+def test_a_contender_that_kills_the_race_is_found_out(offer: Offer, start: Start) -> None:
     """The traces are real; in place of the second's program the builder builds one that crashes."""
     workload = programs.product()
     first, second = some_traces(workload, offer.device_class.target_json, 2)
@@ -601,7 +644,7 @@ def test_a_contender_that_kills_the_race_is_found_out(offer: Offer, start: Calla
     assert "signal 11" in rejected.message
 
 
-def test_a_miscompiled_contender_is_rejected_for_its_wrong_result(offer: Offer, start: Callable[..., str]) -> None:
+def test_a_miscompiled_contender_is_rejected_for_its_wrong_result(offer: Offer, start: Start) -> None:
     workload = programs.product()
     first, second = some_traces(workload, offer.device_class.target_json, 2)
     builder = start(MiscompilingBuilder, second, programs.elementwise().module_json)
@@ -613,17 +656,18 @@ def test_a_miscompiled_contender_is_rejected_for_its_wrong_result(offer: Offer, 
     assert (rejected.stage, rejected.kind) == (Stage.CERTIFY, FailureKind.WRONG_RESULT)
 
 
-def test_the_reference_of_a_gpu_is_built_for_the_processor_beside_it(offer: Offer, start: Callable[..., str]) -> None:
-    builder = start(RecordingBuilder)
-    recording = ray.get_actor(builder, NAMESPACE)
-    one, other = (start(Measurer, "cuda:0", 1, Policy.PREFER, "tests.support.simulated_cuda") for _ in range(2))
+def test_the_reference_of_a_gpu_is_built_for_the_processor_beside_it(
+    offer: Offer, start: Start, recording: str, gpu: str
+) -> None:
+    builder = ray.get_actor(recording, NAMESPACE)
+    one, other = gpu, start(Measurer, "cuda:0", 1, Policy.PREFER, simulated_cuda.__name__)
     any_host = '{"kind": "llvm"}'
 
     def target_with(hosts: dict[str, str]) -> list[str]:
         crew = Crew({}, {one: "gpu", other: "gpu"}, hosts)
-        RayFleet(programs.CUDA, {builder: 1}, {one: "gpu"}, crew=lambda: crew).race(RACE, nothing_meanwhile)
-        targets: list[str] = ray.get(recording.targets_of_references.remote())
-        ray.get(recording.take_traces.remote())
+        RayFleet(programs.CUDA, {recording: 1}, {one: "gpu"}, crew=lambda: crew).race(RACE, nothing_meanwhile)
+        targets: list[str] = ray.get(builder.targets_of_references.remote())
+        ray.get(builder.take_traces.remote())
         return targets
 
     assert target_with({one: offer.host_target, other: offer.host_target}) == [offer.host_target]
@@ -631,11 +675,9 @@ def test_the_reference_of_a_gpu_is_built_for_the_processor_beside_it(offer: Offe
     assert target_with({one: offer.host_target}) == [any_host]
 
 
-def test_a_job_on_a_simulated_gpu(start: Callable[..., str]) -> None:
+def test_a_job_on_a_simulated_gpu(cuda_builder: str, gpu: str) -> None:
     """Search, CUDA code generation, fleet and certificate for cuda; only the timing is not a GPU's."""
-    builder = start(Builder, True, Policy.PREFER)
-    measurer = start(Measurer, "cuda:0", 1, Policy.PREFER, simulated_cuda.__name__)
-    fleet = RayFleet(programs.CUDA, {builder: 1}, {measurer: "gpu"})
+    fleet = RayFleet(programs.CUDA, {cuda_builder: 1}, {gpu: "gpu"})
     ledger = MemoryLedger(1)
     request = TuneRequest([TaskSpec(programs.product(64), 1)], programs.CUDA, None, 4, None, 1)
     tune(request, Searcher(request), fleet, ledger)
@@ -652,12 +694,10 @@ def test_a_job_on_a_simulated_gpu(start: Callable[..., str]) -> None:
     assert statistics.median(certificate.best_run_secs) == pytest.approx(best, rel=0.02)
 
 
-def test_a_job_that_permits_tf32_on_a_simulated_gpu(start: Callable[..., str]) -> None:
+def test_a_job_that_permits_tf32_on_a_simulated_gpu(cuda_builder: str, gpu: str) -> None:
     """Builders make CUDA code of candidates with TF32, and the certificate has the tolerance for it."""
-    builder = start(Builder, True, Policy.PREFER)
-    measurer = start(Measurer, "cuda:0", 1, Policy.PREFER, simulated_cuda.__name__)
     target = '{"arch": "sm_80", "kind": "cuda"}'
-    fleet = RayFleet(target, {builder: 1}, {measurer: "gpu"})
+    fleet = RayFleet(target, {cuda_builder: 1}, {gpu: "gpu"})
     permitting = with_tf32(normal_form(product(240, 240, 240, "float32", "float32")))
     request = TuneRequest([TaskSpec(make_workload(permitting["main"], "product"), 1)], target, None, 24, None, 1)
     ledger = MemoryLedger(1)

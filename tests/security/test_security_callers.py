@@ -20,17 +20,18 @@ from tests.support.waiting import wait_for
 from workers.walls.levels import Policy
 
 
-@pytest.fixture
-def api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServedApi]:
+@pytest.fixture(scope="module")
+def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedApi]:
     """One child, which hangs if the module says so; nothing but its caller's leaving frees it in time for the tests."""
-    monkeypatch.setattr(sandbox, "PRELOAD", [faults.__name__])
-    monkeypatch.setattr(sandbox, "PARSE", f"{faults.__name__}:{faults.hang_if_told.__name__}")
-    monkeypatch.setattr(sandbox, "SECONDS", 600.0)
-    monkeypatch.setattr(sandbox, "WAIT_SECONDS", 600.0)
-    monkeypatch.setattr(app, "_SANDBOXES", 1)
-    with served(tmp_path, sandbox=Policy.OFF) as api:
-        played_fleet.join(api.database)
-        yield api
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sandbox, "PRELOAD", [faults.__name__])
+        patch.setattr(sandbox, "PARSE", f"{faults.__name__}:{faults.hang_if_told.__name__}")
+        patch.setattr(sandbox, "SECONDS", 600.0)
+        patch.setattr(sandbox, "WAIT_SECONDS", 600.0)
+        patch.setattr(app, "_SANDBOXES", 1)
+        with served(tmp_path_factory.mktemp("api"), sandbox=Policy.OFF) as api:
+            played_fleet.join(api.database)
+            yield api
 
 
 def _body(data: str) -> str:

@@ -7,7 +7,6 @@ import json
 import socket
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import httpx
 import pytest
@@ -38,11 +37,17 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedApi]:
         yield api
 
 
-@pytest.fixture
-def small(tmp_path: Path) -> Iterator[ServedApi]:
-    """An API for 20 connections, 10 of one address."""
-    with served(tmp_path, sandbox=Policy.OFF, max_connections=20) as api:
+@pytest.fixture(scope="module")
+def of_20(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedApi]:
+    with served(tmp_path_factory.mktemp("small"), sandbox=Policy.OFF, max_connections=20) as api:
         yield api
+
+
+@pytest.fixture
+def small(of_20: ServedApi) -> ServedApi:
+    """An API for 20 connections, 10 of one address, once it has none."""
+    wait_for("the end of all connections", lambda: not of_20.server.server_state.connections)
+    return of_20
 
 
 def _connect(api: ServedApi, address: str = "127.0.0.1") -> socket.socket:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,10 +16,9 @@ from tuner.types import Failure, FailureKind, Stage, TensorInfo
 from workers import build, child_calls
 from workers.messages import (
     Artifact,
-    BuiltCandidate,
+    Candidate,
     Device,
     MeasureBatch,
-    MeasureFinished,
     Samples,
 )
 from workers.walls.levels import Level, obstacles
@@ -37,30 +37,30 @@ _CPU = Device("llvm", 0)
 _ARGS = (TensorInfo((4,), "float32"), TensorInfo((4,), "float32"))
 
 
-@pytest.fixture(params=[Level.NAMESPACES, Level.LANDLOCK])
+@pytest.fixture(scope="module", autouse=True)
+def _apart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.mktemp("apart"))
+        yield
+
+
+def _measuring(level: Level) -> WarmChild:
+    """Return a measurer's child."""
+    return WarmChild([child_calls.MEASURE.module], environment(1), 4 * 2**30, level=level)
+
+
+@pytest.fixture(scope="module", params=[Level.NAMESPACES, Level.LANDLOCK])
 def child(request: pytest.FixtureRequest) -> Iterator[WarmChild]:
     if (reason := obstacles()[request.param]) is not None:
         pytest.skip(f"{request.param}: {reason}")
-    with _measuring(request.param) as made:
+    with contextlib.closing(_measuring(request.param)) as made:
         yield made
 
 
-class _measuring:
-    """A measurer's child, for the time of a block."""
-
-    def __init__(self, level: Level) -> None:
-        self._child = WarmChild([child_calls.TIMING], environment(1), 4 * 2**30, level=level)
-
-    def __enter__(self) -> WarmChild:
-        return self._child
-
-    def __exit__(self, *_: object) -> None:
-        self._child.close()
-
-
-@pytest.fixture(autouse=True)
-def _apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture(scope="module")
+def unwalled() -> Iterator[WarmChild]:
+    with contextlib.closing(_measuring(Level.NONE)) as made:
+        yield made
 
 
 def planted(call: str) -> Artifact:
@@ -70,9 +70,9 @@ def planted(call: str) -> Artifact:
 
 
 def measured(child: WarmChild, artifact: Artifact, seconds: float = 30.0) -> Samples | Failure:
-    batch = MeasureBatch(_ARGS, (BuiltCandidate("planted", artifact, None),))
-    progress = list(child_calls.measure(child, child_calls.TIMING, _CPU, batch, seconds=seconds))
-    (found,) = [each.result for each in progress if isinstance(each, MeasureFinished)]
+    batch = MeasureBatch(_ARGS, (Candidate("planted", artifact),))
+    progress = list(child_calls.MEASURE.stream(child, _CPU, batch, seconds=seconds))
+    (found,) = [each.result for each in progress if each.result is not None]
     return found
 
 
@@ -95,12 +95,11 @@ def test_no_file_is_made(child: WarmChild, tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", effects(Path("/")))
-def test_without_walls_it_is(tmp_path: Path, name: str) -> None:
+def test_without_walls_it_is(unwalled: WarmChild, tmp_path: Path, name: str) -> None:
     """So that the test above is known to test the walls."""
     mark = tmp_path / "mark"
     Path(f"{mark}.before").write_text("")
-    with _measuring(Level.NONE) as child:
-        measured(child, planted(effects(mark)[name]))
+    measured(unwalled, planted(effects(mark)[name]))
     assert os.path.lexists(mark)
 
 

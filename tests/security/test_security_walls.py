@@ -260,5 +260,5 @@ def test_the_strongest_walls_are_chosen(monkeypatch: pytest.MonkeyPatch) -> None
     assert choose(Policy.REQUIRE) is choose(Policy.PREFER) is Level.LANDLOCK
     able()
     assert choose(Policy.PREFER) is Level.NONE
-    with pytest.raises(NoWalls, match=r"landlock: of a reason.*LOOPWRIGHT_SANDBOX=prefer"):
+    with pytest.raises(NoWalls, match="LOOPWRIGHT_SANDBOX=prefer"):
         choose(Policy.REQUIRE)

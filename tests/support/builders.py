@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import zlib
 
+from tuner.codec import Json
 from workers.actors import Builder, Measurer
-from workers.messages import Json
 from workers.walls.levels import Policy
 
 

@@ -6,20 +6,23 @@ import ctypes
 import os
 import signal
 from collections.abc import Iterator
-from typing import Any
 
 import workers.search
+from tuner.tune import TuneRequest
+from workers.entry import entry
+from workers.search_messages import Question, Read
 
 
-def serve(request: dict[str, Any], questions: Iterator[dict[str, Any]]) -> Iterator[object]:
+@entry
+def serve(request: TuneRequest, questions: Iterator[Question]) -> Iterator[object]:
     faults: dict[int, str] = {}
 
-    def watched() -> Iterator[dict[str, Any]]:
+    def watched() -> Iterator[Question]:
         for question in questions:
-            if "spec" in question:
-                faults[question["task"]] = question["spec"]["workload"]["name"]
-            method, _, fault = faults[question["task"]].partition(" ")
-            if method == question["method"]:
+            if isinstance(question, Read):
+                faults[question.task] = question.spec.workload.name
+            method, _, fault = faults[question.task].partition(" ")
+            if method == type(question).__name__.lower():
                 _strike(fault)
             yield question
 

@@ -15,15 +15,16 @@ from loopwright.codegen.digest import function_digest
 from loopwright.codegen.functions import prim_funcs
 from loopwright.codegen.lowering import lower as lower_module
 from loopwright.codegen.serialization import module_from_json, module_to_json
-from loopwright.frontends import Options, to_program
+from loopwright.frontends import to_program
 from loopwright.lookup import lower
+from loopwright.model import Model
 
 LLVM = tvm.target.Target("llvm")
 
 
-def lowered(model: torch.nn.Module, *inputs: torch.Tensor) -> tvm.IRModule:
+def lowered(model: torch.nn.Module, *inputs: torch.Tensor, **options: Any) -> tvm.IRModule:
     """Return a model lowered with its weights, whose functions are those that the service would tune."""
-    program = to_program(model.eval(), Options(inputs, None))
+    program = to_program(Model(model.eval(), example_inputs=inputs, **options))
     submitted = lower_module(module_from_json(module_to_json(program.module)), LLVM)
     mod = lower(program, LLVM)
     assert digests(mod) <= digests(submitted)
@@ -52,7 +53,7 @@ def run(mod: tvm.IRModule, *inputs: torch.Tensor) -> Any:
     return machine["main"](*(tvm.runtime.tensor(value.numpy()) for value in inputs)).numpy()
 
 
-def check(model: torch.nn.Module, *inputs: torch.Tensor) -> tvm.IRModule:
+def check(model: torch.nn.Module, *inputs: torch.Tensor, **options: Any) -> tvm.IRModule:
     """Return a model lowered, after comparing what it computes with PyTorch."""
     mod = lowered(model, *inputs)
     with torch.no_grad():

@@ -84,6 +84,7 @@ def play(database: Database, job_id: str) -> None:
             contenders=3,
             rejected={found[-1][0].hash: wrong},
             sandbox=SANDBOX,
+            system="Linux 6.1",
             device_state=RACED_STATE,
         )
         stored = database.certificates.store(task.id, token, certificate, claimed.job.max_trials)

@@ -124,7 +124,9 @@ class PlayedFleet:
         for key, trace in request.contenders.items():
             asked = MeasureRequest(key, request.module_json, request.args, trace, None)
             contenders[key] = self._stage.fault(asked) or Raced((_latency(trace),) * 5, 0.0, 0.0)
-        return RaceResult(Raced((BASELINE_SECONDS,) * 5, 0.0, 0.0), contenders, sandbox=played_fleet.SANDBOX)
+        return RaceResult(
+            Raced((BASELINE_SECONDS,) * 5, 0.0, 0.0), contenders, sandbox=played_fleet.SANDBOX, system="played"
+        )
 
     def time_model(self, model: ModelProgram, meanwhile: Meanwhile) -> ModelTimes:
         return ModelTimes(tuple(sum(map(_latency, model.traces.values())) for _ in range(5)), None)

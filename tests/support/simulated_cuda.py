@@ -10,14 +10,14 @@ from collections.abc import Iterator
 
 from tuner.ports import Raced
 from tuner.types import DeviceState, ThrottleReason
+from workers.entry import entry
 from workers.messages import (
     Artifact,
     ArtifactFormat,
     BuiltRace,
     Device,
-    Json,
     MeasureBatch,
-    MeasureFinished,
+    MeasureProgress,
     RaceAnswer,
     Samples,
 )
@@ -33,18 +33,19 @@ def latency(artifact: Artifact) -> float:
     return 1e-6 * (50 + 100 * digest[0] / 255)
 
 
-def measure(device: Json, batch: Json) -> Iterator[Json]:
-    assert Device.from_json(device).kind == "cuda"
-    for position, candidate in enumerate(MeasureBatch.from_json(batch).candidates):
-        assert "__global__ void" in candidate.artifact.code
-        yield MeasureFinished(position, Samples((latency(candidate.artifact),) * 5, MEASURED_STATE)).to_json()
+@entry
+def measure(device: Device, batch: MeasureBatch) -> Iterator[MeasureProgress]:
+    assert device.kind == "cuda"
+    for position, candidate in enumerate(batch.candidates):
+        assert "__global__ void" in candidate.code.code
+        yield MeasureProgress(position, Samples((latency(candidate.code),) * 5, MEASURED_STATE))
 
 
-def race(device: Json, race: Json) -> Iterator[Json]:
-    built = BuiltRace.from_json(race)
-    assert built.reference.format is ArtifactFormat.SHARED_LIBRARY  # for the host
+@entry
+def race(device: Device, race: BuiltRace) -> Iterator[RaceAnswer]:
+    assert race.reference.format is ArtifactFormat.SHARED_LIBRARY  # for the host
     contenders = [
         Raced(tuple(latency(artifact) * (1 + 0.001 * number) for number in range(ROUNDS)), 0.0, 0.0)
-        for artifact in built.contenders
+        for artifact in race.contenders
     ]
-    yield RaceAnswer(tuple(contenders), None, RACED_STATE).to_json()
+    yield RaceAnswer(tuple(contenders), None, RACED_STATE)

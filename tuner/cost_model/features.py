@@ -20,9 +20,7 @@ FEATURES = 164
 Features = npt.NDArray[np.float32]
 """The features of one program: float32 [stores, 164]."""
 
-_NUMBER, _STORED = np.dtype("<f4"), np.dtype("<f2")
-_HALF = b"\x02"
-"""Before float16. zlib's own streams of float32 begin with another byte."""
+_STORED = np.dtype("<f2")
 
 _extractor = ms.feature_extractor.PerStoreFeature()
 
@@ -47,14 +45,12 @@ def _timed(schedule: Schedule) -> Schedule:
 def to_bytes(features: Features) -> bytes:
     """Return compressed little-endian float16 in row-major order, for storing.
 
-    Features are logarithms and shares, below 100: a model learns the same from them, and they take a third less than as
-    float32, which earlier versions stored.
+    Features are logarithms and shares, below 100: a model learns the same from them as from float32, and they take a
+    third less.
     """
-    return _HALF + zlib.compress(features.astype(_STORED).tobytes(), 9)
+    return zlib.compress(features.astype(_STORED).tobytes(), 9)
 
 
 def from_bytes(data: bytes) -> Features:
-    """Return the features that `to_bytes` encoded, or that of an earlier version."""
-    half = data.startswith(_HALF)
-    values = np.frombuffer(zlib.decompress(data[len(_HALF) :] if half else data), _STORED if half else _NUMBER)
-    return values.reshape(-1, FEATURES).astype(np.float32)
+    """Return the features that `to_bytes` encoded."""
+    return np.frombuffer(zlib.decompress(data), _STORED).reshape(-1, FEATURES).astype(np.float32)

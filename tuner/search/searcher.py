@@ -62,7 +62,7 @@ class Searcher:
         if request.space is not None:
             space = user_space(mod, self._target, request.space, seed)
         elif request.config.rules:
-            space = builtin_space(mod, self._target, seed)
+            space = builtin_space(mod, self._target, seed, experimental=request.config.experimental)
         else:
             space = stock_space(mod, self._target, seed)
         return EvolutionarySearch(

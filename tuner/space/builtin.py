@@ -15,7 +15,7 @@ from tvm.tirx import IterVar
 from loopwright.codegen.schedule import new_schedule
 from tuner.space import gpu_epilogues, tensor_core, tf32
 from tuner.space.design_space import REFUSALS, DesignSpace
-from tuner.space.rules import CPU_RULES, GPU_RULES
+from tuner.space.rules import CPU_RULES, EXPERIMENTAL_GPU_RULES, GPU_RULES
 from tuner.space.rules.dlight import Dlight
 from tuner.space.rules.rule import Machine
 from tuner.space.rules.sketches import Sketches
@@ -28,18 +28,23 @@ _INNERMOST = 64
 """Largest innermost tile, as in TVM's own rules."""
 
 
-def builtin_space(mod: tvm.IRModule, target: Target, seed: int) -> DesignSpace:
+def builtin_space(mod: tvm.IRModule, target: Target, seed: int, *, experimental: bool = False) -> DesignSpace:
     """Return the sketches of Loopwright's rules beside those of TVM; ``seed`` in [1, 2^31-1].
 
     On cuda, the rules are others than on llvm, and the space has what else DLight can make of a function. What follows
     a reduction is inlined before TVM's rules see it (`tuner.space.gpu_epilogues`). Products on tensor cores also have
     sketches with software pipelines. Tensor cores for bfloat16 are a rule of TVM's with intrinsics of Loopwright's, and
-    so are those for float32 where a function permits TF32.
+    so are those for float32 where a function permits TF32. Experimental rules are in the space, and have seeds only if
+    ``experimental``.
     """
     if target.kind.name == "llvm":
         return _with_stock(mod, target, seed, _generator(mod, target), Sketches(mod, Machine.of(target), CPU_RULES))
     generator = tensor_core.bf16_generator(mod, target) or _generator(mod, target)
-    sketches = Sketches(mod, Machine.of(target), (*GPU_RULES, Dlight(mod, target)))
+    rules = (*GPU_RULES, Dlight(mod, target))
+    if experimental:
+        sketches = Sketches(mod, Machine.of(target), (*EXPERIMENTAL_GPU_RULES, *rules))
+    else:
+        sketches = Sketches(mod, Machine.of(target), rules, without_seeds=EXPERIMENTAL_GPU_RULES)
     start = gpu_epilogues.inlined(mod)
     more = tf32.schedules(start.mod, target, seed)
     return _with_stock(mod, target, seed, generator, sketches, more=more, start=start, pipelines=True)

@@ -47,6 +47,8 @@ def certificate(candidate_hash: str) -> Certificate:
         baseline_run_secs=(1e-2, 2e-2, 1.5e-2),
         contenders=2,
         rejected={"f" * 32: Failure(Stage.CERTIFY, FailureKind.WRONG_RESULT, "argument 1 differs")},
+        sandbox=SandboxLevel.LANDLOCK,
+        system="Linux 6.1",
     )
 
 

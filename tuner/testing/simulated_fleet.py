@@ -16,7 +16,7 @@ from loopwright.codegen.target import target_from
 from tuner.cost_model.features import FEATURES, Features, extract
 from tuner.errors import RaceFailed
 from tuner.ports import Meanwhile, MeasureRequest, Raced, RaceRequest, RaceResult
-from tuner.types import Failure, FailureKind, Measured, Outcome, Stage
+from tuner.types import Failure, FailureKind, Measured, Outcome, SandboxLevel, Stage
 from tuner.workload import tune_context
 
 WORKER = "simulated"
@@ -78,9 +78,8 @@ class SimulatedFleet:
         baseline = self._raced(request, "baseline", None)
         if isinstance(baseline, Failure):
             raise RaceFailed(baseline.message)
-        return RaceResult(
-            baseline, {key: self._raced(request, key, trace) for key, trace in request.contenders.items()}
-        )
+        contenders = {key: self._raced(request, key, trace) for key, trace in request.contenders.items()}
+        return RaceResult(baseline, contenders, sandbox=SandboxLevel.NONE, system="simulated")
 
     def forward(self) -> None:
         """Nothing is built ahead of being measured."""

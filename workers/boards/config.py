@@ -6,11 +6,9 @@ import json
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
-
-Json = dict[str, Any]
+from typing import Any
 
 BOOT_SECONDS = 120.0
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,39}")
@@ -51,14 +49,6 @@ class Board:
     temperature: str | None = None
     reboot: tuple[str, ...] = ()
     boot_seconds: float = BOOT_SECONDS
-
-    def to_json(self) -> Json:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, fields: Json) -> Self:
-        tuples = {"address": tuple(fields["address"]), "reboot": tuple(fields["reboot"])}
-        return cls(**fields | tuples)
 
 
 def read_boards(path: Path | None) -> tuple[Board, ...]:

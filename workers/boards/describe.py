@@ -16,8 +16,9 @@ from loopwright.codegen.versions import TVM_VERSION
 from tuner.types import OVER_RPC, DeviceClass, Failure, FailureKind, Stage
 from workers.boards.messages import DescribedBoard, DetectedBoard, Link, Temperature
 from workers.boards.session import BoardSession, LostBoard, connected
+from workers.entry import entry
 from workers.error_text import for_users
-from workers.messages import DetectedDevice, Json, result_to_json
+from workers.messages import DetectedDevice
 
 _DESCRIBE = "loopwright.board.describe"
 """A function that `deploy/board/serve.py` adds to TVM's server."""
@@ -42,28 +43,29 @@ class Said:
     system: str = "unknown system"
 
 
-def describe(link: Json, board: Json) -> Iterator[Json]:
-    """Yield the `DetectedBoard` of a `DescribedBoard`, or a `Failure` that says why it cannot be used."""
-    described = DescribedBoard.from_json(board)
+@entry
+def describe(link: Link, board: DescribedBoard) -> Iterator[DetectedBoard | Failure]:
+    """Yield what the board is, or why it cannot be used."""
     result: DetectedBoard | Failure
     try:
-        with connected(Link.from_json(link)) as session:
+        with connected(link) as session:
             said = _said(session)
-            found = device_class(described, said, session.threads())
-            result = DetectedBoard(DetectedDevice(described.name, found), said.system)
+            found = device_class(board, said, session.threads())
+            result = DetectedBoard(DetectedDevice(board.name, found), said.system)
     except (LostBoard, Refused) as error:
         result = Failure(Stage.RUN, FailureKind.DEVICE_LOST, str(error))
     except Exception as error:  # TVM raises RPCError, RuntimeError and others while it asks the board
         result = Failure(Stage.RUN, FailureKind.DEVICE_LOST, for_users(str(error)))
-    yield result_to_json(result)
+    yield result
 
 
-def temperature(link: Json, path: str) -> Iterator[Json]:
-    """Yield the `Temperature` from a file on the board with thousandths of a degree."""
-    with connected(Link.from_json(link)) as session:
+@entry
+def temperature(link: Link, path: str) -> Iterator[Temperature]:
+    """Yield the temperature from a file on the board with thousandths of a degree."""
+    with connected(link) as session:
         text = bytes(session.rpc.download(path)).rstrip(b"\0").decode(errors="replace").strip()
     digits = text.removeprefix("-")
-    yield Temperature(int(text) / _MILLIDEGREES if digits.isdigit() else None).to_json()
+    yield Temperature(int(text) / _MILLIDEGREES if digits.isdigit() else None)
 
 
 def device_class(board: DescribedBoard, said: Said, threads: int) -> DeviceClass:

@@ -13,6 +13,7 @@ from typing import Any
 import ray
 from ray.exceptions import RayError
 
+from tuner.codec import encode
 from tuner.types import Failure
 from workers import actor_calls
 from workers.actor_calls import Pending
@@ -62,7 +63,7 @@ class _Driven:
         self._next_look = 0.0
         self._complaint: str | None = None
         self._joined: JoinedBoard | None = None
-        digest = hashlib.sha256(json.dumps(board.to_json(), sort_keys=True).encode()).hexdigest()[:8]
+        digest = hashlib.sha256(json.dumps(encode(board), sort_keys=True).encode()).hexdigest()[:8]
         # Actors outlive controllers: one of an earlier version of the file is another actor.
         self._suffix = f"{board.name}-{digest}"
 
@@ -75,7 +76,7 @@ class _Driven:
         if self._asked is not None and ray.wait([self._asked.reference], timeout=0)[0]:
             self._take_in(self._asked)
         if self._asked is None and time.monotonic() >= self._next_look:
-            self._asked = actor_calls.describe_board(self._actor)
+            self._asked = actor_calls.DESCRIBE_BOARD(self._actor)
         return self._joined
 
     def _move(self, nodes: Mapping[str, str]) -> None:

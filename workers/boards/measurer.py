@@ -12,12 +12,13 @@ import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import psutil
 import ray
 
 from loopwright.codegen.threads import OMP_NUM_THREADS, environment
+from tuner.codec import Json, decode, encode
 from tuner.types import Failure, FailureKind, Stage
 from workers import child_calls
 from workers.actors import CONTROL, MEASURE_SECONDS, RACE_SECONDS, built_kernels
@@ -25,10 +26,9 @@ from workers.boards.config import Board
 from workers.boards.messages import DescribedBoard, DetectedBoard, Link
 from workers.boards.reboot import Reboot
 from workers.messages import (
-    BuiltCandidate,
     BuiltRace,
+    Candidate,
     DeviceSpeed,
-    Json,
     MeasureAnswer,
     MeasureBatch,
     ModelTimes,
@@ -36,12 +36,10 @@ from workers.messages import (
     ReferenceKernels,
     ReferenceRequest,
     Samples,
-    SandboxedRace,
-    result_to_json,
 )
 from workers.slot import Slot, Turn
 from workers.walls.levels import Level, Policy, choose
-from workers.warm_child import WarmChild
+from workers.warm_child import ChildError, WarmChild
 
 DESCRIBE_SECONDS = 10.0
 """For a board to answer what it is. Not tuned."""
@@ -82,7 +80,7 @@ class BoardMeasurer:
     """
 
     def __init__(self, board: Json, walls: Policy, limits: Limits = Limits()) -> None:
-        self._board = Board.from_json(board)
+        self._board = decode(Board, board)
         self._limits = limits
         self._slot = Slot()
         self._reboot = Reboot(self._board)
@@ -93,15 +91,16 @@ class BoardMeasurer:
         """By target."""
         memory = int(_MEMORY_SHARE * psutil.virtual_memory().total)
         one_thread = {**environment(1), OMP_NUM_THREADS: "1"}
-        preload = [child_calls.BOARD_DESCRIBE, child_calls.BOARD_TIMING, child_calls.BOARD_RACE]
+        calls = (child_calls.DESCRIBE_BOARD, child_calls.MEASURE_ON_BOARD, child_calls.RACE_ON_BOARD)
+        preload = [call.module for call in calls]
         self._child = WarmChild(preload, one_thread, memory, level=self._level, network=True)
-        self._host = WarmChild([child_calls.BOARD_RACE], one_thread, memory, busy=True, level=self._level)
+        self._host = WarmChild([child_calls.REFERENCE_RESULTS.module], one_thread, memory, busy=True, level=self._level)
         self._turn = Turn(self._child, self._host)
         self._child.start()
 
     @ray.method(concurrency_group=CONTROL)
     def status(self) -> Json:
-        return self._slot.status(Level.NONE, self._system).to_json()
+        return encode(self._slot.status(Level.NONE, self._system))
 
     @ray.method(concurrency_group=CONTROL)
     def stop(self, caller: str) -> None:
@@ -113,74 +112,83 @@ class BoardMeasurer:
         found = self._described()
         if not isinstance(found, Failure):
             self._system, self._threads = found.system, found.device.device_class.threads
-        return result_to_json(found)
+        return encode(found)
 
     def close(self) -> None:
         """End the children; without Ray, which kills the whole process."""
         self._child.close()
         self._host.close()
 
-    def measure(self, batch: Json, caller: str) -> list[Json]:
+    def measure(self, batch: Json, caller: str) -> Any:
         """Return the `MeasureAnswer` of every candidate of a `MeasureBatch`, in order."""
-        request = MeasureBatch.from_json(batch)
+        request = decode(MeasureBatch, batch)
         answers = []
         with self._slot.used(), self._turn.of(caller):
             for candidate in request.candidates:
                 started = time.time()
                 self._slot.trial = candidate.key
                 result = self._run(Stage.RUN, self._measuring(request, candidate))
-                answers.append(MeasureAnswer(result, Level.NONE, started, time.time()).to_json())
-        return answers
+                answers.append(MeasureAnswer(result, Level.NONE, started, time.time()))
+        return encode(answers)
 
-    def _measuring(self, batch: MeasureBatch, candidate: BuiltCandidate) -> Callable[[], Samples | Failure]:
+    def _measuring(self, batch: MeasureBatch, candidate: Candidate) -> Callable[[], Samples | Failure]:
         seconds = self._limits.measure
         alone = MeasureBatch(batch.args, (candidate,))
-        return lambda: child_calls.measure_on_board(self._child, link_to(self._board, seconds), alone, seconds=seconds)
+        return lambda: child_calls.MEASURE_ON_BOARD.tried(
+            self._child, link_to(self._board, seconds), alone, seconds=seconds
+        )
 
     def race(self, race: Json, caller: str) -> Json:
-        """Return the `SandboxedRace` of a `BuiltRace`, or the failure that ended the race."""
-        request, seconds = BuiltRace.from_json(race), self._limits.race
+        """Return the `RaceAnswer` of a `BuiltRace`, or the failure that ended the race."""
+        request, seconds = decode(BuiltRace, race), self._limits.race
         with self._slot.used(), self._turn.of(caller):
-            results = child_calls.reference_results(self._host, request, seconds=seconds)
-            if isinstance(results, Failure):
-                return result_to_json(results)
+            try:
+                results = list(child_calls.REFERENCE_RESULTS.stream(self._host, request, seconds=seconds))
+            except ChildError as error:
+                return encode(child_calls.failure_of(error, Stage.CERTIFY))
             self._note_temperature("before a race")
             answer: RaceAnswer | Failure = self._run(
                 Stage.CERTIFY,
-                lambda: child_calls.race_on_board(
-                    self._child, link_to(self._board, _RACE_SESSION_SECONDS), request, results, seconds=seconds
+                lambda: child_calls.RACE_ON_BOARD.tried(
+                    self._child,
+                    link_to(self._board, _RACE_SESSION_SECONDS),
+                    request,
+                    results,
+                    seconds=seconds,
+                    fits=lambda answer: isinstance(answer, Failure) or answer.answers(request),
                 ),
             )
             self._note_temperature("after a race")
-        return result_to_json(
-            answer if isinstance(answer, Failure) else SandboxedRace(answer, Level.NONE, self._system)
-        )
+        if not isinstance(answer, Failure):
+            answer = replace(answer, sandbox=Level.NONE, system=self._system)
+        return encode(answer)
 
     def time_model(self, model: Json, caller: str) -> Json:
         """Return `ModelTimes` without a time: a board has no compiler, and TVM's virtual machine is not sent there."""
-        return result_to_json(ModelTimes((), "it was tuned for a board, on which only single functions are timed"))
+        return encode(ModelTimes((), "it was tuned for a board, on which only single functions are timed"))
 
     def check(self, target_json: str) -> Json:
         """Return the `DeviceSpeed` by the multiply-adds alone, or a failure."""
-        return self._speed(target_json, child_calls.check_board, self._limits.measure)
+        return self._speed(target_json, child_calls.CHECK_BOARD, self._limits.measure)
 
     def peaks(self, target_json: str) -> Json:
         """Return the `DeviceSpeed` with the copy's rate, or a failure."""
-        return self._speed(target_json, child_calls.board_peaks, _PEAKS_SECONDS)
+        return self._speed(target_json, child_calls.BOARD_PEAKS, _PEAKS_SECONDS)
 
-    def _speed(self, target_json: str, call: Callable[..., DeviceSpeed | Failure], seconds: float) -> Json:
+    def _speed(
+        self, target_json: str, call: child_calls.Call[DeviceSpeed, Link, ReferenceKernels], seconds: float
+    ) -> Json:
         if target_json not in self._kernels:
             built = built_kernels(ReferenceRequest(target_json, self._threads), self._level)
             if isinstance(built, Failure):
-                return result_to_json(built)
+                return encode(built)
             self._kernels[target_json] = built
             for other in list(self._kernels)[:-_KEPT_KERNELS]:
                 del self._kernels[other]
         self._note_temperature("before the reference kernel")
-        return result_to_json(
-            self._tried(
-                lambda: call(self._child, link_to(self._board, seconds), self._kernels[target_json], seconds=seconds)
-            )
+        kernels = self._kernels[target_json]
+        return encode(
+            self._tried(lambda: call.tried(self._child, link_to(self._board, seconds), kernels, seconds=seconds))
         )
 
     def _run(self, stage: Stage, call: Callable[[], T | Failure]) -> T | Failure:
@@ -237,24 +245,29 @@ class BoardMeasurer:
     def _described(self) -> DetectedBoard | Failure:
         board = self._board
         described = DescribedBoard(board.name, board.target_json, board.model, board.tvm)
-        return self._tried(
-            lambda: child_calls.describe_board(
-                self._child, link_to(self._board, DESCRIBE_SECONDS), described, seconds=DESCRIBE_SECONDS
-            )
-        )
+        return self._tried(lambda: describe(self._child, link_to(board, DESCRIBE_SECONDS), described))
 
     def _note_temperature(self, when: str) -> None:
         path = self._board.temperature
         if path is None:
             return
         with contextlib.suppress(OSError):
-            found = child_calls.board_temperature(
+            found = child_calls.TEMPERATURE.tried(
                 self._child, link_to(self._board, DESCRIBE_SECONDS), path, seconds=DESCRIBE_SECONDS
             )
             if isinstance(found, Failure) or found.celsius is None:
                 log.warning("board %s does not say its temperature in %s", self._board.name, path)
             else:
                 log.info("board %s: %.1f °C %s", self._board.name, found.celsius, when)
+
+
+def describe(child: WarmChild, link: Link, board: DescribedBoard) -> DetectedBoard | Failure:
+    """Ask a board what it is; one that does not answer in time is lost."""
+    answer = child_calls.DESCRIBE_BOARD.tried(child, link, board, seconds=DESCRIBE_SECONDS)
+    if isinstance(answer, Failure) and answer.kind is FailureKind.TIMEOUT:
+        message = f"it does not answer within {DESCRIBE_SECONDS:g} s"
+        return replace(answer, kind=FailureKind.DEVICE_LOST, message=message)
+    return answer
 
 
 def link_to(board: Board, seconds: float) -> Link:

@@ -1,11 +1,10 @@
-"""Requests to the children that drive boards, and their answers, as values and as JSON (see `workers.messages`)."""
+"""Requests to the children that drive boards, and their answers (see `workers.messages`)."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, Self
+from dataclasses import dataclass
 
-from workers.messages import DetectedDevice, Json
+from workers.messages import DetectedDevice
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,13 +20,6 @@ class Link:
     key: str
     session_seconds: float
 
-    def to_json(self) -> Json:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, fields: Json) -> Self:
-        return cls(**fields)
-
 
 @dataclass(frozen=True, slots=True)
 class DescribedBoard:
@@ -38,13 +30,6 @@ class DescribedBoard:
     model: str | None
     tvm: str | None
 
-    def to_json(self) -> Json:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, fields: Json) -> Self:
-        return cls(**fields)
-
 
 @dataclass(frozen=True, slots=True)
 class DetectedBoard:
@@ -53,26 +38,12 @@ class DetectedBoard:
     device: DetectedDevice
     system: str
 
-    def to_json(self) -> Json:
-        return {"device": self.device.to_json(), "system": self.system}
-
-    @classmethod
-    def from_json(cls, fields: Json) -> Self:
-        return cls(DetectedDevice.from_json(fields["device"]), fields["system"])
-
 
 @dataclass(frozen=True, slots=True)
 class Temperature:
     """In degrees Celsius; None: the board has not said."""
 
     celsius: float | None
-
-    def to_json(self) -> Json:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, fields: Json) -> Self:
-        return cls(**fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +54,3 @@ class ReferenceResults:
     """
 
     values: tuple[str | None, ...]
-
-    def to_json(self) -> Json:
-        return {"values": list(self.values)}
-
-    @classmethod
-    def from_json(cls, fields: Json) -> Self:
-        values: list[Any] = fields["values"]
-        return cls(tuple(values))

@@ -20,41 +20,42 @@ from workers.boards.session import BoardSession, LostBoard, connected
 from workers.build import load, with_packed_weight
 from workers.check import Agreement, Expected, check, expected
 from workers.clock import Clock
+from workers.entry import entry
 from workers.measure import Calls
-from workers.messages import Artifact, BuiltRace, Json, RaceAnswer, result_to_json
+from workers.messages import Artifact, BuiltRace, RaceAnswer
 from workers.race import interleaved, not_the_same_twice
 
 MOST_BYTES = 48 * 2**20
 """Of the results on one kind of inputs: those on all kinds travel between processes in one frame."""
 
 
-def results(race: Json) -> Iterator[Json]:
-    """Yield the `ReferenceResults` of a `BuiltRace` for each kind of inputs; an entry point in a child."""
-    built = BuiltRace.from_json(race)
-    if sum(info.bytes for info in built.args) > MOST_BYTES:
+@entry
+def results(race: BuiltRace) -> Iterator[ReferenceResults]:
+    """Yield the results for each kind of inputs."""
+    if sum(info.bytes for info in race.args) > MOST_BYTES:
         raise ValueError(f"the arguments take over {MOST_BYTES // 2**20} MiB, the most that is compared for a board")
-    reference = load(built.reference)
+    reference = load(race.reference)
     for number, kind in enumerate(DRAWS):
-        on_host = expected(reference, built.args, built.outputs, kind, built.seed + number)
-        yield packed(on_host.inputs, on_host.results).to_json()
+        on_host = expected(reference, race.args, race.outputs, kind, race.seed + number)
+        yield packed(on_host.inputs, on_host.results)
 
 
-def race(link: Json, race: Json, results: list[Json]) -> Iterator[Json | Clock]:
-    """Yield the `RaceAnswer` of a `BuiltRace`, or the `Failure` of the board; an entry point in a child."""
-    built = BuiltRace.from_json(race)
+@entry
+def race(link: Link, race: BuiltRace, results: list[ReferenceResults]) -> Iterator[RaceAnswer | Failure | Clock]:
+    """Yield the answer, or the failure of the board."""
     try:
-        with connected(Link.from_json(link)) as session:
-            answer = yield from _raced(session, built, _expected(built, results))
+        with connected(link) as session:
+            answer = yield from _raced(session, race, _expected(race, results))
     except LostBoard as error:
         answer = Failure(Stage.CERTIFY, FailureKind.DEVICE_LOST, str(error))
-    yield result_to_json(answer)
+    yield answer
 
 
-def _expected(race: BuiltRace, results: Sequence[Json]) -> Iterator[Expected]:
+def _expected(race: BuiltRace, results: Sequence[ReferenceResults]) -> Iterator[Expected]:
     """Draw the inputs anew, which are the same for the same seed, and put the reference's results beside them."""
-    for number, (kind, fields) in enumerate(zip(DRAWS, results, strict=True)):
+    for number, (kind, sent) in enumerate(zip(DRAWS, results, strict=True)):
         inputs = draw(race.args, race.outputs, kind, race.seed + number)
-        on_host = unpacked(ReferenceResults.from_json(fields), inputs, race.args)
+        on_host = unpacked(sent, inputs, race.args)
         yield Expected(kind, race.args, inputs, on_host, race.math)
 
 
@@ -73,7 +74,7 @@ def _raced(
                     checks[position] = _checked(session, module, artifact, results, before)
                 yield Clock.START
         if isinstance(checks[0], Failure):
-            return RaceAnswer(tuple(not_the_same_twice(checks[0]) for _ in checks), None)
+            return RaceAnswer(tuple(not_the_same_twice(checks[0]) for _ in checks))
         arguments = to_device(draw(race.args, [False] * len(race.args), "normal", race.seed), session.device)
         runs = {}
         for position, (module, artifact) in enumerate(zip(modules, race.contenders, strict=True)):
@@ -89,8 +90,7 @@ def _raced(
             if isinstance(checked, Failure)
             else Raced(tuple(samples.get(position, ())), checked.max_abs_error, checked.max_rel_error)
             for position, checked in enumerate(checks)
-        ),
-        None,
+        )
     )
 
 

@@ -12,7 +12,7 @@ from tvm import rpc
 from tuner.types import Failure, FailureKind, Stage
 from workers.boards.messages import Link
 from workers.error_text import for_users
-from workers.measure import failure_of
+from workers.measure import crash
 from workers.messages import Artifact, ArtifactFormat
 
 _REQUESTS = 3
@@ -59,7 +59,7 @@ class BoardSession:
         if _TIMEOUT in str(error):
             return Failure(stage, FailureKind.TIMEOUT, "the board's server ended the session: it took too long")
         if self.answers():
-            return failure_of(error, stage)
+            return crash(error, stage)
         return Failure(stage, FailureKind.DEVICE_LOST, f"the connection to the board broke: {for_users(str(error))}")
 
     def clean_up(self) -> None:

@@ -15,20 +15,21 @@ from workers.arguments import draw, to_device
 from workers.boards.messages import Link
 from workers.boards.session import BoardSession, LostBoard, connected
 from workers.build import with_packed_weight
+from workers.entry import entry
 from workers.measure import Calls, sample
-from workers.messages import Json, MeasureBatch, ReferenceKernels, Samples, result_to_json
+from workers.messages import DeviceSpeed, MeasureBatch, ReferenceKernels, Samples
 from workers.reference import speed_of, timed_chains, timed_copy
 
 
-def measure(link: Json, batch: Json) -> Iterator[Json]:
-    """Yield the `Samples` of the only candidate of a `MeasureBatch`, or its `Failure`; an entry point in a child."""
-    request = MeasureBatch.from_json(batch)
-    inputs = drawn(request)
+@entry
+def measure(link: Link, batch: MeasureBatch) -> Iterator[Samples | Failure]:
+    """Yield the samples of the batch's only candidate."""
+    inputs = drawn(batch)
     try:
-        with connected(Link.from_json(link)) as session:
-            yield result_to_json(_measured(session, request, inputs))
+        with connected(link) as session:
+            yield _measured(session, batch, inputs)
     except LostBoard as error:
-        yield result_to_json(Failure(Stage.RUN, FailureKind.DEVICE_LOST, str(error)))
+        yield Failure(Stage.RUN, FailureKind.DEVICE_LOST, str(error))
 
 
 def drawn(batch: MeasureBatch) -> list[Array]:
@@ -43,26 +44,26 @@ def drawn(batch: MeasureBatch) -> list[Array]:
 def _measured(session: BoardSession, batch: MeasureBatch, inputs: list[Array]) -> Samples | Failure:
     [candidate] = batch.candidates
     try:
-        module = session.load(candidate.artifact)
+        module = session.load(candidate.code)
         arguments = to_device(inputs, session.device)
-        packed = with_packed_weight(module, candidate.artifact, arguments, session.device)
+        packed = with_packed_weight(module, candidate.code, arguments, session.device)
         mean = Calls(module, session.device, packed).mean
         return Samples(tuple(sample(lambda: mean(1), mean, candidate.cutoff)))
     except Exception as error:
         return session.failure(error, Stage.RUN)
 
 
-def check(link: Json, kernels: Json) -> Iterator[Json]:
-    """Yield the `DeviceSpeed` by the multiply-adds alone; an entry point in a child."""
-    built = ReferenceKernels.from_json(kernels)
-    with connected(Link.from_json(link)) as session:
-        yield speed_of(timed_chains(built, session.device, session.load), built.flop).to_json()
+@entry
+def check(link: Link, kernels: ReferenceKernels) -> Iterator[DeviceSpeed]:
+    """Yield the speed by the multiply-adds alone."""
+    with connected(link) as session:
+        yield speed_of(timed_chains(kernels, session.device, session.load), kernels.flop)
 
 
-def peaks(link: Json, kernels: Json) -> Iterator[Json]:
-    """Yield the `DeviceSpeed` with the copy's rate; an entry point in a child."""
-    built = ReferenceKernels.from_json(kernels)
-    with connected(Link.from_json(link)) as session:
-        run = timed_chains(built, session.device, session.load)
-        copy = timed_copy(built, session.device, session.load)
-        yield speed_of(run, built.flop, copy).to_json()
+@entry
+def peaks(link: Link, kernels: ReferenceKernels) -> Iterator[DeviceSpeed]:
+    """Yield the speed with the copy's rate."""
+    with connected(link) as session:
+        run = timed_chains(kernels, session.device, session.load)
+        copy = timed_copy(kernels, session.device, session.load)
+        yield speed_of(run, kernels.flop, copy)

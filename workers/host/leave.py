@@ -58,8 +58,8 @@ def _settled(measurers: Sequence[Any], builders: Sequence[Any], until: float, st
 def _is_busy(measurers: Sequence[Any], builders: Sequence[Any]) -> bool:
     for measurer in measurers:
         actor_calls.leave(measurer)  # each time: an actor that was restarted has forgotten it
-    slots = [actor_calls.measurer_status(measurer) for measurer in measurers]
-    builds = [actor_calls.builder_status(builder) for builder in builders]
+    slots = [actor_calls.MEASURER_STATUS(measurer) for measurer in measurers]
+    builds = [actor_calls.BUILDER_STATUS(builder) for builder in builders]
     references = [call.reference for call in slots] + [call.reference for call in builds]
     ready, _ = ray.wait(references, num_returns=len(references), timeout=_ANSWER_SECONDS)
     if len(ready) < len(references):

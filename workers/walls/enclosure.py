@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import resource
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from workers.walls import bubblewrap, landlock, syscalls
@@ -29,20 +28,6 @@ class Enclosure:
     devices: tuple[str, ...]
     programs: bool
     network: bool = False
-
-    @classmethod
-    def from_json(cls, text: str) -> Enclosure:
-        fields = json.loads(text)
-        return cls(
-            Level(fields["level"]),
-            tuple(fields["readable"]),
-            tuple(fields["devices"]),
-            programs=fields["programs"],
-            network=fields["network"],
-        )
-
-    def to_json(self) -> str:
-        return json.dumps(asdict(self))
 
     @property
     def scratch(self) -> str | None:

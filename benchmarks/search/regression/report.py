@@ -1,35 +1,23 @@
-"""Writes docs/benchmarks/regression.md from the kept results.
-
-    .venv/bin/python -m benchmarks.search.regression.report [--pack]
-
-`--pack` first replaces the kept results by those of the last complete run.
-"""
+"""The report on the search of two commits."""
 
 from __future__ import annotations
 
-import argparse
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from string import Template
 from typing import Any
 
-from benchmarks.results import DOCS, RAW, kept, pack, report_parser, unpack
-from benchmarks.search.paired import NEAR, Timeline, interval
-from benchmarks.search.run_record import load
-from benchmarks.search.tables import table
+from benchmarks.report import Report, table
+from benchmarks.search.runs import NEAR, Timeline, cells, packed
+from benchmarks.spread import interval
 
-TEMPLATE = Path(__file__).with_name("report.md.in")
-REPORT = DOCS / "regression.md"
-RESULTS = kept("regression")
 MIN_QUALITY = 0.98
 MAX_TIME = 1.05
 """Requirements on the geometric means: less is a regression."""
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class Pair:
     base: Timeline
     new: Timeline
 
@@ -49,85 +37,41 @@ class Cell:
         return self.new.seconds_to(self.goal) / self.base.seconds_to(self.goal)
 
 
-def parser() -> argparse.ArgumentParser:
-    return report_parser("python -m benchmarks.search.regression.report")
-
-
-def main() -> None:
-    if parser().parse_args().pack:
-        pack(RESULTS, raw())
-    REPORT.write_text(text(list(unpack(RESULTS))))
-    print(REPORT)
-
-
-def raw() -> Iterator[dict[str, Any]]:
-    """Yield the plan and a line for each run. Raises SystemExit if there is no complete run."""
-    last = RAW / "regression" / "last.json"
-    if not last.exists():
-        raise SystemExit("nothing is complete: run `python -m benchmarks.search.regression` first")
-    plan = json.loads(last.read_text())
-    folder = last.with_name(plan.pop("folder"))
-    yield {"kind": "plan"} | plan
-    for race in sorted((folder / "races").iterdir()):
-        latencies = json.loads(race.read_text())["seconds"]
-        workload, seed = race.stem.rsplit(".", 1)
-        for side in ("base", "new"):
-            record = load(folder / f"{workload}.{side}.{seed}.json")
-            yield {"kind": "run"} | Timeline.of(record, latencies).to_json()
-
-
-def text(lines: Sequence[dict[str, Any]]) -> str:
-    [plan] = [line for line in lines if line["kind"] == "plan"]
-    runs = [
-        Timeline.from_json({k: v for k, v in line.items() if k != "kind"}) for line in lines if line["kind"] == "run"
+def values(lines: Sequence[dict[str, Any]]) -> dict[str, object]:
+    (plan,) = (line for line in lines if line["kind"] == "plan")
+    pairs = [Pair(cell.curves["base"], cell.curves["new"]) for cell in cells(lines)]
+    quality, time = interval([pair.quality for pair in pairs]), interval([pair.time for pair in pairs])
+    what = f"time to {NEAR:.0%} of the base's final quality"
+    summary = [
+        ("final quality, new against base", f"at least {MIN_QUALITY}", quality, _verdict(quality.mean >= MIN_QUALITY)),
+        (what, f"at most {MAX_TIME}", time, _verdict(time.mean <= MAX_TIME)),
     ]
-    sides = {side: {(run.workload, run.seed): run for run in runs if run.arm == side} for side in ("base", "new")}
-    cells = [Cell(base, sides["new"][key]) for key, base in sides["base"].items()]
-    quality, time = interval([cell.quality for cell in cells]), interval([cell.time for cell in cells])
-    return Template(TEMPLATE.read_text()).substitute(
-        base=plan["base"][:12],
-        new=plan["new"],
-        trials=plan["trials"],
-        near=f"{NEAR:.0%}",
-        machines=", ".join(sorted({run.machine for run in runs})),
-        count=len(cells),
-        results=RESULTS.name,
-        summary=table(
-            ["", "required", "geometric mean (95 % interval)", "verdict"],
-            [
-                (
-                    "final quality, new against base",
-                    f"at least {MIN_QUALITY}",
-                    quality,
-                    verdict(quality.mean >= MIN_QUALITY),
-                ),
-                (
-                    f"time to {NEAR:.0%} of the base's final quality",
-                    f"at most {MAX_TIME}",
-                    time,
-                    verdict(time.mean <= MAX_TIME),
-                ),
-            ],
-        ),
-        cells=table(
-            ["workload", "seed", "base, µs", "new, µs", "quality", "base, s", "new, s", "time"],
-            [_row(cell) for cell in cells],
-        ),
-    )
+    return {
+        "base": plan["base"][:12],
+        "new": plan["new"],
+        "trials": plan["trials"],
+        "near": f"{NEAR:.0%}",
+        "machines": ", ".join(sorted({run.machine for pair in pairs for run in (pair.base, pair.new)})),
+        "count": len(pairs),
+        "summary": table(["", "required", "geometric mean (95 % interval)", "verdict"], summary),
+        "cells": table(_HEADS, map(_row, pairs)),
+    }
 
 
-def verdict(is_met: bool) -> str:
+_HEADS = ("workload", "seed", "base, µs", "new, µs", "quality", "base, s", "new, s", "time")
+
+
+def _verdict(is_met: bool) -> str:
     return "met" if is_met else "**missed**"
 
 
-def _row(cell: Cell) -> tuple[object, ...]:
+def _row(cell: Pair) -> tuple[object, ...]:
     latencies = (f"{cell.base.final * 1e6:.1f}", f"{cell.new.final * 1e6:.1f}")
     seconds = [
-        f"{run.seconds_to(cell.goal):.1f}" + ("" if run.reaches(cell.goal) else " (never)")
+        f"{run.seconds_to(cell.goal):.1f}" + (" (never)" if run.reaches(cell.goal) is None else "")
         for run in (cell.base, cell.new)
     ]
     return (cell.base.workload, cell.base.seed, *latencies, f"{cell.quality:.2f}", *seconds, f"{cell.time:.2f}")
 
 
-if __name__ == "__main__":
-    main()
+REPORT = Report("regression", Path(__file__).with_name("report.md.in"), values, packed=packed, options=" --base COMMIT")

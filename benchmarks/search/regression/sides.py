@@ -1,4 +1,4 @@
-"""The two sides of the check: a checkout with a cluster of its own, and how its code is asked for a run."""
+"""The two sides of the check: a checkout with a cluster of its own, whose code is asked for runs."""
 
 from __future__ import annotations
 
@@ -7,77 +7,46 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.search.ours import Request
-from benchmarks.search.processes import run_module, tuner_environment
-from benchmarks.search.run_record import ROOT
+import ray
+
+from benchmarks.code import ROOT
+from benchmarks.search.ours import Request, ask
+from benchmarks.services import scratch
 from tuner.types import DeviceClass
+from workers.cluster import connect
+from workers.fleet import RayFleet
 
 _HOST = Path(__file__).with_name("host.py")
+_PIPE = subprocess.PIPE
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Code below ``root``, and the cluster that runs its workers."""
+    """Code below ``root``, and the cluster of its workers: builders and measurer as its own version names them."""
 
-    name: str
     root: Path
     device_class: DeviceClass
     address: str
     builders: Any
-    """As the side's own version names them."""
     measurer: str
     environment: dict[str, str]
 
-    def run(self, workload: str, seed: int, *, trials: int, machine: str, folder: Path) -> bool:
-        """Tune a workload cold, and return whether it succeeded. The record is in ``folder``."""
-        request = Request(
-            arm=self.name,
-            variant="C",
-            workload=workload,
-            seed=seed,
-            machine=machine,
-            trials=trials,
-            folder=str(folder),
-            device_class=self.device_class,
-            address=self.address,
-            builders=self.builders,
-            measurer=self.measurer,
-        )
-        with tempfile.TemporaryDirectory(prefix="loopwright-bench-") as scratch:
-            return run_module(
-                "benchmarks.search.ours",
-                self._arguments(request, Path(scratch)),
-                name=f"{workload}.{seed} {self.name}",
-                environment=self.environment | tuner_environment(self.device_class.threads),
-                root=self.root,
-            )
-
-    def _arguments(self, request: Request, scratch: Path) -> list[str]:
-        """Return the command line of `benchmarks.search.ours` in this side's version.
-
-        Up to commit 9a2dc0c it took eleven words, of which the first named the arm: any name that it did not know was a
-        cold search. Later versions take a file.
-        """
-        if "REQUEST.json" in (self.root / "benchmarks" / "search" / "ours.py").read_text():
-            path = scratch / "request.json"
-            request.write(path)
-            return [str(path)]
-        words = [request.arm, request.workload, str(request.seed), request.machine, str(request.trials)]
-        words += [request.folder, json.dumps(asdict(request.device_class)), request.address]
-        return [*words, json.dumps(request.builders), request.measurer, "no teachers"]
+    def run(self, request: Request, folder: Path) -> None:
+        """Tune as a request says whose cluster is another's. The record is in ``folder``."""
+        here = {name: getattr(self, name) for name in ("device_class", "address", "builders", "measurer")}
+        ask(replace(request, **here), folder, environment=self.environment, root=self.root)
 
 
 @contextlib.contextmanager
 def checkout(commit: str) -> Iterator[Path]:
     """Check a commit out into a temporary worktree of this repository."""
-    with tempfile.TemporaryDirectory(prefix="loopwright-bench-") as scratch:
-        root = Path(scratch, "base")
+    with scratch() as folder:
+        root = folder / "base"
         subprocess.run(["git", "worktree", "add", "--detach", root, commit], cwd=ROOT, check=True, capture_output=True)
         try:
             yield root
@@ -86,33 +55,31 @@ def checkout(commit: str) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def side(name: str, root: Path) -> Iterator[Side]:
+def side(root: Path) -> Iterator[Side]:
     """Start a cluster with the workers of a checkout. The cluster ends with the context."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(root / "client"), str(root)])}
-    with tempfile.TemporaryDirectory(prefix="loopwright-bench-") as scratch:
-        host = subprocess.Popen(
-            [sys.executable, _HOST, scratch],
-            cwd=root,
-            env=environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        with host:
+    with scratch() as folder:
+        command = [sys.executable, str(_HOST), str(folder)]
+        with subprocess.Popen(command, cwd=root, env=environment, text=True, stdin=_PIPE, stdout=_PIPE) as host:
             assert host.stdin is not None
             assert host.stdout is not None
             try:
                 fields: dict[str, Any] = json.loads(host.stdout.readline())
-                device_class = fields["device_class"]
-                yield Side(
-                    name=name,
-                    root=root,
-                    device_class=DeviceClass(**device_class | {"features": tuple(device_class["features"])}),
-                    address=fields["address"],
-                    builders=fields["builders"],
-                    measurer=fields["measurer"],
-                    environment=fields["environment"],
-                )
+                features = tuple(fields["device_class"]["features"])
+                device_class = DeviceClass(**fields["device_class"] | {"features": features})
+                yield Side(root, **fields | {"device_class": device_class})
             finally:
                 host.stdin.close()
                 host.wait(timeout=60)
+
+
+@contextlib.contextmanager
+def joined(side: Side) -> Iterator[RayFleet]:
+    """Connect this process to a side's cluster, whose code must be this process's."""
+    os.environ.update(side.environment)
+    with scratch() as folder:
+        connect(side.address, folder)
+        try:
+            yield RayFleet(side.device_class.target_json, side.builders, {side.measurer: "local"})
+        finally:
+            ray.shutdown()

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from loopwright.check_result import CheckResult, write_reference
-from loopwright.cli.options import ExactMath, Json, Math, Model, Shape, Target, connect, shape
+from loopwright.cli.options import ExactMath, Json, ManyExtents, Math, ModelFile, Target, connect, to_model
 from loopwright.cli.output import print_json, print_line, print_table
 from loopwright.errors import CheckFailed
+from loopwright.submit_options import SubmitOptions
 from loopwright.tables import GATE
 
 
@@ -24,7 +25,7 @@ def _share(text: str) -> float:
 
 def check(
     context: typer.Context,
-    model: Model,
+    model: ModelFile,
     against: Annotated[
         str | None,
         typer.Option(
@@ -35,7 +36,7 @@ def check(
         str, typer.Option(metavar="SHARE", help="How much slower the model may be: 3% or 0.03.")
     ] = "3%",
     target: Target = "auto",
-    extents: Shape = None,
+    extents: ManyExtents = None,
     exact_math: ExactMath = False,
     math: Math = "fp32",
     max_trials: Annotated[
@@ -62,23 +63,15 @@ def check(
     if against is None and record is None:
         raise typer.BadParameter("give --against, or --record, or both", param_hint="--against")
     allowed = _share(max_slowdown)
-    submission: dict[str, Any] = {
-        "shapes": shape(extents),
-        "exact_math": exact_math,
-        "math": math,
-        "max_trials": max_trials,
-        "max_seconds": max_seconds,
-        "name": name or Path(model).stem,
-    }
+    source = to_model(model, extents, exact_math, math)
+    submission = SubmitOptions(max_trials=max_trials, max_seconds=max_seconds, name=name or Path(model).stem)
     try:
         with connect(context) as client:
             if against is None:
-                job = client.submit(Path(model), target, **submission).wait(progress=not as_json)
+                job = client.submit(source, target, **submission).wait(progress=not as_json)
                 found = None
             else:
-                found = client.check(
-                    Path(model), against, target, max_slowdown=allowed, progress=not as_json, **submission
-                )
+                found = client.check(source, against, target, max_slowdown=allowed, progress=not as_json, **submission)
                 job = found.job
         if record is not None:
             write_reference(job, record)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from loopwright.cli.options import ExactMath, Json, Model, Shape, Target, connect, shape
+from loopwright.cli.options import ExactMath, Extents, Json, Math, ModelFile, Target, connect, to_model
 from loopwright.cli.output import print_json, print_line
 from loopwright.cli.views import show_comparison
 
 
 def compare(
     context: typer.Context,
-    model: Model,
+    model: ModelFile,
     against: Annotated[
         str,
         typer.Option(
@@ -22,8 +21,9 @@ def compare(
         ),
     ] = "torch,compile,ort,openvino",
     target: Target = "auto",
-    extents: Shape = None,
+    extents: Extents = None,
     exact_math: ExactMath = False,
+    math: Math = "fp32",
     rounds: Annotated[int, typer.Option(min=1, max=1000, help="Samples per process.")] = 8,
     processes: Annotated[int, typer.Option(min=1, max=100, help="Processes per engine, run one after another.")] = 2,
     job: Annotated[str | None, typer.Option(metavar="JOB", help="Store the result with this job.")] = None,
@@ -35,11 +35,9 @@ def compare(
     """
     with connect(context) as client:
         found = client.compare(
-            Path(model),
+            to_model(model, extents, exact_math, math),
             [name.strip() for name in against.split(",") if name.strip()],
             target,
-            shapes=shape(extents),
-            exact_math=exact_math,
             rounds=rounds,
             processes=processes,
             job=job,

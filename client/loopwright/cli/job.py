@@ -16,17 +16,17 @@ from loopwright.cli.options import (
     JobId,
     Json,
     Limit,
+    ManyExtents,
     Math,
     MaxDeviceSeconds,
-    Model,
-    Shapes,
+    ModelFile,
     TargetLatency,
     Targets,
     Until,
     connect,
     in_microseconds,
     labels,
-    shapes,
+    to_model,
 )
 from loopwright.cli.output import print_json, print_line
 from loopwright.cli.views import show_event, show_group, show_job, show_jobs, show_plan
@@ -42,7 +42,7 @@ app = typer.Typer(help="Submit programs for tuning and follow them.", no_args_is
 @app.command()
 def submit(
     context: typer.Context,
-    model: Model,
+    model: ModelFile,
     target: Targets = None,
     max_trials: Annotated[
         int, typer.Option(min=1, help="Maximum number of candidates to measure for each target.")
@@ -55,7 +55,7 @@ def submit(
         Path | None,
         typer.Option(help="JSON file with a list of traces: the design space. By default, the built-in design space."),
     ] = None,
-    shape: Shapes = None,
+    shape: ManyExtents = None,
     seed: Annotated[int, typer.Option(help="Seed of the search.")] = 0,
     name: Annotated[str | None, typer.Option(help="Name of the job; by default the name of the file.")] = None,
     priority: Annotated[
@@ -76,6 +76,7 @@ def submit(
     as_json: Json = False,
 ) -> None:
     """Submit a program and print the job's id; with several targets, print a table of their jobs."""
+    source = to_model(model, shape, exact_math, math)
     options = SubmitOptions(
         max_trials=max_trials,
         max_seconds=max_seconds,
@@ -83,24 +84,21 @@ def submit(
         target_latency_us=in_microseconds(target_latency),
         until=until,
         space=json.loads(space.read_text(encoding="utf-8")) if space else None,
-        shapes=shapes(shape),
         seed=seed,
         name=name or Path(model).stem,
         priority=priority,
         force=force,
-        exact_math=exact_math,
-        math=math,
         visibility="private" if private else "team",
         labels=labels(label),
         idempotency_key=idempotency_key,
     )
     with connect(context) as client:
         if target and len(target) > 1:
-            group = client.submit(Path(model), targets=target, **options)
+            group = client.submit(source, targets=target, **options)
             _tell_submitted(client, group.jobs, max_trials)
             _follow_group(group, wait, as_json)
             return
-        job = client.submit(Path(model), target[0] if target else "auto", **options)
+        job = client.submit(source, target[0] if target else "auto", **options)
         _tell_submitted(client, [job], max_trials)
         if wait:
             _follow(job, None, as_json)

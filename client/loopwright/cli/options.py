@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -12,7 +13,8 @@ from loopwright.client import Client
 from loopwright.codegen import worker_labels
 from loopwright.codegen.errors import InvalidLabel
 from loopwright.codegen.math_mode import MathMode
-from loopwright.shape_plan import Calls, Extents, is_portfolio
+from loopwright.model import Model, Shapes
+from loopwright.shape_plan import Calls
 from loopwright.units import microseconds
 
 ExactMath = Annotated[
@@ -37,7 +39,7 @@ Targets = Annotated[
         help='"auto" (the default: what the service selects), a TVM target string, tag or JSON; repeat for a job each.',
     ),
 ]
-Model = Annotated[
+ModelFile = Annotated[
     str,
     typer.Argument(
         metavar="MODEL",
@@ -62,13 +64,13 @@ TargetLatency = Annotated[
         help="Stop when one run of the model takes no longer: 120us, 1.5ms, or a number of microseconds.",
     ),
 ]
-Shape = Annotated[
+Extents = Annotated[
     list[str] | None,
     typer.Option(
         "--shape", metavar="NAME=EXTENT", help="Value of a symbolic extent, as n=128; repeat for other extents."
     ),
 ]
-Shapes = Annotated[
+ManyExtents = Annotated[
     list[str] | None,
     typer.Option(
         "--shape",
@@ -96,27 +98,13 @@ def labels(words: list[str] | None) -> dict[str, str]:
         raise typer.BadParameter(str(error), param_hint="--label") from error
 
 
-def shape(words: list[str] | None) -> dict[str, int] | None:
-    """One value of each extent."""
-    found: Any = shapes(words)
-    if isinstance(found, list) or is_portfolio(found):
-        raise typer.BadParameter("this command takes one value for each extent, as n=128", param_hint="--shape")
-    return found
+def to_model(file: str, extents: list[str] | None, exact_math: bool, math: MathMode) -> Model:
+    """Return the model that the arguments of a command describe."""
+    return Model(Path(file), shapes=_shapes(extents), exact_math=exact_math, math=math)
 
 
-def shape_or_portfolio(words: list[str] | None) -> dict[str, int] | Extents | None:
-    """One value of each extent, or a range or weights of one."""
-    found = shapes(words)
-    if isinstance(found, list):
-        raise typer.BadParameter(
-            "this command takes one value for each extent, as n=128, or one range, as n=1..256", param_hint="--shape"
-        )
-    return found
-
-
-def shapes(words: list[str] | None) -> dict[str, int] | list[dict[str, int]] | Extents | None:
-    """Values of extents; where there are several of one, each of them with each of the others, unless it is a range or
-    has weights."""
+def _shapes(words: list[str] | None) -> Shapes | None:
+    """Return the values of extents. If several have more than one value, every combination of them is listed."""
     portfolio: dict[str, int | Calls] = {}
     extents: dict[str, list[int]] = {}
     for word in words or ():

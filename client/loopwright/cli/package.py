@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from loopwright.cli.options import ExactMath, Json, Model, Shape, Target, connect, shape
+from loopwright.cli.options import ExactMath, Extents, Json, Math, ModelFile, Target, connect, to_model
 from loopwright.cli.output import print_json, print_line, print_table
 from loopwright.packaging.verified import Verified
 from loopwright.tables import Column
@@ -27,17 +27,18 @@ _COLUMNS = (
 
 def package(
     context: typer.Context,
-    model: Model,
+    model: ModelFile,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write; it must be empty or not exist.")],
     target: Target = "auto",
-    extents: Shape = None,
+    extents: Extents = None,
     exact_math: ExactMath = False,
+    math: Math = "fp32",
     name: Annotated[str | None, typer.Option(help="Name of the model; by default the name of the file.")] = None,
     as_json: Json = False,
 ) -> None:
     """Write a model with its best schedules to a folder that runs without Loopwright and without TVM's compiler."""
     with connect(context) as client:
-        folder = client.package(Path(model), output, target, shapes=shape(extents), exact_math=exact_math, name=name)
+        folder = client.package(to_model(model, extents, exact_math, math), output, target, name=name)
         report = client.last_report
     assert report is not None
     if as_json:

@@ -11,15 +11,14 @@ import typer
 
 from loopwright.cli.options import (
     ExactMath,
+    Extents,
     Json,
+    ManyExtents,
     Math,
-    Model,
-    Shape,
-    Shapes,
+    ModelFile,
     Target,
     connect,
-    shape,
-    shape_or_portfolio,
+    to_model,
 )
 from loopwright.cli.output import print_json, print_line, print_table
 from loopwright.cli.views import show_best, show_plan
@@ -38,7 +37,7 @@ def best(
     context: typer.Context,
     workload: Annotated[str, typer.Argument(help="A workload's hash, or a file with one function.")],
     target: Target = "auto",
-    extents: Shape = None,
+    extents: Extents = None,
     exact_math: ExactMath = False,
     math: Math = "fp32",
     as_json: Json = False,
@@ -46,9 +45,7 @@ def best(
     """Show the certified best schedule of a workload; exit status 1 if none is known."""
     with connect(context) as client:
         is_hash = re.fullmatch(r"[0-9a-f]{32}", workload) is not None
-        found = client.best(
-            workload if is_hash else Path(workload), target, shapes=shape(extents), exact_math=exact_math, math=math
-        )
+        found = client.best(workload if is_hash else to_model(workload, extents, exact_math, math), target)
     if found is None:
         print_line("null" if as_json else "no certified best is known for it on this target")
         raise typer.Exit(1)
@@ -84,9 +81,9 @@ def recheck(
 @app.command()
 def apply(
     context: typer.Context,
-    model: Model,
+    model: ModelFile,
     target: Target = "auto",
-    extents: Shape = None,
+    extents: Extents = None,
     exact_math: ExactMath = False,
     math: Math = "fp32",
     output: Output = None,
@@ -94,7 +91,7 @@ def apply(
 ) -> None:
     """Apply the best schedules, and write TVMScript to standard output or a .py file, or TVM's JSON to a .json file."""
     with connect(context) as client:
-        applied = client.apply(Path(model), target, shapes=shape(extents), exact_math=exact_math, math=math)
+        applied = client.apply(to_model(model, extents, exact_math, math), target)
         report = _report(client)
     text = _as_json(applied) if output and output.suffix == ".json" else applied.script()
     if output:
@@ -111,19 +108,17 @@ def apply(
 @app.command()
 def compile(
     context: typer.Context,
-    model: Model,
+    model: ModelFile,
     output: Annotated[Path, typer.Option("--output", "-o", help="Shared library (.so) or archive (.tar) to write.")],
     target: Target = "auto",
-    extents: Shapes = None,
+    extents: ManyExtents = None,
     exact_math: ExactMath = False,
     math: Math = "fp32",
     as_json: Json = False,
 ) -> None:
     """Build a program with the best schedules into a library that TVM's runtime can load."""
     with connect(context) as client:
-        built = client.compile(
-            Path(model), target, shapes=shape_or_portfolio(extents), exact_math=exact_math, math=math
-        )
+        built = client.compile(to_model(model, extents, exact_math, math), target)
         report = _report(client)
         if client.last_plan is not None:
             show_plan(client.last_plan)

@@ -135,9 +135,7 @@ def show_best(best: schemas.Best) -> None:
 
 def certificate_words(certificate: schemas.Certificate) -> str:
     error = f"largest error {certificate.max_abs_error:.3g} absolute, {certificate.max_rel_error:.3g} relative"
-    race = f"race of {certificate.rounds} rounds"
-    if certificate.sandbox is not None:
-        race += f" (sandbox: {certificate.sandbox})"
+    race = f"race of {certificate.rounds} rounds (sandbox: {certificate.sandbox})"
     if certificate.device_state is not None:
         race += f"; GPU after it: {_state_words(certificate.device_state)}"
     return f"{certificate.created_at:%Y-%m-%d %H:%M} UTC; {race}; {error}; inputs: {certificate.inputs}"
@@ -243,7 +241,7 @@ def show_workers(workers: Sequence[schemas.Worker]) -> None:
             str(worker.threads),
             str(worker.builders),
             _state(worker),
-            worker.sandbox or "-",
+            worker.sandbox,
             worker_labels.text(worker.labels) or "-",
             json.dumps(worker.target, sort_keys=True),
         )

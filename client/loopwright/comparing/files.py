@@ -18,6 +18,7 @@ from typing import Any, Literal
 import numpy as np
 
 from loopwright.comparing.given import Array, NotGiven
+from loopwright.model import Model
 
 Form = Literal["pt2", "onnx", "tvm"]
 """What the model was: a program of PyTorch, an ONNX file, or a module of TVM."""
@@ -30,25 +31,27 @@ class Files:
     """A `Given`, by the folder that holds it.
 
     Attributes:
-        model: The model's file.
-        onnx: The same as an ONNX file, or why there is none.
-        options: Further arguments of `Client.compile`.
+        model: The model's file, with the options to compile it with.
+        target: The target to compile it for.
+        onnx: The same as an ONNX file; None if there is none.
+        without_onnx: Why there is none.
     """
 
     folder: Path
     form: Form
-    model: Path
+    model: Model
+    target: Any
     precision: str
     tolerance: float
     onnx: Path | None
     without_onnx: str
-    options: Mapping[str, Any]
 
     @classmethod
     def read(cls, folder: Path) -> Files:
         fields = json.loads((folder / _DESCRIPTION).read_text())
-        onnx = fields.pop("onnx")
-        return cls(folder=folder, model=Path(fields.pop("model")), onnx=onnx and Path(onnx), **fields)
+        onnx, model = fields.pop("onnx"), fields.pop("model")
+        source = Model(Path(model.pop("model")), **model)
+        return cls(folder=folder, model=source, onnx=onnx and Path(onnx), **fields)
 
     def write(self, inputs: list[Array], expected: list[Array]) -> Files:
         """Write the description, the inputs and the outputs that are expected; returns itself."""
@@ -92,14 +95,14 @@ class Files:
         leaves = torch.utils._pytree.tree_leaves(self.torch_inputs())
         return [tvm.runtime.from_dlpack(leaf) for leaf in leaves if isinstance(leaf, torch.Tensor)]
 
-    def program(self) -> tuple[Any, dict[str, Any]]:
-        return self.model, dict(self.options)
+    def program(self) -> tuple[Model, Any]:
+        return self.model, self.target
 
     @cached_property
     def _exported(self) -> Any:
         if self.form != "pt2":
             raise NotGiven("this model is not a PyTorch program; compare a torch.nn.Module or a .pt2 file")
-        return importlib.import_module("torch").export.load(self.model)
+        return importlib.import_module("torch").export.load(self.model.model)
 
 
 def written_onnx(exported: Any, path: Path) -> tuple[Path | None, str]:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import torch
     import tvm
 
+    from loopwright.model import Model
+
 Array = npt.NDArray[Any]
 
 
@@ -49,8 +51,8 @@ class Given(Protocol):
 
     def tvm_inputs(self) -> list[tvm.runtime.Tensor]: ...
 
-    def program(self) -> tuple[Any, dict[str, Any]]:
-        """Return the model and the further arguments of `Client.compile`."""
+    def program(self) -> tuple[Model, Any]:
+        """Return the model and the target for `Client.compile`."""
 
 
 class NotGiven(Exception):

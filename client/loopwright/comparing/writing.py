@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import warnings
-from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,10 @@ from loopwright.codegen.weights import attach
 from loopwright.comparing.engines.tuned import as_arrays as tvm_arrays
 from loopwright.comparing.files import Files, Form, written_onnx
 from loopwright.comparing.given import Array, as_arrays
-from loopwright.frontends import Options, onnx, to_program, torch, tvm_module, tvmscript
+from loopwright.frontends import onnx, to_program, torch, tvm_module, tvmscript
 from loopwright.frontends.torch_values import flattened
 from loopwright.lookup import LookedUp
+from loopwright.model import Model
 
 TOLERANCE = {"f64": 1e-6, "f32": 1e-3, "f16": 2e-2, "bf16": 3e-2}
 """Of the largest magnitude of an output: engines add in different orders, and round to the precision."""
@@ -27,22 +28,20 @@ _PRECISIONS = {"float64": "f64", "float32": "f32", "float16": "f16", "bfloat16":
 _NO_PYTORCH = "this model is no program of PyTorch, from which ONNX could be written; compare its .onnx file"
 
 
-def write(
-    folder: Path, model: Any, options: Options, compile_options: Mapping[str, Any], *, with_onnx: bool
-) -> tuple[Files, str]:
-    """Write a model; returns what was written, and the name of what computed the outputs that are expected.
+def write(folder: Path, source: Model, target: Any, *, with_onnx: bool) -> tuple[Files, str]:
+    """Write a model; return the files, and the name of the program that computed the expected outputs.
 
-    ``compile_options`` are further arguments of `Client.compile`. Without ``with_onnx``, a model of PyTorch is not
-    written as ONNX.
+    ``target`` is that of `Client.compile`. Without ``with_onnx``, a model of PyTorch is not written as ONNX.
 
     Raises:
-        UnsupportedModel, TypeError, ValueError: as `loopwright.frontends.to_program`.
+        UnsupportedModel, TypeError, ValueError: as `loopwright.frontends.to_program`, and as `Model.shape`.
     """
+    model = source.model
     if torch.accepts(model):
-        return _write_torch(folder, torch.exported(model, options), compile_options, with_onnx), "PyTorch"
-    to_program(model, options)  # refuses what cannot be taken
+        return _write_torch(folder, source, target, with_onnx), "PyTorch"
+    program = to_program(source)
     if onnx.accepts(model):
-        return _described(folder, "onnx", _onnx_file(folder, model), compile_options), "unscheduled TVM"
+        return _described(folder, "onnx", _onnx_file(folder, model), source, target), "unscheduled TVM"
     path = folder / "model.json"
     if tvmscript.accepts(model):
         text = tvmscript.to_payload(model)
@@ -51,9 +50,8 @@ def write(
     elif tvm_module.accepts(model):
         path.write_text(module_to_json(importlib.import_module("loopwright.codegen.functions").as_module(model)))
     else:
-        program = to_program(model, options)
         path.write_text(module_to_json(attach(program.module, program.weights)))
-    return _described(folder, "tvm", path, compile_options), "unscheduled TVM"
+    return _described(folder, "tvm", path, source, target), "unscheduled TVM"
 
 
 def complete(files: Files, looked_up: LookedUp) -> Files:
@@ -78,14 +76,14 @@ def complete(files: Files, looked_up: LookedUp) -> Files:
     return _with_precision(files, [*inputs, *expected]).write(inputs, expected)
 
 
-def _write_torch(folder: Path, program: Any, compile_options: Mapping[str, Any], with_onnx: bool) -> Files:
-    pytorch = importlib.import_module("torch")
+def _write_torch(folder: Path, source: Model, target: Any, with_onnx: bool) -> Files:
+    pytorch, program = importlib.import_module("torch"), torch.exported(source)
     if program.example_inputs is None:
         raise ValueError(
             "the exported program has no example inputs, which a comparison needs; export and save it again with them"
         )
     args, kwargs = program.example_inputs
-    if program.range_constraints and compile_options.get("shapes"):
+    if program.range_constraints and source.shapes:
         raise ValueError(
             "a PyTorch program with symbolic extents is compared at the extents of its example inputs; leave out "
             "shapes, and export the program with example inputs of the extents to compare"
@@ -105,7 +103,7 @@ def _write_torch(folder: Path, program: Any, compile_options: Mapping[str, Any],
     with pytorch.no_grad():
         expected = as_arrays(program.module(check_guards=False)(*args, **kwargs))
     kinds = [str(each.dtype).removeprefix("torch.") for each in (*program.state_dict.values(), *_tensors(args, kwargs))]
-    files = Files(folder, "pt2", path, *_precision(kinds), graph, without, compile_options)
+    files = Files(folder, "pt2", _of_file(source, path), target, *_precision(kinds), graph, without)
     return files.write(inputs, expected)
 
 
@@ -127,9 +125,14 @@ def _onnx_file(folder: Path, model: Any) -> Path:
     return path
 
 
-def _described(folder: Path, form: Form, path: Path, compile_options: Mapping[str, Any]) -> Files:
+def _described(folder: Path, form: Form, path: Path, source: Model, target: Any) -> Files:
     graph = path if form == "onnx" else None
-    return Files(folder, form, path, *_precision([]), graph, _NO_PYTORCH, compile_options)
+    return Files(folder, form, _of_file(source, path), target, *_precision([]), graph, _NO_PYTORCH)
+
+
+def _of_file(source: Model, path: Path) -> Model:
+    """Return the model in the file that was written for ``source``, with the options that are not in the file."""
+    return replace(source, model=path, example_inputs=None, spec=None, shapes=source.shape or None)
 
 
 def _with_precision(files: Files, arrays: list[Array]) -> Files:

@@ -6,14 +6,12 @@ import importlib
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from loopwright.errors import UnsupportedModel, first_line
 from loopwright.extras import require_tvm
+from loopwright.model import Model
 from loopwright.program import Program, detach
-
-if TYPE_CHECKING:
-    from loopwright.frontends import Options
 
 ACCEPTS = "an onnx.ModelProto or the path of an .onnx file"
 OPTIONS: frozenset[str] = frozenset()
@@ -26,8 +24,9 @@ def accepts(model: Any) -> bool:
     return onnx is not None and isinstance(model, onnx.ModelProto)
 
 
-def to_program(model: Any, options: Options) -> Program:
+def to_program(source: Model) -> Program:
     require_tvm()
+    model = source.model
     if isinstance(model, str | os.PathLike):
         if not Path(model).exists():
             raise FileNotFoundError(f"no such file: {model}")

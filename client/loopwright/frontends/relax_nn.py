@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from loopwright.model import Model
 from loopwright.program import Program, detach
-
-if TYPE_CHECKING:
-    from loopwright.frontends import Options
 
 ACCEPTS = "a tvm.relax.frontend.nn.Module with spec"
 OPTIONS = frozenset({"spec"})
@@ -19,9 +17,9 @@ def accepts(model: Any) -> bool:
     return nn is not None and isinstance(model, nn.Module)
 
 
-def to_program(model: Any, options: Options) -> Program:
+def to_program(source: Model) -> Program:
     """Its methods as Relax functions; parameters are inputs behind the others, as ``export_tvm`` makes them."""
-    if options.spec is None:
+    if source.spec is None:
         raise TypeError('a Relax nn.Module needs spec={"forward": {"x": nn.spec.Tensor((1, 784), "float32")}}')
-    mod, _ = model.export_tvm(spec=options.spec)
+    mod, _ = source.model.export_tvm(spec=source.spec)
     return detach(mod)

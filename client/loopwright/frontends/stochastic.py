@@ -12,18 +12,18 @@ from typing import Any
 
 from loopwright import frontends
 from loopwright.extras import require_tvm
-from loopwright.frontends import Options
 
 Space = Callable[[Any], Any] | list[Any] | Any
 
 
-def to_traces(space: Space | None, model: Any, options: Options = Options()) -> list[Any] | None:
+def to_traces(space: Space | None, model: Any) -> list[Any] | None:
     """A space as the list of traces ``[instructions, decisions]`` that is sent; None (the built-in space) stays None.
 
     Args:
         space: a function ``f(sch)`` that schedules ``tvm.s_tir.Schedule`` ``sch`` in place; or a trace (TVM's, or its
             JSON); or a list of traces.
-        model: what is submitted. A function needs a module with one PrimFunc, since one trace fits one program.
+        model: a `Model`, or a model without options. A function needs a module with one PrimFunc, since one trace
+            fits one program.
 
     Raises:
         ValueError: a function was given and the module holds not exactly one PrimFunc; or the list is empty.
@@ -32,7 +32,7 @@ def to_traces(space: Space | None, model: Any, options: Options = Options()) -> 
     if space is None:
         return None
     if callable(space):
-        return [trace(space, frontends.to_program(model, options).module)]
+        return [trace(space, frontends.to_program(model).module)]
     traces = [space] if _is_trace(space) else space
     if not isinstance(traces, list | tuple) or not all(_is_trace(item) for item in traces):
         raise TypeError("space takes None, a function f(sch), a trace, or a list of traces [instructions, decisions]")

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from loopwright.extras import require_tvm
+from loopwright.model import Model
 from loopwright.program import Program
-
-if TYPE_CHECKING:
-    from loopwright.frontends import Options
 
 ACCEPTS = "a list of TE tensors"
 OPTIONS: frozenset[str] = frozenset()
@@ -22,10 +20,10 @@ def accepts(model: Any) -> bool:
     return all(isinstance(tensor, te.Tensor) for tensor in model)
 
 
-def to_program(model: Any, options: Options) -> Program:
+def to_program(source: Model) -> Program:
     require_tvm()
     from tvm import te
 
     from loopwright.codegen.functions import as_module
 
-    return Program(as_module(te.create_prim_func(list(model))))
+    return Program(as_module(te.create_prim_func(list(source.model))))

@@ -13,16 +13,14 @@ import traceback
 import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from loopwright.errors import UnsupportedModel, first_line
 from loopwright.extras import require_tvm
 from loopwright.frontends import torch_dims, torch_operators
 from loopwright.frontends.torch_values import flattened, is_tree, replaced, tensors
+from loopwright.model import Model
 from loopwright.program import Program, detach
-
-if TYPE_CHECKING:
-    from loopwright.frontends import Options
 
 ACCEPTS = (
     "a torch.nn.Module or FX GraphModule with example_inputs, a torch.export.ExportedProgram or the path of a .pt2 file"
@@ -40,24 +38,25 @@ def accepts(model: Any) -> bool:
     return torch is not None and isinstance(model, (torch.nn.Module, torch.export.ExportedProgram))
 
 
-def to_program(model: Any, options: Options) -> Program:
+def to_program(source: Model) -> Program:
     """Translate by TVM's importers; a module is captured by ``torch.export`` first, which runs it once."""
     require_tvm()
     with warnings.catch_warnings():
         # PyTorch warns of a class of its own whenever an exported program is copied.
         warnings.filterwarnings("ignore", message=".*LeafSpec", category=FutureWarning)
-        return detach(_translated(exported(model, options)))
+        return detach(_translated(exported(source)))
 
 
-def exported(model: Any, options: Options) -> Any:
+def exported(source: Model) -> Any:
     """Return a model as an exported program. Raises as `to_program` does."""
     torch = importlib.import_module("torch")
+    model = source.model
     if isinstance(model, str | os.PathLike):
         if not Path(model).exists():
             raise FileNotFoundError(f"no such file: {model}")
         model = _loaded(os.fspath(model))
     if isinstance(model, torch.export.ExportedProgram):
-        if options.example_inputs is not None:
+        if source.example_inputs is not None:
             raise TypeError("an ExportedProgram knows its inputs; leave example_inputs out")
         return model
     if isinstance(model, torch.jit.ScriptModule):
@@ -65,7 +64,7 @@ def exported(model: Any, options: Options) -> Any:
             f"{type(model).__name__} is a module of torch.jit, which torch.export cannot capture; give the "
             "torch.nn.Module that was traced or scripted"
         )
-    inputs, named = _inputs(model, options.example_inputs)
+    inputs, named = _inputs(model, source.example_inputs)
     outputs = _outputs(model, inputs, named)
     if is_tree((inputs, named), outputs):
         return export(type(model).__name__, model, inputs, named)

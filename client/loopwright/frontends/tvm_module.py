@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from loopwright.extras import require_tvm
+from loopwright.model import Model
 from loopwright.program import Program, detach
-
-if TYPE_CHECKING:
-    from loopwright.frontends import Options
 
 ACCEPTS = "a tvm.IRModule or tirx.PrimFunc"
 OPTIONS: frozenset[str] = frozenset()
@@ -21,8 +19,8 @@ def accepts(model: Any) -> bool:
     return tvm is not None and isinstance(model, (tvm.IRModule, tvm.tirx.PrimFunc))
 
 
-def to_program(model: Any, options: Options) -> Program:
+def to_program(source: Model) -> Program:
     require_tvm()
     from loopwright.codegen.functions import as_module
 
-    return detach(as_module(model))
+    return detach(as_module(source.model))

@@ -8,16 +8,14 @@ from __future__ import annotations
 import ast
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from loopwright.dialect import translate
 from loopwright.errors import UnsupportedModel
 from loopwright.extras import require_tvm
+from loopwright.model import Model
 from loopwright.program import Program, detach
 from loopwright.schemas import ModulePayload
-
-if TYPE_CHECKING:
-    from loopwright.frontends import Options
 
 ACCEPTS = "TVMScript text or the path of a .py file, TVM JSON text or the path of a .json file"
 OPTIONS: frozenset[str] = frozenset()
@@ -34,9 +32,9 @@ def to_payload(model: str | os.PathLike[str]) -> ModulePayload:
     return ModulePayload(format="tvm-json" if text.lstrip().startswith("{") else "tvmscript", data=text)
 
 
-def to_program(model: str | os.PathLike[str], options: Options) -> Program:
+def to_program(source: Model) -> Program:
     tvm = require_tvm()
-    payload = to_payload(model)
+    payload = to_payload(source.model)
     if payload.format == "tvm-json":
         return detach(tvm.ir.load_json(payload.data))
     return detach(module_from_script(translate(payload.data).text))

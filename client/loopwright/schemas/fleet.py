@@ -78,9 +78,8 @@ class Worker(Wire):
     """Threads that programs run with."""
     builders: int
     """Number of candidates that the worker compiles at a time."""
-    sandbox: SandboxLevel | None = None
-    """The walls around the process that runs programs on the device; None if an earlier version of the service
-    registered the worker."""
+    sandbox: SandboxLevel
+    """The walls around the process that runs programs on the device."""
     alive: bool
     """Whether it was seen within the last 20 s."""
     last_seen_at: datetime

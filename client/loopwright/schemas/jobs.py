@@ -270,7 +270,7 @@ class Trial(Wire):
     state: TrialState
     """``proposed`` until there is an outcome: ``measured`` or ``failed``."""
     origin: str
-    """Origin of the candidate: baseline, seed (a rule's proposal), random, mutation, crossover, transfer (from a known
+    """Origin of the candidate: baseline, seed (a rule's proposal), random, mutation, transfer (from a known
     schedule of this or a related workload), import."""
     predicted: float | None
     """Score that a model predicted to rank candidates: higher is faster, without a unit; None without a prediction."""

@@ -32,8 +32,7 @@ class Record(Wire):
     job_id: str | None
     """The job that measured it; None for imported records."""
     sandbox: SandboxLevel | None = None
-    """The walls around the process that measured it; None for imported records, and for those that an earlier version
-    of the service measured."""
+    """The walls around the process that measured it; None for imported records."""
     created_at: datetime
     """When it was measured or imported."""
 
@@ -72,7 +71,7 @@ class RecordDetail(Record):
     """Worker that measured it; None for imported records."""
     device_state: DeviceState | None = None
     """Of the GPU that measured it, after the samples; None for CPUs and imported records, and if the driver told
-    nothing or an earlier version of the service measured it."""
+    nothing."""
     seed: int | None
     """Seed of its job; None for imported records."""
     tvm_version: str

@@ -102,13 +102,12 @@ class Certificate(Wire):
     """Contenders of the closing race that failed or computed a wrong result."""
     library: Library | None
     """Time of a vendor's library in the same rounds; None if no library computes the same operation."""
-    sandbox: SandboxLevel | None = None
-    """The walls around the closing race; None if an earlier version of the service stored the certificate."""
+    sandbox: SandboxLevel
+    """The walls around the closing race."""
     device_state: DeviceState | None = None
-    """Of the GPU of the closing race, after the last round; None for CPUs, and if the driver told nothing or an earlier
-    version of the service stored the certificate."""
-    conditions: str | None = None
-    """TVM, kernel and driver of the newest race of this best; None if an earlier version stored the certificate."""
+    """Of the GPU of the closing race, after the last round; None for CPUs, and if the driver told nothing."""
+    conditions: str
+    """TVM, kernel and driver of the newest race of this best."""
     checked_at: datetime | None = None
     """Time of the last recheck; None: never."""
     regressed_at: datetime | None = None

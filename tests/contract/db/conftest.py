@@ -1,9 +1,11 @@
-"""One suite, two databases: every test that asks for `url`, `db` or `world` runs on SQLite and on a real PostgreSQL."""
+"""One suite, two databases: every test that asks for `url`, `empty_url` or `world` runs on SQLite and on PostgreSQL.
+
+In the round, only the modules of `ROUND_ON_POSTGRES` run on PostgreSQL.
+"""
 
 from __future__ import annotations
 
 import shutil
-import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -17,7 +19,7 @@ from db import Database, migrate
 from db.inputs import NewJob
 from db.states import AnsweredFrom, JobState
 from db.views import ClaimedJob, JobView, TaskView
-from tests.support.postgres import postgres_server
+from tests.support.postgres import EmptiedDatabases, new_database, postgres_server
 from tuner.types import (
     Certificate,
     DeviceClass,
@@ -27,6 +29,7 @@ from tuner.types import (
     MeasureCandidate,
     Measured,
     Origin,
+    SandboxLevel,
     Stage,
     TaskSpec,
     TensorInfo,
@@ -41,6 +44,9 @@ class Clock:
     """Stands still until it is told to go on, so that no test waits for a lease."""
 
     def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
         self.time = datetime(2030, 1, 1, tzinfo=UTC)
 
     def __call__(self) -> datetime:
@@ -129,7 +135,25 @@ class World:
             3,
             {"bad": Failure(Stage.CERTIFY, FailureKind.WRONG_RESULT, "wrong", "worker")},
             LibraryTime("NumPy", (0.5, 0.25, 0.75)),
+            SandboxLevel.LANDLOCK,
+            "Linux 6.1",
         )
+
+
+ROUND_ON_POSTGRES = {
+    *("test_claimed_tasks", "test_db_backup", "test_db_behind", "test_db_fleet", "test_db_jobs", "test_db_kill"),
+    *("test_db_migrations", "test_db_outages", "test_db_records", "test_db_tasks", "test_db_trials", "test_db_usage"),
+}
+"""Modules that the round runs on both databases: leases, claims, paging, upserts and migrations."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave the other modules on PostgreSQL to the whole."""
+    for item in items:
+        parameters = item.callspec.params if hasattr(item, "callspec") else {}
+        if "postgresql" in parameters.values() and item.path.stem not in ROUND_ON_POSTGRES:
+            item.add_marker(pytest.mark.whole)
 
 
 @pytest.fixture(scope="session")
@@ -140,6 +164,12 @@ def postgres() -> Iterator[str]:
             connection.execute("CREATE DATABASE template")
         migrate.upgrade(server.get_uri("template"))
         yield server.get_uri()
+
+
+@pytest.fixture(scope="session")
+def emptied_databases(postgres: str) -> Iterator[EmptiedDatabases]:
+    with EmptiedDatabases(postgres) as databases:
+        yield databases
 
 
 @pytest.fixture(scope="session")
@@ -155,36 +185,42 @@ def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     if request.param == "sqlite":
         yield f"sqlite:///{tmp_path}/empty.db"
     else:
-        yield from _postgres_database(request.getfixturevalue("postgres"), "template0")
+        with new_database(request.getfixturevalue("postgres"), "template0") as url:
+            yield url
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """A fresh database at the newest revision."""
-    if request.param == "sqlite":
-        shutil.copy(request.getfixturevalue("sqlite_template"), tmp_path / "loopwright.db")
-        yield f"sqlite:///{tmp_path}/loopwright.db"
-    else:
-        yield from _postgres_database(request.getfixturevalue("postgres"), "template")
+def url(request: pytest.FixtureRequest) -> str:
+    """A fresh database at the newest revision. Its URL may be that of an earlier test, but its rows are not."""
+    if request.param == "postgresql":
+        return str(request.getfixturevalue("postgres_url"))
+    template: Path = request.getfixturevalue("sqlite_template")
+    path = template.with_name("loopwright.db")
+    for earlier in template.parent.glob(f"{path.name}*"):
+        earlier.unlink()
+    shutil.copy(template, path)
+    return f"sqlite:///{path}"
 
 
 @pytest.fixture
-def postgres_url(postgres: str) -> Iterator[str]:
+def postgres_url(emptied_databases: EmptiedDatabases) -> Iterator[str]:
     """The same, for what only a server can show."""
-    yield from _postgres_database(postgres, "template")
+    with emptied_databases.lend() as url:
+        yield url
 
 
-def _postgres_database(server: str, template: str) -> Iterator[str]:
-    name = f"test_{uuid.uuid4().hex}"
-    with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
-        yield server.replace("/postgres?", f"/{name}?")
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+@pytest.fixture(scope="session")
+def opened() -> dict[str, tuple[Database, Clock]]:
+    """What tests opened, by URL: to compile the same statements in each test takes longer than to run them."""
+    return {}
 
 
 @pytest.fixture
-def world(url: str) -> Iterator[World]:
-    clock = Clock()
-    db = Database(url, clock)
+def world(url: str, opened: dict[str, tuple[Database, Clock]]) -> Iterator[World]:
+    if url not in opened:
+        clock = Clock()
+        opened[url] = Database(url, clock), clock
+    db, clock = opened[url]
+    clock.reset()
     yield World(db, clock)
     db.close()

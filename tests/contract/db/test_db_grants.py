@@ -18,8 +18,27 @@ from db import Database, migrate
 from db.grants import CannotGrant
 from db.leaderboard import LeaderboardQuery
 from tests.contract.db.conftest import Clock, World
+from tests.support.postgres import new_database
 
 ROOT = Path(__file__).parents[3]
+
+
+REFUSED = (
+    "DROP TABLE trials",
+    "ALTER TABLE jobs ADD COLUMN more text",
+    "ALTER TABLE jobs OWNER TO CURRENT_USER",
+    "TRUNCATE certificates CASCADE",
+    "CREATE TABLE mine (x integer)",
+    "CREATE FUNCTION f() RETURNS integer LANGUAGE sql AS 'SELECT 1'",
+    "CREATE INDEX more ON trials (state)",
+    "CREATE TRIGGER t BEFORE INSERT ON jobs FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger()",
+    "CREATE SCHEMA mine",
+    "CREATE ROLE another",
+    "UPDATE alembic_version SET version_num = 'other'",
+    "COPY jobs TO PROGRAM 'cat'",
+    "COPY jobs FROM '/etc/passwd'",
+    "SELECT pg_read_file('/etc/passwd')",
+)
 
 
 @dataclass(frozen=True)
@@ -34,14 +53,11 @@ class Roles:
 @pytest.fixture
 def roles(postgres: str) -> Iterator[Roles]:
     name = f"service-{uuid.uuid4().hex[:8]}"
-    database = f"test_{uuid.uuid4().hex}"
     with psycopg.connect(postgres, autocommit=True) as connection:
         connection.execute(f"CREATE ROLE \"{name}\" LOGIN PASSWORD 'secret'")
-        connection.execute(f"CREATE DATABASE {database} TEMPLATE template")
-        owner = make_url(postgres).set(database=database)
-        narrow = owner.set(username=name, password="secret")
-        yield Roles(owner.render_as_string(False), narrow.render_as_string(False), name)
-        connection.execute(f"DROP DATABASE {database} WITH (FORCE)")
+        with new_database(postgres, "template") as url:
+            narrow = make_url(url).set(username=name, password="secret")
+            yield Roles(url, narrow.render_as_string(False), name)
         connection.execute(f'DROP ROLE "{name}"')
 
 
@@ -59,33 +75,21 @@ def test_a_narrow_role_takes_a_job_from_its_submission_to_its_certificate(roles:
 
 
 def test_a_narrow_role_can_do_nothing_without_the_grant(roles: Roles) -> None:
-    with psycopg.connect(roles.narrow) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
-        connection.execute("SELECT * FROM jobs")
+    assert refused(roles, "SELECT * FROM jobs")
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "DROP TABLE trials",
-        "ALTER TABLE jobs ADD COLUMN more text",
-        "ALTER TABLE jobs OWNER TO CURRENT_USER",
-        "TRUNCATE certificates CASCADE",
-        "CREATE TABLE mine (x integer)",
-        "CREATE FUNCTION f() RETURNS integer LANGUAGE sql AS 'SELECT 1'",
-        "CREATE INDEX more ON trials (state)",
-        "CREATE TRIGGER t BEFORE INSERT ON jobs FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger()",
-        "CREATE SCHEMA mine",
-        "CREATE ROLE another",
-        "UPDATE alembic_version SET version_num = 'other'",
-        "COPY jobs TO PROGRAM 'cat'",
-        "COPY jobs FROM '/etc/passwd'",
-        "SELECT pg_read_file('/etc/passwd')",
-    ],
-)
-def test_a_narrow_role_cannot_change_tables_or_reach_the_server(roles: Roles, statement: str) -> None:
+def test_a_narrow_role_cannot_change_tables_or_reach_the_server(roles: Roles) -> None:
     migrate.grant(roles.owner, roles.name)
-    with psycopg.connect(roles.narrow) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
-        connection.execute(statement)
+    assert [statement for statement in REFUSED if not refused(roles, statement)] == []
+
+
+def refused(roles: Roles, statement: str) -> bool:
+    try:
+        with psycopg.connect(roles.narrow) as connection:
+            connection.execute(statement)
+    except psycopg.errors.InsufficientPrivilege:
+        return True
+    return False
 
 
 def test_a_grant_takes_back_what_was_more(roles: Roles) -> None:
@@ -94,8 +98,7 @@ def test_a_grant_takes_back_what_was_more(roles: Roles) -> None:
         connection.execute(f'GRANT CREATE ON SCHEMA public TO "{roles.name}"')
     migrate.grant(roles.owner, roles.name)
     for statement in ("TRUNCATE certificates CASCADE", "CREATE TABLE mine (x integer)"):
-        with psycopg.connect(roles.narrow) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
-            connection.execute(statement)
+        assert refused(roles, statement)
 
 
 def test_a_service_may_start_with_the_narrow_role_when_there_is_nothing_to_migrate(roles: Roles) -> None:

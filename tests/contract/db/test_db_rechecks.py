@@ -88,15 +88,6 @@ def test_another_kernel_driver_or_tvm_makes_bests_due_a_day_later(world: World) 
     assert len(due(world, newer)) == 1
 
 
-def test_bests_of_earlier_releases_have_no_conditions_and_are_due_by_age(world: World) -> None:
-    world.measured(0.5)
-    world.clock.forward(2 * DAY)
-    assert due(world, systems=("Linux 6.8",)) == []
-    best = world.db.certificates.best("w0", world.device_class.id)
-    assert best is not None
-    assert (best.certificate.conditions, best.certificate.checked_at) == (None, None)
-
-
 def test_a_best_that_does_not_hold_gives_way(world: World) -> None:
     _, slower = world.measured(0.5)
     world.clock.forward(1)

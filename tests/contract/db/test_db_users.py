@@ -10,14 +10,13 @@ from typing import Any
 import pytest
 import sqlalchemy
 
-from db import Database, InvalidTransition, NotFound, migrate
+from db import InvalidTransition, NotFound
 from db.access_views import BearerView, Quota
 from db.engine import create_engine
 from db.errors import NameTaken
 from db.states import Scope, TokenKind
 from db.usage import NEW_USER
 from tests.contract.db.conftest import World
-from tests.contract.db.test_db_migrations import ROWS, insert
 
 HOUR = timedelta(hours=1)
 
@@ -38,22 +37,6 @@ def test_the_owner_is_there_from_the_start(world: World) -> None:
     (owner,) = world.db.users.all()
     assert (owner.name, owner.role, owner.quota) == ("owner", Scope.ADMIN, Quota())
     assert not world.db.users.several()
-
-
-def test_what_was_stored_before_there_were_users_is_the_owners(empty_url: str) -> None:
-    migrate.upgrade(empty_url, "0006")
-    engine = create_engine(empty_url)
-    with engine.begin() as connection:
-        for table, row in ROWS.items():
-            insert(connection, table, row)
-    engine.dispose()
-    migrate.upgrade(empty_url)
-    db = Database(empty_url)
-    job = db.jobs.get("j")
-    assert (job.user_name, job.private) == ("owner", False)
-    assert [view.hash for view in db.workloads.page().items] == ["w"]
-    db.close()
-    migrate.downgrade(empty_url, "0006")
 
 
 def test_a_users_name_is_taken_once(world: World) -> None:

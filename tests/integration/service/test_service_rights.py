@@ -61,9 +61,9 @@ def visitors(api: Api) -> dict[str, tuple[int, Api]]:
     link = api.post("/guest-links", {}, status=201)
     return {
         "guest": (READ, api.with_token(link["token"])),
-        "reader": (READ, sign_up(api, "reader", "read")),
-        "submitter": (SUBMIT, sign_up(api, "submitter")),
-        "admin": (ADMIN, sign_up(api, "admin", "admin")),
+        "reader": (READ, sign_up(api, "may-read", "read")),
+        "submitter": (SUBMIT, sign_up(api, "may-submit")),
+        "admin": (ADMIN, sign_up(api, "may-administer", "admin")),
     }
 
 
@@ -95,7 +95,7 @@ def test_an_endpoint_that_changes_things_says_which_right_it_needs() -> None:
     @router.post("/undeclared")
     def undeclared() -> None: ...
 
-    with pytest.raises(TypeError, match="undeclared declares no right"):
+    with pytest.raises(TypeError, match="undeclared"):
         declare(router)
     needs("submit")(undeclared)
     declare(router)

@@ -17,7 +17,7 @@ from service.problems import ProblemError
 from service.settings import Settings
 from service.traces import tracer
 from service.traces.runs import run_span
-from tests.integration.service.conftest import OWNER
+from tests.integration.service.conftest import OWNER, settings_in
 from tests.support import played_fleet
 from tests.support.programs import product
 
@@ -32,6 +32,11 @@ def exporter() -> Iterator[InMemorySpanExporter]:
     tracer.use(provider)
     yield exporter
     tracer.use(None)
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    return settings_in(tmp_path_factory.mktemp("api"))
 
 
 @pytest.fixture(scope="module")
@@ -50,8 +55,8 @@ def spans(exporter: InMemorySpanExporter) -> InMemorySpanExporter:
 
 
 @pytest.fixture(autouse=True)
-def _beating() -> None:
-    """Nobody has to be alive here."""
+def a_live_worker_and_an_empty_queue() -> None:
+    """The shared application is not needed here."""
 
 
 def facts(span: ReadableSpan) -> dict[str, Any]:

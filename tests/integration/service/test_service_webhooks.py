@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,6 +12,14 @@ from tests.integration.service.conftest import Api
 from tests.support.programs import product
 
 URL = "https://example.org/hook?key=1"
+
+
+@pytest.fixture(autouse=True)
+def _forgotten(api: Api) -> Iterator[None]:
+    """No later test's jobs are told to the webhooks of these."""
+    yield
+    for webhook in api.get("/webhooks")["items"]:
+        api.http.delete(f"/api/v1/webhooks/{webhook['id']}", headers=api.headers)
 
 
 def complaint(api: Api, body: Any) -> str:
@@ -40,8 +49,8 @@ def test_a_webhooks_secret_is_shown_once(api: Api) -> None:
         ("https://", "no host"),
         ("https:///hook", "no host"),
         ("http://:80/", "no host"),
-        ("https://ada:secret@example.org/", "user or a password"),
-        ("https://ada@example.org/", "user or a password"),
+        ("https://ada:secret@example.org/", "password"),
+        ("https://ada@example.org/", "password"),
         ("https://example.org/#part", "fragment"),
         ("https://example.org:port/", "not a URL"),
         ("http://[::1/", "not a URL"),
@@ -64,7 +73,7 @@ def test_addresses_in_ones_own_network_are_taken(api: Api, url: str) -> None:
 
 def test_events_are_of_a_closed_set(api: Api) -> None:
     assert "job.finished" in complaint(api, {"url": URL, "events": ["job.started"]})
-    assert "at least 1 item" in complaint(api, {"url": URL, "events": []})
+    assert "events" in complaint(api, {"url": URL, "events": []})
     one = api.post("/webhooks", {"url": URL, "events": ["best.regressed", "best.regressed"]}, status=201)
     assert one["webhook"]["events"] == ["best.regressed"]
 

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import fcntl
 import os
 import signal
+import stat
+import struct
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from typing import Any
 
+from tuner.ports import Raced
+from tuner.types import DeviceState
 from workers.clock import Clock
 from workers.device_state import state_reader
-from workers.messages import Device
+from workers.entry import entry
+from workers.messages import BuiltRace, Device, MeasureBatch, MeasureProgress, RaceAnswer, Samples
 
 
 def values(items: list[Any], pause: float = 0.0) -> Iterator[Any]:
@@ -107,10 +114,10 @@ def unspeakable() -> Iterator[Any]:
     yield object()
 
 
-def gpu_states(devices: list[Any]) -> Iterator[Any]:
+@entry
+def gpu_states(devices: list[Device]) -> Iterator[DeviceState | None]:
     for device in devices:
-        state = state_reader(Device.from_json(device))()
-        yield None if state is None else state.to_json()
+        yield state_reader(device)()
 
 
 def too_long(size: int) -> Iterator[str]:
@@ -156,3 +163,25 @@ def product_of_pytorch() -> Iterator[dict[str, Any]]:
     torch = gpu_library.loaded()
     call = torch and gpu_library.find(torch, arrays, [False, False, True], [left, right, product], tvm.cpu(0))
     yield {"hidden": hidden, "error": float(np.abs(call().numpy() - product).max()) if call else None}
+
+
+def forge(frames: list[str]) -> Iterator[str]:
+    """Write frames to the parent past the child's own code."""
+    for descriptor in range(3, 256):
+        with contextlib.suppress(OSError):
+            if stat.S_ISFIFO(os.fstat(descriptor).st_mode) and fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_WRONLY:
+                for frame in frames:
+                    os.write(descriptor, struct.pack("!I", len(frame)) + frame.encode())
+    yield "answer"
+
+
+@entry
+def measure(device: Device, batch: MeasureBatch) -> Iterator[MeasureProgress]:
+    """Speak of a candidate that nobody sent."""
+    yield MeasureProgress(len(batch.candidates), Samples((1e-3,)))
+
+
+@entry
+def race(device: Device, race: BuiltRace) -> Iterator[RaceAnswer]:
+    """Give one result, whatever the number of contenders."""
+    yield RaceAnswer((Raced((1e-3,), 0.0, 0.0),))

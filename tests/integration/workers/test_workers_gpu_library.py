@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from tests.integration.workers.children import FUNCTIONS, name
-from workers.child_calls import TIMING
+from workers.child_calls import MEASURE
 from workers.walls.levels import Level
 from workers.warm_child import WarmChild
 
 
 @pytest.mark.parametrize("level", [Level.NAMESPACES, Level.LANDLOCK])
 def test_pytorch_computes_behind_walls(level: Level) -> None:
-    child = WarmChild([TIMING, FUNCTIONS], level=level)
+    child = WarmChild([MEASURE.module, FUNCTIONS], level=level)
     try:
         answer = child.call(name("product_of_pytorch"), {}, 60)
     finally:

@@ -8,8 +8,9 @@ import pytest
 
 from tests.integration.workers.children import FUNCTIONS, name
 from tests.support import played_driver
+from tuner.codec import decode
 from tuner.types import DeviceState
-from workers.messages import Device, Json
+from workers.messages import Device
 from workers.walls.levels import Level, obstacles
 from workers.warm_child import WarmChild
 
@@ -20,8 +21,8 @@ def states(level: Level, *indices: int) -> list[DeviceState | None]:
     """Return what a child reads of CUDA's devices."""
     child = WarmChild([FUNCTIONS], level=level, devices=True)
     try:
-        devices: list[Json] = [Device("cuda", index).to_json() for index in indices]
-        return [DeviceState.from_json(state) for state in child.stream(name("gpu_states"), {"devices": devices}, 30)]
+        devices = [Device("cuda", index) for index in indices]
+        return [decode(DeviceState | None, state) for state in child.stream(name("gpu_states"), (devices,), 30)]
     finally:
         child.close()
 

@@ -98,7 +98,7 @@ def test_an_exception_is_told_with_its_name(child: WarmChild) -> None:
 
 
 @pytest.mark.parametrize(
-    ("function", "kind"), [("unspeakable", "TypeError"), ("nothing_of_the_kind", "AttributeError")]
+    ("function", "kind"), [("unspeakable", "PydanticSerializationError"), ("nothing_of_the_kind", "AttributeError")]
 )
 def test_what_cannot_be_run_or_sent_is_an_exception(child: WarmChild, function: str, kind: str) -> None:
     with pytest.raises(ChildRaised) as caught:

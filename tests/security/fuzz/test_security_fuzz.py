@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -61,3 +62,11 @@ def test_same_number_makes_the_same_input(seeds: Seeds) -> None:
     assert [request(seeds, SEED, number) for number in range(100)] == [
         request(again, SEED, number) for number in range(100)
     ]
+
+
+def test_every_line_of_the_log_is_an_object_with_the_id_of_its_request(api: Watched) -> None:
+    assert api.api.http.get("/api/v1/jobs", headers={"X-Request-Id": "from-a-proxy"}).status_code == 200
+    lines = [json.loads(line) for line in (api.api.folder / "stderr").read_text().splitlines()]
+    (found,) = (line for line in lines if line.get("request") == "from-a-proxy")
+    assert (found["level"], found["logger"], found["route"]) == ("INFO", "loopwright.requests", "/api/v1/jobs")
+    assert (found["status"], found["user"]) == (200, "owner")

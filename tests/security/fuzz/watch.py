@@ -113,6 +113,7 @@ def watched(folder: Path) -> Iterator[Watched]:
     temporary.mkdir()
     api = ApiAlone(folder)
     api.environment |= {"TMPDIR": str(temporary), "LOOPWRIGHT_GUESTS": "true"}
+    api.environment |= {"LOOPWRIGHT_LOG_FORMAT": "json", "LOOPWRIGHT_LOG_REQUESTS": "true"}
     with api:
         database = Database(api.database)
         stopped = threading.Event()

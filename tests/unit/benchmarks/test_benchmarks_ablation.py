@@ -1,92 +1,87 @@
-"""The ablation: every change changes the config, and the report shows what the timelines say."""
+"""The ablation: every change changes the search, and the report shows what the runs say."""
 
 from __future__ import annotations
 
-import json
+import math
+import random
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks.results import pack
-from benchmarks.search.ablation import report
-from benchmarks.search.ablation.plan import REFERENCES, Cell, cells
-from benchmarks.search.ablation.report import Effect, text
-from benchmarks.search.ours import ABLATIONS, WARM_ABLATIONS, Request
-from benchmarks.search.paired import Timeline, interval
-from benchmarks.search.run_record import Incumbent, Run, name_of, this_code
+from benchmarks.search.ablation.remembering import RememberingFleet
+from benchmarks.search.ablation.report import NOT_RUN, REPORT, Effect, Ratio, packed, values
+from benchmarks.search.ablation.run import COLD, REFERENCE, WARM, CurveLedger
+from benchmarks.spread import bootstrap, interval
+from tests.support.tuner_programs import LLVM, matmul, task
+from tuner.ports import MeasureRequest
 from tuner.search.config import SearchConfig
-from tuner.types import DeviceClass
+from tuner.search.searcher import Searcher
+from tuner.testing.simulated_fleet import SimulatedFleet
+from tuner.tune import TuneRequest, tune
+from tuner.types import Failure, FailureKind, Outcome, Stage
 
 
-def timeline(arm: str, seed: int, *, final: float, reached: float, workload: str = "w") -> Timeline:
-    """Return a run that starts at 1 ms and ends with ``final`` after ``reached`` seconds, of ten in all."""
-    return Timeline(arm, workload, seed, "machine", "code", 10.0, 64, 0, ((1.0, 1e-3), (reached, final)))
+def lines(*, without: float, later: float = 1.0, cells: int = 8) -> list[dict[str, Any]]:
+    """Return an ablation of one mechanism, without which latencies are so many times as high after the first batch.
+
+    ``later``: how many times as high after the last trial. Cells differ by a factor of up to two, arms by 1 %.
+    """
+    plan = {"kind": "plan", "key": "k", "trials": 24, "warm": False, "mechanisms": {REFERENCE: "nothing", "beta": "0"}}
+    return [plan, *(run for seed in range(cells) for run in _cell(seed, without, later))]
 
 
-def lines(*, quality: float, time: float) -> Iterator[dict[str, Any]]:
-    """Yield an ablation of one mechanism, without which a search is as much better and slower, on three seeds."""
-    yield {"kind": "plan", "trials": 64, "references": list(REFERENCES), "mechanisms": {"beta": "beta is 0"}}
-    for seed in range(3):
-        for number, reference in enumerate(REFERENCES):
-            noisy = 1e-4 * (1 + 0.01 * ((number + seed) % 3 - 1))
-            yield {"kind": "run", "warm": False} | timeline(reference, seed, final=noisy, reached=2.0).to_json()
-        arm = timeline("beta", seed, final=1e-4 / quality, reached=2.0 * time)
-        yield {"kind": "run", "warm": False} | arm.to_json()
+def _cell(seed: int, without: float, later: float) -> Iterator[dict[str, Any]]:
+    draw = random.Random(seed)
+    place = {"kind": "run", "key": "k", "machine": "m", "workload": "ab"[seed % 2], "seed": seed}
+    latency = 1e-4 * draw.uniform(1, 2)
+    for arm, factor, last in ((REFERENCE, 1.0, 1.0), ("beta", without, later)):
+        noise = draw.uniform(0.99, 1.01)
+        way = [None, *[2 * latency] * 7, *[latency * factor * noise] * 15, latency * last * noise]
+        yield place | {"arm": arm, "best": way}
 
 
-def row(report: str, mechanism: str) -> list[str]:
-    [line] = [line for line in report.splitlines() if line.startswith(f"| {mechanism} |") and "what" not in line][:1]
-    return [cell.strip() for cell in line.strip("|").split("|")]
+def verdict(found: list[dict[str, Any]]) -> list[str]:
+    (row,) = [line for line in REPORT.render(found).splitlines() if line.startswith("| beta |")]
+    return [cell.strip() for cell in row.strip("|").split("|")][2:]
 
 
-@pytest.mark.parametrize("mechanism", ABLATIONS)
-def test_every_ablation_changes_the_config(mechanism: str) -> None:
-    assert ABLATIONS[mechanism].change(SearchConfig()) != SearchConfig()
+@pytest.mark.parametrize("name", [name for name in (*COLD, *WARM) if name not in (REFERENCE, "twin")])
+def test_every_ablation_changes_the_search(name: str) -> None:
+    arm = (COLD | WARM)[name]
+    assert arm.change(SearchConfig()) != SearchConfig() or not (arm.relatives and arm.base_model)
 
 
-def test_a_cell_runs_every_ablation_and_all_references() -> None:
-    cold, warm = Cell("w", 0, 64), Cell("w", 0, 64, warm=True)
-    assert set(cold.variants) == {*REFERENCES, *ABLATIONS}
-    assert set(warm.variants) == {*REFERENCES, *WARM_ABLATIONS}
-    assert [cold.variants[reference] for reference in REFERENCES] == ["C"] * len(REFERENCES)
-    assert list(cold.variants) != list(Cell("w", 1, 64).variants), "the order differs between cells"
-    assert len(cells(warm=True)) == 2 * len(cells(warm=False))
+def test_a_mechanism_helps_if_the_search_is_behind_without_it() -> None:
+    cells, way, final, says = verdict(lines(without=1.05))
+    assert (cells, says) == ("8", "helps")
+    assert float(way.split()[0]) == pytest.approx(1 / 1.05, rel=0.01)
+    assert float(final.split()[0]) == pytest.approx(1.0, rel=0.01)
 
 
-def test_a_mechanism_that_helps_is_reported_as_helping() -> None:
-    _, _, quality, time, verdict = row(text(list(lines(quality=0.8, time=2.0))), "beta")
-    assert quality.startswith("0.800")
-    assert time.startswith("2.000") or time.startswith("5.000"), "a missed goal is charged the whole run"
-    assert verdict == "improves quality, saves time"
-
-
-def test_a_mechanism_that_costs_quality_is_reported_as_costing_it() -> None:
-    assert row(text(list(lines(quality=1.25, time=1.0))), "beta")[-1] == "**costs quality**"
-
-
-def test_references_are_compared_with_each_other() -> None:
-    written = text(list(lines(quality=1.0, time=1.0)))
-    for reference in REFERENCES:
-        low, high = row(written, f"({reference})")[2].split("(")[1].strip(")").split(" to ")
-        assert float(low) < 1 < float(high)
-
-
-def test_kept_cells_of_the_same_code_are_packed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    runs = [line | {"code": this_code()} for line in lines(quality=1.0, time=1.0) if line["kind"] == "run"]
-    stale = {**runs[0], "seed": 9, "code": "other"}
-    monkeypatch.setattr("benchmarks.search.ablation.plan.RAW", tmp_path)
-    monkeypatch.setattr(report, "RESULTS", tmp_path / "ablation.jsonl.xz")
-    pack(report.RESULTS, [{"kind": "plan"}, *runs, stale])
-    plan, *packed = report.raw()
-    assert plan["references"] == list(REFERENCES)
-    assert packed == json.loads(json.dumps(runs))
+def test_a_mechanism_hurts_if_the_search_is_ahead_without_it() -> None:
+    assert verdict(lines(without=1.0, later=0.9))[-1] == "**hurts**"
+    assert verdict(lines(without=1.1, later=0.9))[-1] == "helps and **hurts**"
 
 
 def test_an_effect_within_the_noise_is_not_shown() -> None:
-    ratios = [(0.9, 1.2), (1.1, 0.8), (1.0, 1.05), (0.95, 1.0)]
-    assert Effect.over(ratios).verdict == "not shown"
+    assert verdict(lines(without=1.0))[-1] == "not shown"
+
+
+def test_a_search_that_exhausts_its_space_keeps_what_it_has() -> None:
+    ratio = Ratio.of("w", [1.0] * 10 + [0.5] * 10, [1.0] * 12)
+    assert ratio.final == 0.5
+    assert ratio.on_the_way == pytest.approx(0.5 ** (10 / 12))
+    assert Effect.over([ratio, ratio]).final.high == pytest.approx(0.5)
+
+
+def test_only_runs_of_the_last_plan_are_packed_and_nothing_is_said_of_what_did_not_run() -> None:
+    new = lines(without=1.05)
+    old = [line | {"key": "old"} for line in lines(without=1.0)]
+    outcome = {"kind": "outcome", "key": "k", "program": "p", "outcome": [1.0]}
+    assert list(packed([*old, *new, outcome])) == new
+    assert values(new)["warm"] == NOT_RUN
+    assert values([{"kind": "plan", "trials": 96}])["cold"] == NOT_RUN
 
 
 def test_an_interval_is_students() -> None:
@@ -99,17 +94,62 @@ def test_an_interval_is_students() -> None:
     assert [constant.mean, constant.low, constant.high] == pytest.approx([1.5] * 3)
 
 
-def test_a_timeline_takes_its_latencies_from_the_closing_session() -> None:
-    run = Run("C", "w", 0, "machine", seconds=9.0, trials=2, incumbents=[Incumbent(1.0, 1, 5e-4, "a")])
-    run.incumbents.append(Incumbent(3.0, 2, 1e-4, "b"))
-    line = Timeline.of(run, {name_of("a"): 4e-4, name_of("b"): 2e-4})
-    assert (line.final, line.seconds_to(3e-4), line.reaches(3e-4)) == (2e-4, 3.0, True)
-    assert (line.seconds_to(1e-4), line.reaches(1e-4)) == (9.0, False)
-    assert Timeline.from_json(line.to_json()) == line
+def test_a_bootstrap_draws_within_groups() -> None:
+    """That the groups differ is no noise: an interval of groups without noise has no width."""
+    constant = bootstrap([[1.0, 1.0], [4.0, 4.0, 4.0]])
+    assert [constant.mean, constant.low, constant.high] == pytest.approx([2.0] * 3)
+    draw = random.Random(0)
+    noisy = bootstrap([[math.exp(draw.gauss(0, 0.1)) for _ in range(100)]])
+    assert noisy.high / noisy.low == pytest.approx(math.exp(2 * 1.96 * 0.01), rel=0.02)
 
 
-def test_a_request_survives_its_file(tmp_path: Any) -> None:
-    device_class = DeviceClass('{"kind": "llvm"}', "model", ("avx2",), 2, 2, "runtime")
-    request = Request("new", "C", "w", 3, "m", 64, "folder", device_class, "address", {"b": 2}, "measurer")
-    request.write(tmp_path / "request.json")
-    assert Request.read(tmp_path / "request.json") == request
+class Unsteady(SimulatedFleet):
+    """Outcomes arrive late and in any order, and the first attempt at a program is lost."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(LLVM, per_collect=100)
+        self._draw = random.Random(seed)
+        self._ready: list[tuple[str, Outcome]] = []
+        self._lost: set[str] = set()
+
+    def collect(self, timeout: float) -> list[tuple[str, Outcome]]:
+        self._ready += super().collect(timeout)
+        self._draw.shuffle(self._ready)
+        return [self._ready.pop()] if self._ready and self._draw.random() < 0.5 else []
+
+    def _outcome(self, request: MeasureRequest) -> Outcome:
+        assert request.cutoff is None
+        if request.trace_json is not None and not self._lost:
+            self._lost.add(request.key)
+            return Failure(Stage.RUN, FailureKind.DEVICE_LOST, "gone", "simulated")
+        return super()._outcome(request)
+
+
+def searched(fleet: SimulatedFleet, known: dict[str, Outcome], config: SearchConfig) -> list[float | None]:
+    """Search with a seed, and return the best so far after each trial."""
+    request = TuneRequest([task(matmul())], LLVM, None, 24, None, 7, config=config)
+    ledger = CurveLedger()
+    tune(request, Searcher(request), RememberingFleet(fleet, known, known.__setitem__), ledger)
+    assert ledger.certificates
+    return ledger.best
+
+
+def test_equal_searches_are_equal_whatever_the_order_in_which_a_fleet_answers() -> None:
+    """The lost program has no latency in the first search, so it is measured in the second."""
+    known: dict[str, Outcome] = {}
+    searched(Unsteady(0), known, SearchConfig())
+    alone = searched(SimulatedFleet(LLVM), {}, SearchConfig())
+    again, other = SimulatedFleet(LLVM), SimulatedFleet(LLVM)
+    assert searched(again, known, SearchConfig()) == alone
+    searched(other, known, SearchConfig())
+    assert len(again.submitted) >= 1
+    assert not other.submitted
+
+
+def test_a_search_without_a_mechanism_proposes_the_same_until_the_mechanism_counts() -> None:
+    known: dict[str, Outcome] = {}
+    whole = searched(SimulatedFleet(LLVM), known, SearchConfig())
+    fleet = SimulatedFleet(LLVM)
+    without = searched(fleet, known, COLD["models"].change(SearchConfig()))
+    assert without[:16] == whole[:16]
+    assert 0 < len(fleet.submitted) <= 8

@@ -12,9 +12,9 @@ import pytest
 import torch
 import tvm
 
-from benchmarks.gpu import stock
-from benchmarks.gpu.__main__ import beside_stock
+from benchmarks.gpu.run import beside_stock, program, tuned_by_stock
 from benchmarks.gpu.workloads import CASES, Case
+from benchmarks.stock import Found
 from loopwright import Job
 from tests.support import workloads as programs
 from tuner.workload import make_workload
@@ -24,16 +24,23 @@ from workers.messages import Artifact, BuildRequest
 
 def baseline(case: Case, target: str) -> Artifact:
     workload = make_workload(case.func(), case.name)
-    (artifact,) = build.build(BuildRequest(workload.module_json, None, target).to_json())
-    return Artifact.from_json(artifact)
+    (artifact,) = build.build(BuildRequest(workload.module_json, None, target))
+    return artifact
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_its_baseline_becomes_a_bound_kernel(case: Case) -> None:
     assert "threadIdx.x" in baseline(case, programs.CUDA).code
 
 
-@pytest.mark.parametrize("name", ["softmax", "layer norm", "bias and GELU", "convolution"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "bias and GELU",
+        *(pytest.param(name, marks=pytest.mark.whole) for name in ("softmax", "layer norm", "convolution")),
+    ],
+)
 def test_pytorch_computes_the_same(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Products are left out: unscheduled, these would take a minute."""
     monkeypatch.chdir(tmp_path)
@@ -61,10 +68,10 @@ def job_of(*trials: tuple[float | None, float | None]) -> Job:
 
 
 def test_times_until_both_are_nearly_as_fast_as_stock() -> None:
-    found = stock.Found(9, 2, [(10.0, 90e-6), (20.0, 52e-6), (30.0, 50e-6)], "[]")
+    found = Found(trials=[(5.0, None, ""), (10.0, 90e-6, ""), (20.0, 52e-6, ""), (30.0, 50e-6, ""), (40.0, None, "")])
     job = job_of((1.0, None), (None, None), (3.0, 60.0), (5.0, 52.0), (4.0, 51.0), (9.0, 40.0))
     assert beside_stock(found, job, SUBMITTED) == {
-        "trials": 9,
+        "trials": 5,
         "failed": 2,
         "best_us": pytest.approx(50.0),
         "seconds_until_near": 20.0,
@@ -73,9 +80,9 @@ def test_times_until_both_are_nearly_as_fast_as_stock() -> None:
 
 
 def test_a_program_that_was_never_found_has_no_time() -> None:
-    found = stock.Found(9, 2, [(10.0, 90e-6)], "[]")
+    found = Found(trials=[(10.0, 90e-6, "")])
     assert beside_stock(found, job_of((3.0, 100.0)), SUBMITTED)["loopwright_seconds_until_near"] is None
-    nothing = beside_stock(stock.Found(8, 8), job_of((3.0, 100.0)), SUBMITTED)
+    nothing = beside_stock(Found(trials=[(1.0, None, "")]), job_of((3.0, 100.0)), SUBMITTED)
     assert [nothing[name] for name in ("best_us", "seconds_until_near", "loopwright_seconds_until_near")] == [None] * 3
 
 
@@ -83,15 +90,14 @@ def test_a_program_that_was_never_found_has_no_time() -> None:
 def test_stock_tunes_a_case_and_its_program_can_be_built() -> None:
     """On this machine's processor: what a GPU does with the same calls is for scripts/gpu-check."""
     softmax = CASES[0]
-    found = stock.tuned(softmax.name, 4, 600, programs.LLVM)
-    assert found.trials == 4
-    assert found.trace_json is not None
-    assert min(seconds for seconds, _ in found.progress) > 0
+    found = tuned_by_stock(softmax, 4, 600, programs.LLVM)
+    assert len(found.trials) == 4
+    assert min(seconds for seconds, *_ in found.progress) > 0
     arrays = [np.ones(arg.shape, arg.dtype) for arg in make_workload(softmax.func(), softmax.name).args]
     arguments = [tvm.runtime.tensor(array) for array in arrays]
-    stock.program(softmax.func(), found.trace_json, programs.LLVM)["main"](*arguments)
+    program(softmax, found.progress[-1][2], programs.LLVM)["main"](*arguments)
     np.testing.assert_allclose(arguments[-1].numpy(), 1 / arrays[0].shape[1], rtol=1e-5)
 
 
 def test_stock_that_has_no_time_has_found_nothing() -> None:
-    assert stock.tuned(CASES[0].name, 4, 0.01, programs.LLVM) == stock.Found()
+    assert tuned_by_stock(CASES[0], 4, 0.01, programs.LLVM) == Found()

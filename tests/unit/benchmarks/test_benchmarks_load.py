@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from benchmarks.load.mix import MIX, Kind, Known
-from benchmarks.load.report import missed, percentile, text
+from benchmarks.load.report import REPORT, missed
+from benchmarks.spread import percentile
 
 
 def load(milliseconds: list[float], half_open: int = 0, rate: float = 200.0, **streams: Any) -> dict[str, Any]:
@@ -57,7 +58,7 @@ def test_a_percentile_of_reads() -> None:
 def test_fast_reads_without_errors_miss_nothing() -> None:
     found = figures(load([5.0] * 100), load([99.0] * 100, half_open=500))
     assert missed(found) == []
-    assert "missed" not in text(found)
+    assert "missed" not in REPORT.render([found])
 
 
 def test_slow_reads_and_events_that_were_missed_are_named() -> None:
@@ -66,14 +67,14 @@ def test_slow_reads_and_events_that_were_missed_are_named() -> None:
         "SQLite, 200/s, 500 half-open: 99th percentile is 300 ms, not below 100 ms",
         "SQLite, 200/s, 500 half-open: number of errors is 2, not 0",
     ]
-    assert text(found).count("**missed**") == 2
+    assert REPORT.render([found]).count("**missed**") == 2
 
 
 def test_the_highest_rate_that_was_met_is_told() -> None:
     found = figures(load([5.0] * 100, rate=50.0), load([5.0] * 50 + [300.0] * 50, rate=100.0), load([300.0] * 100))
     assert missed(found) == ["SQLite, 200/s: 99th percentile is 300 ms, not below 100 ms"]
-    assert ": 50 reads per second on SQLite." in text(found)
-    assert ": none on SQLite." in text(figures(load([300.0] * 100)))
+    assert ": 50 reads per second on SQLite." in REPORT.render([found])
+    assert ": none on SQLite." in REPORT.render([figures(load([300.0] * 100))])
 
 
 def test_half_open_connections_hold_nobody_up_at_any_rate() -> None:

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from _pytest.mark import ParameterSet
 
 from benchmarks.quality.cases import CASES
 from benchmarks.quality.cases.case import Case, Kind
-from benchmarks.quality.programs import program
 from benchmarks.quality.shared import Shared, of
 from loopwright import frontends
 from loopwright.comparing.child import choose, prepare
 from loopwright.comparing.engines import PYTORCH
 from loopwright.comparing.given import as_arrays
-from loopwright.frontends import Options
+from loopwright.model import Model
 
 ONE_A_FAMILY = {case.family: case for case in CASES.values() if case.kind is Kind.OPERATOR}.values()
+QUICK = {case.name for case in list(ONE_A_FAMILY)[::5]} | {"int8-512"}
+
+
+def some(cases: Iterable[Case]) -> list[ParameterSet]:
+    """Return all cases, of which the round runs a few."""
+    return [pytest.param(case, marks=() if case.name in QUICK else pytest.mark.whole, id=case.name) for case in cases]
 
 
 def written(case: Case, folder: Path) -> Shared:
@@ -41,29 +48,23 @@ def test_the_cases_cover_what_is_promised() -> None:
     assert sum(case.with_stock for case in CASES.values()) >= 4
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_a_module_is_the_same_each_time_and_nothing_in_it_is_trained(name: str) -> None:
-    case = CASES[name]
+@pytest.mark.parametrize("case", some(CASES.values()))
+def test_a_module_is_the_same_each_time_untrained_and_computes_numbers_that_differ(case: Case) -> None:
     first, second = case.module(), case.module()
     assert not first.training
     assert not any(parameter.requires_grad for parameter in first.parameters())
     for key, value in first.state_dict().items():
         assert torch.equal(value, second.state_dict()[key]), key
     assert all(torch.equal(one, other) for one, other in zip(case.inputs(), case.inputs(), strict=True))
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_a_module_computes_finite_numbers_that_differ(name: str) -> None:
-    case = CASES[name]
     with torch.no_grad():
-        output = case.module()(*case.inputs()).float()
+        output = first(*case.inputs()).float()
     assert torch.isfinite(output).all()
     assert output.std() > 0
 
 
-@pytest.mark.parametrize("case", ONE_A_FAMILY, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", some(ONE_A_FAMILY))
 def test_an_operator_of_each_family_can_be_submitted(case: Case) -> None:
-    program = frontends.to_program(case.module(), Options(case.inputs(), None))
+    program = frontends.to_program(Model(case.module(), example_inputs=case.inputs()))
     assert program.module.get_global_vars()
 
 
@@ -86,7 +87,6 @@ def test_a_wrong_output_is_a_failure(tmp_path: Path) -> None:
 
 
 def test_an_integer_product_is_submitted_with_its_weight_as_a_constant(tmp_path: Path) -> None:
-    model, example_inputs = program(written(CASES["int8-512"], tmp_path))
-    assert example_inputs is None
-    detached = frontends.to_program(model, Options(None, None))
+    model, _ = written(CASES["int8-512"], tmp_path).program()
+    detached = frontends.to_program(model)
     assert [tuple(weight.shape) for weight in detached.weights.values()] == [(512, 512)]

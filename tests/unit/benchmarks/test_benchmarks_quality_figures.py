@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.quality import cells, plots, report
-from benchmarks.quality.conditions import cpu
+from benchmarks.quality import report
 from benchmarks.quality.engines import OURS, STOCK
-from benchmarks.quality.outcome import CASE, Outcome, outcomes
-from benchmarks.quality.requirements import Requirement, missed, requirements
-from benchmarks.quality.stopping import Stop, stop
+from benchmarks.quality.outcome import CASE, Outcome
+from benchmarks.quality.requirements import requirements
+from benchmarks.requirement import Requirement, missed
+from benchmarks.runner import cpu
 from loopwright.comparing.protocol import Answer, Choice, EngineResult, Variant
 from loopwright.comparing.ratios import geometric_mean, paired
 
@@ -32,7 +32,7 @@ def engine(*samples: list[float], failures: dict[str, str] | None = None) -> Eng
 def tuned(*history: tuple[str, int, float | None], tasks: dict[str, tuple[int, float, float]]) -> dict[str, Any]:
     """Return the line of a job; ``tasks`` are weight, baseline and certified best in microseconds."""
     return {
-        "kind": cells.TUNED,
+        "kind": "tuned",
         "case": "softmax",
         "budget": {"max_trials": 128, "max_seconds": None},
         "seconds": 20.0,
@@ -66,21 +66,6 @@ def outcome() -> Outcome:
         ),
         stock=None,
     )
-
-
-def _searched(outcome: Outcome, *latencies: float | None) -> Outcome:
-    history = [("w", number, latency) for number, latency in enumerate((100.0, *latencies))]
-    return replace(outcome, tuned=tuned(*history, tasks={"w": (1, 100.0, 9.0)}))
-
-
-def test_a_search_is_stopped_in_replay_once_a_window_brings_nothing(outcome: Outcome) -> None:
-    """The window is 64 trials: what comes after them is lost."""
-    assert stop(_searched(outcome, *[10.0] * 8, *[None] * 152, 5.0)) == Stop(72, 161, 0.5)
-
-
-def test_a_search_that_gains_to_the_end_is_not_stopped_in_replay(outcome: Outcome) -> None:
-    assert stop(_searched(outcome, *(90.0 - number for number in range(80)))) == Stop(80, 80, 1.0)
-    assert stop(replace(outcome, tuned=None)) is None
 
 
 def test_a_ratio_is_the_median_of_ratios_within_rounds() -> None:
@@ -185,41 +170,20 @@ def test_the_report_names_what_was_missed_and_what_was_not_measured() -> None:
     )
 
 
-def test_the_last_line_of_a_step_counts_and_a_torn_line_does_not(tmp_path: Path) -> None:
-    path = tmp_path / "some" / "cells.jsonl"
-    for seconds in (1.0, 2.0):
-        cells.append(path, {"kind": cells.TUNED, "case": "softmax", "seconds": seconds})
-    with path.open("a") as file:
-        file.write('{"kind": "tuned", "ca')
-    assert cells.latest(cells.lines(path)) == {
-        (cells.TUNED, "softmax"): {"kind": "tuned", "case": "softmax", "seconds": 2.0}
-    }
-    assert cells.latest(cells.lines(tmp_path / "none")) == {}
-
-
-def test_the_report_is_drawn_from_packed_lines(
-    outcome: Outcome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "cells.jsonl"
+def test_the_report_is_drawn_from_packed_lines(outcome: Outcome, tmp_path: Path) -> None:
     assert outcome.tuned is not None
     engines = outcome.engines | {"OpenVINO": engine(failures={"ONNX": "no | kernel"})}
     results = {name: asdict(result) for name, result in engines.items()}
-    cells.append(path, outcome.tuned)
-    cells.append(path, {"kind": cells.TIMED, "case": "softmax", "engines": results, "conditions": CONDITIONS})
-    lines = list(report.raw(path))
-    assert [line["kind"] for line in lines] == [CASE, cells.TUNED, cells.TIMED]
-    found = outcomes(lines)
-    names = plots.draw(found, tmp_path / "plots")
-    written = report.text(found, names)
+    timed = {"kind": "timed", "case": "softmax", "engines": results, "conditions": CONDITIONS}
+    lines = list(report.packed([outcome.tuned | {"seconds": 1.0}, outcome.tuned, timed]))
+    assert [line["kind"] for line in lines] == [CASE, "tuned", "timed"]
+    assert lines[1] == outcome.tuned
+    report.draw(lines, tmp_path)
+    written = report.REPORT.render(lines)
     assert "| softmax | softmax | 10.0 | 20.0 | - | 8.0 | - | ONNX Runtime | **0.80 (0.80 to 0.80)** |" in written
     assert "| softmax | OpenVINO | ONNX | no \\| kernel |" in written
     assert "| softmax | 1 | 5 | 9.0 | 10.0 | 1.11 | 3 |" in written
-    assert {path.name for path in (tmp_path / "plots").iterdir()} == set(names) == {"operator.png", "trials.png"}
-
-
-def test_a_report_without_a_run_says_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(SystemExit, match=r"run `python -m benchmarks.quality` first"):
-        list(report.raw(tmp_path / "cells.jsonl"))
+    assert {path.name for path in tmp_path.iterdir()} == {"operator.png", "trials.png"}
 
 
 def test_the_features_are_those_of_the_first_processor() -> None:

@@ -35,6 +35,7 @@ class Command:
 
     def __call__(self, *words: str) -> Done:
         self._monkeypatch.setattr(sys, "argv", ["loopwright", *words])
+        self._monkeypatch.setattr(sys.modules["__main__"], "__package__", None)  # where help looks for the name, too
         with pytest.raises(SystemExit) as ended:
             cli.main()
         return Done(ended.value.code, *self._capsys.readouterr())

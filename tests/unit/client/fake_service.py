@@ -168,6 +168,8 @@ def best_json(workload_hash: str, trace: list[Any] | None, **changes: Any) -> di
             "contenders": 2,
             "rejected": [],
             "library": None,
+            "sandbox": "landlock",
+            "conditions": "TVM 0.27, Linux 6.1",
         },
         "created_at": "2026-01-01T00:00:00Z",
         **changes,

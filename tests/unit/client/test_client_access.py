@@ -97,6 +97,6 @@ def test_controls_in_old_names_do_not_reach_the_terminal(service: FakeService, r
 def test_a_limit_of_a_day_is_not_waited_for(service: FakeService) -> None:
     refusal = problem(429, "Quota exceeded", "Your limit is 100 trials a day")
     service.on("GET", "/api/v1/jobs", replace(refusal, headers=refusal.headers | {"Retry-After": "3600"}))
-    with Client(service.url, "t") as client, pytest.raises(TooManyRequests, match="100 trials a day"):
+    with Client(service.url, "t") as client, pytest.raises(TooManyRequests, match="100"):
         next(client.jobs())
     assert len(service.requests) == 1

@@ -225,7 +225,7 @@ def test_a_best_that_needs_a_newer_codegen_is_refused(
     service: FakeService, client: loopwright.Client, mod: tvm.IRModule, tuned: Schedule
 ) -> None:
     serve(service, best_json(HASH, trace_to_list(tuned.trace), codegen_version=99))
-    with pytest.raises(loopwright.UnsupportedVersion, match=r"needs version 99 .* pip install -U 'loopwright\[tvm\]'"):
+    with pytest.raises(loopwright.UnsupportedVersion, match=r"99.*loopwright\[tvm\]"):
         client.apply(mod, LLVM)
 
 

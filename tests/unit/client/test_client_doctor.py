@@ -24,6 +24,7 @@ WORKER = {
     "device_class": "class-1",
     "threads": 2,
     "builders": 2,
+    "sandbox": "landlock",
     "alive": True,
     "last_seen_at": "2026-01-01T00:00:00Z",
     "device_model": "a processor",
@@ -114,20 +115,6 @@ def test_a_token_that_the_service_does_not_know_is_to_be_replaced(
     assert found.health is Health.PROBLEM
     assert f"loopwright login {service.url}; unset LOOPWRIGHT_TOKEN" in str(found.advice)
     assert "scripts/serve" not in str(found.advice)
-
-
-def test_findings_and_advice_are_printed(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = [
-        Finding(subject="one", health=Health.OK, found="well"),
-        Finding(subject="two", health=Health.WARNING, found="slow", advice="hurry"),
-    ]
-    monkeypatch.setattr(doctor, "of_this_python", lambda: found)
-    monkeypatch.setattr(doctor, "of_the_checkout", lambda options: [])
-    done = run("doctor", "--offline")
-    assert done.status == 0
-    assert done.out.splitlines()[0].split() == ["state", "what", "found"]
-    assert "What to do\n- two: hurry\n" in done.out
-    assert "- one" not in done.out
 
 
 def test_a_checkout_that_cannot_be_checked_says_why() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import importlib
+import pkgutil
 import re
 import warnings
 from collections.abc import Sequence
@@ -13,9 +15,9 @@ import numpy as np
 import onnx
 import pytest
 import tvm
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, compose, helper, numpy_helper
+from onnx.backend.test.case import node
 from onnx.backend.test.case.test_case import TestCase
-from onnx.backend.test.loader import load_model_tests
 from onnx.reference import ReferenceEvaluator
 from tvm import relax
 
@@ -28,98 +30,131 @@ from loopwright.lookup import lower
 from loopwright.program import Program
 
 LLVM = target_from("llvm")
-TAKEN = [
-    "test_attention_23_boolmask_fullymasked_row_nan_robustness",
-    "test_attention_3d_gqa_with_past_and_present",
-    "test_attention_4d_causal",
-    "test_bitshift_left_int32_shift_ge_width",
-    "test_bitshift_left_uint8",
-    "test_bitshift_right_int32_negative_shift",
-    "test_bitshift_right_int32_shift_ge_width",
-    "test_causal_conv_with_state_silu_with_past_state",
-    "test_celu",
-    "test_center_crop_pad_crop_and_pad",
-    "test_convtranspose_output_shape",
-    "test_cumprod_1d_reverse_exclusive",
-    "test_dft_axis",
-    "test_dft_inverse",
-    "test_dft_rfft_opset19",
-    "test_dropout_default_mask",
-    "test_elu_example",
-    "test_eyelike_populate_off_main_diagonal",
-    "test_gru_batchwise",
-    "test_gru_bidirectional",
-    "test_gru_seq_length",
-    "test_isinf_negative",
-    "test_isinf_positive",
-    "test_l1normalization_axis_0",
-    "test_l2normalization_axis_1",
-    "test_layer_normalization_3d_axis1_epsilon",
-    "test_linear_attention_gated_delta",
-    "test_lstm_batchwise",
-    "test_lstm_bidirectional",
-    "test_lstm_reverse",
-    "test_lstm_with_initial_bias",
-    "test_lstm_with_peepholes",
-    "test_mod_float_edge_cases_fmod_0_float32",
-    "test_mod_mixed_sign_float32",
-    "test_nllloss_NCd1_mean_weight_negative_ii",
-    "test_nonmaxsuppression_iou_threshold_boundary",
-    "test_nonmaxsuppression_two_classes",
-    "test_onehot_out_of_range_indices",
-    "test_onehot_with_negative_axis",
-    "test_pow_types_float32_int64",
-    "test_pow_types_int32_int32",
-    "test_pow_types_int64_float32",
-    "test_reduce_max_bool_inputs",
-    "test_resize_tf_crop_and_resize_axes_3_2",
-    "test_resize_upsample_scales_nearest",
-    "test_reversesequence_batch",
-    "test_reversesequence_time",
-    "test_rms_normalization_3d_axis0_epsilon",
-    "test_rnn_seq_length",
-    "test_rotary_embedding",
-    "test_rotary_embedding_with_interleaved_rotary_dim",
-    "test_scan9_multi_state",
-    "test_scan9_sum",
-    "test_scatter_elements_with_negative_indices",
-    "test_sce_NCd1_mean_weight_negative_ii_log_prob",
-    "test_sce_mean_weight",
-    "test_selu",
-    "test_shape_start_1_end_negative_1",
-    "test_simple_rnn_bidirectional",
-    "test_size",
-    "test_spacetodepth_crd_mode_example",
-    "test_stft",
-    "test_stft_with_window",
-    "test_swiglu",
-    "test_swiglu_alpha",
-    "test_swish",
-    "test_thresholdedrelu",
-    "test_upsample_nearest",
-]
+TAKEN = {
+    9: [
+        "test_scan9_multi_state",
+        "test_scan9_sum",
+        "test_upsample_nearest",
+    ],
+    11: [
+        "test_nonmaxsuppression_iou_threshold_boundary",
+        "test_nonmaxsuppression_two_classes",
+    ],
+    13: [
+        "test_sce_NCd1_mean_weight_negative_ii_log_prob",
+        "test_sce_mean_weight",
+    ],
+    15: [
+        "test_pow_types_float32_int64",
+        "test_pow_types_int32_int32",
+        "test_pow_types_int64_float32",
+    ],
+    17: [
+        "test_layer_normalization_3d_axis1_epsilon",
+        "test_stft",
+        "test_stft_with_window",
+    ],
+    18: [
+        "test_center_crop_pad_crop_and_pad",
+        "test_scatter_elements_with_negative_indices",
+    ],
+    19: [
+        "test_dft_rfft_opset19",
+        "test_resize_tf_crop_and_resize_axes_3_2",
+        "test_resize_upsample_scales_nearest",
+    ],
+    20: [
+        "test_dft_axis",
+        "test_dft_inverse",
+        "test_isinf_negative",
+        "test_isinf_positive",
+        "test_reduce_max_bool_inputs",
+    ],
+    22: [
+        "test_convtranspose_output_shape",
+        "test_dropout_default_mask",
+        "test_elu_example",
+        "test_eyelike_populate_off_main_diagonal",
+        "test_gru_batchwise",
+        "test_gru_seq_length",
+        "test_l1normalization_axis_0",
+        "test_l2normalization_axis_1",
+        "test_lstm_reverse",
+        "test_lstm_with_peepholes",
+        "test_nllloss_NCd1_mean_weight_negative_ii",
+        "test_selu",
+        "test_simple_rnn_bidirectional",
+        "test_thresholdedrelu",
+    ],
+    23: [
+        "test_attention_23_boolmask_fullymasked_row_nan_robustness",
+        "test_attention_3d_gqa_with_past_and_present",
+        "test_attention_4d_causal",
+        "test_rms_normalization_3d_axis0_epsilon",
+        "test_rotary_embedding",
+        "test_rotary_embedding_with_interleaved_rotary_dim",
+    ],
+    24: [
+        "test_swish",
+    ],
+    25: [
+        "test_shape_start_1_end_negative_1",
+        "test_size",
+    ],
+    26: [
+        "test_cumprod_1d_reverse_exclusive",
+    ],
+    27: [
+        "test_causal_conv_with_state_silu_with_past_state",
+        "test_linear_attention_gated_delta",
+    ],
+    28: [
+        "test_bitshift_left_int32_shift_ge_width",
+        "test_bitshift_left_uint8",
+        "test_bitshift_right_int32_negative_shift",
+        "test_bitshift_right_int32_shift_ge_width",
+        "test_celu",
+        "test_mod_float_edge_cases_fmod_0_float32",
+        "test_mod_mixed_sign_float32",
+        "test_onehot_out_of_range_indices",
+        "test_onehot_with_negative_axis",
+        "test_reversesequence_batch",
+        "test_reversesequence_time",
+        "test_spacetodepth_crd_mode_example",
+        "test_swiglu",
+        "test_swiglu_alpha",
+    ],
+}
+"""Tests of ONNX by the opset of their models."""
 REFUSED = {
-    "test_batchnorm_example_training_mode": "operator BatchNormalization, which is in training mode",
-    "test_cast_FLOAT_to_FLOAT8E4M3FN": "operator Cast, elements of float8_e4m3fn",
-    "test_col2im": "operators Col2Im",
-    "test_det_2d": "operators Det",
-    "test_equal_string": "operator Equal, elements of string",
-    "test_reduce_sum_empty_set": "input data has no elements",
-    "test_resize_downsample_scales_linear": "operator Resize, whose scales lead to fractions",
-    "test_resize_downsample_scales_linear_antialias": "operator Resize, with antialias",
-    "test_roialign_mode_max": "operator RoiAlign, with mode max",
-    "test_scan_sum": "operator Scan, of an opset before 9",
-    "test_string_concat": "operator StringConcat, elements of string",
-    "test_training_dropout": "operator Dropout, which is in training mode",
+    "test_batchnorm_example_training_mode": "BatchNormalization.*training",
+    "test_cast_FLOAT_to_FLOAT8E4M3FN": "Cast.*float8_e4m3fn",
+    "test_col2im": "Col2Im",
+    "test_det_2d": "Det",
+    "test_equal_string": "Equal.*string",
+    "test_reduce_sum_empty_set": "data.*elements",
+    "test_resize_downsample_scales_linear": "Resize.*scales",
+    "test_resize_downsample_scales_linear_antialias": "Resize.*antialias",
+    "test_roialign_mode_max": "RoiAlign.*max",
+    "test_scan_sum": "Scan.*9",
+    "test_string_concat": "StringConcat.*string",
+    "test_training_dropout": "Dropout.*training",
 }
 
 
 @functools.cache
-def node_tests() -> dict[str, TestCase]:
-    """ONNX's own tests of operators, by name, without those of its functions written out."""
+def node_tests(*, with_pools: bool = False) -> dict[str, TestCase]:
+    """ONNX's own tests of operators, by name, without those of its functions written out.
+
+    Those of pools take seconds to make.
+    """
+    pools = () if with_pools else ("averagepool", "lppool", "maxpool")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return {case.name: case for case in load_model_tests(kind="node") if "_expanded" not in case.name}
+        for module in pkgutil.iter_modules(node.__path__):
+            if module.name not in pools:
+                importlib.import_module(f"{node.__name__}.{module.name}")
+        return {case.name: case for case in node._NodeTestCases if "_expanded" not in case.name}
 
 
 def parameters_fixed(case: TestCase) -> onnx.ModelProto:
@@ -170,22 +205,39 @@ def check(model: onnx.ModelProto, *values: np.ndarray[Any, Any]) -> None:
         np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
 
 
-def compare(case: TestCase) -> None:
-    values, expected = case.data_sets[0]
+def taken(case: TestCase) -> onnx.ModelProto:
+    """The model of a test; with its parameters as weights, if they must be constants."""
     try:
-        results = run(case.model, *values)
-    except UnsupportedModel:  # of parameters that are inputs
-        results = run(parameters_fixed(case), *values[:1])
-    assert len(results) == len(expected), case.name
-    for got, wanted in zip(results, expected, strict=True):
-        assert (got.dtype, got.shape) == (wanted.dtype, wanted.shape), case.name
-        rtol, atol = (1e-2, 1e-2) if got.dtype.name in ("float16", "bfloat16") else (case.rtol, 1e-5)
-        np.testing.assert_allclose(got.astype(float), wanted.astype(float), rtol, atol, err_msg=case.name)
+        frontends.to_program(case.model)
+    except UnsupportedModel:
+        return parameters_fixed(case)
+    return case.model
 
 
-@pytest.mark.parametrize("name", TAKEN)
-def test_operators_compute_what_onnx_says(name: str) -> None:
-    compare(node_tests()[name])
+def compare(*cases: TestCase) -> None:
+    """Compare the outputs of the models of tests of one opset, which are compiled as one model."""
+    models = [compose.add_prefix(taken(case), f"case{number}_") for number, case in enumerate(cases)]
+    graph = onnx.GraphProto(name="all")
+    for model in models:
+        graph.MergeFrom(model.graph)
+    given = [value for case, model in zip(cases, models, strict=True) for value in inputs(case, model)]
+    results = iter(run(helper.make_model(graph, opset_imports=models[0].opset_import, ir_version=10), *given))
+    for case in cases:
+        for wanted in case.data_sets[0][1]:
+            got = next(results)
+            assert (got.dtype, got.shape) == (wanted.dtype, wanted.shape), case.name
+            rtol, atol = (1e-2, 1e-2) if got.dtype.name in ("float16", "bfloat16") else (case.rtol, 1e-5)
+            np.testing.assert_allclose(got.astype(float), wanted.astype(float), rtol, atol, err_msg=case.name)
+
+
+def inputs(case: TestCase, model: onnx.ModelProto) -> Sequence[Any]:
+    values: Sequence[Any] = case.data_sets[0][0]
+    return values[: len(model.graph.input)]
+
+
+@pytest.mark.parametrize("opset", TAKEN)
+def test_operators_compute_what_onnx_says(opset: int) -> None:
+    compare(*(node_tests()[name] for name in TAKEN[opset]))
 
 
 def test_the_guide_lists_the_operators_that_are_refused() -> None:
@@ -201,7 +253,7 @@ def test_the_guide_lists_the_operators_that_are_refused() -> None:
 def test_no_operator_computes_anything_else() -> None:
     """All of ONNX's tests: what is not right is refused, most often since a shape depends on values."""
     wrong, right = [], 0
-    for case in node_tests().values():
+    for case in node_tests(with_pools=True).values():
         values = [value for each in case.data_sets[0] for value in each]
         if case.model.graph.node[0].domain or any(isinstance(value, list) or value is None for value in values):
             continue
@@ -324,7 +376,7 @@ def test_loops_are_unrolled(operator: str) -> None:
 def test_loops_that_values_end_are_refused() -> None:
     values = {"x": X[0], "count": np.array(3)}
     loop = helper.make_node("Loop", ["count", "", "x"], ["y", "all"], body=body("Identity"))
-    with pytest.raises(UnsupportedModel, match="operator Loop, whose input 0 is not a constant"):
+    with pytest.raises(UnsupportedModel, match=r"operator Loop.* 0 "):
         frontends.to_program(model_of([loop], values, outputs=("y", "all")))
 
 
@@ -340,9 +392,9 @@ def test_a_gru_as_pytorch_has_it() -> None:
 @pytest.mark.parametrize(
     ("attributes", "said"),
     [
-        ({"activations": ["Affine"]}, "operator RNN, with the activation Affine"),
-        ({"clip": 1.0}, "operator RNN, with clip"),
-        ({}, "operator RNN, of 300 steps; 1 to 256 are unrolled"),
+        ({"activations": ["Affine"]}, "RNN.*Affine"),
+        ({"clip": 1.0}, "RNN.*clip"),
+        ({}, "RNN.*300.*256"),
     ],
     ids=["activation", "clip", "steps"],
 )
@@ -370,7 +422,7 @@ def test_functions_of_the_model_are_expanded() -> None:
 def test_shapes_with_symbols_are_refused_where_they_must_be_known(name: str) -> None:
     model = parameters_fixed(node_tests()[f"test_{name}"])
     model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "batch"
-    with pytest.raises(UnsupportedModel, match=r"fix them in the model, by onnx\.tools\.update_model_dims"):
+    with pytest.raises(UnsupportedModel, match=r"onnx\.tools\.update_model_dims"):
         frontends.to_program(model)
 
 

@@ -133,5 +133,5 @@ def test_bound_parameters_are_taken_out_again() -> None:
 
 
 def test_a_name_that_no_function_has_is_refused() -> None:
-    with pytest.raises(ValueError, match="no function of the module has a parameter nothing"):
+    with pytest.raises(ValueError, match="nothing"):
         attach(detach(imported(Net().eval(), torch.randn(2, 3, 12, 12))).module, {"nothing": np.zeros(2)})

@@ -152,7 +152,7 @@ def test_a_portfolio_is_submitted_as_its_buckets(service: FakeService, client: l
 
 
 def test_a_portfolio_needs_a_symbolic_extent_of_the_model(client: loopwright.Client) -> None:
-    with pytest.raises(InvalidModule, match=r"no symbolic extent.*they have: n"):
+    with pytest.raises(InvalidModule, match=r": n$"):
         client.plan_shapes(exported(Perceptron(), 4, 16), {"m": range(1, 9)})
 
 

@@ -264,7 +264,7 @@ def _as_the_client_sees_it(program: Program, params: dict[str, tvm.runtime.Tenso
 
 def _as_the_service_sees_it(module_json: str) -> dict[str, str]:
     (answer,) = submission.parse("tvm-json", module_json, canonical_target(LLVM), None, None)
-    return {task["name"]: task["hash"] for task in answer["tasks"]}
+    return {task.workload.name: task.workload.hash for task in answer.tasks}
 
 
 def test_digests_of_relax_models_in_databases_stay_valid() -> None:

@@ -13,7 +13,7 @@ from torch.nn import functional
 from examples.onnx_model import small_network
 from loopwright.codegen.functions import prim_funcs
 from loopwright.codegen.lowering import lower
-from loopwright.frontends import Options, to_program
+from loopwright.frontends import to_program
 from tests.support.models import Calls, called, check, lowered
 from tests.support.rule_programs import TARGET
 
@@ -88,7 +88,7 @@ def test_the_layout_can_be_kept() -> None:
 
 
 def test_a_convolution_of_an_onnx_model_which_names_no_dtype_of_its_result() -> None:
-    mod = lower(to_program(small_network(), Options(None, None)).module, TARGET)
+    mod = lower(to_program(small_network()).module, TARGET)
     assert any("conv2d" in str(var.name_hint) for var, _ in prim_funcs(mod))
 
 

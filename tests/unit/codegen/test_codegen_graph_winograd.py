@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +10,6 @@ import torch
 import tvm
 from torch import nn
 
-from loopwright import frontends
 from loopwright.codegen.graph.winograd import PASS, switched_off
 from tests.support.models import called, lowered, run
 
@@ -64,11 +62,11 @@ def test_other_convolutions_stay(model: nn.Module, shape: tuple[int, ...]) -> No
 
 
 @pytest.mark.parametrize(
-    "context", [lambda: tvm.transform.PassContext(disabled_pass=[PASS]), lambda: frontends.exactly(True)]
+    ("disabled", "options"), [([PASS], {}), ([], {"exact_math": True}), ([], {"math": "tf32"})], ids=str
 )
-def test_it_can_be_switched_off(context: Callable[[], AbstractContextManager[object]]) -> None:
-    with context():
-        mod = lowered(layers(64, 64, padding=1), torch.zeros(1, 64, 20, 20))
+def test_it_can_be_switched_off(disabled: list[str], options: dict[str, Any]) -> None:
+    with tvm.transform.PassContext(disabled_pass=disabled):
+        mod = lowered(layers(64, 64, padding=1), torch.zeros(1, 64, 20, 20), **options)
     assert not any("winograd" in name for name in called(mod))
 
 

@@ -1,4 +1,4 @@
-"""Migrations within a minor version only add: earlier code goes on working on the tables of later code."""
+"""Migrations within a minor version only add: code of an earlier patch version works on the tables of a later one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sqlalchemy.schema import CreateColumn
 from db import migrate
 from db.engine import create_engine
 
-FIRST = "0015"
+FIRST = "0001"
 """The first revision whose code works on later tables. The release that begins a minor version moves it to its own."""
 
 

@@ -17,6 +17,7 @@ from db import tvm_json
 from loopwright.codegen.digest import normal_form
 from loopwright.codegen.target import target_from
 from tests.support.programs import product_relu
+from tuner.codec import encode
 from tuner.workload import tune_context
 
 MM_RELU = product_relu(64)
@@ -81,9 +82,11 @@ def record_line(trace: Any, run_secs: Any = (0.001,), workload: Any = 0, target:
 
 def read(workload_text: str, record_text: str) -> dict[str, Any]:
     (value,) = tvm_json.read(workload_text, record_text)
-    return dict(value)
+    fields: dict[str, Any] = encode(value)
+    return fields
 
 
 def export(workloads: list[dict[str, Any]], records: list[dict[str, Any]]) -> dict[str, Any]:
     (value,) = tvm_json.export(workloads, records)
-    return dict(value)
+    fields: dict[str, Any] = encode(value)
+    return fields

@@ -30,7 +30,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def site(repository: Path) -> Path:
-    done = build(repository)
+    done = build(repository, folder := repository / "service" / "documentation" / "site")
     assert done.returncode == 0, done.stderr
     assert "WARNING" not in done.stderr
-    return repository / "service" / "documentation" / "site"
+    return folder

@@ -32,12 +32,8 @@ _PATH = re.compile(rf"(?:{_FOLDERS})/[\w./-]*")
 class Command:
     """A command of a document; ``is_whole`` unless it stands in a sentence, where its arguments may be missing."""
 
-    document: Path
     line: str
     is_whole: bool
-
-    def __str__(self) -> str:
-        return f"{self.document.relative_to(ROOT)}: {self.line}"
 
 
 def commands(document: Path) -> Iterator[Command]:
@@ -47,10 +43,10 @@ def commands(document: Path) -> Iterator[Command]:
             lines = block.code.replace("\\\n", " ").splitlines()
             if block.language == "console":  # others are what the commands print
                 lines = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
-            yield from (Command(document, line, True) for line in lines if line.strip())
+            yield from (Command(line, True) for line in lines if line.strip())
     for code in inline(document.read_text()):
         if _COMMAND.match(code):
-            yield Command(document, code, False)
+            yield Command(code, False)
 
 
 def inline(text: str) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import ast
 import contextlib
+import functools
 import importlib
 import importlib.util
 import io
@@ -86,10 +87,22 @@ def _module(name: str, arguments: list[str], is_whole: bool) -> None:
         spec = None
     if spec is None or spec.origin is None:
         raise WrongCommand(f"there is no module {name} to run")
-    if "def parser(" in Path(spec.origin).read_text():
+    if name == "benchmarks":
+        _benchmark(arguments, is_whole)
+    elif "def parser(" in Path(spec.origin).read_text():
         _parser_of(spec.name)(arguments, is_whole)
     elif arguments:
         raise WrongCommand(f"{name} takes no arguments")
+
+
+def _benchmark(arguments: list[str], is_whole: bool) -> None:
+    """``python -m benchmarks NAME``: reports are written without what the benchmark requires."""
+    known = importlib.import_module("benchmarks.__main__")
+    if arguments[:1] and arguments[0] in known.PACKAGES:
+        is_report = arguments[1:] in (["--pack"], ["--report"])
+        _parse(known.parser(arguments), arguments[1:], is_whole and not is_report)
+    else:
+        _parse(known.parser(), arguments, is_whole)
 
 
 def _code(text: str) -> None:
@@ -164,9 +177,13 @@ def _test(arguments: list[str], is_whole: bool) -> None:
 
 def _lock(arguments: list[str], is_whole: bool) -> None:
     """``scripts/lock`` hands its options to ``uv pip compile``."""
-    uv = str(Path(sys.executable).with_name("uv"))
-    help_text = subprocess.run([uv, "pip", "compile", "--help"], capture_output=True, text=True, check=True).stdout
-    _known([argument for argument in arguments if argument.startswith("-")], set(re.findall(r"--[a-z-]+", help_text)))
+    _known([argument for argument in arguments if argument.startswith("-")], set(re.findall(r"--[a-z-]+", _uv_help())))
+
+
+@functools.cache
+def _uv_help() -> str:
+    command = [str(Path(sys.executable).with_name("uv")), "pip", "compile", "--help"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 def _npm(arguments: list[str], is_whole: bool) -> None:
@@ -226,7 +243,7 @@ PROGRAMS: dict[str, Callable[[list[str], bool], None]] = {
     "scripts/serve": _parser_of("service.settings"),
     "scripts/worker": _parser_of("workers.host.options"),
     "scripts/demo": _parser_of("service.demo"),
-    "scripts/gpu-check": _parser_of("benchmarks.gpu.__main__"),
+    "scripts/gpu-check": lambda arguments, is_whole: _module("benchmarks", ["gpu", *arguments], is_whole),
     "scripts/setup": _script("setup_checkout"),
     "scripts/test": _test,
     "scripts/lock": _lock,

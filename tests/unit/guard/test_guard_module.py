@@ -125,7 +125,7 @@ def test_other_json_is_refused(text: str) -> None:
 
 def test_a_function_is_not_a_module() -> None:
     function = tvm.script.from_source(check_tvmscript(MATMUL))
-    with pytest.raises(InvalidModule, match=r"tirx.PrimFunc, not a module; send tvm.ir.save_json\(tvm.IRModule\({"):
+    with pytest.raises(InvalidModule, match=r"tirx\.PrimFunc.*tvm\.ir\.save_json"):
         load_module_json(tvm.ir.save_json(function))
 
 

@@ -1,13 +1,10 @@
-"""Images carry OCI's labels, and scripts/build-images says in them what was built."""
+"""scripts/build-images builds the images of a commit, and says so in them."""
 
 from __future__ import annotations
 
 import os
-import re
-import shlex
 import shutil
 import subprocess
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -15,46 +12,6 @@ import pytest
 from loopwright.version import VERSION
 
 ROOT = Path(__file__).parents[3]
-STAGES = re.split(r"^(?=FROM )", (ROOT / "Dockerfile").read_text().replace("\\\n", " "), flags=re.MULTILINE)
-PREFIX = "org.opencontainers.image."
-
-
-def stage(name: str) -> str:
-    (found,) = (text for text in STAGES if text.splitlines()[0].endswith(f" AS {name}"))
-    return found
-
-
-def labels(name: str) -> dict[str, str]:
-    """The labels of a stage, without OCI's prefix."""
-    words = [word for line in re.findall(r"^LABEL (.+)$", stage(name), re.MULTILINE) for word in shlex.split(line)]
-    return dict(word.removeprefix(PREFIX).split("=", 1) for word in words)
-
-
-def test_labels_agree_with_the_project() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert labels("service") == {
-        "title": "Loopwright",
-        "description": "A tuning service for tensor programs.",
-        "licenses": project["license"],
-        "version": "$VERSION",
-        "revision": "$REVISION",
-        "source": "$SOURCE",
-    }
-    assert dict(re.findall(r"^ARG (\w+)=(.*)$", stage("service"), re.MULTILINE)) == {
-        "VERSION": VERSION,
-        "REVISION": "unknown",
-        "SOURCE": "unknown",
-    }
-
-
-def test_the_image_for_gpus_has_a_title_of_its_own_and_inherits_the_others() -> None:
-    assert stage("gpu").startswith("FROM service ")
-    assert labels("gpu").keys() == {"title"}
-
-
-def test_labels_come_last_so_that_a_new_commit_builds_no_layer_anew() -> None:
-    after = stage("service").partition("ARG VERSION")[2]
-    assert not re.search(r"^(RUN|COPY|ADD) ", after, re.MULTILINE)
 
 
 @pytest.fixture

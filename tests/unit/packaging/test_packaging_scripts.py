@@ -12,21 +12,7 @@ from types import ModuleType
 import pytest
 
 ROOT = Path(__file__).parents[3]
-COMMANDS = [
-    "scripts/demo",
-    "scripts/serve",
-    "scripts/worker",
-    "scripts/test",
-    "scripts/setup",
-    "scripts/lock",
-    "scripts/sbom",
-    "scripts/release",
-    "scripts/build-dist",
-    "scripts/build-images",
-    "scripts/audit",
-    "scripts/gpu-check",
-    ".ci/run",
-]
+COMMANDS = [*sorted(file for file in (ROOT / "scripts").iterdir() if file.suffix == ""), ROOT / ".ci" / "run"]
 
 
 @pytest.fixture
@@ -42,9 +28,8 @@ def setup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_command_is_executable_and_parses(command: str) -> None:
-    script = ROOT / command
+@pytest.mark.parametrize("script", COMMANDS, ids=lambda path: path.name)
+def test_command_is_executable_and_parses(script: Path) -> None:
     assert os.access(script, os.X_OK)
     assert script.read_text().splitlines()[0] == "#!/usr/bin/env bash"
     assert "set -euo pipefail" in script.read_text()

@@ -20,14 +20,7 @@ CONFIG = ROOT / ".pre-commit-config.yaml"
 HOOKS: dict[str, dict[str, Any]] = {
     hook["id"]: hook for repo in yaml.safe_load(CONFIG.read_text())["repos"] for hook in repo["hooks"]
 }
-DEVCONTAINER: dict[str, Any] = json.loads((ROOT / ".devcontainer" / "devcontainer.json").read_text())
 IMAGE = (ROOT / ".devcontainer" / "Dockerfile").read_text()
-
-
-def test_hooks_are_valid() -> None:
-    command = [sys.executable, "-m", "pre_commit", "validate-config", str(CONFIG)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_hooks_fetch_nothing_and_call_tools_of_the_checkout() -> None:
@@ -39,13 +32,7 @@ def test_hooks_fetch_nothing_and_call_tools_of_the_checkout() -> None:
         assert (BIN / program.name).exists()
 
 
-def test_hooks_are_the_quick_steps_of_the_tests() -> None:
-    steps = re.findall(r'^step "([\w ]+)"', (ROOT / "scripts" / "test").read_text(), re.MULTILINE)
-    named = {hook["name"] for hook in HOOKS.values()}
-    assert named - {"workflows"} == set(steps) - {"browser", "pytest"}
-
-
-@pytest.mark.parametrize(("text", "status"), [("x = 1\n", 0), ("x =  1\n", 1), ("import os\n", 1)])
+@pytest.mark.parametrize(("text", "status"), [("x = 1\n", 0), ("x =  1\n", 1)])
 def test_a_commit_of_a_file_that_ruff_refuses_is_refused(tmp_path: Path, text: str, status: int) -> None:
     for name in (".pre-commit-config.yaml", "pyproject.toml"):
         shutil.copy(ROOT / name, tmp_path / name)
@@ -58,13 +45,6 @@ def test_a_commit_of_a_file_that_ruff_refuses_is_refused(tmp_path: Path, text: s
     run = [sys.executable, "-m", "pre_commit", "run", "--files", "file.py"]
     done = subprocess.run(run, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == status, done.stdout + done.stderr
-
-
-def test_the_container_sets_up_the_checkout_as_its_user_and_allows_walls() -> None:
-    assert DEVCONTAINER["postCreateCommand"] == "scripts/setup --dev"
-    assert DEVCONTAINER["remoteUser"] == re.findall(r"^USER (.+)$", IMAGE, re.MULTILINE)[-1]
-    assert (ROOT / ".devcontainer" / DEVCONTAINER["build"]["dockerfile"]).is_file()
-    assert DEVCONTAINER["securityOpt"] == ["seccomp=unconfined", "apparmor=unconfined"]
 
 
 def test_the_container_has_the_python_of_the_image_and_what_the_image_and_the_tests_need() -> None:

@@ -15,6 +15,7 @@ from service.sandbox import Sandbox
 from tests.support import faults
 from tests.support.faults import SECRET
 from tuner.answers import RecordLine
+from workers import child_calls
 from workers.walls.levels import Policy
 
 Call = Callable[[Sandbox], Any]
@@ -64,7 +65,7 @@ def problem_of(box: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Callable[..., P
 
     def problem(name: str, fault: Callable[..., object]) -> ProblemError:
         call = (SUBMITTED | STORED)[name]
-        monkeypatch.setattr(sandbox, name, f"{faults.__name__}:{fault.__name__}")
+        monkeypatch.setattr(sandbox, name, child_calls.Call[Any](faults.__name__, fault.__name__, Any))
         with pytest.raises(ProblemError) as raised:
             call(box)
         assert SECRET not in raised.value.detail
@@ -150,7 +151,7 @@ def test_a_killed_child_is_nobodys_and_the_next_call_has_a_new_one(problem_of: A
 def test_a_call_that_would_wait_too_long_is_told_to_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
     """Calls that wait hold the threads that answer all requests."""
     monkeypatch.setattr(sandbox, "PRELOAD", ["tests.support.faults"])
-    monkeypatch.setattr(sandbox, "MATCH", f"{faults.__name__}:{faults.hang.__name__}")
+    monkeypatch.setattr(sandbox, "MATCH", child_calls.Call[Any](faults.__name__, faults.hang.__name__, Any))
     monkeypatch.setattr(sandbox, "WAITING", 2)
     monkeypatch.setattr(sandbox, "WAIT_SECONDS", 0.5)
     monkeypatch.setattr(sandbox, "SECONDS", 4.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -9,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from tuner.codec import encode
 from workers.walls.enclosure import Enclosure
 from workers.walls.levels import Level
 
 START_SERVICE = "from service.__main__ import main; main()"
-ENCLOSURE = Enclosure(Level.NONE, (), (), programs=False).to_json()
+ENCLOSURE = json.dumps(encode(Enclosure(Level.NONE, (), (), programs=False)))
 START_CHILD = "from workers.child import main; main()"
 
 

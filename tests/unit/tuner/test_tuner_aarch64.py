@@ -10,10 +10,12 @@ from tvm import topi
 
 from loopwright.codegen.build import compile_module
 from loopwright.codegen.prepacking import split
+from loopwright.codegen.rule import RULE
 from loopwright.codegen.schedule import scheduled_module
 from loopwright.codegen.serialization import trace_to_json
 from loopwright.codegen.target import target_from
 from tests.support import rule_programs as programs
+from tests.support.cases import cases
 from tuner.space.builtin import builtin_space
 from tuner.space.rules.rule import Machine
 
@@ -29,25 +31,26 @@ def test_riscv_has_32_registers(kind: str) -> None:
     assert Machine.of(target_from({"kind": "llvm", "mtriple": "riscv64-linux-gnu", "mcpu": kind})).registers == 32
 
 
-@pytest.mark.parametrize(
-    "mod",
-    [
-        programs.product(29, 36, 11, lambda c: topi.nn.relu(c)),
-        programs.product(1, 96, 40),
-        programs.softmax(5, 37),
-        programs.silu(3, 5, 40),
-        programs.column_sum(32, 48),
-        programs.attention(3, 12, 24, 16),
-    ],
-    ids=["product", "gemv", "softmax", "silu", "column_sum", "attention"],
-)
-def test_every_sketch_builds(mod: object) -> None:
+PROGRAMS = {
+    "product": programs.product(29, 36, 11, lambda c: topi.nn.relu(c)),
+    "gemv": programs.product(1, 96, 40),
+    "softmax": programs.softmax(5, 37),
+    "silu": programs.silu(3, 5, 40),
+    "column_sum": programs.column_sum(32, 48),
+    "attention": programs.attention(3, 12, 24, 16),
+}
+
+
+@pytest.mark.parametrize(("name", "every"), cases(PROGRAMS, *PROGRAMS))
+def test_every_sketch_builds(name: str, every: bool) -> None:
+    """The round builds the first seed, the last sketch, which is one of a rule, and the first one of TVM."""
+    mod = PROGRAMS[name]
     space = builtin_space(mod, TARGET, 1)
-    assert "loopwright.rule" in "".join(trace_to_json(trace) for trace in space.traces)
-    for trace in (*space.traces, *space.seeds):
-        schedule = space.replay(trace, 1)
-        if schedule is None:
-            continue
+    assert RULE in trace_to_json(space.traces[-1])
+    traces = [*space.traces, *space.seeds] if every else [space.seeds[0], space.traces[-1], space.traces[0]]
+    built = [schedule for schedule in (space.replay(trace, 1) for trace in traces) if schedule is not None]
+    assert built
+    for schedule in built:
         applied, _ = split(scheduled_module(mod, json.loads(trace_to_json(schedule.trace)), TARGET))
         assembly = str(compile_module(applied, TARGET, argument_checks=False).inspect_source("asm"))
         assert re.search(r"\tadd\tx\d+, x\d+", assembly), assembly

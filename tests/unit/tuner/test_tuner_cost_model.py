@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable
 
 import numpy as np
@@ -197,8 +196,3 @@ def test_equal_samples_make_equal_bases() -> None:
 def test_features_survive_storing() -> None:
     for features in _programs(5, seed=3):
         np.testing.assert_allclose(from_bytes(to_bytes(features)), features, rtol=2**-11, atol=2**-14)
-
-
-def test_features_of_earlier_versions_are_read() -> None:
-    for features in _programs(5, seed=3):
-        np.testing.assert_array_equal(from_bytes(zlib.compress(features.astype("<f4").tobytes())), features)

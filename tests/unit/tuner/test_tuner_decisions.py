@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,7 +12,8 @@ import pytest
 from loopwright.codegen.serialization import module_from_json, trace_to_json
 from loopwright.codegen.target import target_from
 from tests.support import workloads as programs
-from tuner.decisions import table
+from tuner import decisions
+from tuner.codec import encode
 from tuner.space.builtin import builtin_space
 from tuner.types import Workload
 from tuner.workload import make_workload
@@ -26,6 +28,10 @@ def traces(workload: Workload, target: Any, count: int) -> list[str]:
     found = list(itertools.islice(accepted, count))
     assert len(found) == count
     return found
+
+
+def table(module_json: str, traces: list[str], latencies: list[float]) -> Iterator[dict[str, Any]]:
+    return map(encode, decisions.table(module_json, traces, latencies))
 
 
 def columns(found: dict[str, Any]) -> dict[str, dict[str, Any]]:

@@ -156,7 +156,7 @@ def test_added_and_removed_functions_count_in_the_sum() -> None:
         "new": Change.ADDED,
         "old": Change.REMOVED,
     }
-    assert found.functions[1].message == "it has no schedule"
+    assert "schedule" in (found.functions[1].message or "")
 
 
 @pytest.mark.parametrize("bad", [program("f", "wrong"), program("g", "fast", "broken")])
@@ -170,4 +170,4 @@ def test_a_candidate_that_fails_is_a_regression(bad: Program) -> None:
 def test_a_reference_that_fails_counts_as_it_was_certified() -> None:
     found = judged([program("f", "wrong", secs=1e-4)], [program("f", "fast")])
     assert found.verdict is GateVerdict.PASSED
-    assert "the reference no longer runs: argument 2 differs" in (found.functions[0].message or "")
+    assert "argument 2 differs" in (found.functions[0].message or "")

@@ -88,7 +88,7 @@ def test_without_a_program_to_compare_with_nothing_is_said_of_the_best() -> None
     found = checked(Broken(1e-4))
     assert found.verdict is RecheckVerdict.UNCLEAR
     assert found.verdict.holds is None
-    assert found.message == "nothing to compare with: the unscheduled program crashed"
+    assert found.message.endswith("the unscheduled program crashed")
 
 
 def test_equal_programs_are_hardly_ever_found_slower() -> None:

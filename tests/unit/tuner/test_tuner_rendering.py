@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from tvm import relax
 from loopwright.codegen.serialization import module_from_json, module_to_json
 from loopwright.codegen.target import target_from
 from tests.support.tuner_programs import LLVM, add_one, candidate, matmul, mlp
+from tuner.codec import encode
 from tuner.rendering import apply, scripts
 from tuner.submission import parse
 from tuner.task import extract_tasks
@@ -19,19 +19,20 @@ from tuner.task import extract_tasks
 
 def _apply(mod: tvm.IRModule, traces: dict[str, str | None]) -> dict[str, Any]:
     (answer,) = apply(module_to_json(mod), LLVM, traces)
-    return json.loads(json.dumps(answer))
+    fields: dict[str, Any] = encode(answer)
+    return fields
 
 
 def test_before_and_after() -> None:
     (shown,) = scripts(matmul().module_json, candidate(matmul(), seed=1).trace_json, LLVM)
-    assert shown["before"] == matmul().script
-    assert "T.parallel" in shown["after"]
-    assert "T.parallel" not in shown["before"]
+    assert shown.before == matmul().script
+    assert "T.parallel" in shown.after
+    assert "T.parallel" not in shown.before
 
 
 def test_the_baseline_stays_as_it_is() -> None:
     (shown,) = scripts(matmul().module_json, None, LLVM)
-    assert shown["before"] == shown["after"] == matmul().script
+    assert shown.before == shown.after == matmul().script
 
 
 def test_schedules_are_applied_to_functions() -> None:
@@ -50,11 +51,11 @@ def test_schedules_are_applied_to_functions() -> None:
 def test_a_relax_module_finds_all_that_was_tuned_and_computes_the_same() -> None:
     mod = mlp(2, batch=16, width=16)
     (parsed,) = parse("tvm-json", module_to_json(mod), LLVM, None, None)
-    traces: dict[str, str | None] = {task["hash"]: None for task in parsed["tasks"]}
+    traces: dict[str, str | None] = {task.workload.hash: None for task in parsed.tasks}
     product = next(t for t in extract_tasks(mod, target_from(LLVM)).tasks if "matmul" in t.workload.name).workload
     traces[product.hash] = candidate(product, seed=3).trace_json
-    answer = _apply(module_from_json(parsed["module_json"]), traces)
-    assert sorted(answer["applied"]) == sorted(task["name"] for task in parsed["tasks"])
+    answer = _apply(module_from_json(parsed.module_json), traces)
+    assert sorted(answer["applied"]) == sorted(task.workload.name for task in parsed.tasks)
     assert answer["missed"] == []
 
     rng = np.random.default_rng(0)

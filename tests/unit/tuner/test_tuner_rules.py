@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import tvm
 import tvm_ffi
 from tvm import topi
+from tvm.s_tir import Schedule
+from tvm.s_tir.schedule import Trace
 
 from loopwright.codegen.build import compile_module
 from loopwright.codegen.packed_weight import packs_weight
@@ -17,9 +20,11 @@ from loopwright.codegen.rule import KNOB, RULE
 from loopwright.codegen.schedule import apply_trace, new_schedule, scheduled_module
 from loopwright.codegen.serialization import module_from_json, trace_to_json
 from loopwright.codegen.target import target_from
+from tests.support import convolution_programs as convolutions
 from tests.support import rule_programs as programs
-from tests.support.rule_programs import TARGET, check_program, sketches_of
+from tests.support.rule_programs import TARGET, check_program
 from tests.support.tuner_programs import LLVM, matmul
+from tuner.cost_model.features import FEATURES, extract
 from tuner.cost_model.model import CostModel
 from tuner.search.evolutionary_search import EvolutionarySearch
 from tuner.space.builtin import builtin_space, stock_space
@@ -30,17 +35,18 @@ from tuner.space.rules.rule import Machine, Refused
 from tuner.space.rules.sketches import Sketches
 from tuner.types import Origin
 
+MACHINE = Machine.of(TARGET)
+RULES = {rule.name: rule for rule in CPU_RULES}
+COLUMN_SUMS = [programs.column_sum(32, 48, lambda y: topi.nn.relu(y)), convolutions.column_sum(50, 36)]
+"""Their columns are a whole number of vectors: `column_reduce` is for them, too."""
 PROGRAMS = {
     "elementwise": [programs.silu(3, 5, 40), programs.silu(77), programs.silu(4, 33)],
     "row_reduce": [
         programs.softmax(5, 37),
-        programs.softmax(2, 3, 64),
         programs.log_softmax(3, 100),
         programs.layer_norm(6, 50),
-        programs.rms_norm(6, 50),
         programs.largest_magnitude(7, 40),
         programs.mean(7, 19),
-        programs.average_pool(3, 5, 7),
     ],
     "register_tile": [
         programs.product(24, 32, 16),
@@ -48,44 +54,94 @@ PROGRAMS = {
         programs.linear(10, 48, 24),
         programs.batched(3, 12, 20, 8),
     ],
-    "attention": [
-        programs.attention(3, 12, 24, 16),
-        programs.attention(2, 32, 32, 8, moved=True),
-        programs.attention(2, 13, 24, 16),
+    "attention": [programs.attention(2, 32, 32, 8, moved=True), programs.attention(2, 13, 24, 16)],
+    "column_sum": [programs.column_sum(30, 37), *COLUMN_SUMS],
+    "gemv": [programs.product(1, 96, 40), programs.linear(1, 30, 16)],
+    "conv_direct": [
+        convolutions.conv_nhwc(13, 3, 24, 7, 2, batch=2),
+        convolutions.conv_nhwc(8, 6, 17, 3),
+        convolutions.conv_nchw(15, 3, 8, 3, 2, batch=2),
+        convolutions.conv_nchw(10, 8, 12, 3, groups=2),
+        convolutions.transposed_nhwc(5, 6, 16, 2, 2, 1),
     ],
-    "column_sum": [programs.column_sum(30, 37), programs.column_sum(32, 48, lambda y: topi.nn.relu(y))],
-    "gemv": [programs.product(1, 96, 40), programs.linear(1, 24, 32), programs.linear(1, 30, 16)],
+    "column_reduce": [
+        convolutions.depthwise_nhwc(15, 20, 5, 2),
+        convolutions.depthwise_nchw(14, 5, 3, 1),
+        convolutions.pool(1, 13, 13, 16, window=3, stride=2, kind="max", layout="NHWC"),
+    ],
+    "winograd": [convolutions.winograd_image(18, 21, 64), convolutions.winograd_result(16, 16, 68, batch=2)],
 }
-CASES = [(rule, place) for rule, mods in PROGRAMS.items() for place in range(len(mods))]
+"""Each branch of a rule is taken by one of its programs here, and odd extents and what follows are among them."""
+MORE = {
+    "row_reduce": [programs.softmax(2, 3, 64), programs.rms_norm(6, 50), programs.average_pool(3, 5, 7)],
+    "attention": [programs.attention(3, 12, 24, 16)],
+    "gemv": [programs.linear(1, 24, 32)],
+    "conv_direct": [
+        convolutions.conv_nhwc(9, 5, 16, 3),
+        convolutions.conv_nhwc(10, 6, 20, 3, dilation=2),
+        convolutions.conv_nhwc(7, 12, 8, 1),
+        convolutions.conv_nhwc(8, 16, 1, 1),
+        convolutions.conv_nchw(12, 4, 6, 3),
+        convolutions.conv_1d(26, 3, 5, 3),
+        convolutions.transposed_nhwc(7, 4, 8, 3, 1, 0),
+    ],
+    "column_reduce": [
+        convolutions.depthwise_nhwc(11, 24, 3, 1, batch=2),
+        convolutions.pool(2, 3, 12, 12, window=3, stride=1, kind="avg", layout="NCHW"),
+        convolutions.global_average_nhwc(7, 40),
+    ],
+    "winograd": [convolutions.winograd_result(18, 21, 64)],
+}
+CASES = [
+    pytest.param("column_reduce", COLUMN_SUMS[1], id="column_reduce of a sum"),
+    *(
+        pytest.param(rule, mod, marks=marks, id=f"{rule} {place}{'+' * len(marks)}")
+        for table, marks in ((PROGRAMS, []), (MORE, [pytest.mark.whole]))
+        for rule, mods in table.items()
+        for place, mod in enumerate(mods)
+    ),
+]
 
 
-@pytest.mark.parametrize(("rule", "place"), CASES)
-def test_what_a_rule_makes_computes_the_same_and_can_be_replayed(rule: str, place: int) -> None:
-    mod = PROGRAMS[rule][place]
-    space = builtin_space(mod, TARGET, seed=1)
-    [sketch] = sketches_of(space, RULE + rule)
-    drawn = [space.replay(sketch, seed) for seed in range(1, 9)]
-    seeds = [space.replay(seed, 1) for seed in space.seeds if rule in str(seed.insts)]
-    made = {tvm_ffi.structural_hash(s.mod): s for s in (*seeds, *drawn) if s is not None}
-    assert len(made) > 1
-    for schedule in list(made.values())[:3]:
+def finished(sketches: Sketches, mod: tvm.IRModule, trace: Trace, seed: int = 1) -> Any:
+    """Return the schedule that a rule makes of a trace, with open choices drawn from a seed; None if it refuses."""
+    schedule = new_schedule(mod, seed)
+    trace.apply_to_schedule(schedule, remove_postproc=True)
+    try:
+        sketches.finish(schedule)
+    except Refused:
+        return None
+    return schedule
+
+
+@pytest.mark.parametrize(("rule", "mod"), CASES)
+def test_what_a_rule_makes_computes_the_same_and_can_be_replayed(rule: str, mod: tvm.IRModule) -> None:
+    sketches = Sketches(mod, MACHINE, [RULES[rule]])
+    seeds = [finished(sketches, mod, trace) for trace in sketches.seeds()]
+    assert None not in seeds
+    drawn = next(filter(None, (finished(sketches, mod, sketches.traces[0], seed) for seed in range(1, 9))))
+    assert len({tvm_ffi.structural_hash(schedule.mod) for schedule in (*seeds, drawn)}) > 1
+    assert not any(text in seed.mod.script() for seed in seeds for text in (RULE, KNOB))
+    for schedule in (seeds[0], seeds[-1], drawn):
         again = apply_trace(mod, json.loads(trace_to_json(schedule.trace)))
         assert tvm_ffi.structural_equal(again.mod, schedule.mod)
         check_program(mod, schedule)
 
 
-@pytest.mark.parametrize(("rule", "place"), CASES)
-def test_every_seed_makes_a_program_and_leaves_no_annotation(rule: str, place: int) -> None:
-    space = builtin_space(PROGRAMS[rule][place], TARGET, seed=1)
-    for seed in space.seeds:
-        schedule = space.replay(seed, 1)
-        assert schedule is not None
-        assert RULE not in schedule.mod.script()
-        assert KNOB not in schedule.mod.script()
-        assert all(decision is not None for decision in seed.decisions.values())
+@pytest.mark.parametrize("rule", PROGRAMS)
+def test_a_rule_is_for_its_own_functions(rule: str) -> None:
+    for table in (PROGRAMS, MORE):
+        for name, mods in table.items():
+            for mod in mods:
+                program = Program.of(mod)
+                assert program is not None
+                is_for_both = (rule, name) == ("elementwise", "winograd") or (
+                    rule == "column_reduce" and mod in COLUMN_SUMS
+                )
+                assert bool(RULES[rule].knobs(program, MACHINE)) == (name == rule or is_for_both)
 
 
-def test_a_function_is_left_as_it_was() -> None:
+def test_the_space_has_the_sketches_of_the_rules_and_leaves_a_function_as_it_was() -> None:
     """TVM changes statements in place that nobody else refers to."""
     mod = programs.linear(1, 24, 32)
     before = mod.script()
@@ -93,32 +149,39 @@ def test_a_function_is_left_as_it_was() -> None:
     for trace in (*space.seeds, *space.traces):
         space.replay(trace, 1)
     assert mod.script() == before
-
-
-@pytest.mark.parametrize("rule", [rule for rule in CPU_RULES if rule.name in PROGRAMS], ids=lambda rule: rule.name)
-def test_a_rule_is_for_its_own_functions(rule: object) -> None:
-    machine = Machine.of(TARGET)
-    for name, mods in PROGRAMS.items():
-        for mod in mods:
-            program = Program.of(mod)
-            assert program is not None
-            applies = name == rule.name or (rule.name, name) == ("column_reduce", "column_sum")  # type: ignore[attr-defined]
-            assert bool(rule.knobs(program, machine)) == applies  # type: ignore[attr-defined]
+    assert programs.sketches_of(space, f"{RULE}gemv")
+    assert all(space.replay(seed, 1) for seed in space.seeds)
+    assert all(decision is not None for seed in space.seeds for decision in seed.decisions.values())
 
 
 @pytest.mark.parametrize(
-    "mod", [programs.product(29, 37, 11, lambda c: topi.nn.relu(c)), programs.linear(10, 48, 24), PROGRAMS["gemv"][0]]
+    ("rule", "mod"),
+    [
+        ("register_tile", programs.product(29, 37, 11, lambda c: topi.nn.relu(c))),
+        ("register_tile", programs.linear(10, 48, 24)),
+        ("register_tile", programs.product(1, 96, 40)),
+        ("conv_direct", convolutions.conv_nhwc(9, 5, 16, 3)),
+        ("conv_direct", convolutions.conv_nchw(12, 4, 6, 3)),
+    ],
 )
-def test_every_seed_packs_a_weight_once(mod: tvm.IRModule) -> None:
+def test_every_seed_packs_a_weight_once(rule: str, mod: tvm.IRModule) -> None:
     mod = programs.with_weight(mod, 1)
-    [rule] = [rule for rule in CPU_RULES if rule.name == "register_tile"]
-    sketches = Sketches(mod, Machine.of(TARGET), [rule])
-    assert sketches.seeds()
-    for seed in sketches.seeds():
-        schedule = new_schedule(mod)
-        seed.apply_to_schedule(schedule, remove_postproc=True)
-        assert sketches.finish(schedule)
-        assert packs_weight(json.loads(trace_to_json(schedule.trace)))
+    sketches = Sketches(mod, MACHINE, [RULES[rule]])
+    schedules = [finished(sketches, mod, seed) for seed in sketches.seeds()]
+    assert schedules
+    assert all(packs_weight(json.loads(trace_to_json(schedule.trace))) for schedule in schedules)
+    check_program(mod, schedules[-1])
+
+
+def test_a_call_has_features_where_a_line_of_a_tile_is_no_multiple_of_the_vectors() -> None:
+    mod = programs.with_weight(convolutions.conv_nhwc(10, 4, 8, 1, moved=True), 1)
+    program, schedule = Program.of(mod), new_schedule(mod)
+    assert program is not None
+    values = {"rows": 5, "width": 4, "outer": 0, "lines": 1, "pack": 3}
+    RULES["conv_direct"].apply(schedule, program, MACHINE, values)
+    assert "LoopPartition" in {str(step.kind.name) for step in schedule.trace.insts}
+    [features] = extract(builtin_space(mod, TARGET, seed=1).context, [schedule])
+    assert features.shape[1] == FEATURES
     check_program(mod, schedule)
 
 
@@ -132,13 +195,12 @@ def test_only_the_weight_itself_is_packed_once() -> None:
 
 def test_a_tile_with_more_vectors_than_registers_is_refused() -> None:
     mod = PROGRAMS["register_tile"][0]
-    [rule] = [rule for rule in CPU_RULES if rule.name == "register_tile"]
-    program, machine = Program.of(mod), Machine.of(TARGET)
+    program = Program.of(mod)
     assert program is not None
-    assert machine == Machine(lanes=8, registers=16, threads=2)
+    assert Machine(lanes=8, registers=16, threads=2) == MACHINE
     values = {"rows": 14, "vectors": 4, "pack": 0, "outer": 0, "block": 0, "unroll": 1}
     with pytest.raises(Refused, match="registers"):
-        rule.apply(tvm.s_tir.Schedule(mod), program, machine, values)
+        RULES["register_tile"].apply(Schedule(mod), program, MACHINE, values)
 
 
 def test_products_of_bytes_use_the_instruction_for_them() -> None:

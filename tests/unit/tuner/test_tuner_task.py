@@ -104,10 +104,11 @@ def no_block(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):
 """)
     found = extract_tasks(_module(add_one(), scalar, no_block, add_one(extent=0)), LLVM)
     assert [task.workload.name for task in found.tasks] == ["f0"]
-    assert len(found.notes) == 3
-    assert "f1 is left alone: it has a parameter that is not a buffer" in found.notes
-    assert "f2 is left alone: it has no block with axes (T.sblock with T.axis)" in found.notes
-    assert "f3 is left alone: it has a buffer without elements" in found.notes
+    for note, name, word in zip(
+        sorted(found.notes), ("f1", "f2", "f3"), ("parameter", "T.sblock", "elements"), strict=True
+    ):
+        assert note.startswith(f"{name} ")
+        assert word in note
 
 
 def test_nothing_to_schedule_is_an_error_that_says_why() -> None:
@@ -117,9 +118,8 @@ def main(A: T.Buffer((4,), "float32")):
     for i in range(4):
         A[i] = T.float32(0)
 """)
-    with pytest.raises(InvalidModule, match=r"no schedulable function \(f0 is left alone: it has no block") as error:
+    with pytest.raises(InvalidModule, match=r"f0 .*T\.sblock"):
         extract_tasks(_module(no_block), LLVM)
-    assert "T.sblock" in str(error.value)
     with pytest.raises(InvalidModule, match="no schedulable function"):
         extract_tasks(tvm.IRModule({}), LLVM)
 
@@ -164,13 +164,13 @@ def test_a_shape_left_out_is_named() -> None:
 
 @pytest.mark.parametrize("mod", [_module(tvm.script.from_source(PAD)), _relax()], ids=["tir", "relax"])
 def test_unknown_shapes_are_refused_with_those_that_are_known(mod: tvm.IRModule) -> None:
-    with pytest.raises(InvalidModule, match=r"shapes names q, which the module does not have; .* n"):
+    with pytest.raises(InvalidModule, match=r"\bq\b.*\bn\b"):
         bind_shapes(mod, {"q": 4})
 
 
 @pytest.mark.parametrize("extent", [0, -4])
 def test_shapes_without_elements_are_refused(extent: int) -> None:
-    with pytest.raises(InvalidModule, match="shapes gives n less than one element"):
+    with pytest.raises(InvalidModule, match=r"shapes .*\bn\b"):
         bind_shapes(_module(tvm.script.from_source(PAD)), {"n": extent})
 
 
@@ -178,7 +178,7 @@ def test_a_computed_extent_is_said_to_be_unbindable() -> None:
     source = ADD_ONE.format(name="main", extent=16, dtype="float32", constant="1").replace(
         "A: T.Buffer((16", 'A: T.Buffer(("n * 2"'
     )
-    with pytest.raises(InvalidModule, match=r"computed extent \(n \* 2\)"):
+    with pytest.raises(InvalidModule, match=r"n \* 2"):
         extract_tasks(_module(tvm.script.from_source(source)), LLVM)
 
 
@@ -188,7 +188,7 @@ CALL = "T.call_extern('float32', 'system', {x}[vi])"
 def test_a_function_that_calls_out_is_refused() -> None:
     source = ADD_ONE.format(name="main", extent=16, dtype="float32", constant="1")
     bad = tvm.script.from_source(source.replace("A[vi]", CALL.format(x="A")))
-    with pytest.raises(InvalidModule, match=r"f1 calls external code \(.*call_extern"):
+    with pytest.raises(InvalidModule, match=r"f1 .*call_extern"):
         extract_tasks(_module(add_one(), bad), LLVM)
 
 
@@ -200,7 +200,7 @@ def test_it_is_refused_before_any_pass_could_run_it(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(relax, "get_pipeline", pipeline)
     mod = bind_shapes(_relax(value=CALL.format(x="x")), {"n": 16})
-    with pytest.raises(InvalidModule, match="double calls external code"):
+    with pytest.raises(InvalidModule, match=r"double .*call_extern"):
         extract_tasks(mod, LLVM)
 
 
@@ -214,9 +214,7 @@ def test_what_tvm_makes_of_operators_may_call_its_library_and_is_left_alone() ->
         builder.emit_func_output(out)
     found = extract_tasks(builder.get(), LLVM)
     assert [task.workload.name for task in found.tasks] == ["add"]
-    assert sorted(found.notes) == [
-        f"{name} is left alone: TVM has finished code for it, or calls its own library" for name in ("cumsum", "sort")
-    ]
+    assert sorted(note.split()[0] for note in found.notes) == ["cumsum", "sort"]
 
 
 def test_an_uncalled_function_that_calls_out_is_refused_too() -> None:
@@ -225,7 +223,7 @@ def test_an_uncalled_function_that_calls_out_is_refused_too() -> None:
     mod["unused"] = tvm.script.from_source(source.replace("A[vi]", CALL.format(x="A"))).with_attr(
         "global_symbol", "unused"
     )
-    with pytest.raises(InvalidModule, match="unused calls external code"):
+    with pytest.raises(InvalidModule, match=r"unused .*call_extern"):
         extract_tasks(mod, LLVM)
 
 
@@ -244,6 +242,7 @@ def test_a_function_that_may_leave_its_buffers_is_left_alone_unless_that_is_allo
     found = extract_tasks(mod, LLVM)
     assert len(found.tasks) == 1
     [note] = found.notes
-    assert note.startswith("f1 is left alone: it is not proven to stay inside of its buffers (A[v + 1], where")
+    assert note.startswith("f1 ")
+    assert "A[v + 1]" in note
     assert "and 1 more" in note
     assert len(extract_tasks(mod, LLVM, unproven=True).tasks) == 2

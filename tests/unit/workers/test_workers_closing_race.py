@@ -10,11 +10,11 @@ import pytest
 
 from tuner.errors import RaceFailed
 from tuner.ports import Meanwhile, Raced, RaceRequest, RaceResult
-from tuner.types import Failure, FailureKind, LibraryTime, SandboxLevel, Stage, TensorInfo
+from tuner.types import Failure, FailureKind, LibraryTime, Stage, TensorInfo
 from workers import actor_calls
 from workers.closing_race import ClosingRace
 from workers.kept_artifacts import KeptArtifacts
-from workers.messages import Artifact, ArtifactFormat, BuildRequest, BuiltRace, RaceAnswer, SandboxedRace
+from workers.messages import Artifact, ArtifactFormat, BuildAnswer, BuildRequest, BuiltRace, RaceAnswer
 
 CRASH = Failure(Stage.CERTIFY, FailureKind.CRASH, "it died by signal 11")
 FINE = Raced((0.25,), 0.0, 0.0)
@@ -27,6 +27,9 @@ class Answer:
 
     def awaited(self, meanwhile: Meanwhile) -> Any:
         return self.value
+
+    def then(self, change: Callable[[Any], Any]) -> Answer:
+        return Answer(change(self.value))
 
 
 class Pool:
@@ -47,18 +50,19 @@ def raced(
     """Return the result of a race of traces, and all races that were run; a race that ``ends`` its process fails."""
     races: list[BuiltRace] = []
 
-    def build(actor: None, *, request: BuildRequest, caller: str) -> Answer:
-        return Answer(Artifact(ArtifactFormat.LLVM_IR, request.trace_json or "baseline"))
+    def build(actor: None, request: BuildRequest, caller: str, seconds: float) -> Answer:
+        return Answer(
+            BuildAnswer(Artifact(ArtifactFormat.LLVM_IR, request.trace_json or "baseline"), "builder", 0.0, 1.0)
+        )
 
-    def race(actor: None, *, race: BuiltRace, caller: str) -> Answer:
+    def race(actor: None, race: BuiltRace, caller: str) -> Answer:
         races.append(race)
         if ends(race):
             return Answer(CRASH)
-        answer = RaceAnswer((FINE,) * len(race.contenders), LIBRARY if race.library else None)
-        return Answer(SandboxedRace(answer, SandboxLevel.NONE, "a system"))
+        return Answer(RaceAnswer((FINE,) * len(race.contenders), LIBRARY if race.library else None))
 
-    monkeypatch.setattr(actor_calls, "build_artifact", build)
-    monkeypatch.setattr(actor_calls, "race", race)
+    monkeypatch.setattr(actor_calls, "BUILD", build)
+    monkeypatch.setattr(actor_calls, "RACE", race)
     pool: Any = Pool()
     closing = ClosingRace('{"kind": "cuda"}', "caller", pool, pool, {}, KeptArtifacts())
     request = RaceRequest("module", (TensorInfo((1,), "float32"),), (True,), {each: each for each in contenders}, 0)

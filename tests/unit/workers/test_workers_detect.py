@@ -10,7 +10,6 @@ from tvm.target import codegen
 
 from loopwright.codegen.target import canonical_target, target_from
 from workers import detect
-from workers.messages import DetectedDevice
 
 HASWELL = {
     "fpu",
@@ -98,9 +97,9 @@ def test_the_device_that_offers_just_the_target_comes_before_others_that_run_it(
     offers = [canonical_target(target_from(each)) for each in (offer("sapphirerapids"), offer("haswell"))]
     for index, each in enumerate(offers):
         [found] = detect.match(each, offers)
-        assert found["offer"] == index
+        assert found.offer == index
     [found] = detect.match(offer("x86-64-v3"), offers)
-    assert found["offer"] == 0
+    assert found.offer == 0
 
 
 def test_another_machine_does_not_serve() -> None:
@@ -109,8 +108,7 @@ def test_another_machine_does_not_serve() -> None:
 
 
 def test_this_machine_is_a_device_class_that_serves_its_own_target() -> None:
-    (found,) = detect.detect()
-    devices = [DetectedDevice.from_json(fields) for fields in json.loads(json.dumps(found))]
+    (devices,) = detect.detect()
     device_class = next(device.device_class for device in devices if device.name == "cpu")
     assert detect.runs_on(device_class.target_json, device_class.target_json)
     assert canonical_target(target_from(device_class.target_json)) == device_class.target_json
@@ -120,7 +118,7 @@ def test_this_machine_is_a_device_class_that_serves_its_own_target() -> None:
 def test_a_machine_that_is_no_x86_is_what_llvm_says(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.machine", lambda: "aarch64")
     (found,) = detect.detect()
-    target = json.loads(DetectedDevice.from_json(found[0]).device_class.target_json)
+    target = json.loads(found[0].device_class.target_json)
     assert (target["mtriple"], target["mcpu"]) == (codegen.llvm_get_system_triple(), codegen.llvm_get_system_cpu())
 
 
@@ -140,8 +138,7 @@ class Gpu:
 
 def test_a_gpu_offers_the_shared_memory_that_kernels_may_ask_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tvm.runtime.device", lambda kind, index: Gpu(index == 0))
-    (found,) = detect.detect()
-    _, gpu = [DetectedDevice.from_json(fields) for fields in found]
+    [[_, gpu]] = detect.detect()
     assert gpu.name == "cuda:0"
     target = target_from(gpu.device_class.target_json)
     assert (target.attrs["arch"], target.attrs["max_shared_memory_per_block"]) == ("sm_90", 232448)

@@ -13,13 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workers import frames
-from workers.frames import Closed, FrameReader, write_frame
+from workers.frames import Closed, FrameReader, Garbled, write_frame
 
-JSON = st.recursive(
+PARTS = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
     max_leaves=20,
 )
+FRAMES = st.dictionaries(st.text(), PARTS)
 
 
 @pytest.fixture
@@ -39,7 +40,7 @@ def read(reader: FrameReader) -> Any:
     return frame
 
 
-@given(values=st.lists(JSON.filter(lambda value: value is not None), min_size=1, max_size=5))
+@given(values=st.lists(FRAMES, min_size=1, max_size=5))
 def test_values_come_back_as_they_went(values: list[Any]) -> None:
     out, into = os.pipe()
     try:
@@ -73,25 +74,33 @@ def test_a_frame_may_come_in_any_pieces(data: st.DataObject) -> None:
 
 def test_a_frame_longer_than_the_pipe_passes(pipe: tuple[int, int]) -> None:
     out, into = pipe
-    writer = threading.Thread(target=write_frame, args=(into, "x" * 3_000_000))
+    writer = threading.Thread(target=write_frame, args=(into, {"text": "x" * 3_000_000}))
     writer.start()
-    assert read(FrameReader(out)) == "x" * 3_000_000
+    assert read(FrameReader(out)) == {"text": "x" * 3_000_000}
     writer.join()
 
 
-def test_a_length_that_cannot_be_ends_the_talk(pipe: tuple[int, int]) -> None:
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        struct.pack("!I", frames.MAX_FRAME + 1) + b"rest",
+        *(struct.pack("!I", len(data)) + data for data in (b"{", b"\xff", b"[]", b"1", b"[" * 60_000)),
+    ],
+    ids=["too long", "cut off", "no text", "a list", "a number", "too deep"],
+)
+def test_what_is_no_frame_is_garbled(pipe: tuple[int, int], garbage: bytes) -> None:
     out, into = pipe
-    os.write(into, struct.pack("!I", frames.MAX_FRAME + 1) + b"rest")
+    os.write(into, garbage)
     reader = FrameReader(out)
     reader.feed()
-    with pytest.raises(Closed):
+    with pytest.raises(Garbled):
         reader.pop()
 
 
 def test_a_value_too_long_for_a_frame_is_refused(pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(frames, "MAX_FRAME", 100)
     with pytest.raises(ValueError, match="does not fit"):
-        write_frame(pipe[1], "x" * 101)
+        write_frame(pipe[1], {"text": "x" * 101})
 
 
 def test_a_peer_that_has_gone(pipe: tuple[int, int]) -> None:
@@ -110,4 +119,4 @@ def test_writing_to_a_peer_that_has_gone(pipe: tuple[int, int]) -> None:
     out, into = pipe
     os.close(out)
     with pytest.raises(BrokenPipeError):
-        write_frame(into, "anyone?")
+        write_frame(into, {"anyone": 1})

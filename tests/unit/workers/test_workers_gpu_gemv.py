@@ -6,10 +6,10 @@ import pytest
 import tvm
 from tvm import te, topi
 
-from loopwright.codegen.rule import KNOB, RULE
+from loopwright.codegen.rule import RULE
+from tests.support.cases import cases
 from tests.support.gpu_products import product
-from tests.support.gpu_rules import ARCH, TARGET, check_kernels, kernels, programs_of, source_of
-from tests.support.nvrtc import cubin
+from tests.support.gpu_rules import TARGET, check_machine_code, check_rule, programs_of, source_of
 from tests.support.rule_programs import function, sketches_of
 from tuner.space.builtin import builtin_space
 
@@ -29,24 +29,24 @@ PRODUCTS = {
     "in order, batched": product(2, 48, 40, batches=(3,), transposed=False),
     "the vector on the right": product(96, 1, 128),
 }
-named = pytest.mark.parametrize("name", PRODUCTS)
+MULTIPLIED = cases(
+    PRODUCTS,
+    "transposed, columns of a prime",
+    "transposed, batched",
+    "in order, depth of a prime",
+    "in order, fp16, sums fp32, eight vectors",
+    "the vector on the right",
+)
 
 
-@named
-def test_a_product_with_vectors_computes_the_same(name: str) -> None:
-    for schedule in programs_of(PRODUCTS[name], "gpu_gemv", 2):
-        assert RULE not in schedule.mod.script()
-        assert KNOB not in schedule.mod.script()
-        check_kernels(PRODUCTS[name], schedule)
+@pytest.mark.parametrize(("name", "every"), MULTIPLIED)
+def test_a_product_with_vectors_computes_the_same_in_one_kernel(name: str, every: bool) -> None:
+    check_rule(PRODUCTS[name], "gpu_gemv", every)
 
 
-@named
-def test_a_product_with_vectors_becomes_the_machine_code_of_one_kernel(name: str) -> None:
-    schedules = programs_of(PRODUCTS[name], "gpu_gemv", 1)
-    for schedule in (schedules[0], schedules[-1]):
-        source = source_of(PRODUCTS[name], schedule)
-        assert kernels(source) == 1
-        assert cubin(source, ARCH).startswith(b"\x7fELF")
+@pytest.mark.parametrize(("name", "every"), cases(PRODUCTS, "in order, fp16, sums fp32, eight vectors"))
+def test_a_product_with_vectors_becomes_machine_code(name: str, every: bool) -> None:
+    check_machine_code(PRODUCTS[name], "gpu_gemv", every)
 
 
 @pytest.mark.parametrize(

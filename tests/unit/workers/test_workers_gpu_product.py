@@ -7,11 +7,11 @@ from tvm import te, topi
 from tvm.s_tir import Schedule
 
 from loopwright.codegen.async_copy import ASYNC_STAGES
-from loopwright.codegen.rule import KNOB, RULE
+from loopwright.codegen.rule import RULE
 from loopwright.codegen.target import target_from
+from tests.support.cases import cases
 from tests.support.gpu_products import product
-from tests.support.gpu_rules import ARCH, TARGET, check_kernels, kernels, programs_of, source_of
-from tests.support.nvrtc import cubin
+from tests.support.gpu_rules import TARGET, check_machine_code, check_rule, programs_of, source_of
 from tests.support.rule_programs import function, sketches_of
 from tuner.space.builtin import builtin_space
 from tuner.space.rules.gpu_product import GpuProduct
@@ -32,25 +32,17 @@ PRODUCTS = {
     "a short depth, transposed": product(96, 64, 40, epilogue=True),
     "a depth of a prime": product(32, 64, 67),
 }
-named = pytest.mark.parametrize("name", PRODUCTS)
+TILED = cases(PRODUCTS, "in order", "rows of a prime", "batched", "fp16, sums fp32", "a short depth")
 
 
-@named
-def test_a_product_by_tiles_computes_the_same(name: str) -> None:
-    for schedule in programs_of(PRODUCTS[name], "gpu_product", 2):
-        assert RULE not in schedule.mod.script()
-        assert KNOB not in schedule.mod.script()
-        check_kernels(PRODUCTS[name], schedule)
+@pytest.mark.parametrize(("name", "every"), TILED)
+def test_a_product_by_tiles_computes_the_same(name: str, every: bool) -> None:
+    check_rule(PRODUCTS[name], "gpu_product", every)
 
 
-@named
-def test_a_product_by_tiles_becomes_machine_code(name: str) -> None:
-    schedules = programs_of(PRODUCTS[name], "gpu_product", 1)
-    for schedule in (schedules[0], schedules[-1]):
-        source = source_of(PRODUCTS[name], schedule)
-        assert kernels(source) == (2 if "rfactor" in str(schedule.trace) else 1)
-        assert "atomic" not in source
-        assert cubin(source, ARCH).startswith(b"\x7fELF")
+@pytest.mark.parametrize(("name", "every"), cases(PRODUCTS, "in order"))
+def test_a_product_by_tiles_becomes_machine_code(name: str, every: bool) -> None:
+    check_machine_code(PRODUCTS[name], "gpu_product", every)
 
 
 def test_a_pipelined_tile_is_copied_while_another_one_is_multiplied() -> None:

@@ -6,9 +6,9 @@ import pytest
 import tvm
 from tvm import te, topi
 
-from loopwright.codegen.rule import KNOB, RULE
-from tests.support.gpu_rules import ARCH, TARGET, check_kernels, programs_of, source_of
-from tests.support.nvrtc import cubin
+from loopwright.codegen.rule import RULE
+from tests.support.cases import cases
+from tests.support.gpu_rules import TARGET, check_machine_code, check_rule, programs_of, source_of
 from tests.support.rule_programs import function, layer_norm, mean, rms_norm, sketches_of
 from tuner.space.builtin import builtin_space
 
@@ -33,33 +33,29 @@ def cast(source: str, result: str) -> tvm.IRModule:
     return function(x, topi.cast(x, result))
 
 
-ELEMENTWISE = [
-    biased_tanh((64, 1024), "float32"),
-    biased_tanh((37, 29), "float16"),
-    biased_tanh((2, 3, 4, 5, 16), "bfloat16"),
-    biased_tanh((1, 8, 1, 6), "float32"),
-    tanh((997,), "float32"),
-    tanh((6, 10), "float16"),
-    tanh((1, 1), "float32"),
-    transposed(48, 32, "float16"),
-    cast("float16", "float32"),
-    cast("int8", "float32"),
-]
+ELEMENTWISE = {
+    "two axes": biased_tanh((64, 1024), "float32"),
+    "odd extents, fp16": biased_tanh((37, 29), "float16"),
+    "five axes, bf16": biased_tanh((2, 3, 4, 5, 16), "bfloat16"),
+    "axes of one element": biased_tanh((1, 8, 1, 6), "float32"),
+    "a prime": tanh((997,), "float32"),
+    "flat, fp16": tanh((6, 10), "float16"),
+    "one element": tanh((1, 1), "float32"),
+    "transposed, fp16": transposed(48, 32, "float16"),
+    "cast of fp16": cast("float16", "float32"),
+    "cast of int8": cast("int8", "float32"),
+}
+MAPPED = cases(ELEMENTWISE, "odd extents, fp16", "flat, fp16", "one element", "transposed, fp16", "cast of int8")
 
 
-@pytest.mark.parametrize("mod", ELEMENTWISE)
-def test_what_the_rule_for_elements_makes_computes_the_same(mod: tvm.IRModule) -> None:
-    for schedule in programs_of(mod, "gpu_elementwise", 3):
-        assert RULE not in schedule.mod.script()
-        assert KNOB not in schedule.mod.script()
-        check_kernels(mod, schedule)
+@pytest.mark.parametrize(("name", "every"), MAPPED)
+def test_what_the_rule_for_elements_makes_computes_the_same(name: str, every: bool) -> None:
+    check_rule(ELEMENTWISE[name], "gpu_elementwise", every)
 
 
-@pytest.mark.parametrize("mod", ELEMENTWISE)
-def test_what_the_rule_for_elements_makes_becomes_machine_code(mod: tvm.IRModule) -> None:
-    schedules = programs_of(mod, "gpu_elementwise", 1)
-    for schedule in (schedules[0], schedules[-1]):
-        assert cubin(source_of(mod, schedule), ARCH).startswith(b"\x7fELF")
+@pytest.mark.parametrize(("name", "every"), cases(ELEMENTWISE, "odd extents, fp16"))
+def test_what_the_rule_for_elements_makes_becomes_machine_code(name: str, every: bool) -> None:
+    check_machine_code(ELEMENTWISE[name], "gpu_elementwise", every)
 
 
 @pytest.mark.parametrize(
@@ -101,33 +97,33 @@ def half_rms_norm(rows: int, columns: int) -> tvm.IRModule:
     return function(x, weight, topi.multiply(topi.cast(topi.multiply(wide, scale), "float16"), weight))
 
 
-ROWS = [
-    softmax((64, 256), "float32"),
-    softmax((5, 37), "float32"),
-    softmax((2, 1, 3, 64), "float16"),
-    softmax((1, 96), "float32"),
-    layer_norm(12, 256),
-    mean(7, 512),
-    greatest((3, 5, 64), "bfloat16"),
-    rms_norm(6, 128),
-    half_rms_norm(6, 128),
-]
+ROWS = {
+    "softmax": softmax((64, 256), "float32"),
+    "softmax of odd extents": softmax((5, 37), "float32"),
+    "softmax of four axes, fp16": softmax((2, 1, 3, 64), "float16"),
+    "softmax of one row": softmax((1, 96), "float32"),
+    "layer norm": layer_norm(12, 256),
+    "mean": mean(7, 512),
+    "greatest, bf16": greatest((3, 5, 64), "bfloat16"),
+    "RMS norm": rms_norm(6, 128),
+    "RMS norm, fp16": half_rms_norm(6, 128),
+}
 
 
-@pytest.mark.parametrize("mod", ROWS)
-def test_what_the_rule_for_rows_makes_computes_the_same(mod: tvm.IRModule) -> None:
-    for schedule in programs_of(mod, "gpu_row_reduce", 2):
-        check_kernels(mod, schedule)
+@pytest.mark.parametrize(("name", "every"), cases(ROWS, "softmax of odd extents", "mean", "greatest, bf16", "RMS norm"))
+def test_what_the_rule_for_rows_makes_computes_the_same(name: str, every: bool) -> None:
+    check_rule(ROWS[name], "gpu_row_reduce", every)
 
 
-@pytest.mark.parametrize("mod", ROWS)
-def test_what_the_rule_for_rows_makes_becomes_machine_code(mod: tvm.IRModule) -> None:
-    schedules = programs_of(mod, "gpu_row_reduce", 1)
-    for schedule in (schedules[0], schedules[-1]):
-        assert cubin(source_of(mod, schedule), ARCH).startswith(b"\x7fELF")
+@pytest.mark.parametrize(("name", "every"), cases(ROWS, "softmax of odd extents"))
+def test_what_the_rule_for_rows_makes_becomes_machine_code(name: str, every: bool) -> None:
+    check_machine_code(ROWS[name], "gpu_row_reduce", every)
 
 
-@pytest.mark.parametrize(("mod", "access"), [(ROWS[0], "*(float4*)("), (ROWS[2], "*(uint4*)(")])
+@pytest.mark.parametrize(
+    ("mod", "access"),
+    [(ROWS["softmax"], "*(float4*)("), (ROWS["softmax of four axes, fp16"], "*(uint4*)(")],
+)
 def test_the_first_seed_copies_a_row_to_shared_memory_128_bits_at_a_time(mod: tvm.IRModule, access: str) -> None:
     [first, *_] = programs_of(mod, "gpu_row_reduce", 0)
     source = source_of(mod, first)
@@ -142,3 +138,13 @@ def test_a_function_that_the_rules_cannot_schedule_has_no_sketches_of_theirs() -
     reduced = function(x, topi.sum(x, axis=0))
     for mod in (two, reduced):
         assert not sketches_of(builtin_space(mod, TARGET, 1), RULE + "gpu")
+
+
+def test_experimental_rules_are_in_the_space_and_propose_seeds_only_if_they_are_asked_for() -> None:
+    spaces = {asked: builtin_space(ROWS[0], TARGET, 1, experimental=asked) for asked in (False, True)}
+    for space in spaces.values():
+        assert len(sketches_of(space, RULE + "gpu_row_reduce")) == 1
+    seeded = {asked: [s for s in space.seeds if RULE + "gpu" in str(s)] for asked, space in spaces.items()}
+    assert not seeded[False]
+    assert seeded[True]
+    assert len(spaces[True].seeds) == len(spaces[False].seeds) + len(seeded[True])

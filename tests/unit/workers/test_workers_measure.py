@@ -22,15 +22,13 @@ from workers.messages import (
     Artifact,
     ArtifactFormat,
     BuildRequest,
-    BuiltCandidate,
     BuiltRace,
+    Candidate,
     Device,
     MeasureBatch,
     RaceAnswer,
     Samples,
-    measure_progress_from_json,
 )
-from workers.messages import MeasureFinished as Finished
 from workers.race import HEATS, MIN_ROUNDS, ROUNDS, race
 
 ARGS = programs.elementwise().args
@@ -54,10 +52,9 @@ def artifact(workload: Workload) -> Artifact:
 
 
 def measured(*candidates: tuple[Artifact, float | None]) -> list[Samples | Failure]:
-    batch = MeasureBatch(ARGS, tuple(BuiltCandidate("key", built, cutoff) for built, cutoff in candidates))
-    values = [value for value in measure.measure(HOST.to_json(), batch.to_json()) if not isinstance(value, Clock)]
-    progress = [step for value in values if isinstance(step := measure_progress_from_json(value), Finished)]
-    results = {step.position: step.result for step in progress}
+    batch = MeasureBatch(ARGS, tuple(Candidate("key", built, cutoff) for built, cutoff in candidates))
+    progress = [step for step in measure.measure(HOST, batch) if not isinstance(step, Clock)]
+    results = {step.position: step.result for step in progress if step.result is not None}
     return [results[position] for position in range(len(candidates))]
 
 
@@ -74,9 +71,8 @@ def failure(result: Samples | Raced | Failure) -> Failure:
 def answer(baseline: Workload, contenders: tuple[Workload, ...], outputs: tuple[bool, ...] = OUTPUTS) -> RaceAnswer:
     reference = artifact(baseline)
     built = BuiltRace(baseline.args, outputs, reference, (reference, *map(artifact, contenders)), seed=7)
-    values = race(HOST.to_json(), built.to_json())
-    [found] = [value for value in values if not isinstance(value, Clock)]
-    return RaceAnswer.from_json(found)
+    [found] = [value for value in race(HOST, built) if not isinstance(value, Clock)]
+    return found
 
 
 def raced(*contenders: Workload, baseline: Workload | None = None) -> tuple[Raced | Failure, ...]:

@@ -25,8 +25,8 @@ def _scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def built() -> ReferenceKernels:
-    (kernels,) = reference.build(ReferenceRequest(TARGET, 2).to_json())
-    return ReferenceKernels.from_json(kernels)
+    (kernels,) = reference.build(ReferenceRequest(TARGET, 2))
+    return kernels
 
 
 def test_the_chains_do_the_work_that_is_counted(built: ReferenceKernels) -> None:
@@ -51,17 +51,15 @@ def test_the_copy_copies_all(built: ReferenceKernels) -> None:
 
 
 def test_peaks_and_a_check_of_this_machine(built: ReferenceKernels) -> None:
-    host = Device("llvm", 0).to_json()
-    *waits, answer = reference.peaks(host, built.to_json())
+    host = Device("llvm", 0)
+    *waits, peaks = reference.peaks(host, built)
     assert waits == [Clock.STOP, Clock.START]
-    assert not isinstance(answer, Clock)
-    peaks = DeviceSpeed.from_json(answer)
+    assert isinstance(peaks, DeviceSpeed)
     assert peaks.flops == built.flop / peaks.secs
     assert peaks.bytes_per_s is not None
     assert peaks.bytes_per_s > 0
-    *_, answer = reference.check(host, built.to_json())
-    assert not isinstance(answer, Clock)
-    check = DeviceSpeed.from_json(answer)
+    *_, check = reference.check(host, built)
+    assert isinstance(check, DeviceSpeed)
     assert check.secs > 0
     assert check.bytes_per_s is None
 

@@ -34,33 +34,31 @@ FUNCTIONS: dict[str, Callable[[], tvm.tirx.PrimFunc]] = {
 
 
 def sources(func: tvm.tirx.PrimFunc, arch: str, count: int) -> list[str]:
-    """Return the CUDA code of candidates with TF32, drawn at random from the sketches that have it."""
+    """Return the CUDA code of candidates with TF32, drawn at random from the sketches that have it.
+
+    One candidate is the shortest of five, which NVRTC compiles soonest.
+    """
     mod, target = with_tf32(normal_form(func)), target_from({"kind": "cuda", "arch": arch})
     space = builtin_space(mod, target, 1)
     sketches = [trace for trace in space.traces if "tf32" in str(trace)]
     drawn = filter(None, (space.replay(sketches[seed % len(sketches)], seed) for seed in range(1, 1000)))
     complete = with_assumed_attributes(target)
-    traces = [trace_to_json(next(drawn).trace) for _ in range(count)]
-    return [cuda.source(apply_trace_json(mod, trace).mod, complete) for trace in traces]
+    traces = [trace_to_json(next(drawn).trace) for _ in range(max(count, 5))]
+    return sorted((cuda.source(apply_trace_json(mod, trace).mod, complete) for trace in traces), key=len)[:count]
 
 
-def multiplies_in_tf32(assembly: str) -> bool:
-    return any(".mma." in line and ".tf32" in line for line in assembly.splitlines())
-
-
-@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_candidates_become_machine_code_that_multiplies_in_tf32(name: str, arch: str) -> None:
-    for source in sources(FUNCTIONS[name](), arch, 2):
-        assert cubin(source, arch).startswith(b"\x7fELF")
+@pytest.mark.parametrize(
+    ("name", "arch", "count"),
+    [
+        ("product", "sm_90", 1),
+        ("product with a transposed factor", "sm_80", 1),
+        *(pytest.param(name, arch, 10, marks=pytest.mark.whole) for name in FUNCTIONS for arch in ("sm_80", "sm_90")),
+    ],
+)
+def test_candidates_become_machine_code_that_multiplies_in_tf32(name: str, arch: str, count: int) -> None:
+    found = sources(FUNCTIONS[name](), arch, count)
+    assert all(cubin(source, arch).startswith(b"\x7fELF") for source in found)
+    for source in found[:2]:
         assembly = ptx(source, arch)
-        assert multiplies_in_tf32(assembly)
+        assert any(".mma." in line and ".tf32" in line for line in assembly.splitlines())
         assert "cvt.rna.tf32.f32" in assembly
-
-
-@pytest.mark.whole
-@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_all_of_ten_candidates_become_machine_code(name: str, arch: str) -> None:
-    codes = [cubin(source, arch) for source in sources(FUNCTIONS[name](), arch, 10)]
-    assert all(code.startswith(b"\x7fELF") for code in codes)

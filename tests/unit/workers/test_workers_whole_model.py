@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -13,9 +12,11 @@ from torch import nn
 from loopwright.codegen import host_lock
 from loopwright.codegen.serialization import module_from_json, trace_to_json
 from loopwright.codegen.target import target_from
-from loopwright.frontends import Options, to_payload
+from loopwright.frontends import to_payload
+from loopwright.model import Model
 from tests.support.played_fleet import TARGET
 from tests.support.programs import product
+from tuner.answers import Submission
 from tuner.space.builtin import builtin_space
 from tuner.submission import parse
 from workers import whole_model
@@ -48,43 +49,43 @@ def _apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def submission() -> dict[str, Any]:
-    payload = to_payload(Mixed().eval(), Options((torch.zeros(4, dtype=torch.int64),), None))
+def submission() -> Submission:
+    payload = to_payload(Model(Mixed().eval(), example_inputs=(torch.zeros(4, dtype=torch.int64),)))
     [parsed] = parse(payload.format, payload.data, TARGET, None, None)
     return parsed
 
 
 def timed(module_json: str, traces: Mapping[str, str | None]) -> ModelTimes:
-    *_, last = whole_model.time_model(HOST.to_json(), ModelProgram(module_json, TARGET, dict(traces)).to_json())
-    assert isinstance(last, dict)
-    return ModelTimes.from_json(last)
+    *_, last = whole_model.time_model(HOST, ModelProgram(module_json, TARGET, dict(traces)))
+    assert isinstance(last, ModelTimes)
+    return last
 
 
-def traces(submission: dict[str, Any]) -> dict[str, str | None]:
+def traces(submission: Submission) -> dict[str, str | None]:
     """A schedule of the built-in space for each function that has one."""
     found: dict[str, str | None] = {}
-    for task in submission["tasks"]:
-        space = builtin_space(module_from_json(task["module_json"]), target_from(TARGET), 1)
+    for task in submission.tasks:
+        space = builtin_space(module_from_json(task.workload.module_json), target_from(TARGET), 1)
         schedules = (space.replay(trace, 1) for trace in space.traces)
-        found[task["hash"]] = next((trace_to_json(each.trace) for each in schedules if each is not None), None)
+        found[task.workload.hash] = next((trace_to_json(each.trace) for each in schedules if each is not None), None)
     return found
 
 
-def test_a_model_is_timed_with_and_without_schedules(submission: dict[str, Any]) -> None:
-    assert len(submission["tasks"]) >= 2
+def test_a_model_is_timed_with_and_without_schedules(submission: Submission) -> None:
+    assert len(submission.tasks) >= 2
     chosen = traces(submission)
     assert any(chosen.values())
     for given in ({}, chosen):
-        found = timed(submission["module_json"], given)
+        found = timed(submission.module_json, given)
         assert found.reason is None
         assert len(found.run_secs) == 5
         assert all(0 < seconds < 1 for seconds in found.run_secs)
 
 
-def test_the_schedules_that_it_is_given_are_those_that_run(submission: dict[str, Any]) -> None:
+def test_the_schedules_that_it_is_given_are_those_that_run(submission: Submission) -> None:
     broken = dict.fromkeys(traces(submission), '[[["NoSuchInstruction", [], [], []]], []]')
     with pytest.raises(Exception, match="NoSuchInstruction"):
-        timed(submission["module_json"], broken)
+        timed(submission.module_json, broken)
 
 
 @pytest.mark.parametrize(
@@ -97,8 +98,8 @@ def test_what_cannot_be_timed_says_why(script: str, reason: str) -> None:
     assert timed(module_to_json(read_module("tvmscript", script)), {}) == ModelTimes((), reason)
 
 
-def test_weights_that_are_too_large_are_not_drawn(submission: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weights_that_are_too_large_are_not_drawn(submission: Submission, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(whole_model, "MAX_WEIGHT_BYTES", 2**10)
     monkeypatch.setattr(whole_model, "_weight", lambda *_: pytest.fail("drawn"))
-    found = timed(submission["module_json"], {})
+    found = timed(submission.module_json, {})
     assert (found.run_secs, found.reason) == ((), "its weights take 0 MiB, over 0 MiB")

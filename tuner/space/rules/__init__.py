@@ -38,4 +38,9 @@ CPU_RULES: tuple[Rule, ...] = (
     Winograd(),
 )
 
-GPU_RULES: tuple[Rule, ...] = (GpuElementwise(), GpuRowReduce(), GpuGemv(), GpuProduct())
+GPU_RULES: tuple[Rule, ...] = ()
+"""Those that programs were timed of on a GPU, and that made some faster."""
+
+EXPERIMENTAL_GPU_RULES: tuple[Rule, ...] = (GpuElementwise(), GpuRowReduce(), GpuGemv(), GpuProduct())
+"""Those of which no program has been timed on a GPU (docs/benchmarks/gpu.md). A search draws their programs like any
+others, and measures their seeds only if `SearchConfig.experimental` says so."""

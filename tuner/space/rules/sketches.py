@@ -24,15 +24,18 @@ class _Sketch:
 
 
 class Sketches:
-    """The sketches of all rules that apply to a function."""
+    """The sketches of all rules that apply to a function. Rules ``without_seeds`` have sketches only."""
 
-    def __init__(self, mod: tvm.IRModule, machine: Machine, rules: Sequence[Rule]) -> None:
+    def __init__(
+        self, mod: tvm.IRModule, machine: Machine, rules: Sequence[Rule], without_seeds: Sequence[Rule] = ()
+    ) -> None:
         self._machine = machine
+        self._without_seeds = without_seeds
         self._sketches: dict[str, _Sketch] = {}
         program = Program.of(mod)
         if program is None:
             return
-        for rule in rules:
+        for rule in (*rules, *without_seeds):
             knobs = rule.knobs(program, machine)
             if knobs:
                 self._sketches[rule.name] = _Sketch(rule, program, knobs, _open_trace(mod, rule, knobs))
@@ -46,6 +49,7 @@ class Sketches:
         rows = [
             [_decided(sketch, values) for values in sketch.rule.seeds(sketch.program, self._machine)]
             for sketch in self._sketches.values()
+            if sketch.rule not in self._without_seeds
         ]
         longest = max(map(len, rows), default=0)
         return [row[place] for place in range(longest) for row in rows if place < len(row)]

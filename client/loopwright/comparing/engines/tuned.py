@@ -17,8 +17,8 @@ def variants(given: Given, threads: int) -> Iterator[tuple[str, Prepare]]:
 
 def _prepared(given: Given) -> Prepared:
     with loopwright.Client() as client:
-        model, options = given.program()
-        compiled = client.compile(model, **options)
+        model, target = given.program()
+        compiled = client.compile(model, target)
         report = client.last_report
     assert report is not None
     return on_virtual_machine(compiled, given, f"{len(report.hits)} of {len(report.functions)} functions tuned")

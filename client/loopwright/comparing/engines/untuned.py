@@ -16,8 +16,8 @@ def variants(given: Given, threads: int) -> Iterator[tuple[str, Prepare]]:
 
 def _prepared(given: Given) -> Prepared:
     with loopwright.Client() as client:
-        model, options = given.program()
-        looked_up = client.look_up(model, **options)
+        model, target = given.program()
+        looked_up = client.look_up(model, target)
     from loopwright import applying
 
     return on_virtual_machine(applying.build(looked_up.module, looked_up.target), given, "no function tuned")

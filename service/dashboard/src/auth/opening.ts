@@ -17,8 +17,6 @@ export async function openSession(): Promise<Opening> {
   if (address !== window.location.pathname + window.location.search + window.location.hash) {
     window.history.replaceState(null, "", address);
   }
-  // An earlier release stored the token here.
-  window.localStorage.removeItem("loopwright.token");
   // Without a session, the request would fail, and browsers would show the error in their console.
   if (wasSignedIn() && (credential === null || (await isSignedIn())))
     return { signedIn: true, refused: null };

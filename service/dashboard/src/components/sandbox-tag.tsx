@@ -9,7 +9,7 @@ const HINTS: Record<SandboxLevel, string> = {
 };
 
 interface SandboxTagProps {
-  /** Null or undefined if unknown: imported, or stored by an earlier version. */
+  /** Null or undefined for imported records. */
   level: SandboxLevel | null | undefined;
 }
 

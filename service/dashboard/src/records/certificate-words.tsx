@@ -48,14 +48,10 @@ export function CertificateWords({ certificate: c }: { certificate: Certificate 
             Raced again <RelativeTime time={c.checked_at} />.
           </>
         )}
-        {c.conditions && <> Conditions: {c.conditions}.</>}
-        {c.device_state && <> The GPU after the race: {formatDeviceState(c.device_state)}.</>}
-        {c.sandbox && (
-          <>
-            {" "}
-            Sandbox of the race: <SandboxTag level={c.sandbox} />
-          </>
-        )}
+        {" "}
+        Conditions: {c.conditions}.
+        {c.device_state && <> The GPU after the race: {formatDeviceState(c.device_state)}.</>}{" "}
+        Sandbox of the race: <SandboxTag level={c.sandbox} />
       </Text>
     </Stack>
   );

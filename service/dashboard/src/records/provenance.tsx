@@ -13,7 +13,6 @@ const ORIGINS: Record<string, string> = {
   seed: "This is an initial candidate that a rule of the design space proposes.",
   random: "This candidate was drawn at random from the design space.",
   mutation: "This candidate changes a few decisions of another candidate.",
-  crossover: "This candidate combines the decisions of two candidates.",
   transfer:
     "This candidate adapts a schedule that was fast for this function, or for the same function at other shapes.",
   import: "This schedule was imported from another database.",

@@ -1,1 +1,0 @@
-"""Compiling a model against databases of different sizes: one lookup request, and the time it takes."""
