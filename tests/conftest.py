@@ -8,6 +8,7 @@ import gc
 import itertools
 import os
 import random
+import re
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -26,8 +27,10 @@ from tests.support.played_service import PlayedService, played
 from tests.support.programs import MM_RELU
 from tests.support.service import PLACES, Service
 
-SERVICE = ("tests/acceptance/", "tests/browser/", "tests/examples/", "tests/integration/sdk/")
-"""Where tests share `service`, but for `OWN_SERVICES`. They run in one process, so that it starts once."""
+REAL = re.compile(r"tests/acceptance/|real_service\.py|[\[-]real[\]-]")
+"""Tests that share `real_service`, but for `OWN_SERVICES`. They run in one process, so that it starts once."""
+PLAYED = ("tests/browser/", "tests/examples/", "tests/integration/sdk/")
+"""Where the tests of a folder share what they compile and the jobs that they read."""
 OWN_SERVICES = (
     "tests/acceptance/test_acceptance_boards.py",
     "tests/acceptance/test_acceptance_emulated_board.py",
@@ -152,11 +155,15 @@ class Groups(LoadScopeScheduling):
 
 
 def group(nodeid: str) -> str:
-    """Return "service", or "cluster" where tests share a Ray cluster, or the path of the module."""
+    """Return "service", or "cluster" where tests share a Ray cluster, or the path of the folder or of the module."""
     path = nodeid.split("::")[0]
-    if path.startswith(SERVICE) and path not in OWN_SERVICES:
+    if path in OWN_SERVICES:
+        return path
+    if REAL.search(nodeid):
         return "service"
-    return "cluster" if path.startswith("tests/integration/test_") else path
+    if path.startswith("tests/integration/test_"):
+        return "cluster"
+    return next((folder for folder in PLAYED if path.startswith(folder)), path)
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect
 
 from tests.support.chromium import chromium
-from tests.support.service import Service
+from tests.support.service_client import ServiceClient
 
 TIMES = "\N{MULTIPLICATION SIGN}"
 
@@ -76,13 +76,13 @@ def fresh_page(browser: Browser, watched: Watched) -> Iterator[Page]:
 
 
 @pytest.fixture
-def page(fresh_page: Page, service: Service) -> Page:
+def page(fresh_page: Page, service: ServiceClient) -> Page:
     """A page that has signed in to the shared service."""
     sign_in(fresh_page, service)
     return fresh_page
 
 
-def sign_in(page: Page, service: Service) -> None:
+def sign_in(page: Page, service: ServiceClient) -> None:
     page.goto(service.login_url())
     expect(page.get_by_role("heading", name="Overview", exact=True)).to_be_visible()
 

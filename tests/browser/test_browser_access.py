@@ -11,17 +11,17 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import Watched, row, sign_in
 from tests.support.api_alone import ApiAlone
-from tests.support.service import Service
+from tests.support.service_client import ServiceClient
 
 
 @pytest.fixture(scope="module")
-def empty_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def empty_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceClient]:
     """An API over an empty database."""
     with ApiAlone(tmp_path_factory.mktemp("empty")) as service:
         yield service
 
 
-def test_an_empty_service_says_how_to_begin(fresh_page: Page, empty_service: Service) -> None:
+def test_an_empty_service_says_how_to_begin(fresh_page: Page, empty_service: ServiceClient) -> None:
     page = fresh_page
     sign_in(page, empty_service)
     expect(page.get_by_role("heading", name="Submit the first job")).to_be_visible()
@@ -34,7 +34,7 @@ def test_an_empty_service_says_how_to_begin(fresh_page: Page, empty_service: Ser
 
 
 def test_an_address_signs_one_browser_in(
-    fresh_page: Page, browser: Browser, watched: Watched, service: Service
+    fresh_page: Page, browser: Browser, watched: Watched, service: ServiceClient
 ) -> None:
     url = service.login_url()
     fresh_page.goto(url)
@@ -57,7 +57,7 @@ def test_an_address_signs_one_browser_in(
         expect(page.get_by_role("heading", name="Overview", exact=True)).to_be_visible()
 
 
-def test_a_link_makes_nobody_else_of_its_reader(page: Page, service: Service) -> None:
+def test_a_link_makes_nobody_else_of_its_reader(page: Page, service: ServiceClient) -> None:
     answer = service.http.post("/api/v1/guest-links", json={})
     page.goto("about:blank")
     page.goto(f"{service.url}{answer.json()['path']}")
@@ -70,7 +70,7 @@ def test_a_link_makes_nobody_else_of_its_reader(page: Page, service: Service) ->
 
 
 def test_a_wrong_token_is_asked_for_again(
-    fresh_page: Page, watched: Watched, service: Service, job: dict[str, Any]
+    fresh_page: Page, watched: Watched, service: ServiceClient, job: dict[str, Any]
 ) -> None:
     watched.expected.append("401 (Unauthorized)")
     fresh_page.goto(f"{service.url}/jobs/{job['id']}#guest=wrong")
@@ -85,7 +85,7 @@ def test_a_wrong_token_is_asked_for_again(
 
 
 def test_a_guest_looks_and_changes_nothing(
-    page: Page, browser: Browser, watched: Watched, service: Service, job: dict[str, Any]
+    page: Page, browser: Browser, watched: Watched, service: ServiceClient, job: dict[str, Any]
 ) -> None:
     page.goto(f"{service.url}/jobs/{job['id']}?tab=events")
     page.get_by_role("button", name="Share a read-only link").click()
@@ -120,7 +120,7 @@ def test_a_guest_looks_and_changes_nothing(
 
 
 def test_an_admin_makes_users_and_sees_what_they_did(
-    page: Page, browser: Browser, watched: Watched, service: Service
+    page: Page, browser: Browser, watched: Watched, service: ServiceClient
 ) -> None:
     page.get_by_role("navigation").get_by_role("link", name="Access").click()
     page.get_by_role("button", name="New user").click()
@@ -179,7 +179,7 @@ def test_colours_are_ones_choice(page: Page) -> None:
     expect(page.get_by_role("button", name="Use light colours")).to_be_visible()
 
 
-def test_what_is_not_there_is_said(page: Page, watched: Watched, service: Service) -> None:
+def test_what_is_not_there_is_said(page: Page, watched: Watched, service: ServiceClient) -> None:
     watched.expected.append("404 (Not Found)")
     missing = (
         ("jobs/nosuch", "job"),
@@ -194,7 +194,7 @@ def test_what_is_not_there_is_said(page: Page, watched: Watched, service: Servic
     expect(page.get_by_role("heading", name="Overview", exact=True)).to_be_visible()
 
 
-def test_a_failing_service_is_said_and_asked_again(page: Page, watched: Watched, service: Service) -> None:
+def test_a_failing_service_is_said_and_asked_again(page: Page, watched: Watched, service: ServiceClient) -> None:
     watched.expected.append("500 (Internal Server Error)")
     problem = '{"type":"about:blank","title":"Internal error","status":500,"detail":"The disk is full."}'
     page.route(

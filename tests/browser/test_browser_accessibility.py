@@ -10,7 +10,8 @@ import pytest
 from playwright.sync_api import Page, ViewportSize, expect
 
 from tests.browser.conftest import Watched, sign_in
-from tests.support.service import ROOT, Service
+from tests.support.service import ROOT
+from tests.support.service_client import ServiceClient
 
 AXE = ROOT / "service/dashboard/node_modules/axe-core/axe.min.js"
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
@@ -19,7 +20,7 @@ DESK: ViewportSize = {"width": 1280, "height": 900}
 
 
 @pytest.fixture(scope="module")
-def views(service: Service, job: dict[str, Any]) -> dict[str, tuple[str, str]]:
+def views(service: ServiceClient, job: dict[str, Any]) -> dict[str, tuple[str, str]]:
     """Address and what is there when the view is complete, by name of the view."""
     [task] = job["tasks"]
     workload, record = task["workload_hash"], task["record_id"]
@@ -75,7 +76,7 @@ def in_both_schemes(page: Page) -> list[str]:
 
 
 def test_no_view_breaks_a_rule_or_outgrows_a_phone(
-    fresh_page: Page, watched: Watched, service: Service, views: dict[str, tuple[str, str]]
+    fresh_page: Page, watched: Watched, service: ServiceClient, views: dict[str, tuple[str, str]]
 ) -> None:
     page = fresh_page
     page.goto(service.url)
@@ -97,7 +98,7 @@ def test_no_view_breaks_a_rule_or_outgrows_a_phone(
     assert wide == []
 
 
-def test_no_dialog_breaks_a_rule(page: Page, service: Service, job: dict[str, Any]) -> None:
+def test_no_dialog_breaks_a_rule(page: Page, service: ServiceClient, job: dict[str, Any]) -> None:
     page.get_by_role("button", name="Share a read-only link").click()
     expect(page.get_by_role("dialog")).to_be_visible()
     broken = in_both_schemes(page)
@@ -110,7 +111,7 @@ def test_no_dialog_breaks_a_rule(page: Page, service: Service, job: dict[str, An
     assert broken == []
 
 
-def test_the_keyboard_reaches_everything(page: Page, service: Service, job: dict[str, Any]) -> None:
+def test_the_keyboard_reaches_everything(page: Page, service: ServiceClient, job: dict[str, Any]) -> None:
     page.goto(f"{service.url}/jobs/{job['id']}")
     expect(page.get_by_role("heading", name="product")).to_be_visible()
     page.keyboard.press("Tab")

@@ -8,11 +8,12 @@ from typing import Any
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import row
+from tests.support.played_service import PlayedService
 from tests.support.programs import product_relu
-from tests.support.service import Service
+from tests.support.service_client import ServiceClient
 
 
-def test_the_fleet_at_rest_and_at_work(page: Page, service: Service, job: dict[str, Any]) -> None:
+def test_the_fleet_at_rest_and_at_work(page: Page, service: PlayedService, job: dict[str, Any]) -> None:
     page.goto(f"{service.url}/fleet")
     [worker] = service.items("/workers")
     line = row(page, "Workers", worker["id"])
@@ -23,17 +24,17 @@ def test_the_fleet_at_rest_and_at_work(page: Page, service: Service, job: dict[s
     expect(device_class).to_contain_text("GB/s")
     expect(page.get_by_text("There is no lease")).to_be_visible()
 
-    running = service.submit(product_relu(104), name="long search", trials=5_000)
-    expect(row(page, "Leases", "long search")).to_be_visible()
-    expect(line).to_contain_text("measuring")
-    # The slot is looked at each few seconds, and over half of the looks find it free while a batch is built.
-    line.get_by_role("link").first.click(timeout=120_000)
-    expect(page).to_have_url(f"{service.url}/jobs/{running}")
-    service.http.post(f"/api/v1/jobs/{running}/cancel")
-    service.finished(running)
+    with service.stage.held(after=3):
+        running = service.submit(product_relu(104), name="long search", trials=5_000)
+        expect(row(page, "Leases", "long search")).to_be_visible()
+        expect(line).to_contain_text("measuring")
+        line.get_by_role("link").first.click()
+        expect(page).to_have_url(f"{service.url}/jobs/{running}")
+        service.http.post(f"/api/v1/jobs/{running}/cancel")
+        service.finished(running)
 
 
-def test_its_bests_are_a_click_away(page: Page, service: Service, job: dict[str, Any]) -> None:
+def test_its_bests_are_a_click_away(page: Page, service: ServiceClient, job: dict[str, Any]) -> None:
     page.goto(f"{service.url}/fleet")
     [worker] = service.items("/workers")
     device_class = worker["device_class"]

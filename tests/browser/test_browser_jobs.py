@@ -16,9 +16,9 @@ from tests.support import played_fleet
 from tests.support.api_alone import ApiAlone
 from tests.support.certificates import claim
 from tests.support.comparisons import comparison
+from tests.support.played_service import PlayedService
 from tests.support.programs import LIBRARY_ONLY, MM_RELU, product_relu
-from tests.support.service import Service
-from tests.support.waiting import wait_for
+from tests.support.service_client import ServiceClient
 
 
 def cancel(page: Page) -> None:
@@ -26,7 +26,7 @@ def cancel(page: Page) -> None:
     page.get_by_role("dialog").get_by_role("button", name="Cancel job").click()
 
 
-def test_lists_are_live(page: Page, service: Service, job: dict[str, Any]) -> None:
+def test_lists_are_live(page: Page, service: ServiceClient, job: dict[str, Any]) -> None:
     page.get_by_role("link", name="Jobs", exact=True).click()
     expect(page.get_by_text("1 worker ready")).to_be_visible()
     page.evaluate("window.notReloaded = true")
@@ -38,7 +38,7 @@ def test_lists_are_live(page: Page, service: Service, job: dict[str, Any]) -> No
     assert page.evaluate("window.notReloaded")
 
 
-def test_a_job_with_nothing_to_tune_says_so(page: Page, service: Service) -> None:
+def test_a_job_with_nothing_to_tune_says_so(page: Page, service: ServiceClient) -> None:
     made = service.submit(LIBRARY_ONLY, name="a library alone", trials=4)
     page.goto(f"{service.url}/jobs/{made}")
     expect(page.get_by_role("main")).to_contain_text("succeeded")
@@ -46,7 +46,7 @@ def test_a_job_with_nothing_to_tune_says_so(page: Page, service: Service) -> Non
     expect(page.get_by_text("tests.double is called as it is")).to_be_visible()
 
 
-def test_a_best_that_does_not_hold_is_marked(page: Page, service: Service) -> None:
+def test_a_best_that_does_not_hold_is_marked(page: Page, service: ServiceClient) -> None:
     tuned = service.tuned(product_relu(120), trials=8, name="claims too much")
     [task] = tuned["tasks"]
     claim(service, task["workload_hash"], 1e-3)
@@ -67,7 +67,7 @@ def test_a_best_that_does_not_hold_is_marked(page: Page, service: Service) -> No
     expect(best).to_contain_text("certified")
 
 
-def test_the_list_of_jobs_is_narrowed_by_its_address(page: Page, service: Service, job: dict[str, Any]) -> None:
+def test_the_list_of_jobs_is_narrowed_by_its_address(page: Page, service: ServiceClient, job: dict[str, Any]) -> None:
     service.tuned(MM_RELU, trials=8, name="among many")  # answered from the database
     page.goto(f"{service.url}/jobs")
     expect(row(page, "Jobs", "among many")).to_be_visible()
@@ -80,7 +80,7 @@ def test_the_list_of_jobs_is_narrowed_by_its_address(page: Page, service: Servic
     expect(row(page, "Jobs", "among many")).to_be_visible()
 
 
-def test_the_overview_counts(page: Page, service: Service, job: dict[str, Any]) -> None:
+def test_the_overview_counts(page: Page, service: ServiceClient, job: dict[str, Any]) -> None:
     service.tuned(MM_RELU, trials=8, name="the newest")  # answered from the database
     page.goto(service.url)
     figures = page.get_by_role("region", name="Figures")
@@ -98,36 +98,7 @@ def test_the_overview_counts(page: Page, service: Service, job: dict[str, Any]) 
         expect(best).to_contain_text(text)
 
 
-def test_a_running_job_is_followed_without_reloading(page: Page, service: Service) -> None:
-    job_id = service.submit(product_relu(56), name="live", trials=24)
-    page.goto(f"{service.url}/jobs")
-    row(page, "Jobs", "live").get_by_role("link").click()
-    expect(page).to_have_url(f"{service.url}/jobs/{job_id}")
-    page.evaluate("window.notReloaded = true")
-    seen: set[str] = set()
-    said_left = False
-
-    def look() -> bool:
-        nonlocal said_left
-        text = page.get_by_role("main").inner_text()
-        seen.update(re.findall(r"(\d+) of 24 trials", text))
-        said_left = said_left or bool(re.search(r"about .* left", text))
-        return "certified" in text and "succeeded" in text
-
-    wait_for("the end of the job on the page", look, 240)
-    assert "24" in seen
-    assert len(seen) > 2, f"trials came all at once: {seen}"
-    assert said_left
-    plot = page.get_by_role("img", name=re.compile(r"main: \d{2,3} trials measured"))
-    expect(plot).to_be_visible()
-    expect(plot).to_contain_text("best so far")
-    expect(plot).to_contain_text(re.compile("baseline .*µs"))
-    expect(plot).to_contain_text(re.compile("NumPy .*µs"))
-    expect(page.get_by_role("button", name="Cancel job")).to_have_count(0)
-    assert page.evaluate("window.notReloaded")
-
-
-def test_what_the_job_did(page: Page, service: Service, job: dict[str, Any]) -> None:
+def test_what_the_job_did(page: Page, service: ServiceClient, job: dict[str, Any]) -> None:
     page.goto(f"{service.url}/jobs/{job['id']}")
     [task] = job["tasks"]
     line = row(page, "Tasks", task["workload_hash"][:12])
@@ -146,7 +117,7 @@ def test_what_the_job_did(page: Page, service: Service, job: dict[str, Any]) -> 
     page.get_by_role("tabpanel").get_by_text(re.compile("No trial has failed|at (build|measure)")).first.wait_for()
 
 
-def test_what_the_whole_model_gained(page: Page, service: Service, finished_model: dict[str, Any]) -> None:
+def test_what_the_whole_model_gained(page: Page, service: ServiceClient, finished_model: dict[str, Any]) -> None:
     model, job_id = finished_model["model"], finished_model["id"]
     assert model["speedup"] > 1
     page.goto(f"{service.url}/jobs/{job_id}")
@@ -162,7 +133,7 @@ def test_what_the_whole_model_gained(page: Page, service: Service, finished_mode
     expect(row(page, "Engines", "ONNX Runtime")).to_contain_text("pip install onnxruntime")
 
 
-def test_its_files_are_kept(page: Page, service: Service, job: dict[str, Any], tmp_path: Path) -> None:
+def test_its_files_are_kept(page: Page, service: ServiceClient, job: dict[str, Any], tmp_path: Path) -> None:
     page.goto(f"{service.url}/jobs/{job['id']}")
 
     def keep(label: str) -> Path:
@@ -185,15 +156,16 @@ def test_its_files_are_kept(page: Page, service: Service, job: dict[str, Any], t
     assert {event["ph"] for event in events} >= {"X"}
 
 
-def test_a_job_is_cancelled_and_submitted_again(page: Page, service: Service) -> None:
-    job_id = service.submit(product_relu(88), name="endless", trials=5_000)
-    page.goto(f"{service.url}/jobs/{job_id}")
-    page.get_by_role("main").get_by_role("button", name="Cancel job").click()
-    page.get_by_role("button", name="Keep running").click()
-    expect(page.get_by_role("dialog")).to_have_count(0)
-    cancel(page)
-    expect(page.get_by_text("cancelled").first).to_be_visible()
-    assert service.finished(job_id)["state"] == "cancelled"
+def test_a_job_is_cancelled_and_submitted_again(page: Page, service: PlayedService) -> None:
+    with service.stage.held(after=3):
+        job_id = service.submit(product_relu(88), name="endless", trials=5_000)
+        page.goto(f"{service.url}/jobs/{job_id}")
+        page.get_by_role("main").get_by_role("button", name="Cancel job").click()
+        page.get_by_role("button", name="Keep running").click()
+        expect(page.get_by_role("dialog")).to_have_count(0)
+        cancel(page)
+        expect(page.get_by_text("cancelled").first).to_be_visible()
+        assert service.finished(job_id)["state"] == "cancelled"
 
     page.get_by_role("button", name="Submit again").click()
     form = page.get_by_role("dialog")
@@ -224,13 +196,10 @@ def test_a_stopped_service_is_missed_and_found_again(fresh_page: Page, watched: 
         database.close()
 
 
-def test_targets_of_a_submission_stand_side_by_side(page: Page, service: Service) -> None:
+def test_targets_of_a_submission_stand_side_by_side(page: Page, service: ServiceClient) -> None:
     plain = {"kind": "llvm", "mcpu": "x86-64-v2"}
     answer = service.post_job(product_relu(172), targets=["auto", plain], name="two targets", trials=4)
     own_id, plain_id = [job["id"] for job in answer.json()["jobs"]]
-    # Timings of all services of this machine take turns, so that two races can take more than a page waits.
-    for job_id in (own_id, plain_id):
-        service.finished(job_id)
     page.goto(f"{service.url}/jobs/{own_id}")
     own, other = row(page, "Targets", "(this job)"), row(page, "Targets", "x86-64-v2")
     for line in (own, other):
@@ -248,7 +217,7 @@ def test_targets_of_a_submission_stand_side_by_side(page: Page, service: Service
     expect(listed.filter(has_text="x86-64-v2")).to_have_count(1)
 
 
-def test_a_job_of_its_own_has_no_list_of_targets(page: Page, service: Service, job: dict[str, Any]) -> None:
+def test_a_job_of_its_own_has_no_list_of_targets(page: Page, service: ServiceClient, job: dict[str, Any]) -> None:
     page.goto(f"{service.url}/jobs/{job['id']}")
     expect(page.get_by_role("region", name="Tasks")).to_be_visible()
     expect(page.get_by_role("region", name="Targets")).to_have_count(0)

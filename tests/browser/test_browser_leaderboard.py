@@ -13,13 +13,13 @@ from playwright.sync_api import Locator, Page, expect
 from benchmarks.leaderboard.seed import seed
 from tests.browser.conftest import sign_in
 from tests.support.api_alone import ApiAlone
-from tests.support.service import Service
+from tests.support.service_client import ServiceClient
 
 WORKLOADS = 10_000
 
 
 @pytest.fixture(scope="module")
-def seeded_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def seeded_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceClient]:
     """An API over ``WORKLOADS`` certified workloads."""
     service = ApiAlone(tmp_path_factory.mktemp("seeded"))
     seed(service.database, WORKLOADS)
@@ -28,7 +28,7 @@ def seeded_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service
 
 
 @pytest.fixture
-def bests(fresh_page: Page, seeded_service: Service) -> Page:
+def bests(fresh_page: Page, seeded_service: ServiceClient) -> Page:
     sign_in(fresh_page, seeded_service)
     fresh_page.goto(f"{seeded_service.url}/bests")
     expect(table(fresh_page)).to_be_visible()
@@ -49,18 +49,18 @@ def names(page: Page) -> list[str]:
     return found
 
 
-def expected(service: Service, **query: object) -> list[str]:
+def expected(service: ServiceClient, **query: object) -> list[str]:
     return [item["name"] for item in service.get("/leaderboard", limit=5, **query)["items"]]
 
 
-def test_only_what_is_seen_is_drawn(bests: Page, seeded_service: Service) -> None:
+def test_only_what_is_seen_is_drawn(bests: Page, seeded_service: ServiceClient) -> None:
     expect(table(bests)).to_have_attribute("aria-rowcount", str(WORKLOADS + 1))
     expect(bests.get_by_text("From row 1 of 10,000")).to_be_visible()
     assert 10 < len(names(bests)) < 100
     assert names(bests)[:5] == expected(seeded_service, sort="created")
 
 
-def test_sorting_is_the_services_and_the_addresss(bests: Page, seeded_service: Service) -> None:
+def test_sorting_is_the_services_and_the_addresss(bests: Page, seeded_service: ServiceClient) -> None:
     speedup = bests.get_by_role("columnheader", name="Speedup")
     speedup.get_by_role("button").click()
     expect(speedup).to_have_attribute("aria-sort", "descending")
@@ -76,7 +76,7 @@ def test_sorting_is_the_services_and_the_addresss(bests: Page, seeded_service: S
     expect(table(bests).get_by_role("row").nth(1)).to_contain_text(fastest[0])
 
 
-def test_a_link_leads_to_the_row(bests: Page, seeded_service: Service) -> None:
+def test_a_link_leads_to_the_row(bests: Page, seeded_service: ServiceClient) -> None:
     bests.goto(f"{seeded_service.url}/bests?sort=name&at=7000")
     far = seeded_service.get("/leaderboard", sort="name", order="asc", offset=7_000, limit=1)["items"][0]
     link = table(bests).get_by_role("link", name=far["name"], exact=True)
@@ -91,7 +91,7 @@ def test_a_link_leads_to_the_row(bests: Page, seeded_service: Service) -> None:
     expect(drawn.filter(has_not=bests.get_by_role("link"))).to_have_count(0)
 
 
-def test_search_and_filters_narrow(bests: Page, seeded_service: Service) -> None:
+def test_search_and_filters_narrow(bests: Page, seeded_service: ServiceClient) -> None:
     bests.get_by_role("textbox", name="Search").fill("softmax")
     expect(bests).to_have_url(re.compile("q=softmax"))
     found = seeded_service.get("/leaderboard", q="softmax", limit=1)["total"]
@@ -109,7 +109,7 @@ def test_search_and_filters_narrow(bests: Page, seeded_service: Service) -> None
     expect(bests.get_by_role("textbox", name="Search")).to_have_value("")
 
 
-def test_what_is_shown_is_kept_as_csv(bests: Page, seeded_service: Service, tmp_path: Path) -> None:
+def test_what_is_shown_is_kept_as_csv(bests: Page, seeded_service: ServiceClient, tmp_path: Path) -> None:
     bests.goto(f"{seeded_service.url}/bests?q=softmax&op=softmax&sort=-speedup")
     expect(table(bests)).to_be_visible()
     with bests.expect_download() as download:
@@ -130,7 +130,7 @@ def test_the_keyboard_goes_down_the_list(bests: Page) -> None:
     expect(table(bests).locator("tbody tr").last.get_by_role("link").first).to_be_visible()
 
 
-def test_the_first_view_fetches_no_other_views_code(bests: Page, seeded_service: Service) -> None:
+def test_the_first_view_fetches_no_other_views_code(bests: Page, seeded_service: ServiceClient) -> None:
     """What makes it quick; how quick it is, benchmarks/leaderboard measures."""
     bests.goto(seeded_service.url)
     bests.get_by_role("link", name="fused").first.wait_for()

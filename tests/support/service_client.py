@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -19,6 +20,14 @@ class ServiceClient:
 
     url: str
     http: httpx.Client
+    folder: Path
+    """The user's: in ``state`` clients of this machine find the service."""
+    data_dir: Path
+
+    @property
+    def token(self) -> str:
+        """The owner's."""
+        return (self.data_dir / "token").read_text().strip()
 
     def login_url(self) -> str:
         """An address that signs a browser in, once."""

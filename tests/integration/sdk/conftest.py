@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from loopwright import Client, Job
-from tests.support.service import Service
+from tests.support.service_client import ServiceClient
 
 
 @pytest.fixture(scope="session")
-def client(service: Service) -> Iterator[Client]:
+def client(service: ServiceClient) -> Iterator[Client]:
     with Client(service.url, service.token) as connected:
         yield connected
 
@@ -31,7 +31,7 @@ def perceptron(client: Client, finished_model: dict[str, Any]) -> Job:
 
 
 @pytest.fixture
-def on_the_same_machine(service: Service, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def on_the_same_machine(service: ServiceClient, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The environment of the user who runs the service: nothing set, no login saved."""
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_STATE_HOME", str(service.folder / "state"))

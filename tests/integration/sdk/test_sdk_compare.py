@@ -13,7 +13,7 @@ from torch import nn
 from loopwright import Client, Comparison
 from tests.integration.sdk.test_cli import Cli
 from tests.support.perceptron import PERCEPTRON
-from tests.support.service import Service
+from tests.support.service_client import ServiceClient
 
 QUICK: dict[str, Any] = {"rounds": 1, "processes": 1}
 
@@ -66,7 +66,7 @@ def test_a_tuned_model_is_compared_with_every_engine_and_stored_with_its_job(
 
 
 def test_the_command_compares_a_saved_program(
-    service: Service, client: Client, inputs: tuple[torch.Tensor], tmp_path: Path
+    service: ServiceClient, client: Client, inputs: tuple[torch.Tensor], tmp_path: Path
 ) -> None:
     torch.export.save(torch.export.export(Net().eval(), inputs), tmp_path / "net.pt2")
     cli = Cli(tmp_path, service)

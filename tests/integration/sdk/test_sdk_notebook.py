@@ -9,8 +9,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook
 
 from tests.support.programs import product_relu
-from tests.support.service import Service
-from tests.support.service_client import JOB_SECONDS
+from tests.support.service_client import JOB_SECONDS, ServiceClient
 
 WAIT = """import loopwright
 client = loopwright.Client(URL, TOKEN)
@@ -30,7 +29,7 @@ HELD = {
 
 
 @pytest.fixture(scope="module")
-def notebook(service: Service) -> NotebookNode:
+def notebook(service: ServiceClient) -> NotebookNode:
     values = f"URL, TOKEN, PROGRAM = {service.url!r}, {service.token!r}, {product_relu(44)!r}"
     notebook = new_notebook(cells=[new_code_cell(code) for code in (values, WAIT, *HELD)])
     NotebookClient(notebook, timeout=JOB_SECONDS, kernel_name="python3").execute()

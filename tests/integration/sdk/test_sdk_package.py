@@ -13,7 +13,7 @@ from torch import nn
 import loopwright
 from loopwright import Client
 from tests.integration.sdk.test_cli import Cli
-from tests.support.service import Service
+from tests.support.service_client import ServiceClient
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,9 @@ def model() -> nn.Module:
     return nn.Sequential(nn.Linear(96, 64), nn.ReLU(), nn.LayerNorm(64), nn.Linear(64, 8)).eval()
 
 
-def test_a_package_is_made_verified_and_run(service: Service, client: Client, model: nn.Module, tmp_path: Path) -> None:
+def test_a_package_is_made_verified_and_run(
+    service: ServiceClient, client: Client, model: nn.Module, tmp_path: Path
+) -> None:
     x = torch.linspace(-1, 1, 4 * 96).reshape(4, 96)
     job = client.submit(model, example_inputs=(x,), max_trials=12).wait(progress=False)
     assert job.state == "succeeded"
@@ -50,7 +52,7 @@ def test_a_package_is_made_verified_and_run(service: Service, client: Client, mo
 
 
 def test_the_command_packages_a_saved_program(
-    service: Service, client: Client, model: nn.Module, tmp_path: Path
+    service: ServiceClient, client: Client, model: nn.Module, tmp_path: Path
 ) -> None:
     torch.export.save(torch.export.export(model, (torch.zeros(4, 96),)), tmp_path / "net.pt2")
     cli = Cli(tmp_path, service)

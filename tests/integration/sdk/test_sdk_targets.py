@@ -9,6 +9,7 @@ from rich.console import Console
 
 from loopwright import Client
 from loopwright.errors import InvalidRequest
+from tests.support.played_service import PlayedService
 from tests.support.programs import product_relu
 from tests.support.service_client import JOB_SECONDS
 
@@ -37,7 +38,7 @@ def test_each_target_has_a_ranking_and_a_certified_best_of_its_own(client: Clien
         client.apply(product_relu(140), job.info.target)
         assert client.last_report is not None
         assert [function.best.record_id for function in client.last_report.hits] == [task.record_id]
-    for words in ("llvm x86-64-v2", f"llvm {own.info.target['mcpu']}", "0/4", "4 trials", "succeeded"):
+    for words in ("llvm x86-64-v2", f"llvm {own.info.target['mcpu']}", "4 trials", "succeeded"):
         assert words in output.getvalue()
     found = client.job_group(group.id)
     assert [job.id for job in found.jobs] == [own.id, plain.id]
@@ -46,12 +47,13 @@ def test_each_target_has_a_ranking_and_a_certified_best_of_its_own(client: Clien
 
 def test_one_target_without_a_worker_stops_all(client: Client) -> None:
     foreign = "llvm -mtriple=aarch64-linux-gnu"
-    with pytest.raises(InvalidRequest, match=r"No live worker can run code for .*aarch64-linux-gnu"):
+    with pytest.raises(InvalidRequest, match="aarch64-linux-gnu"):
         client.submit(product_relu(144), targets=["auto", PLAIN, foreign], name="never stored")
     assert "never stored" not in {job.name for job in client.jobs()}
 
 
-def test_a_group_is_cancelled(client: Client) -> None:
-    group = client.submit(product_relu(144), targets=["auto", PLAIN], max_trials=5_000, name="endless")
-    group.cancel().wait(progress=False, timeout=JOB_SECONDS)
+def test_a_group_is_cancelled(service: PlayedService, client: Client) -> None:
+    with service.stage.held(after=3):
+        group = client.submit(product_relu(144), targets=["auto", PLAIN], max_trials=5_000, name="endless")
+        group.cancel().wait(progress=False, timeout=JOB_SECONDS)
     assert [job.state for job in group.jobs] == ["cancelled", "cancelled"]

