@@ -119,8 +119,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         if isinstance(report, pytest.TestReport) and report.when in ("setup", "call", "teardown")
     ]
     seconds = module_seconds.table(reports)
-    terminalreporter.section("seconds by module")
-    terminalreporter.write_line("\n".join(seconds))
+    if reports:
+        terminalreporter.section("seconds by module")
+        terminalreporter.write_line("\n".join(seconds))
     if (file := config.getoption("seconds_table")) is not None:
         file.write_text("\n".join([*seconds, ""]))
     reports = [report for outcome in ("passed", "failed") for report in terminalreporter.getreports(outcome)]
