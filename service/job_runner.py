@@ -27,7 +27,8 @@ from service.outage import Outage
 from service.rechecks import race as recheck_race
 from service.units import seconds
 from tuner.errors import FleetDrained, LeaseLost, NoDevice, SearchFailed
-from tuner.tune import TuneRequest, tune
+from tuner.request import TuneRequest
+from tuner.tune import tune
 from tuner.types import TaskSpec, Workload
 from workers.crew import Crew
 from workers.fleet import RayFleet

@@ -13,11 +13,10 @@ from dataclasses import dataclass, field
 
 from tuner.budget import Progress, next_task
 from tuner.certify import certify
-from tuner.codec import Base64
 from tuner.errors import RaceFailed, SearchFailed
 from tuner.plateau import Finished, gain_of_next_minute
 from tuner.ports import Fleet, Ledger, MeasureRequest, Search
-from tuner.search.config import SearchConfig
+from tuner.request import TuneRequest
 from tuner.types import (
     BASELINE,
     Failure,
@@ -40,30 +39,6 @@ _POLL_SECONDS = 0.5
 _KILLS = 2
 """After so many kills of its process a trial has failed. One may have been meant for another process of the batch, or
 come from an operator; the second attempt has a process of its own."""
-
-
-@dataclass(frozen=True, slots=True)
-class TuneRequest:
-    """What to tune: tasks, the target's JSON, the user's traces (None: built-in space) and the limits.
-
-    ``max_trials`` counts search trials of all tasks (baselines do not count); ``max_seconds`` is what is left;
-    ``max_device_seconds`` limits the time that trials and baselines of these tasks take in measuring slots; ``target``
-    is the latency of one run of the model (seconds, the sum over the job's tasks of weight times best latency) that is
-    fast enough; ``until_plateau`` ends the search when it is not expected to gain much more (`tuner.plateau`);
-    ``base_model`` is the device class's (`tuner.cost_model.model.train_base`), None where there is none yet.
-    """
-
-    tasks: Sequence[TaskSpec]
-    target_json: str
-    space: list[object] | None
-    max_trials: int
-    max_seconds: float | None
-    seed: int
-    base_model: Base64 | None = None
-    config: SearchConfig = SearchConfig()
-    max_device_seconds: float | None = None
-    target: float | None = None
-    until_plateau: bool = False
 
 
 @dataclass(slots=True)

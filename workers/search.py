@@ -8,8 +8,8 @@ from tuner.codec import Base64
 from tuner.cost_model import model
 from tuner.cost_model.features import from_bytes
 from tuner.ports import nothing_meanwhile
+from tuner.request import TuneRequest
 from tuner.search.searcher import Searcher
-from tuner.tune import TuneRequest
 from tuner.types import MeasureCandidate
 from workers.entry import entry
 from workers.search_messages import Open, Propose, Question, Read, StoredSample

@@ -24,9 +24,10 @@ from benchmarks.search.runs import Incumbent, Run
 from benchmarks.search.teachers import experience
 from benchmarks.search.workloads import WORKLOADS
 from loopwright.comparing.child import peak_mb
+from tuner.request import TuneRequest
 from tuner.search.config import SearchConfig
 from tuner.testing.memory_ledger import MemoryLedger
-from tuner.tune import TuneRequest, tune
+from tuner.tune import tune
 from tuner.types import DeviceClass, Measured, Outcome, TaskSpec, Trial
 from tuner.workload import make_workload
 from workers.cluster import connect

@@ -14,7 +14,7 @@ from service.units import micros
 from tuner.errors import SearchFailed
 from tuner.ports import Fleet, Meanwhile, Search
 from tuner.recheck import Certified, RecheckResult, RecheckVerdict, recheck
-from tuner.tune import TuneRequest
+from tuner.request import TuneRequest
 from tuner.types import TaskSpec
 from workers.walled_search import WalledSearch
 

@@ -33,11 +33,12 @@ from tests.support.processes import is_warm_child
 from tests.support.waiting import wait_for
 from tuner.errors import FleetDrained, NoDevice, RaceFailed
 from tuner.ports import MeasureRequest, Raced, RaceRequest, nothing_meanwhile
+from tuner.request import TuneRequest
 from tuner.search.searcher import Searcher
 from tuner.space.builtin import builtin_space
 from tuner.testing.fleet_contract import FleetContract
 from tuner.testing.memory_ledger import MemoryLedger
-from tuner.tune import TuneRequest, tune
+from tuner.tune import tune
 from tuner.types import Failure, FailureKind, Lane, Measured, Outcome, Stage, TaskSpec, Workload
 from tuner.workload import make_workload
 from workers import actor_calls, known_devices

@@ -12,8 +12,8 @@ import pytest
 
 from tuner.errors import SearchFailed
 from tuner.ports import nothing_meanwhile
+from tuner.request import TuneRequest
 from tuner.testing.search_contract import Opens, SearchContract, measured, product, request
-from tuner.tune import TuneRequest
 from tuner.types import Origin, Workload
 from workers import walled_search
 from workers.walled_search import WalledSearch, search_child, train_base

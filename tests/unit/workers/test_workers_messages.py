@@ -19,7 +19,7 @@ from loopwright.codegen.arrays import numpy_dtype
 from service import sandbox
 from tuner.codec import Malformed, decode, encode
 from tuner.ports import Raced
-from tuner.tune import TuneRequest
+from tuner.request import TuneRequest
 from tuner.types import (
     Certificate,
     DeviceState,
