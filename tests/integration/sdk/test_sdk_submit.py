@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -67,8 +68,9 @@ def test_progress_is_drawn_to_the_end(service: PlayedService, client: Client) ->
     with ThreadPoolExecutor() as waiting:
         with service.stage.held(after=3):
             job = client.submit(product_relu(48), max_trials=4, name="drawn")
+            wait_for("a trial", lambda: job.refresh().progress.trials > 0)
             waited = waiting.submit(job.wait, progress=True, console=console)
-            wait_for("two trials on the console", lambda: "2/4" in output.getvalue())
+            wait_for("trials on the console", lambda: re.search("[123]/4", output.getvalue()))
         waited.result()
     assert job.state == "succeeded"
     for word in ("drawn", "running", "4 trials", "certified", "x)"):
@@ -156,7 +158,7 @@ def test_a_job_is_cancelled(service: PlayedService, client: Client) -> None:
         job.cancel()
         assert job.wait(progress=False, timeout=60).state == "cancelled"
     assert job.cancel().state == "cancelled"
-    assert job.progress.trials == 2
+    assert 0 < job.progress.trials <= 3
     assert job.id in [listed.id for listed in client.jobs()]
 
 

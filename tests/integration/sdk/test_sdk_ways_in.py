@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -25,7 +27,8 @@ class Module:
 
 
 def test_symbolic_shapes_one_and_several(client: Client) -> None:
-    for refused in (None, {"m": 4}, []):
+    refusals: list[Any] = [None, {"m": 4}, []]
+    for refused in refusals:
         with pytest.raises(InvalidRequest):
             client.submit(SYMBOLIC, shapes=refused)
     job = tuned(client.submit(SYMBOLIC, shapes=[{"n": 8}, {"n": 24}], max_trials=4, name="symbolic"))
@@ -73,7 +76,7 @@ def test_a_tutorial_that_calls_its_functions_by_name(client: Client) -> None:
 def test_a_module_with_nothing_to_tune_succeeds_and_compiles(client: Client) -> None:
     job = tuned(client.submit(LIBRARY_ONLY))
     assert (job.name, job.tasks) == ("nothing to tune", [])
-    assert len(job.info.notes) == 1
+    assert "client.compile" in job.info.notes[0]
     assert tuned(job.resubmit()).info.notes == job.info.notes
     assert "tests.double" in job.module().script()
     assert "tests.double" in client.apply(LIBRARY_ONLY).script()
