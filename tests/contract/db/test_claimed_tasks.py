@@ -83,7 +83,7 @@ def test_a_job_whose_lease_expired_is_claimed_so_as_one_that_is_queued(world: Wo
     assert not world.db.jobs.release(job.id, old.lease_token)
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     budgets=st.lists(st.integers(1, 40), min_size=1, max_size=3),
     max_trials=st.integers(1, 90),

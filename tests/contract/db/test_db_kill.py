@@ -33,7 +33,7 @@ while True:
 """
 
 
-@pytest.mark.parametrize("lines", [1, 20, 61])
+@pytest.mark.parametrize("lines", [1, 20, pytest.param(61, marks=pytest.mark.whole)])
 def test_kill_in_the_middle_of_writing(world: World, url: str, lines: int) -> None:
     job = world.job()
     writer = subprocess.Popen([sys.executable, "-c", WRITER, url], stdout=subprocess.PIPE, text=True)
