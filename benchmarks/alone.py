@@ -43,7 +43,7 @@ def run_module(
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(limit_s)
             finally:
-                with contextlib.suppress(ProcessLookupError):
+                if process.poll() is None:
                     os.killpg(process.pid, signal.SIGKILL)  # and all that it started
                 status = process.wait()
             if status > 0:
