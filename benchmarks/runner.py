@@ -74,10 +74,10 @@ def parser(name: str, benchmark: ModuleType) -> argparse.ArgumentParser:
 
 def run(name: str, benchmark: ModuleType, arguments: Sequence[str]) -> tuple[Raw, str | int | None]:
     """Run a benchmark with the options of a command line; return its results, and its exit status or what it missed."""
+    if "--smoke" in arguments:
+        arguments = ["--output", str(RAW / "smoke" / f"{name}.jsonl"), *benchmark.SMOKE, *arguments]
     options = parser(name, benchmark).parse_args(arguments)
     if options.smoke:
-        smoke = ["--output", str(RAW / "smoke" / f"{name}.jsonl"), *benchmark.SMOKE]
-        options = parser(name, benchmark).parse_args([*smoke, *arguments])
         options.output.unlink(missing_ok=True)
     raw = Raw(options.output)
     outcome = benchmark.run(options, raw)

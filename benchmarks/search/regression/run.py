@@ -20,7 +20,7 @@ from benchmarks.search.ours import Request
 from benchmarks.search.regression.sides import checkout, joined, side
 from benchmarks.search.runs import this_machine
 
-SMOKE = ("--base", "HEAD", "--workloads", "GMM-128", "--seeds", "0", "--trials", "8")
+SMOKE = ("--base", "HEAD", "--workloads", "GMM-128", "--trials", "8")
 WORKLOADS = ("GMM-128", "C1D-1", "C2D-1", "DEP-1", "GRP-1", "MM-512")
 
 
