@@ -26,6 +26,7 @@ from tests.support.golden import Golden
 from tests.support.played_service import PlayedService, played
 from tests.support.programs import MM_RELU
 from tests.support.service import PLACES, Service
+from tests.support.service_client import ServiceClient
 
 REAL = re.compile(r"tests/acceptance/|real_service\.py|[\[-]real[\]-]")
 """Tests that share `real_service`, but for `OWN_SERVICES`. They run in one process, so that it starts once."""
@@ -195,9 +196,10 @@ def no_job_outlives_its_test(request: pytest.FixtureRequest) -> Iterator[None]:
     Such a job is cancelled, so that it fails this test only.
     """
     names = {"service", "real_service"} & set(request.fixturenames)
-    shared = [request.getfixturevalue(name) for name in names]
+    values = [request.getfixturevalue(name) for name in names]
     yield
-    for service in shared:
+    # Some folders have another fixture of this name.
+    for service in filter(lambda value: isinstance(value, ServiceClient), values):
         left = service.items("/jobs", state=["queued", "running"])
         for job in left:
             service.http.post(f"/api/v1/jobs/{job['id']}/cancel")
