@@ -21,6 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 ROUND_LIMIT_SECONDS = 15 * 60 * 2
 """Processor time of a round: 15 minutes of two cores."""
+SECONDS = "tests/seconds.txt"
 _PR_SET_CHILD_SUBREAPER = 36
 _NO_SOURCE_ANSWERED = 3
 """Status of scripts/audit if no advisory source could be asked. Many machines reach none."""
@@ -80,12 +81,12 @@ class Steps:
 def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="scripts/test", description="Run the round; other arguments go to pytest.")
     parser.add_argument("--all", action="store_true", dest="whole", help="run the whole: every test, and scripts/audit")
+    parser.add_argument("--renew-seconds", action="store_true", help=f"write the seconds by module to {SECONDS}")
     return parser
 
 
 def main() -> int:
     options, selection = parser().parse_known_args()
-    whole = options.whole
     os.environ["PATH"] = f"{ROOT / '.venv' / 'bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     children, steps, began = Children(), Steps(), time.monotonic()
 
@@ -103,7 +104,7 @@ def main() -> int:
     for name, command in checks.items():
         started = steps.begin(name)
         steps.end(name, started, children.run(*command))
-    if whole:
+    if options.whole:
         started = steps.begin("audit")
         steps.end("audit", started, _audited(children))
     steps.begin("mypy")
@@ -112,11 +113,11 @@ def main() -> int:
     shutil.rmtree(types.parent)
     steps.end("mypy", types_started, typed)
     started = steps.begin("pytest")
-    steps.end("pytest", started, children.run(*_pytest(whole, selection)))
+    steps.end("pytest", started, children.run(*_pytest(options, selection)))
 
     minutes = (time.monotonic() - began) / 60
     print(f"{minutes:.1f} minutes, {children.cpu_seconds():.0f} s of processor time")
-    if not whole and not selection and children.cpu_seconds() > ROUND_LIMIT_SECONDS:
+    if not options.whole and not selection and children.cpu_seconds() > ROUND_LIMIT_SECONDS:
         steps.failed.append(
             f"the round took more than {ROUND_LIMIT_SECONDS} s of processor time: make tests of the slowest modules "
             "in the table above cheaper, or mark them `whole`"
@@ -128,10 +129,12 @@ def main() -> int:
     return 1 if steps.failed else 0
 
 
-def _pytest(whole: bool, selection: list[str]) -> list[str]:
+def _pytest(options: argparse.Namespace, selection: list[str]) -> list[str]:
     tests = [sys.executable, "-m", "pytest", "--order-seed", str(random.randrange(32768))]
-    if whole:
+    if options.whole:
         tests += ["-m", "whole or not whole"]
+    if options.renew_seconds:
+        tests.append(f"--seconds-table={SECONDS}")
     # Two processes. A test that measures has the machine to itself (client/loopwright/codegen/host_lock.py).
     return [*tests, *(selection or ["-n", "2", "--dist", "loadscope", "--no-loadscope-reorder"])]
 
