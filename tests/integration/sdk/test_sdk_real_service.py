@@ -142,7 +142,9 @@ def test_torch_compile_tunes_and_uses_what_it_found(client: Client, monkeypatch:
     model, x = nn.Linear(20, 12), torch.randn(4, 20)
     options = {"client": client, "tune": "wait", "max_trials": 4}
     with torch.no_grad():
-        torch.testing.assert_close(torch.compile(model, backend="loopwright", options=options)(x), model(x))
+        compiled = torch.compile(model, backend="loopwright", options=options)
+        for _ in range(2):  # the second call takes up what the first has found
+            torch.testing.assert_close(compiled(x), model(x))
     [outcome] = loopwright.torch.outcomes()
     assert outcome.state == "compiled"
     assert all(task.certified for task in client.job(outcome.job_id or "").tasks)
