@@ -96,7 +96,7 @@ function WorkloadFacts({ workload, deviceClass }: { workload: WorkloadDetail; de
       <Fact label="Measured trials">{formatCount(workload.records)}</Fact>
       {best && (
         <Fact label={`Best on ${formatTarget(best.target)}`}>
-          <Link to={`/records/${best.record_id}`} className="link">
+          <Link to={`/records/${best.record_id}`} className="link" style={{ textDecoration: "underline" }}>
             {formatLatency(best.best_us)}
           </Link>
           {`, ${formatSpeedup(best.speedup)}`}
