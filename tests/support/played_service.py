@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 import itertools
 import json
+import math
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -47,6 +48,7 @@ from tuner.types import (
     Outcome,
     Span,
     TaskSpec,
+    TensorInfo,
     Trial,
 )
 from workers.cluster import Offer
@@ -55,7 +57,11 @@ from workers.messages import ModelProgram, ModelTimes
 from workers.sharing import Sharing
 
 BASELINE_SECONDS = 1e-3
-"""Of each unscheduled function. Its candidates take a tenth of it to all of it."""
+"""Of each unscheduled function of up to `_ELEMENTS`. Its candidates take a tenth of it to all of it."""
+_ELEMENTS = 2**14
+"""Functions whose arguments have more elements take as many times as long."""
+_DIFFERENCE = 1e-7
+"""Of the results of a candidate, in all respects."""
 _DRAWS = 400
 """Drawn programs of a space among which a search proposes those that are in the space."""
 Fault = Callable[[MeasureRequest], Failure | None]
@@ -110,7 +116,7 @@ class PlayedFleet:
             return []
         self._outcomes += 1
         request = self._waiting.popleft()
-        return [(request.key, self._stage.fault(request) or _measured(request.trace_json))]
+        return [(request.key, self._stage.fault(request) or _measured(request))]
 
     def forward(self) -> None:
         """Nothing is built ahead of being measured."""
@@ -123,24 +129,25 @@ class PlayedFleet:
         contenders: dict[str, Raced | Failure] = {}
         for key, trace in request.contenders.items():
             asked = MeasureRequest(key, request.module_json, request.args, trace, None)
-            contenders[key] = self._stage.fault(asked) or Raced((_latency(trace),) * 5, 0.0, 0.0)
-        return RaceResult(
-            Raced((BASELINE_SECONDS,) * 5, 0.0, 0.0), contenders, sandbox=played_fleet.SANDBOX, system="played"
-        )
+            raced = Raced((_latency(trace, request.args),) * 5, _DIFFERENCE, _DIFFERENCE)
+            contenders[key] = self._stage.fault(asked) or raced
+        baseline = Raced((_latency(None, request.args),) * 5, 0.0, 0.0)
+        return RaceResult(baseline, contenders, sandbox=played_fleet.SANDBOX, system="played")
 
     def time_model(self, model: ModelProgram, meanwhile: Meanwhile) -> ModelTimes:
         return ModelTimes(tuple(sum(map(_latency, model.traces.values())) for _ in range(5)), None)
 
 
-def _latency(trace_json: str | None) -> float:
+def _latency(trace_json: str | None, args: Sequence[TensorInfo] = ()) -> float:
+    baseline = BASELINE_SECONDS * max(1.0, sum(math.prod(info.shape) for info in args) / _ELEMENTS)
     if trace_json is None:
-        return BASELINE_SECONDS
+        return baseline
     part = int.from_bytes(hashlib.sha256(trace_json.encode()).digest()[:4], "big") / 2**32
-    return BASELINE_SECONDS * (0.1 + 0.9 * part)
+    return baseline * (0.1 + 0.9 * part)
 
 
-def _measured(trace_json: str | None) -> Measured:
-    latency = _latency(trace_json)
+def _measured(request: MeasureRequest) -> Measured:
+    latency = _latency(request.trace_json, request.args)
     spans = (Span(Lane.BUILD, "host/builder 0", 1.0, 2.0), Span(Lane.MEASURE, played_fleet.WORKER, 2.0, 3.0))
     return Measured(
         tuple(latency * factor for factor in (0.99, 1.0, 1.01)), played_fleet.WORKER, spans, played_fleet.SANDBOX

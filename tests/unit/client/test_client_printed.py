@@ -132,6 +132,7 @@ WORKER = {
     "threads": 2,
     "builders": 1,
     "alive": True,
+    "sandbox": "none",
     "last_seen_at": "2026-01-01T00:00:00Z",
     "device_model": "GenuineIntel",
     "builders_busy": 1,
