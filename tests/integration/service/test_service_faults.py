@@ -9,6 +9,7 @@ import pytest
 from service import sandbox
 from tests.integration.service.conftest import Api
 from tests.support import faults
+from workers import child_calls
 
 
 @pytest.mark.parametrize(
@@ -19,7 +20,7 @@ def test_a_crash_in_a_view_is_no_fault_of_the_request(
     api: Api, job: dict[str, Any], monkeypatch: pytest.MonkeyPatch, function: str, path: str
 ) -> None:
     address = "/api/v1" + path.format(record=job["tasks"][0]["record_id"], job=job["id"])
-    monkeypatch.setattr(sandbox, function, f"{faults.__name__}:crash")
+    monkeypatch.setattr(sandbox, function, child_calls.Call[Any](faults.__name__, faults.crash.__name__, Any))
     answer = api.http.get(address, headers=api.headers)
     assert answer.status_code == 500
     assert answer.headers["content-type"] == "application/problem+json"
