@@ -47,11 +47,10 @@ export function CertificateWords({ certificate: c }: { certificate: Certificate 
             {" "}
             Raced again <RelativeTime time={c.checked_at} />.
           </>
-        )}
-        {" "}
+        )}{" "}
         Conditions: {c.conditions}.
-        {c.device_state && <> The GPU after the race: {formatDeviceState(c.device_state)}.</>}{" "}
-        Sandbox of the race: <SandboxTag level={c.sandbox} />
+        {c.device_state && <> The GPU after the race: {formatDeviceState(c.device_state)}.</>} Sandbox of the
+        race: <SandboxTag level={c.sandbox} />
       </Text>
     </Stack>
   );
