@@ -7,6 +7,7 @@ import json
 import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -25,7 +26,7 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedApi]:
     """One child, which hangs if the module says so; nothing but its caller's leaving frees it in time for the tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sandbox, "PRELOAD", [faults.__name__])
-        patch.setattr(sandbox, "PARSE", f"{faults.__name__}:{faults.hang_if_told.__name__}")
+        patch.setattr(sandbox, "PARSE", replace(sandbox.PARSE, module=faults.__name__, function="hang_if_told"))
         patch.setattr(sandbox, "SECONDS", 600.0)
         patch.setattr(sandbox, "WAIT_SECONDS", 600.0)
         patch.setattr(app, "_SANDBOXES", 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from tests.security.fuzz.inputs import request
 from tests.security.fuzz.known_cases import KNOWN
 from tests.security.fuzz.seeds import Seeds, make_seeds
 from tests.security.fuzz.watch import Found, Watched, files, records, watched
+from tests.support.waiting import wait_for
 
 SEED = 22
 RECORDS = 10
@@ -66,7 +68,11 @@ def test_same_number_makes_the_same_input(seeds: Seeds) -> None:
 
 def test_every_line_of_the_log_is_an_object_with_the_id_of_its_request(api: Watched) -> None:
     assert api.api.http.get("/api/v1/jobs", headers={"X-Request-Id": "from-a-proxy"}).status_code == 200
-    lines = [json.loads(line) for line in (api.api.folder / "stderr").read_text().splitlines()]
-    (found,) = (line for line in lines if line.get("request") == "from-a-proxy")
+
+    def logged() -> dict[str, Any] | None:
+        lines = (api.api.folder / "stderr").read_text().splitlines()
+        return next((fields for fields in map(json.loads, lines) if fields.get("request") == "from-a-proxy"), None)
+
+    found = wait_for("the line of the request", logged)
     assert (found["level"], found["logger"], found["route"]) == ("INFO", "loopwright.requests", "/api/v1/jobs")
     assert (found["status"], found["user"]) == (200, "owner")
