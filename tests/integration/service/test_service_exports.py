@@ -21,6 +21,7 @@ def exported(api: Api, job: dict[str, Any]) -> list[dict[str, Any]]:
     """All bests of the shared application: at least three, of a product each."""
     assert job
     for rows in (40, 100):
+        played_fleet.join(api.database)
         made = api.submit(product(rows, 40), name="another product", budget={"max_trials": 20})
         played_fleet.play(api.database, made["id"])
     found: list[dict[str, Any]] = api.get("/bests", page_size=500)["items"]
