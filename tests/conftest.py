@@ -123,7 +123,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     if reports:
         terminalreporter.section("seconds by module")
         terminalreporter.write_line("\n".join(seconds))
-    if (file := config.getoption("seconds_table")) is not None:
+    if not hasattr(config, "workerinput") and (file := config.getoption("seconds_table")) is not None:
         file.write_text("\n".join([*seconds, ""]))
     reports = [report for outcome in ("passed", "failed") for report in terminalreporter.getreports(outcome)]
     properties = [each for report in reports if report.when == "call" for each in report.user_properties]

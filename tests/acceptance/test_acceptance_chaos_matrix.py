@@ -251,18 +251,9 @@ def live_through(scene: Scene, names: Sequence[str], attempts: int, seed: int) -
     return {name: longest_gap(finished, each.over, end) for (name, each), end in zip(struck.items(), ends, strict=True)}
 
 
-@pytest.mark.parametrize(
-    ("database", "round"),
-    [
-        ("postgresql", 0),
-        pytest.param("sqlite", 0, marks=pytest.mark.whole),
-        *(
-            pytest.param(database, round, marks=pytest.mark.whole)
-            for round in range(1, ROUNDS)
-            for database in ("postgresql", "sqlite")
-        ),
-    ],
-)
+@pytest.mark.whole
+@pytest.mark.parametrize("round", range(ROUNDS))
+@pytest.mark.parametrize("database", ["postgresql", "sqlite"])
 def test_jobs_outlive_every_process(
     database: str, round: int, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
