@@ -130,7 +130,7 @@ class JobRunner:
             if not tasks.open:
                 break
             unanswered = [task for task in tasks.open if not self._answer(tasks, task)]
-            mine = [task for task in unanswered if self._start(claimed, task)]
+            mine = [task for task in unanswered if self._start(tasks, task)]
             if mine:
                 left = (
                     None if job.max_seconds is None else job.max_seconds - job.elapsed_s - (time.monotonic() - started)
@@ -193,11 +193,12 @@ class JobRunner:
         joined = task.state is TaskState.JOINED
         return tasks.answer(task, AnsweredFrom.JOINED if joined else AnsweredFrom.DATABASE)
 
-    def _start(self, claimed: ClaimedJob, task: TaskView) -> bool:
-        """Begin to tune a task; return False if another job is tuning the same, which this one then joins."""
-        if self._db.tasks.try_start(task.id, claimed.lease_token):
-            return True
-        self._db.tasks.join(task.id, claimed.lease_token)
+    def _start(self, tasks: ClaimedTasks, task: TaskView) -> bool:
+        """Begin to tune a task; return False if another job tunes the same, which this one joins, or has done so."""
+        if self._db.tasks.try_start(task.id, tasks.claimed.lease_token):
+            # That job may have ended since this one looked for an answer.
+            return not self._answer(tasks, task)
+        self._db.tasks.join(task.id, tasks.claimed.lease_token)
         return False
 
     def _tune(

@@ -13,6 +13,7 @@ import pytest
 from rich.console import Console
 
 import loopwright
+from db.tasks import Tasks
 from loopwright import Client, Job, frontends
 from loopwright.codegen.serialization import module_to_json
 from tests.support.played_service import PlayedService
@@ -98,6 +99,29 @@ def test_device_time_ends_a_search(client: Client) -> None:
     job = tuned(client.submit(product_relu(76), max_trials=1000, max_device_seconds=0.5))
     assert job.info.notes == ["the search stopped: its time in measuring slots was used"]
     assert 0 < job.progress.trials < 1000
+
+
+def test_a_search_that_ends_while_its_twin_is_about_to_start_is_not_repeated(
+    service: PlayedService, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs: list[Job] = []
+    start = Tasks.try_start
+
+    def late(*arguments: Any) -> bool:
+        """The second job's look for an answer is over when the first one ends."""
+        if jobs:
+            wait_for("the first job", lambda: jobs[0].refresh().state == "succeeded")
+        return start(*arguments)
+
+    monkeypatch.setattr(Tasks, "try_start", late)
+    with service.stage.held(after=1):
+        first = client.submit(product_relu(84), max_trials=4)
+        wait_for("a trial", lambda: first.refresh().progress.trials > 0)
+        jobs.append(first)
+        second = client.submit(product_relu(84), max_trials=4)
+        wait_for("the second job", lambda: second.refresh().state == "running")
+    second.wait(progress=False)
+    assert ([task.answered_from for task in second.tasks], second.progress.trials) == (["database"], 0)
 
 
 def test_events_resume_where_they_were_left(client: Client, product: Job) -> None:
