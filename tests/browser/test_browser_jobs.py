@@ -206,7 +206,7 @@ def test_targets_of_a_submission_stand_side_by_side(page: Page, service: Service
         expect(line).to_contain_text("succeeded")
         expect(line).to_contain_text("4 of 4")
         expect(line).to_contain_text("certified")
-        expect(line).to_contain_text(re.compile(rf"\d (ns|µs|ms).*\d{TIMES}"))
+        expect(line).to_contain_text(re.compile(rf"\d\s(ns|µs|ms).*\d{TIMES}"))
     other.get_by_role("link").click()
     expect(page).to_have_url(f"{service.url}/jobs/{plain_id}")
     expect(row(page, "Targets", "x86-64-v2 (this job)")).to_have_count(1)
