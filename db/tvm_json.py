@@ -24,7 +24,7 @@ from tvm.target import Target
 from db.columns import clean_text
 from db.json_pair import LENGTH, RECORDS, WORKLOADS, workload_line
 from loopwright.codegen.errors import InvalidModule, last_line
-from loopwright.codegen.intrinsics import load_intrinsics, register_named
+from loopwright.codegen.program.intrinsics import load_intrinsics, register_named
 from loopwright.codegen.serialization import module_from_json, trace_to_json
 from loopwright.codegen.target import canonical_target, target_from
 from tuner.answers import RecordFiles, RecordLine, RecordsRead

@@ -135,7 +135,7 @@ def _pytest(options: argparse.Namespace, selection: list[str]) -> list[str]:
         tests += ["-m", "whole or not whole"]
     if options.renew_seconds:
         tests.append(f"--seconds-table={SECONDS}")
-    # Two processes. A test that measures has the machine to itself (client/loopwright/codegen/host_lock.py).
+    # Two processes. A test that measures has the machine to itself (client/loopwright/codegen/host/lock.py).
     return [*tests, *(selection or ["-n", "2", "--dist", "loadscope", "--no-loadscope-reorder"])]
 
 

@@ -16,8 +16,8 @@ import tvm
 import tvm_ffi
 import xgboost as xgb
 
+from loopwright.codegen.program.schedule import apply_trace_json, new_schedule
 from loopwright.codegen.rule import RULE
-from loopwright.codegen.schedule import apply_trace_json, new_schedule
 from loopwright.codegen.serialization import module_from_json
 from tuner.answers import DecisionColumn, DecisionTable, Kind
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from loopwright.codegen.digest import function_digest
 from loopwright.codegen.errors import InvalidModule
 from loopwright.codegen.functions import prim_funcs
+from loopwright.codegen.program.digest import function_digest
 from tuner.guard.module import load_module_json
 
 

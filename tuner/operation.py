@@ -12,8 +12,8 @@ from tvm import tirx
 from tvm.s_tir.analysis import estimate_tir_flops
 from tvm.sym import Analyzer
 
+from loopwright.codegen.gpu.tf32 import permits_tf32
 from loopwright.codegen.math_mode import TF32
-from loopwright.codegen.tf32 import permits_tf32
 from tuner.types import Operation
 
 _REDUCE = 2

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from loopwright.codegen.digest import normal_form, workload_digest
 from loopwright.codegen.functions import used_prim_funcs
-from loopwright.codegen.intrinsics import load_intrinsics
-from loopwright.codegen.lowering import bind_shapes, lower, relax_symbols
-from loopwright.codegen.schedule import apply_trace_json, scheduled_function
+from loopwright.codegen.program.digest import normal_form, workload_digest
+from loopwright.codegen.program.intrinsics import load_intrinsics
+from loopwright.codegen.program.lowering import bind_shapes, lower, relax_symbols
+from loopwright.codegen.program.schedule import apply_trace_json, scheduled_function
 from loopwright.codegen.serialization import module_from_json, module_to_json
 from loopwright.codegen.target import target_from
 from tuner.answers import AppliedModule, Scripts

@@ -12,14 +12,14 @@ from typing import Any
 
 import tvm
 
+from loopwright.codegen.cpu.vector_math import with_exact_math
 from loopwright.codegen.errors import CodegenError, InvalidModule
-from loopwright.codegen.lowering import bind_shapes
+from loopwright.codegen.gpu.tf32 import check_math, with_tf32
 from loopwright.codegen.math_mode import FP32, TF32, MathMode
+from loopwright.codegen.program.lowering import bind_shapes
 from loopwright.codegen.script import parse_script
 from loopwright.codegen.serialization import module_from_json, module_to_json
 from loopwright.codegen.target import target_from
-from loopwright.codegen.tf32 import check_math, with_tf32
-from loopwright.codegen.vector_math import with_exact_math
 from tuner.answers import Submission
 from tuner.errors import InvalidSpace, TunerError
 from tuner.guard.module import load_module_json

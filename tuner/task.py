@@ -11,12 +11,13 @@ from tvm import relax
 from tvm.s_tir import meta_schedule as ms
 from tvm.target import Target
 
-from loopwright.codegen import bounds, labels
+from loopwright.codegen import labels
 from loopwright.codegen.errors import InvalidModule
 from loopwright.codegen.extents import buffer_shape, symbolic_extents
 from loopwright.codegen.functions import has_relax, prim_funcs, relax_funcs
-from loopwright.codegen.lowering import lower, relax_symbols
-from loopwright.codegen.own_calls import bind_calls
+from loopwright.codegen.program import bounds
+from loopwright.codegen.program.lowering import lower, relax_symbols
+from loopwright.codegen.program.own_calls import bind_calls
 from tuner.guard.module import check_callouts
 from tuner.types import TaskSpec
 from tuner.workload import make_workload

@@ -9,8 +9,8 @@ import tvm.s_tir
 from tvm.s_tir import meta_schedule as ms
 from tvm.target import Target
 
-from loopwright.codegen.digest import normal_form, workload_digest, workload_family
-from loopwright.codegen.intrinsics import only_intrinsics_of
+from loopwright.codegen.program.digest import normal_form, workload_digest, workload_family
+from loopwright.codegen.program.intrinsics import only_intrinsics_of
 from loopwright.codegen.serialization import module_to_json
 from loopwright.codegen.target import with_assumed_attributes
 from tuner.operation import operation

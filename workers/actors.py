@@ -18,7 +18,7 @@ from typing import Any
 import psutil
 import ray
 
-from loopwright.codegen.threads import OMP_NUM_THREADS, environment, usable_cores
+from loopwright.codegen.host.threads import OMP_NUM_THREADS, environment, usable_cores
 from tuner.codec import Json, decode, encode
 from tuner.types import Failure, FailureKind, Stage
 from workers import child_calls

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from loopwright.codegen.build import compile_module
-from loopwright.codegen.prepacking import split
-from loopwright.codegen.schedule import scheduled_module
+from loopwright.codegen.program.build import compile_module
+from loopwright.codegen.program.schedule import scheduled_module
 from loopwright.codegen.serialization import module_from_json
 from loopwright.codegen.target import target_from
+from loopwright.codegen.weights.prepacking import split
 from tuner.answers import Assembly
 from workers import cuda
 

@@ -17,14 +17,14 @@ from typing import Any
 import tvm
 from tvm.target import Target
 
-from loopwright.codegen import linking
-from loopwright.codegen.build import compile_module
-from loopwright.codegen.intrinsics import load_intrinsics
-from loopwright.codegen.packed_weight import PACK
-from loopwright.codegen.prepacking import split
-from loopwright.codegen.schedule import scheduled_module
+from loopwright.codegen.program import linking
+from loopwright.codegen.program.build import compile_module
+from loopwright.codegen.program.intrinsics import load_intrinsics
+from loopwright.codegen.program.schedule import scheduled_module
 from loopwright.codegen.serialization import module_from_json
 from loopwright.codegen.target import target_from
+from loopwright.codegen.weights.packed_weight import PACK
+from loopwright.codegen.weights.prepacking import split
 from workers import cuda
 from workers.entry import entry
 from workers.messages import Artifact, ArtifactFormat, BuildRequest

@@ -3,6 +3,6 @@
 from tvm.target import Target
 
 import workers.build  # noqa: F401
-from loopwright.codegen.intrinsics import load_intrinsics
+from loopwright.codegen.program.intrinsics import load_intrinsics
 
 load_intrinsics(Target("cuda"))

@@ -30,8 +30,8 @@ from typing import Any
 
 import psutil
 
-from loopwright.codegen import host_lock
 from loopwright.codegen.errors import UnsupportedVersion
+from loopwright.codegen.host import lock as host_lock
 from loopwright.codegen.versions import check_versions
 from tuner.codec import decode, encode
 from workers.clock import WAIT_SECONDS, Clock

@@ -23,7 +23,7 @@ import ray
 from ray._private import parameter, ray_constants
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from loopwright.codegen.own_folder import own_folder
+from loopwright.codegen.host.own_folder import own_folder
 from tuner.codec import decode, encode
 from tuner.types import Activity, DeviceClass, SandboxLevel
 from workers import actor_calls, child_calls, fleet_versions, known_devices

@@ -12,7 +12,7 @@ import tvm
 from tvm.support import cc
 from tvm.target import Target
 
-from loopwright.codegen.build import compile_module
+from loopwright.codegen.program.build import compile_module
 from workers.messages import Artifact, ArtifactFormat
 
 NEEDS = (

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import psutil
 
-from loopwright.codegen import host_lock
+from loopwright.codegen.host import lock as host_lock
 
 LONG_SECONDS = 20.0
 """That others wait before who has the lock is named. Most timings take under a second."""

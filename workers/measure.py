@@ -8,7 +8,7 @@ from typing import Any
 
 import tvm
 
-from loopwright.codegen import host_lock
+from loopwright.codegen.host import lock as host_lock
 from tuner.types import Failure, FailureKind, Stage
 from workers.arguments import draw, to_device, tvm_device
 from workers.build import FUNCTION, load, with_packed_weight

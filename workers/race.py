@@ -14,8 +14,8 @@ from dataclasses import replace
 import numpy as np
 import tvm
 
-from loopwright.codegen import host_lock
 from loopwright.codegen.arrays import DRAWS
+from loopwright.codegen.host import lock as host_lock
 from tuner.ports import Raced
 from tuner.types import Failure, LibraryTime, Stage
 from workers import gpu_library, library

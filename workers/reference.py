@@ -15,7 +15,7 @@ import numpy as np
 import tvm
 from tvm.target import codegen
 
-from loopwright.codegen import host_lock
+from loopwright.codegen.host import lock as host_lock
 from loopwright.codegen.target import target_from
 from workers import kernels
 from workers.arguments import tvm_device

@@ -12,7 +12,7 @@ import tvm_ffi
 from tvm.s_tir import SBlockRealize, Schedule
 from tvm.tirx import IterVar
 
-from loopwright.codegen.schedule import new_schedule
+from loopwright.codegen.program.schedule import new_schedule
 
 _ENOUGH = 1024
 """Iterations that keep the threads of any host busy; more loops need not be fused. Not tuned."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import tvm
 from tvm.target import Target, codegen
 
-from loopwright.codegen.build import compile_module
+from loopwright.codegen.program.build import compile_module
 from workers import kernels
 from workers.build import FUNCTION
 

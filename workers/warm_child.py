@@ -172,7 +172,7 @@ class WarmChild:
         preload: modules that the child imports before it takes requests.
         env: environment variables set on top of a minimal environment (thread counts, say).
         memory_bytes: limit on the data segment of each fork; 0 for none.
-        busy: the forks compute without taking timings. They share the host's lock (`loopwright.codegen.host_lock`) and
+        busy: the forks compute without taking timings. They share the host's lock (`loopwright.codegen.host.lock`) and
             are stopped while a timing is taken on the host; their deadline does not count meanwhile.
         level: of the walls around the child (see `workers.walls.levels`).
         programs: the forks may start programs, as a linker.

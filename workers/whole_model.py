@@ -15,19 +15,19 @@ import numpy as np
 import tvm
 from tvm import relax
 
-from loopwright.codegen import host_lock
 from loopwright.codegen.arrays import Array, numpy_dtype, random_array
-from loopwright.codegen.build import compile_module
-from loopwright.codegen.digest import normal_form, workload_digest
 from loopwright.codegen.functions import used_prim_funcs
-from loopwright.codegen.intrinsics import load_intrinsics
-from loopwright.codegen.layout_free import input_count
-from loopwright.codegen.lowering import lower, relax_symbols
-from loopwright.codegen.prepacking import fold_packing
-from loopwright.codegen.schedule import scheduled_function, with_default_schedules
+from loopwright.codegen.host import lock as host_lock
+from loopwright.codegen.program.build import compile_module
+from loopwright.codegen.program.digest import normal_form, workload_digest
+from loopwright.codegen.program.intrinsics import load_intrinsics
+from loopwright.codegen.program.lowering import lower, relax_symbols
+from loopwright.codegen.program.schedule import scheduled_function, with_default_schedules
 from loopwright.codegen.serialization import module_from_json
 from loopwright.codegen.target import target_from
-from loopwright.codegen.weights import attach
+from loopwright.codegen.weights.layout_free import input_count
+from loopwright.codegen.weights.parameters import attach
+from loopwright.codegen.weights.prepacking import fold_packing
 from tuner.types import TensorInfo
 from workers.arguments import to_device, tvm_device
 from workers.clock import Clock

@@ -22,8 +22,8 @@ from benchmarks.gpu.workloads import CASES, Case
 from benchmarks.runner import Raw
 from benchmarks.services import embedded, scratch
 from loopwright import Client, Job
-from loopwright.codegen.build import compile_module
-from loopwright.codegen.schedule import scheduled_module
+from loopwright.codegen.program.build import compile_module
+from loopwright.codegen.program.schedule import scheduled_module
 from loopwright.codegen.serialization import module_from_json
 from loopwright.codegen.target import target_from
 from tuner.workload import make_workload

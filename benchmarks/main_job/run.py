@@ -20,7 +20,7 @@ from benchmarks.runner import Raw, conditions
 from benchmarks.search.workloads import product
 from benchmarks.services import embedded, scratch
 from loopwright import Client
-from loopwright.codegen.threads import environment
+from loopwright.codegen.host.threads import environment
 
 SMOKE = ("--rounds", "1", "--trials", "8")
 SIZE = 128

@@ -11,12 +11,12 @@ from typing import Any
 import tvm
 from tvm.target import Target
 
-from loopwright.codegen import schedule
-from loopwright.codegen.build import compile_module, executable_passes
-from loopwright.codegen.digest import normal_form
 from loopwright.codegen.functions import has_relax, used_prim_funcs
-from loopwright.codegen.prepacking import fold_packing
+from loopwright.codegen.program import schedule
+from loopwright.codegen.program.build import compile_module, executable_passes
+from loopwright.codegen.program.digest import normal_form
 from loopwright.codegen.versions import VECTOR_MATH_VERSION, check_codegen_version
+from loopwright.codegen.weights.prepacking import fold_packing
 from loopwright.lookup import Ask, LookedUp, look_up
 from loopwright.program import Program
 from loopwright.report import AppliedFunction, ApplyReport, Outcome

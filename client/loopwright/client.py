@@ -748,9 +748,9 @@ def _reference(against: Any) -> Any:
 def _program(source: Model, shape: dict[str, int]) -> Program:
     """Return the program of a model, with its math, and with the symbolic extents that ``shape`` names bound."""
     program = frontends.to_program(source)
-    from loopwright.codegen.lowering import bind_shapes
-    from loopwright.codegen.tf32 import with_tf32
-    from loopwright.codegen.vector_math import with_exact_math
+    from loopwright.codegen.cpu.vector_math import with_exact_math
+    from loopwright.codegen.gpu.tf32 import with_tf32
+    from loopwright.codegen.program.lowering import bind_shapes
 
     module = bind_shapes(program.module, shape)
     if source.exact_math:

@@ -16,9 +16,9 @@ from tvm.s_tir import meta_schedule as ms
 from tvm.target import Target
 
 from loopwright.best import Best
-from loopwright.codegen.digest import normal_form
 from loopwright.codegen.functions import prim_funcs
-from loopwright.codegen.schedule import new_schedule, replay
+from loopwright.codegen.program.digest import normal_form
+from loopwright.codegen.program.schedule import new_schedule, replay
 from loopwright.codegen.versions import check_codegen_version
 from loopwright.lookup import Ask, digests, digests_of, resolved
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
-from loopwright.codegen import threads
 from loopwright.codegen.errors import UnsupportedVersion
+from loopwright.codegen.host import threads
 from loopwright.codegen.versions import PINS, check_versions, installed
 from loopwright.errors import LoopwrightError, Unauthorized
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from loopwright.codegen import linking
+from loopwright.codegen.program import linking
 from loopwright.codegen.target import target_from
 from loopwright.errors import UnsupportedModel
 

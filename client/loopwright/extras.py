@@ -6,7 +6,7 @@ import importlib
 import logging
 from typing import Any
 
-from loopwright.codegen import threads
+from loopwright.codegen.host import threads
 from loopwright.codegen.versions import check_versions
 from loopwright.errors import TvmUnavailable, UnsupportedVersion
 
@@ -16,7 +16,8 @@ logger = logging.getLogger("loopwright")
 def require_tvm() -> Any:
     """Return the tvm package. Called before the first import of a module of `loopwright.codegen` that needs it.
 
-    It sets the environment variables of TVM's runtime that are not set (`loopwright.codegen.threads.set_defaults`).
+    It sets the environment variables of TVM's runtime that are not set
+    (`loopwright.codegen.host.threads.set_defaults`).
 
     Raises:
         TvmUnavailable: it is not installed, or not in the versions that the service speaks.

@@ -11,13 +11,13 @@ from tvm.target import Target
 
 from loopwright import schemas
 from loopwright.best import Best
-from loopwright.codegen import lowering
-from loopwright.codegen.digest import function_digest
 from loopwright.codegen.errors import InvalidModule
 from loopwright.codegen.functions import has_relax, used_prim_funcs
+from loopwright.codegen.gpu.tf32 import check_math
+from loopwright.codegen.program import lowering
+from loopwright.codegen.program.digest import function_digest
 from loopwright.codegen.target import target_from
-from loopwright.codegen.tf32 import check_math
-from loopwright.codegen.weights import attach
+from loopwright.codegen.weights.parameters import attach
 from loopwright.program import Program
 
 Ask = Callable[[list[str]], schemas.LookupAnswer]

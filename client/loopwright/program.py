@@ -17,8 +17,9 @@ class Program:
 
 
 def detach(mod: Any) -> Program:
-    """Return a module as a program: its constant tensors become parameters (`loopwright.codegen.weights`)."""
+    """Return a module as a program: its constant tensors become parameters
+    (`loopwright.codegen.weights.parameters`)."""
     require_tvm()
-    from loopwright.codegen import weights
+    from loopwright.codegen.weights import parameters as weights
 
     return Program(*weights.detach(mod))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from loopwright.best import Best
-from loopwright.codegen import threads as runtime_threads
+from loopwright.codegen.host import threads as runtime_threads
 from loopwright.units import ratio
 
 logger = logging.getLogger("loopwright")

@@ -13,11 +13,11 @@ from tvm.target import Target
 
 from loopwright import applying, lookup
 from loopwright.codegen.arrays import numpy_dtype
-from loopwright.codegen.batching import batch_axis, not_batchlike
-from loopwright.codegen.dispatch import Variant, dispatch
 from loopwright.codegen.errors import InvalidModule
 from loopwright.codegen.functions import relax_funcs
-from loopwright.codegen.lowering import bind_shapes, lower, relax_symbols
+from loopwright.codegen.program.batching import batch_axis, not_batchlike
+from loopwright.codegen.program.dispatch import Variant, dispatch
+from loopwright.codegen.program.lowering import bind_shapes, lower, relax_symbols
 from loopwright.lookup import Ask, LookedUp
 from loopwright.program import Program
 from loopwright.report import AppliedFunction, ApplyReport, Served

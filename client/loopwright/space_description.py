@@ -90,8 +90,8 @@ def explain(space: stochastic.Space, mod: Any, **options: Unpack[ModelOptions]) 
     traces = stochastic.to_traces(space, model)
     assert traces is not None
     require_tvm()
-    from loopwright.codegen.digest import normal_form
     from loopwright.codegen.functions import prim_funcs
+    from loopwright.codegen.program.digest import normal_form
 
     funcs = prim_funcs(frontends.to_program(model).module)
     if len(funcs) != 1:
@@ -115,7 +115,7 @@ def _merged(drawn: Sequence[Choice]) -> Choice:
 
 def _draw(trace: list[Any], workload: Any, seed: int) -> list[Choice]:
     """Return the choices of one replay with fresh decisions."""
-    from loopwright.codegen.schedule import apply_trace
+    from loopwright.codegen.program.schedule import apply_trace
 
     schedule = apply_trace(workload, [trace[0], []], seed)
     decisions = dict(schedule.trace.decisions)

@@ -10,8 +10,8 @@ from typing import Any
 from db.views import BestView, CertificateView, JobView, RecordDetail, RecordView
 from loopwright import schemas
 from loopwright.codegen.math_mode import applied_math
-from loopwright.codegen.packed_weight import packs_weight
 from loopwright.codegen.rule import applied_rule
+from loopwright.codegen.weights.packed_weight import packs_weight
 from service.records.reproduce import reproduce
 from service.units import micros
 from tuner.answers import Scripts

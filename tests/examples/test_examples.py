@@ -26,7 +26,7 @@ from examples import (
     transformer,
 )
 from loopwright import Client
-from loopwright.codegen.intrinsics import only_intrinsics_of
+from loopwright.codegen.program.intrinsics import only_intrinsics_of
 from tests.examples import stock_builder
 from tests.support.service_client import ServiceClient
 

@@ -21,11 +21,11 @@ import ray
 
 import workers.patience
 from benchmarks.gpu.workloads import product
-from loopwright.codegen.digest import normal_form
+from loopwright.codegen.gpu.tf32 import with_tf32
 from loopwright.codegen.math_mode import applied_math
+from loopwright.codegen.program.digest import normal_form
 from loopwright.codegen.serialization import module_from_json, trace_to_json
 from loopwright.codegen.target import target_from
-from loopwright.codegen.tf32 import with_tf32
 from tests.support import simulated_cuda
 from tests.support import workloads as programs
 from tests.support.builders import BatchRecorder, MiscompilingBuilder, RecordingBuilder

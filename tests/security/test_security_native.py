@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import tvm
 
-from loopwright.codegen.threads import environment
+from loopwright.codegen.host.threads import environment
 from tests.support import workloads
 from tuner.types import Failure, FailureKind, Stage, TensorInfo
 from workers import build, child_calls

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from loopwright.codegen import host_lock
+from loopwright.codegen.host import lock as host_lock
 from tests.security import attacks
 from workers.walls import levels
 from workers.walls.levels import Level, NoWalls, Policy, choose, obstacles
@@ -91,7 +91,7 @@ def test_a_file_of_the_service_is_out_of_reach(child: WarmChild, builder: WarmCh
 @pytest.mark.parametrize(
     "path",
     [
-        str(CHECKOUT / "workers" / "child.py"),
+        str(CHECKOUT / "workers/child.py"),
         sys.executable,
         os.__file__,
         str(host_lock.made_directory() / "host.lock"),

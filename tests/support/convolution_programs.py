@@ -6,10 +6,10 @@ import numpy as np
 import tvm
 from tvm import relax, te, topi
 
-from loopwright.codegen.digest import normal_form
 from loopwright.codegen.functions import prim_funcs
 from loopwright.codegen.graph.winograd import use_winograd
-from loopwright.codegen.lowering import lower
+from loopwright.codegen.program.digest import normal_form
+from loopwright.codegen.program.lowering import lower
 from tests.support.rule_programs import TARGET, function
 
 

@@ -9,8 +9,8 @@ import re
 import tvm
 from tvm.s_tir import Schedule
 
+from loopwright.codegen.program.schedule import scheduled_module
 from loopwright.codegen.rule import KNOB, RULE
-from loopwright.codegen.schedule import scheduled_module
 from loopwright.codegen.serialization import trace_to_json
 from loopwright.codegen.target import target_from, with_assumed_attributes
 from tests.support.nvrtc import cubin

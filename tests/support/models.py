@@ -10,10 +10,10 @@ import torch
 import tvm
 from tvm import relax
 
-from loopwright.codegen.build import compile_module
-from loopwright.codegen.digest import function_digest
 from loopwright.codegen.functions import prim_funcs
-from loopwright.codegen.lowering import lower as lower_module
+from loopwright.codegen.program.build import compile_module
+from loopwright.codegen.program.digest import function_digest
+from loopwright.codegen.program.lowering import lower as lower_module
 from loopwright.codegen.serialization import module_from_json, module_to_json
 from loopwright.frontends import to_program
 from loopwright.lookup import lower

@@ -13,10 +13,10 @@ from tvm import te, topi
 from tvm.target import Target
 
 from loopwright.codegen.arrays import DRAWS, Array, compare, poison, random_array, tolerance
-from loopwright.codegen.build import compile_module
-from loopwright.codegen.digest import normal_form
 from loopwright.codegen.functions import write_only
-from loopwright.codegen.schedule import scheduled_module
+from loopwright.codegen.program.build import compile_module
+from loopwright.codegen.program.digest import normal_form
+from loopwright.codegen.program.schedule import scheduled_module
 from loopwright.codegen.serialization import trace_to_json
 from loopwright.codegen.target import target_from
 from tuner.space.design_space import DesignSpace

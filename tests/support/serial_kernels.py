@@ -7,7 +7,7 @@ import re
 import tvm
 from tvm.script import from_source
 
-from loopwright.codegen.async_copy import ASYNC_STAGES
+from loopwright.codegen.gpu.async_copy import ASYNC_STAGES
 
 
 def serial(mod: tvm.IRModule) -> tvm.IRModule:

@@ -12,7 +12,7 @@ from tvm.s_tir import Schedule
 from tvm.s_tir import meta_schedule as ms
 from tvm.s_tir.transform import ConvertSSA
 
-from loopwright.codegen.prepacking import split
+from loopwright.codegen.weights.prepacking import split
 
 FEATURES = 164
 """Length of one store's feature vector."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from loopwright.codegen.schedule import apply_trace_json
+from loopwright.codegen.program.schedule import apply_trace_json
 from tuner.cost_model.model import CostModel
 from tuner.search.config import SearchConfig
 from tuner.search.individual import Individual

@@ -12,7 +12,7 @@ from tvm.s_tir.schedule import Trace
 from tvm.target import Target
 from tvm.tirx import IterVar
 
-from loopwright.codegen.schedule import new_schedule
+from loopwright.codegen.program.schedule import new_schedule
 from tuner.space import gpu_epilogues, tensor_core, tf32
 from tuner.space.design_space import REFUSALS, DesignSpace
 from tuner.space.rules import CPU_RULES, EXPERIMENTAL_GPU_RULES, GPU_RULES

@@ -10,7 +10,7 @@ from tvm.s_tir import meta_schedule as ms
 from tvm.s_tir.meta_schedule import _ffi_api
 from tvm.s_tir.schedule import Trace
 
-from loopwright.codegen.schedule import new_schedule
+from loopwright.codegen.program.schedule import new_schedule
 from loopwright.codegen.target import STATIC_SHARED_BYTES, shared_bytes
 from tuner.space import gpu_limits, tensor_core
 from tuner.space.rules.sketches import Sketches

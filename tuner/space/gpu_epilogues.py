@@ -9,7 +9,7 @@ from __future__ import annotations
 import tvm
 from tvm.s_tir import Schedule
 
-from loopwright.codegen.schedule import new_schedule
+from loopwright.codegen.program.schedule import new_schedule
 from tuner.space.design_space import REFUSALS
 from tuner.space.rules.program import Block, Program
 

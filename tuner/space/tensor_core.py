@@ -11,9 +11,9 @@ from tvm.s_tir import meta_schedule as ms
 from tvm.target import Target
 from tvm.tirx import For
 
-from loopwright.codegen import bf16_tensor_core
-from loopwright.codegen.async_copy import FIRST_ASYNC
-from loopwright.codegen.intrinsics import only_intrinsics_of
+from loopwright.codegen.gpu import bf16_tensor_core
+from loopwright.codegen.gpu.async_copy import FIRST_ASYNC
+from loopwright.codegen.program.intrinsics import only_intrinsics_of
 from loopwright.codegen.target import compute_capability
 from tuner.space.copy_ahead import copying_ahead
 from tuner.workload import tune_context

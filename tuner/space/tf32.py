@@ -8,9 +8,9 @@ from tvm.s_tir import SBlock, Schedule
 from tvm.s_tir import meta_schedule as ms
 from tvm.target import Target
 
-from loopwright.codegen import tf32_tensor_core
-from loopwright.codegen.intrinsics import only_intrinsics_of
-from loopwright.codegen.tf32 import permits_tf32
+from loopwright.codegen.gpu import tf32_tensor_core
+from loopwright.codegen.gpu.tf32 import permits_tf32
+from loopwright.codegen.program.intrinsics import only_intrinsics_of
 from tuner.space.copy_ahead import copying_ahead
 from tuner.space.design_space import REFUSALS
 from tuner.workload import tune_context

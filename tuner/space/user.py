@@ -15,8 +15,8 @@ from tvm.s_tir.schedule import Trace
 from tvm.target import Target
 
 from loopwright.codegen.errors import last_line
+from loopwright.codegen.program.schedule import new_schedule
 from loopwright.codegen.rule import KNOB, RULE
-from loopwright.codegen.schedule import new_schedule
 from tuner.errors import InvalidSpace
 from tuner.guard.module import check_callouts
 from tuner.space.design_space import DesignSpace

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import pytest
 from tvm import te
 
-from loopwright.codegen.schedule import new_schedule
+from loopwright.codegen.program.schedule import new_schedule
 from loopwright.codegen.serialization import module_from_json, trace_to_json
 from loopwright.codegen.target import target_from
 from tuner.certify import certify

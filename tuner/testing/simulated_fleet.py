@@ -10,7 +10,7 @@ import numpy as np
 from tvm.s_tir import meta_schedule as ms
 
 from loopwright.codegen.errors import last_line
-from loopwright.codegen.schedule import apply_trace_json
+from loopwright.codegen.program.schedule import apply_trace_json
 from loopwright.codegen.serialization import module_from_json
 from loopwright.codegen.target import target_from
 from tuner.cost_model.features import FEATURES, Features, extract

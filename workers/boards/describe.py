@@ -10,7 +10,7 @@ from typing import Any
 
 from tvm.target import Target, codegen
 
-from loopwright.codegen import linking
+from loopwright.codegen.program import linking
 from loopwright.codegen.target import canonical_target, target_from
 from loopwright.codegen.versions import TVM_VERSION
 from tuner.types import OVER_RPC, DeviceClass, Failure, FailureKind, Stage

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import psutil
 import ray
 
-from loopwright.codegen.threads import OMP_NUM_THREADS, environment
+from loopwright.codegen.host.threads import OMP_NUM_THREADS, environment
 from tuner.codec import Json, decode, encode
 from tuner.types import Failure, FailureKind, Stage
 from workers import child_calls

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from loopwright.codegen import host_lock
 from loopwright.codegen.arrays import Array
+from loopwright.codegen.host import lock as host_lock
 from tuner.types import Failure, FailureKind, Stage
 from workers.arguments import draw, to_device
 from workers.boards.messages import Link

@@ -23,7 +23,7 @@ from loopwright.cli.options import (
 from loopwright.cli.output import print_json, print_line, print_table
 from loopwright.cli.views import show_best, show_plan
 from loopwright.client import Client
-from loopwright.codegen.threads import environment
+from loopwright.codegen.host.threads import environment
 from loopwright.tables import RECHECKS
 from loopwright.units import ratio
 

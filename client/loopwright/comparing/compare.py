@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from loopwright import schemas
-from loopwright.codegen import threads
+from loopwright.codegen.host import threads
 from loopwright.comparing import processes
 from loopwright.comparing.engines import OURS, RIVALS, EngineInfo
 from loopwright.comparing.files import Files

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from loopwright.codegen import host_lock
+from loopwright.codegen.host import lock as host_lock
 from loopwright.comparing.protocol import Answer, Choice, EngineResult, Sample
 from loopwright.comparing.rest import wait_for_rest
 
@@ -94,7 +94,7 @@ def started(
 def rounds(ready: Sequence[EngineProcess], results: Mapping[str, EngineResult], count: int, *, seed: int) -> None:
     """Add ``count`` samples of each process to its engine's result, in an order that changes from round to round.
 
-    Workers on this host neither build nor time meanwhile (`loopwright.codegen.host_lock`). An engine whose process ends
+    Workers on this host neither build nor time meanwhile (`loopwright.codegen.host.lock`). An engine whose process ends
     is left out from then on: its result has a failure, and no choice.
     """
     order, alive = random.Random(seed), list(ready)

@@ -13,7 +13,7 @@ import numpy as np
 
 from loopwright import applying
 from loopwright.codegen.serialization import module_to_json
-from loopwright.codegen.weights import attach
+from loopwright.codegen.weights.parameters import attach
 from loopwright.comparing.engines.tuned import as_arrays as tvm_arrays
 from loopwright.comparing.files import Files, Form, written_onnx
 from loopwright.comparing.given import Array, as_arrays

@@ -44,8 +44,8 @@ def to_traces(space: Space | None, model: Any) -> list[Any] | None:
 def trace(function: Callable[[Any], Any], mod: Any) -> list[Any]:
     """Return the trace of ``function`` on the only PrimFunc of ``mod``: ``[instructions, []]``, with open decisions."""
     tvm = require_tvm()
-    from loopwright.codegen.digest import normal_form
     from loopwright.codegen.functions import has_relax, prim_funcs
+    from loopwright.codegen.program.digest import normal_form
 
     funcs = prim_funcs(mod)
     if len(funcs) != 1 or has_relax(mod):

@@ -16,13 +16,14 @@ import tvm
 from tvm import relax
 
 from loopwright import applying
-from loopwright.codegen import linking, schedule, threads
-from loopwright.codegen.build import compile_module
-from loopwright.codegen.digest import function_digest, normal_form
 from loopwright.codegen.functions import prim_funcs, relax_funcs, write_only
-from loopwright.codegen.packed_weight import PACK
-from loopwright.codegen.prepacking import split
+from loopwright.codegen.host import threads
+from loopwright.codegen.program import linking, schedule
+from loopwright.codegen.program.build import compile_module
+from loopwright.codegen.program.digest import function_digest, normal_form
 from loopwright.codegen.versions import VECTOR_MATH_VERSION
+from loopwright.codegen.weights.packed_weight import PACK
+from loopwright.codegen.weights.prepacking import split
 from loopwright.comparing.files import Files
 from loopwright.errors import UnsupportedModel
 from loopwright.lookup import LookedUp

@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 import tvm_ffi
 
-from loopwright.codegen import arrays, host_lock
+from loopwright.codegen import arrays
 from loopwright.codegen.arrays import DRAWS, Array, numpy_dtype
+from loopwright.codegen.host import lock as host_lock
 from loopwright.comparing.given import largest_error
 from loopwright.packaging import runtime
 from loopwright.packaging.load import Model

@@ -14,8 +14,8 @@ from tvm.s_tir.meta_schedule.relax_integration import compile_relax
 from tvm_ffi import structural_equal
 
 from loopwright import Client, Job, frontends
-from loopwright.codegen.digest import normal_form
 from loopwright.codegen.functions import prim_funcs
+from loopwright.codegen.program.digest import normal_form
 from loopwright.codegen.target import target_from
 from loopwright.frontends.tvmscript import module_from_script
 from tests.support.perceptron import PERCEPTRON, inputs, scores

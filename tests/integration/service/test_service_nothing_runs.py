@@ -9,7 +9,7 @@ import pytest
 import tvm
 from tvm.target import Target
 
-from loopwright.codegen.lowering import lower
+from loopwright.codegen.program.lowering import lower
 from loopwright.frontends.tvmscript import module_from_script
 from tests.integration.service.conftest import Api
 

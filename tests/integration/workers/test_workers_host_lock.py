@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from loopwright.codegen import host_lock
+from loopwright.codegen.host import lock as host_lock
 from tests.support.waiting import wait_for
 from workers.lock_watch import LockWatch
 

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from loopwright.codegen import host_lock
+from loopwright.codegen.host import lock as host_lock
 from tests.integration.workers.children import FUNCTIONS, LEVEL, SOON, alive, eventually, name, works
 from workers.warm_child import ChildCrashed, ChildError, ChildLost, ChildRaised, ChildTimeout, WarmChild
 

@@ -16,7 +16,7 @@ from typing import Any
 import psutil
 import pytest
 
-from loopwright.codegen import host_lock
+from loopwright.codegen.host import lock as host_lock
 from tests.integration.workers.children import FUNCTIONS, LEVEL, SOON, alive, eventually, name, works
 from workers import warm_child
 from workers.walls.levels import Level

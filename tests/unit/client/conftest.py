@@ -14,8 +14,8 @@ from tvm.s_tir import Schedule
 
 import loopwright
 from loopwright import cli, frontends, transport
-from loopwright.codegen.digest import normal_form, workload_digest
 from loopwright.codegen.functions import prim_funcs
+from loopwright.codegen.program.digest import normal_form, workload_digest
 from loopwright.codegen.serialization import trace_to_list
 from tests.support.programs import MM_RELU
 from tests.unit.client.fake_service import FakeService, best_json

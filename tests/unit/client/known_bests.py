@@ -9,7 +9,7 @@ from tvm import relax
 from tvm.s_tir import Schedule
 
 from loopwright import frontends
-from loopwright.codegen.digest import function_digest
+from loopwright.codegen.program.digest import function_digest
 from loopwright.codegen.serialization import trace_to_list
 from tests.support.programs import MM_RELU, schedule_mm_relu
 from tests.unit.client.fake_service import FakeService, lookup

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from loopwright import config, frontends
-from loopwright.codegen.digest import function_digest
+from loopwright.codegen.program.digest import function_digest
 from loopwright.codegen.serialization import module_from_json, trace_to_list
 from tests.support.programs import MM_RELU
 from tests.unit.client.conftest import Command, Done

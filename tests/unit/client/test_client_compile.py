@@ -15,8 +15,8 @@ from tvm_ffi import structural_equal
 
 import loopwright
 from loopwright import frontends
-from loopwright.codegen.digest import function_digest
 from loopwright.codegen.functions import prim_funcs
+from loopwright.codegen.program.digest import function_digest
 from loopwright.codegen.serialization import module_to_json, trace_to_list
 from tests.support.programs import MM_RELU, OTHER_BLOCKS, RENAMED
 from tests.unit.client.fake_service import Answer, FakeService, best_json
@@ -174,7 +174,7 @@ def test_other_threads_than_the_certified_are_said(
     advice: str | None,
 ) -> None:
     monkeypatch.setenv("TVM_NUM_THREADS", str(configured))
-    monkeypatch.setattr("loopwright.codegen.threads.usable_cores", lambda: usable)
+    monkeypatch.setattr("loopwright.codegen.host.threads.usable_cores", lambda: usable)
     serve(service, best_json(HASH, None, target={"kind": "llvm", "num-cores": 8}))
     with caplog.at_level(logging.INFO, logger="loopwright"):
         client.compile(mod, LLVM)

@@ -9,8 +9,8 @@ import pytest
 import tvm
 
 from loopwright import UnsupportedModel, export_library
-from loopwright.codegen import linking
-from loopwright.codegen.build import compile_module
+from loopwright.codegen.program import linking
+from loopwright.codegen.program.build import compile_module
 from loopwright.codegen.target import target_from
 from tests.support.tuner_programs import add_one
 

@@ -17,7 +17,7 @@ from typer.main import get_command
 import loopwright
 from loopwright import Model, cli, shape_dispatch
 from loopwright.codegen.errors import InvalidTarget
-from loopwright.codegen.tf32 import MATH
+from loopwright.codegen.gpu.tf32 import MATH
 from loopwright.errors import NotFound
 from tests.support.perceptron import PERCEPTRON
 from tests.support.programs import MM_RELU

@@ -22,8 +22,8 @@ from onnx.reference import ReferenceEvaluator
 from tvm import relax
 
 from loopwright import frontends
-from loopwright.codegen.build import compile_module
-from loopwright.codegen.lowering import bind_shapes
+from loopwright.codegen.program.build import compile_module
+from loopwright.codegen.program.lowering import bind_shapes
 from loopwright.codegen.target import target_from
 from loopwright.errors import UnsupportedModel
 from loopwright.lookup import lower

@@ -19,8 +19,8 @@ from tvm.s_tir import Schedule
 
 import loopwright
 from loopwright import UnsupportedModel, frontends
-from loopwright.codegen.digest import function_digest, normal_form
 from loopwright.codegen.functions import prim_funcs
+from loopwright.codegen.program.digest import function_digest, normal_form
 from loopwright.codegen.serialization import trace_to_list
 from loopwright.codegen.target import target_from
 from loopwright.lookup import lower

@@ -14,7 +14,7 @@ from tvm.relax.frontend.torch import from_exported_program
 from tvm_ffi import structural_equal
 
 from loopwright.codegen.serialization import module_from_json, module_to_json
-from loopwright.codegen.weights import attach
+from loopwright.codegen.weights.parameters import attach
 from loopwright.program import Program, detach
 
 TARGET = tvm.target.Target("llvm")

@@ -14,8 +14,8 @@ from tvm import relax
 
 from benchmarks.models.architectures import ARCHITECTURES, Architecture
 from loopwright import frontends
-from loopwright.codegen.lowering import lower
-from loopwright.codegen.weights import attach
+from loopwright.codegen.program.lowering import lower
+from loopwright.codegen.weights.parameters import attach
 from loopwright.errors import UnsupportedModel
 from loopwright.frontends.torch_values import replaced, tensors
 from loopwright.model import Model

@@ -15,7 +15,7 @@ from tvm import relax
 import loopwright
 from loopwright import frontends, lookup
 from loopwright.codegen.errors import InvalidModule
-from loopwright.codegen.lowering import bind_shapes
+from loopwright.codegen.program.lowering import bind_shapes
 from loopwright.program import Program
 from tests.unit.client.fake_service import FakeService, best_json, job_json
 from tests.unit.client.known_bests import LLVM, LOOKUP, serve

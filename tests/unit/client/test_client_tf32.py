@@ -9,13 +9,13 @@ import tvm
 
 import loopwright
 from benchmarks.gpu.workloads import product
-from loopwright.codegen.digest import function_digest, normal_form
 from loopwright.codegen.errors import InvalidTarget
 from loopwright.codegen.functions import as_module
-from loopwright.codegen.lowering import lower
+from loopwright.codegen.gpu.tf32 import with_tf32
+from loopwright.codegen.program.digest import function_digest, normal_form
+from loopwright.codegen.program.lowering import lower
 from loopwright.codegen.serialization import trace_to_list
 from loopwright.codegen.target import target_from
-from loopwright.codegen.tf32 import with_tf32
 from tests.unit.client.fake_service import FakeService, best_json
 from tests.unit.client.known_bests import LLVM, serve, two_layers
 from tuner.space.builtin import builtin_space

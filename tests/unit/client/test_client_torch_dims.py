@@ -15,7 +15,7 @@ from tvm import relax
 
 from loopwright import Client, frontends
 from loopwright.codegen.errors import InvalidModule
-from loopwright.codegen.lowering import bind_shapes
+from loopwright.codegen.program.lowering import bind_shapes
 from loopwright.errors import UnsupportedModel
 from tests.unit.client.fake_service import Answer, FakeService, job_json
 from tests.unit.client.known_bests import serve

@@ -39,7 +39,7 @@ def layer() -> nn.Module:
 
 
 def machine_of(program: Program) -> relax.VirtualMachine:
-    from loopwright.codegen.weights import attach
+    from loopwright.codegen.weights.parameters import attach
 
     return relax.VirtualMachine(tvm.compile(attach(program.module, program.weights), "llvm"), tvm.cpu())
 

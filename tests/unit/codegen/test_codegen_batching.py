@@ -9,8 +9,8 @@ import pytest
 import tvm
 from tvm import relax, te, tirx
 
-from loopwright.codegen.batching import BatchAxis, batch_axis, not_batchlike
-from loopwright.codegen.lowering import lower
+from loopwright.codegen.program.batching import BatchAxis, batch_axis, not_batchlike
+from loopwright.codegen.program.lowering import lower
 
 TARGET = tvm.target.Target("llvm")
 op = relax.op

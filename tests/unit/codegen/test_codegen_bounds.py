@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tvm import tirx
 from tvm.s_tir.meta_schedule.testing import te_workload
 
-from loopwright.codegen.bounds import unproven
+from loopwright.codegen.program.bounds import unproven
 
 HEAD = """
 @T.prim_func(s_tir=True)

@@ -11,10 +11,10 @@ from tvm import relax
 from tvm.relax.frontend.torch import from_exported_program
 from tvm.target import Target
 
-from loopwright.codegen.bounds import unproven
-from loopwright.codegen.clamping import clamp
 from loopwright.codegen.functions import prim_funcs
-from loopwright.codegen.lowering import lower
+from loopwright.codegen.program.bounds import unproven
+from loopwright.codegen.program.clamping import clamp
+from loopwright.codegen.program.lowering import lower
 from tests.support.programs import product
 from tuner.task import extract_tasks
 

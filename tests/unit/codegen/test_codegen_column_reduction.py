@@ -7,9 +7,9 @@ import pytest
 import tvm
 from tvm import te
 
-from loopwright.codegen import column_reduction
-from loopwright.codegen.build import compile_module
-from loopwright.codegen.column_reduction import ColumnReduction
+from loopwright.codegen.cpu import column_reduction
+from loopwright.codegen.cpu.column_reduction import ColumnReduction
+from loopwright.codegen.program.build import compile_module
 from tests.support.rule_programs import TARGET, function
 
 ROWS, AT_ONCE = 12, 3

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from loopwright.codegen.compiler_errors import compiler_errors, refusals_in_words
 from loopwright.codegen.errors import CodeRefused
+from loopwright.codegen.gpu.compiler_errors import compiler_errors, refusals_in_words
 from tests.support.nvrtc import cubin
 
 NVCC = """

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from tvm import relax, te
 from tvm.s_tir.meta_schedule.testing import te_workload
 
-from loopwright.codegen.digest import function_digest, normal_form, workload_digest, workload_family
 from loopwright.codegen.errors import InvalidModule
 from loopwright.codegen.functions import prim_funcs
+from loopwright.codegen.program.digest import function_digest, normal_form, workload_digest, workload_family
 from loopwright.codegen.serialization import module_from_json, module_to_json
 from loopwright.codegen.target import canonical_target, target_from
 from loopwright.lookup import lower

@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from examples.onnx_model import small_network
 from loopwright.codegen.functions import prim_funcs
-from loopwright.codegen.lowering import lower
+from loopwright.codegen.program.lowering import lower
 from loopwright.frontends import to_program
 from tests.support.models import Calls, called, check, lowered
 from tests.support.rule_programs import TARGET

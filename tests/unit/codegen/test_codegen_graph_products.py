@@ -11,7 +11,7 @@ import tvm
 from torch import nn
 from tvm import relax
 
-from loopwright.codegen.lowering import lower
+from loopwright.codegen.program.lowering import lower
 from tests.support.models import LLVM, Calls, called, check
 
 

@@ -9,8 +9,8 @@ from tvm import relax
 
 from loopwright.codegen.errors import InvalidModule
 from loopwright.codegen.functions import prim_funcs
-from loopwright.codegen.lowering import bind_shapes, lower
-from loopwright.codegen.own_calls import bind_calls
+from loopwright.codegen.program.lowering import bind_shapes, lower
+from loopwright.codegen.program.own_calls import bind_calls
 from loopwright.codegen.serialization import module_to_json
 from loopwright.codegen.target import target_from
 from loopwright.dialect import translate

@@ -9,16 +9,16 @@ import pytest
 import tvm
 from tvm import relax, te
 
-from loopwright.codegen.build import compile_module
-from loopwright.codegen.digest import function_digest, normal_form
 from loopwright.codegen.functions import prim_funcs
-from loopwright.codegen.layout_free import declare_weights, weight_of
-from loopwright.codegen.lowering import lower
-from loopwright.codegen.packed_weight import PACK, PackedWeight, packs_weight
-from loopwright.codegen.prepacking import fold_packing, split
-from loopwright.codegen.schedule import scheduled_function
+from loopwright.codegen.program.build import compile_module
+from loopwright.codegen.program.digest import function_digest, normal_form
+from loopwright.codegen.program.lowering import lower
+from loopwright.codegen.program.schedule import scheduled_function
 from loopwright.codegen.serialization import module_from_json, module_to_json, trace_to_json
-from loopwright.codegen.weights import attach, detach
+from loopwright.codegen.weights.layout_free import declare_weights, weight_of
+from loopwright.codegen.weights.packed_weight import PACK, PackedWeight, packs_weight
+from loopwright.codegen.weights.parameters import attach, detach
+from loopwright.codegen.weights.prepacking import fold_packing, split
 from tests.support.rule_programs import TARGET, product
 from tuner.space.builtin import builtin_space
 

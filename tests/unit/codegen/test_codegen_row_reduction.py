@@ -7,9 +7,9 @@ import pytest
 import tvm
 from tvm import te
 
-from loopwright.codegen import row_reduction
-from loopwright.codegen.build import compile_module
-from loopwright.codegen.row_reduction import RowReduction
+from loopwright.codegen.cpu import row_reduction
+from loopwright.codegen.cpu.row_reduction import RowReduction
+from loopwright.codegen.program.build import compile_module
 from tests.support.rule_programs import TARGET, function
 
 

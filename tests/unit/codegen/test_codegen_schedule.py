@@ -11,9 +11,9 @@ import pytest
 import tvm
 import tvm_ffi
 
-from loopwright.codegen.defaults import default_schedule
-from loopwright.codegen.digest import normal_form
-from loopwright.codegen.schedule import apply_trace_json, scheduled_function, with_default_schedules
+from loopwright.codegen.program.defaults import default_schedule
+from loopwright.codegen.program.digest import normal_form
+from loopwright.codegen.program.schedule import apply_trace_json, scheduled_function, with_default_schedules
 from loopwright.codegen.serialization import module_from_json, trace_to_json
 from loopwright.codegen.target import target_from
 from tests.support.tuner_programs import LLVM, add_one, candidate, elementwise, matmul
@@ -83,7 +83,7 @@ import importlib.util
 import sys
 from tvm.s_tir import TensorIntrin
 from tvm.target import Target
-from loopwright.codegen.intrinsics import load_intrinsics
+from loopwright.codegen.program.intrinsics import load_intrinsics
 load_intrinsics(Target({"kind": "llvm", "mtriple": "x86_64-linux-gnu"}))
 assert TensorIntrin.get("dot_16x4_vnni", allow_missing=True) is not None
 assert "tvm.s_tir.tensor_intrin.cuda" not in sys.modules

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import tvm
 
-from loopwright.codegen.build import compile_module
+from loopwright.codegen.program.build import compile_module
 from loopwright.codegen.target import target_from
 
 KERNEL = """

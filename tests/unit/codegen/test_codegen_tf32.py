@@ -9,15 +9,15 @@ import tvm
 from tvm import te, topi
 
 from benchmarks.gpu.workloads import product
-from loopwright.codegen.digest import function_digest, normal_form, workload_family
 from loopwright.codegen.errors import InvalidTarget
 from loopwright.codegen.functions import prim_funcs
-from loopwright.codegen.lowering import bind_shapes, lower
+from loopwright.codegen.gpu.tf32 import MATH, check_math, permits_tf32, with_tf32
 from loopwright.codegen.math_mode import applied_math
-from loopwright.codegen.schedule import scheduled_module
+from loopwright.codegen.program.digest import function_digest, normal_form, workload_family
+from loopwright.codegen.program.lowering import bind_shapes, lower
+from loopwright.codegen.program.schedule import scheduled_module
 from loopwright.codegen.serialization import module_from_json, module_to_json, trace_to_json
 from loopwright.codegen.target import target_from
-from loopwright.codegen.tf32 import MATH, check_math, permits_tf32, with_tf32
 from tests.support.gpu_programs import PROGRAMS
 from tests.support.tuner_programs import mlp
 from tuner.space.builtin import builtin_space

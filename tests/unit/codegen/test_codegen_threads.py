@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from loopwright.codegen import threads
+from loopwright.codegen.host import threads
 
 VARIABLES = (threads.NUM_THREADS, threads.OMP_NUM_THREADS, threads.BIND_THREADS)
 

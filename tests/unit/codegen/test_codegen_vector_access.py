@@ -8,9 +8,9 @@ import tvm
 import tvm_ffi
 from tvm.tirx import For, ForKind
 
-from loopwright.codegen.build import compile_module
+from loopwright.codegen.gpu.vector_access import with_short_gathers
+from loopwright.codegen.program.build import compile_module
 from loopwright.codegen.target import target_from
-from loopwright.codegen.vector_access import with_short_gathers
 
 _CHANNELS = 16
 _LENGTH = _CHANNELS * 9

@@ -10,14 +10,14 @@ import tvm
 from scipy import special
 from tvm import te, tirx
 
-from loopwright.codegen.build import compile_module
-from loopwright.codegen.digest import function_digest
+from loopwright.codegen.cpu.vector_math import EXACT_MATH, with_exact_math, with_vector_math
 from loopwright.codegen.functions import prim_funcs
-from loopwright.codegen.lowering import lower
-from loopwright.codegen.schedule import scheduled_module
+from loopwright.codegen.program.build import compile_module
+from loopwright.codegen.program.digest import function_digest
+from loopwright.codegen.program.lowering import lower
+from loopwright.codegen.program.schedule import scheduled_module
 from loopwright.codegen.serialization import module_from_json, module_to_json
 from loopwright.codegen.target import target_from
-from loopwright.codegen.vector_math import EXACT_MATH, with_exact_math, with_vector_math
 from tests.support.rule_programs import TARGET, function
 from tests.support.tuner_programs import mlp
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tvm.s_tir import Schedule
 
-from loopwright.codegen.digest import workload_digest
+from loopwright.codegen.program.digest import workload_digest
 from loopwright.codegen.serialization import module_to_json, trace_to_json
 from tests.unit.db_json import stock
 

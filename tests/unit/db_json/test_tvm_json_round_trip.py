@@ -14,8 +14,8 @@ from tvm.s_tir import Schedule
 from tvm.target import Target
 
 from db.json_pair import pack, unpack, workload_line_bytes
-from loopwright.codegen.digest import workload_digest
-from loopwright.codegen.intrinsics import load_intrinsics
+from loopwright.codegen.program.digest import workload_digest
+from loopwright.codegen.program.intrinsics import load_intrinsics
 from loopwright.codegen.serialization import module_from_json, module_to_json, trace_to_json
 from loopwright.codegen.target import canonical_target, target_from
 from tests.support import convolution_programs, rule_programs

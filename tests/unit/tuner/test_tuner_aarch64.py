@@ -8,12 +8,12 @@ import re
 import pytest
 from tvm import topi
 
-from loopwright.codegen.build import compile_module
-from loopwright.codegen.prepacking import split
+from loopwright.codegen.program.build import compile_module
+from loopwright.codegen.program.schedule import scheduled_module
 from loopwright.codegen.rule import RULE
-from loopwright.codegen.schedule import scheduled_module
 from loopwright.codegen.serialization import trace_to_json
 from loopwright.codegen.target import target_from
+from loopwright.codegen.weights.prepacking import split
 from tests.support import rule_programs as programs
 from tests.support.cases import cases
 from tuner.space.builtin import builtin_space

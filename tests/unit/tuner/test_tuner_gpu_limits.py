@@ -5,7 +5,7 @@ from __future__ import annotations
 import tvm
 
 from benchmarks.gpu.workloads import product
-from loopwright.codegen.build import compile_module
+from loopwright.codegen.program.build import compile_module
 from loopwright.codegen.serialization import module_from_json
 from loopwright.codegen.target import target_from, with_shared_bytes
 from tuner.space.builtin import builtin_space

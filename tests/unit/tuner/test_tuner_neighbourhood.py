@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 from tvm.s_tir import Schedule
 
-from loopwright.codegen.schedule import new_schedule
+from loopwright.codegen.program.schedule import new_schedule
 from loopwright.codegen.serialization import module_from_json
 from loopwright.codegen.target import target_from
 from tests.support.tuner_programs import LLVM, matmul

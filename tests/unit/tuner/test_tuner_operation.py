@@ -10,8 +10,8 @@ from tvm.s_tir.meta_schedule.testing import te_workload
 from tvm.script import tirx as T
 
 from benchmarks.gpu.workloads import product
-from loopwright.codegen.digest import normal_form
-from loopwright.codegen.tf32 import MATH, with_tf32
+from loopwright.codegen.gpu.tf32 import MATH, with_tf32
+from loopwright.codegen.program.digest import normal_form
 from tuner import submission
 from tuner.operation import operation
 from tuner.types import Operation, TensorInfo

@@ -8,9 +8,9 @@ from tvm import te, topi
 from tvm.error import InternalError
 
 from benchmarks.gpu.workloads import product
-from loopwright.codegen.async_copy import ASYNC_STAGES
-from loopwright.codegen.build import compile_module
-from loopwright.codegen.digest import normal_form
+from loopwright.codegen.gpu.async_copy import ASYNC_STAGES
+from loopwright.codegen.program.build import compile_module
+from loopwright.codegen.program.digest import normal_form
 from loopwright.codegen.rule import RULE
 from loopwright.codegen.target import target_from
 from tuner.space import tensor_core

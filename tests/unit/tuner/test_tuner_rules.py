@@ -14,12 +14,12 @@ from tvm import topi
 from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import Trace
 
-from loopwright.codegen.build import compile_module
-from loopwright.codegen.packed_weight import packs_weight
+from loopwright.codegen.program.build import compile_module
+from loopwright.codegen.program.schedule import apply_trace, new_schedule, scheduled_module
 from loopwright.codegen.rule import KNOB, RULE
-from loopwright.codegen.schedule import apply_trace, new_schedule, scheduled_module
 from loopwright.codegen.serialization import module_from_json, trace_to_json
 from loopwright.codegen.target import target_from
+from loopwright.codegen.weights.packed_weight import packs_weight
 from tests.support import convolution_programs as convolutions
 from tests.support import rule_programs as programs
 from tests.support.rule_programs import TARGET, check_program

@@ -11,7 +11,7 @@ import pytest
 import tvm_ffi
 from tvm.s_tir import Schedule
 
-from loopwright.codegen.schedule import apply_trace_json
+from loopwright.codegen.program.schedule import apply_trace_json
 from loopwright.codegen.serialization import module_from_json
 from loopwright.codegen.target import target_from
 from tests.support.tuner_programs import LLVM, elementwise, matmul, split_outer, tile_both, traced

@@ -9,9 +9,9 @@ import pytest
 import tvm
 
 from loopwright import frontends
-from loopwright.codegen.digest import normal_form, workload_digest
 from loopwright.codegen.errors import InvalidModule, InvalidTarget, UnsupportedVersion
 from loopwright.codegen.math_mode import MathMode
+from loopwright.codegen.program.digest import normal_form, workload_digest
 from loopwright.codegen.serialization import module_from_json, module_to_json
 from tests.support.programs import LIBRARY_ONLY, NAMED_CALLS
 from tests.support.tuner_programs import LLVM, add_one, add_one_script, elementwise, matmul, mlp, split_outer, traced

@@ -8,7 +8,7 @@ from tvm import relax, tirx
 from tvm.s_tir.meta_schedule.testing import te_workload
 
 from loopwright.codegen.errors import InvalidModule
-from loopwright.codegen.lowering import bind_shapes
+from loopwright.codegen.program.lowering import bind_shapes
 from loopwright.codegen.serialization import module_to_json
 from loopwright.codegen.target import target_from
 from tests.support.tuner_programs import ADD_ONE, add_one, mlp

@@ -7,12 +7,12 @@ import json
 import pytest
 from tvm import te, topi
 
-from loopwright.codegen import tf32_tensor_core
-from loopwright.codegen.async_copy import ASYNC_STAGES
-from loopwright.codegen.digest import normal_form
+from loopwright.codegen.gpu import tf32_tensor_core
+from loopwright.codegen.gpu.async_copy import ASYNC_STAGES
+from loopwright.codegen.gpu.tf32 import with_tf32
+from loopwright.codegen.program.digest import normal_form
 from loopwright.codegen.serialization import trace_to_json
 from loopwright.codegen.target import target_from, with_assumed_attributes
-from loopwright.codegen.tf32 import with_tf32
 from tests.support.gpu_programs import PROGRAMS
 from tests.support.gpu_rules import kernels
 from tests.support.rule_programs import function

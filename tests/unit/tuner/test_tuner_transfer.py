@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tvm import te
 
-from loopwright.codegen.digest import normal_form, workload_digest, workload_family
-from loopwright.codegen.schedule import apply_trace_json
+from loopwright.codegen.program.digest import normal_form, workload_digest, workload_family
+from loopwright.codegen.program.schedule import apply_trace_json
 from loopwright.codegen.serialization import module_from_json, trace_to_json
 from loopwright.codegen.target import target_from
 from tests.support.tuner_programs import LLVM, elementwise

@@ -10,7 +10,7 @@ import tvm
 from tvm import te, topi
 
 from benchmarks.gpu.workloads import product as product_of_types
-from loopwright.codegen import host_lock
+from loopwright.codegen.host import lock as host_lock
 from loopwright.codegen.serialization import module_from_json, trace_to_json
 from loopwright.codegen.target import target_from
 from tests.support import workloads as programs

@@ -7,10 +7,10 @@ from itertools import islice
 
 import pytest
 
-from loopwright.codegen.async_copy import ASYNC_STAGES
-from loopwright.codegen.compiler_errors import compiler_errors
 from loopwright.codegen.errors import last_line
-from loopwright.codegen.schedule import scheduled_module
+from loopwright.codegen.gpu.async_copy import ASYNC_STAGES
+from loopwright.codegen.gpu.compiler_errors import compiler_errors
+from loopwright.codegen.program.schedule import scheduled_module
 from loopwright.codegen.serialization import module_from_json, trace_to_json
 from loopwright.codegen.target import target_from, with_assumed_attributes
 from tests.support.gpu_programs import PROGRAMS

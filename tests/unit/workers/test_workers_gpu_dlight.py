@@ -11,9 +11,9 @@ from tvm import te, topi
 from tvm.s_tir import Schedule
 from tvm_ffi import structural_equal
 
-from loopwright.codegen.defaults import default_schedule
+from loopwright.codegen.program.defaults import default_schedule
+from loopwright.codegen.program.schedule import replay
 from loopwright.codegen.rule import RULE, applied_rule
-from loopwright.codegen.schedule import replay
 from loopwright.codegen.serialization import trace_to_json
 from loopwright.codegen.target import with_assumed_attributes
 from tests.support.cases import cases

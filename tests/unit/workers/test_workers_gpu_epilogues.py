@@ -12,7 +12,7 @@ from tvm import te, topi
 from tvm.s_tir import Schedule
 from tvm.script import tirx as T
 
-from loopwright.codegen.digest import normal_form
+from loopwright.codegen.program.digest import normal_form
 from tests.support.gpu_rules import TARGET, check_kernels, kernels, source_of
 from tests.support.rule_programs import function
 from tuner.space.builtin import builtin_space, stock_space

@@ -6,7 +6,7 @@ import pytest
 from tvm import te, topi
 from tvm.s_tir import Schedule
 
-from loopwright.codegen.async_copy import ASYNC_STAGES
+from loopwright.codegen.gpu.async_copy import ASYNC_STAGES
 from loopwright.codegen.rule import RULE
 from loopwright.codegen.target import target_from
 from tests.support.cases import cases

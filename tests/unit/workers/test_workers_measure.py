@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from loopwright.codegen import host_lock
+from loopwright.codegen.host import lock as host_lock
 from tests.support import workloads as programs
 from tuner.ports import Raced
 from tuner.types import DeviceState, Failure, FailureKind, Stage, Workload

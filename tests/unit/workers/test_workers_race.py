@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import pytest
 import tvm
 
-from loopwright.codegen import host_lock
+from loopwright.codegen.host import lock as host_lock
 from loopwright.codegen.math_mode import MathMode
 from tests.support import workloads
 from tuner.ports import Raced

@@ -8,11 +8,11 @@ import pytest
 import tvm
 from tvm import te, topi
 
-from loopwright.codegen.digest import normal_form
-from loopwright.codegen.schedule import apply_trace_json
+from loopwright.codegen.gpu.tf32 import with_tf32
+from loopwright.codegen.program.digest import normal_form
+from loopwright.codegen.program.schedule import apply_trace_json
 from loopwright.codegen.serialization import trace_to_json
 from loopwright.codegen.target import target_from, with_assumed_attributes
-from loopwright.codegen.tf32 import with_tf32
 from tests.support.gpu_programs import PROGRAMS
 from tests.support.nvrtc import cubin, ptx
 from tuner.space.builtin import builtin_space

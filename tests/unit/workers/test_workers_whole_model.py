@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from loopwright.codegen import host_lock
+from loopwright.codegen.host import lock as host_lock
 from loopwright.codegen.serialization import module_from_json, trace_to_json
 from loopwright.codegen.target import target_from
 from loopwright.frontends import to_payload

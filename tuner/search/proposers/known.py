@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from loopwright.codegen.schedule import apply_trace_json
+from loopwright.codegen.program.schedule import apply_trace_json
 from tuner.search.individual import Individual
 from tuner.search.population import Population
 from tuner.space.design_space import REFUSALS, DesignSpace

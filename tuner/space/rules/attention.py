@@ -15,8 +15,8 @@ import tvm
 from tvm import tirx
 from tvm.s_tir import Schedule
 
-from loopwright.codegen import row_reduction
-from loopwright.codegen.row_reduction import RowReduction
+from loopwright.codegen.cpu import row_reduction
+from loopwright.codegen.cpu.row_reduction import RowReduction
 from tuner.space.rules.product_tile import registers
 from tuner.space.rules.program import Block, Program, is_var
 from tuner.space.rules.rule import Knob, Knobs, Machine, Refused

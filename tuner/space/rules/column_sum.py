@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from tvm import tirx
 from tvm.s_tir import Schedule
 
-from loopwright.codegen import column_reduction
-from loopwright.codegen.column_reduction import ColumnReduction
+from loopwright.codegen.cpu import column_reduction
+from loopwright.codegen.cpu.column_reduction import ColumnReduction
 from tuner.space.rules.columns import Columns
 from tuner.space.rules.program import Block, Program, is_var
 from tuner.space.rules.rule import Knob, Knobs, Machine

@@ -16,7 +16,7 @@ from typing import Any
 
 from tvm.s_tir import Schedule
 
-from loopwright.codegen.packed_weight import PACKS
+from loopwright.codegen.weights.packed_weight import PACKS
 from tuner.space.rules.conv_tile import Tile, cycles, padded_channels, tiles
 from tuner.space.rules.convolution import Convolution
 from tuner.space.rules.program import Program

@@ -10,9 +10,9 @@ from tvm.s_tir.schedule import Trace
 from tvm.target import Target
 from tvm_ffi import structural_equal
 
-from loopwright.codegen.defaults import WITHOUT_TENSOR_CORES, default_schedule
 from loopwright.codegen.functions import prim_funcs
-from loopwright.codegen.intrinsics import only_intrinsics_of
+from loopwright.codegen.program.defaults import WITHOUT_TENSOR_CORES, default_schedule
+from loopwright.codegen.program.intrinsics import only_intrinsics_of
 from tuner.space.rules.program import Program
 from tuner.space.rules.rule import Knob, Knobs, Machine
 

@@ -17,7 +17,7 @@ from typing import Any
 from tvm import DataType
 from tvm.s_tir import Schedule
 
-from loopwright.codegen.async_copy import FIRST_ASYNC
+from loopwright.codegen.gpu.async_copy import FIRST_ASYNC
 from tuner.space.rules.contraction import Contraction
 from tuner.space.rules.occupancy import MULTIPROCESSORS, WARP, Multiprocessor
 from tuner.space.rules.program import is_var

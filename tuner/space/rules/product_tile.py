@@ -16,7 +16,7 @@ from typing import Any
 
 from tvm.s_tir import Schedule
 
-from loopwright.codegen.packed_weight import PACKS
+from loopwright.codegen.weights.packed_weight import PACKS
 from tuner.space.rules.contraction import Contraction
 from tuner.space.rules.program import Program
 from tuner.space.rules.rule import Knob, Knobs, Machine, Refused

@@ -11,7 +11,7 @@ import tvm
 import tvm_ffi
 from tvm import tirx
 
-from loopwright.codegen.layout_free import weight_of
+from loopwright.codegen.weights.layout_free import weight_of
 
 _SPATIAL, _REDUCE = 0, 2
 """`IterVar.DataPar`, `IterVar.CommReduce`."""
@@ -75,7 +75,7 @@ class Program:
     outputs: tuple[str, ...]
     """Names of the blocks that write a parameter."""
     weight: Any
-    """The parameter that is a weight (`loopwright.codegen.layout_free`); None if there is none."""
+    """The parameter that is a weight (`loopwright.codegen.weights.layout_free`); None if there is none."""
 
     @staticmethod
     def of(mod: tvm.IRModule) -> Program | None:

@@ -2,7 +2,7 @@
 
 Every stage is computed where the results of its rows are written, so that rows stay in the first cache. With several
 rows at a time, TVM's runtime is asked for memory less often. Reductions keep vectors of partial results
-(`loopwright.codegen.row_reduction`).
+(`loopwright.codegen.cpu.row_reduction`).
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from tvm import tirx
 from tvm.s_tir import Schedule
 
-from loopwright.codegen import row_reduction
-from loopwright.codegen.row_reduction import RowReduction
+from loopwright.codegen.cpu import row_reduction
+from loopwright.codegen.cpu.row_reduction import RowReduction
 from tuner.space.rules.contraction import Contraction
 from tuner.space.rules.program import Block, Program, is_var
 from tuner.space.rules.rule import Knob, Knobs, Machine

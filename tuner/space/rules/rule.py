@@ -9,7 +9,7 @@ from typing import Protocol
 from tvm.s_tir import Schedule
 from tvm.target import Target, codegen
 
-from loopwright.codegen.linking import machine
+from loopwright.codegen.program.linking import machine
 from loopwright.codegen.target import compute_capability
 from tuner.space.rules.program import Program
 

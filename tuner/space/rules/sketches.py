@@ -9,8 +9,8 @@ import tvm
 from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import Trace
 
+from loopwright.codegen.program.schedule import new_schedule
 from loopwright.codegen.rule import KNOB, RULE
-from loopwright.codegen.schedule import new_schedule
 from tuner.space.rules.program import Program
 from tuner.space.rules.rule import Knob, Knobs, Machine, Refused, Rule
 

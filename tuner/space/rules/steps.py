@@ -9,7 +9,7 @@ import tvm
 from tvm import tirx
 from tvm.s_tir import Schedule
 
-from loopwright.codegen.async_copy import ASYNC_STAGES
+from loopwright.codegen.gpu.async_copy import ASYNC_STAGES
 from tuner.space.rules.program import Block, Program, found
 
 _COSTLY = frozenset(

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from tvm.s_tir import Schedule
 
-from loopwright.codegen import dot_product
+from loopwright.codegen.cpu import dot_product
 from tuner.space.rules import product_tile
 from tuner.space.rules.contraction import Contraction
 from tuner.space.rules.product_tile import Dot, ProductTile

@@ -5,8 +5,8 @@ from __future__ import annotations
 import tvm
 from tvm.relax import transform
 
-from loopwright.codegen.folding import fold_normalisation
 from loopwright.codegen.graph.constants import fold_constants
+from loopwright.codegen.graph.folding import fold_normalisation
 from loopwright.codegen.graph.identities import remove_identities
 from loopwright.codegen.graph.layout import choose_layouts
 from loopwright.codegen.graph.lookups import limit_lookups

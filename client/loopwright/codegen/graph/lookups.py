@@ -14,7 +14,7 @@ from loopwright.codegen.graph.rewriting import CallRewriter, rewrite_calls
 def limit_lookups(mod: tvm.IRModule) -> tvm.IRModule:
     """Let an index outside of a table find the first or the last row, where TVM would read beside it, and warn of that.
 
-    `loopwright.codegen.clamping` does so for the operators that have no such mode.
+    `loopwright.codegen.program.clamping` does so for the operators that have no such mode.
     """
     return rewrite_calls(mod, _Limited)
 

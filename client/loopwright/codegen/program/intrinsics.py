@@ -13,7 +13,8 @@ from pathlib import Path
 import tvm.s_tir
 from tvm.target import Target
 
-from loopwright.codegen import bf16_tensor_core, column_reduction, dot_product, row_reduction, tf32_tensor_core
+from loopwright.codegen.cpu import column_reduction, dot_product, row_reduction
+from loopwright.codegen.gpu import bf16_tensor_core, tf32_tensor_core
 from loopwright.codegen.script import skip_searches
 from loopwright.codegen.target import triple
 

@@ -13,7 +13,7 @@ from tvm.runtime import Tensor
 
 from loopwright.codegen.functions import relax_funcs
 from loopwright.codegen.graph.detaching import prepare_weights
-from loopwright.codegen.layout_free import mark_inputs
+from loopwright.codegen.weights.layout_free import mark_inputs
 
 
 def detach(mod: tvm.IRModule) -> tuple[tvm.IRModule, dict[str, Tensor]]:

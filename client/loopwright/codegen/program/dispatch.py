@@ -17,8 +17,8 @@ from tvm.ir import GlobalVar, Var
 from tvm.relax.expr_functor import PyExprMutator, mutator
 from tvm_ffi import structural_equal
 
-from loopwright.codegen.batching import BatchAxis, batch_axis
 from loopwright.codegen.functions import relax_funcs
+from loopwright.codegen.program.batching import BatchAxis, batch_axis
 
 _ANY = "any"
 
@@ -27,7 +27,7 @@ _ANY = "any"
 class Variant:
     """A module with the value ``extent`` in place of the symbolic extent, for calls with ``smallest`` to ``extent``.
 
-    If ``smallest`` is less than ``extent``, its functions are batch-like (`loopwright.codegen.batching`).
+    If ``smallest`` is less than ``extent``, its functions are batch-like (`loopwright.codegen.program.batching`).
     """
 
     extent: int

@@ -10,13 +10,13 @@ from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import Trace
 from tvm.target import Target
 
-from loopwright.codegen.defaults import default_schedule
-from loopwright.codegen.digest import normal_form
+from loopwright.codegen.cpu.vector_math import with_vector_math
 from loopwright.codegen.functions import prim_funcs
-from loopwright.codegen.intrinsics import load_intrinsics, register_named
+from loopwright.codegen.gpu.tf32 import permits_tf32
 from loopwright.codegen.math_mode import TF32, applied_math
-from loopwright.codegen.tf32 import permits_tf32
-from loopwright.codegen.vector_math import with_vector_math
+from loopwright.codegen.program.defaults import default_schedule
+from loopwright.codegen.program.digest import normal_form
+from loopwright.codegen.program.intrinsics import load_intrinsics, register_named
 
 
 def new_schedule(mod: tvm.IRModule, seed: int = 1) -> Schedule:
@@ -66,7 +66,7 @@ def scheduled_module(
 ) -> tvm.IRModule:
     """Return the program that is built for a workload: the trace applied, or the default schedule for None.
 
-    Elementary functions become polynomials (`loopwright.codegen.vector_math`), unless ``exact_math`` is set.
+    Elementary functions become polynomials (`loopwright.codegen.cpu.vector_math`), unless ``exact_math`` is set.
     """
     scheduled = default_schedule(mod, target) if trace is None else replay(mod, trace, target).mod
     if exact_math:

@@ -6,17 +6,17 @@ import tvm
 from tvm import relax
 from tvm.target import Target
 
-from loopwright.codegen.clamping import clamp
+from loopwright.codegen.cpu.vector_math import keep_exact_math
 from loopwright.codegen.errors import InvalidModule
 from loopwright.codegen.extents import symbolic_extents, with_extents
 from loopwright.codegen.functions import has_relax, prim_funcs, relax_funcs
+from loopwright.codegen.gpu.tf32 import keep_tf32
 from loopwright.codegen.graph.layout import declare_elementwise
 from loopwright.codegen.graph.preparation import KEPT, prepare
 from loopwright.codegen.graph.rewriting import OPAQUE
-from loopwright.codegen.layout_free import declare_weights
-from loopwright.codegen.own_calls import bind_calls
-from loopwright.codegen.tf32 import keep_tf32
-from loopwright.codegen.vector_math import keep_exact_math
+from loopwright.codegen.program.clamping import clamp
+from loopwright.codegen.program.own_calls import bind_calls
+from loopwright.codegen.weights.layout_free import declare_weights
 
 
 def lower(mod: tvm.IRModule, target: Target) -> tvm.IRModule:

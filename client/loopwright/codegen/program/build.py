@@ -12,11 +12,11 @@ from tvm.s_tir import SBlock
 from tvm.target import Target
 from tvm.tirx import AssertStmt
 
-from loopwright.codegen.async_copy import copies_asynchronously
-from loopwright.codegen.compiler_errors import refusals_in_words
 from loopwright.codegen.functions import has_relax, prim_funcs
-from loopwright.codegen.shared_memory import shared_memory_limit
-from loopwright.codegen.vector_access import with_short_gathers
+from loopwright.codegen.gpu.async_copy import copies_asynchronously
+from loopwright.codegen.gpu.compiler_errors import refusals_in_words
+from loopwright.codegen.gpu.shared_memory import shared_memory_limit
+from loopwright.codegen.gpu.vector_access import with_short_gathers
 
 
 def compile_module(

@@ -15,8 +15,8 @@ from tvm import tirx
 from tvm.ir import Expr, Range, TensorLoad, Var
 from tvm.s_tir import SBlock, SBlockRealize
 
-from loopwright.codegen.bounds import depends_on_data
 from loopwright.codegen.functions import prim_funcs
+from loopwright.codegen.program.bounds import depends_on_data
 
 
 def clamp(mod: tvm.IRModule) -> tvm.IRModule:

@@ -14,7 +14,7 @@ _NAME = "loopwright.wmma_16x16x16_bf16_"
 
 
 def register() -> None:
-    """Register the intrinsics, once. TVM's own for cuda must be loaded: use `loopwright.codegen.intrinsics`."""
+    """Register the intrinsics, once. TVM's own for cuda must be loaded: use `loopwright.codegen.program.intrinsics`."""
     from tvm.s_tir.tensor_intrin import cuda
 
     if TensorIntrin.get(_NAME + "load_a", allow_missing=True) is not None:

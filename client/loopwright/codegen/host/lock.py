@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from loopwright.codegen.own_folder import own_folder
+from loopwright.codegen.host.own_folder import own_folder
 
 _TURNSTILE, _HOST = "turnstile", "host"
 

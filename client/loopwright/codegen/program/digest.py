@@ -11,8 +11,8 @@ import tvm.s_tir
 import tvm_ffi
 
 from loopwright.codegen.errors import InvalidModule
+from loopwright.codegen.gpu.tf32 import permits_tf32
 from loopwright.codegen.math_mode import TF32
-from loopwright.codegen.tf32 import permits_tf32
 
 
 def normal_form(func: tvm.tirx.PrimFunc) -> tvm.IRModule:

@@ -55,7 +55,7 @@ __forceinline__ __device__ void {name}(
 
 
 def register() -> None:
-    """Register the intrinsics, once. TVM's own for cuda must be loaded: use `loopwright.codegen.intrinsics`."""
+    """Register the intrinsics, once. TVM's own for cuda must be loaded: use `loopwright.codegen.program.intrinsics`."""
     from tvm.s_tir.tensor_intrin import cuda
 
     if TensorIntrin.get(LOAD_A, allow_missing=True) is not None:

@@ -1,7 +1,7 @@
 """Weights that a schedule packs once, before the calls, instead of in each call.
 
-A schedule marks the block that packs (`loopwright.codegen.packed_weight`). TVM's pass takes such blocks out of a
-function, into one of their own.
+A schedule marks the block that packs (`loopwright.codegen.weights.packed_weight`). TVM's pass takes such blocks out
+of a function, into one of their own.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import tvm_ffi
 from tvm import relax
 
 from loopwright.codegen.functions import prim_funcs
-from loopwright.codegen.layout_free import weight_of
-from loopwright.codegen.packed_weight import PACK, PACKS, PackedWeight
+from loopwright.codegen.weights.layout_free import weight_of
+from loopwright.codegen.weights.packed_weight import PACK, PACKS, PackedWeight
 
 
 def split(mod: tvm.IRModule) -> tuple[tvm.IRModule, PackedWeight | None]:

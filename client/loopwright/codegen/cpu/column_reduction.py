@@ -13,7 +13,7 @@ from tvm import tirx
 from tvm.s_tir import TensorIntrin
 from tvm.script import tirx as T
 
-from loopwright.codegen.row_reduction import combine
+from loopwright.codegen.cpu.row_reduction import combine
 
 _NAME = re.compile(r"loopwright\.columns_(sum|max)_(\d+)x(\d+)_(4|8|16)")
 

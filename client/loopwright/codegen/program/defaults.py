@@ -6,7 +6,7 @@ import tvm
 from tvm.s_tir import dlight
 from tvm.target import Target
 
-from loopwright.codegen.intrinsics import only_intrinsics_of
+from loopwright.codegen.program.intrinsics import only_intrinsics_of
 from loopwright.codegen.target import most_shared_bytes
 
 WITHOUT_TENSOR_CORES = Target({"kind": "cuda", "arch": "sm_61"})

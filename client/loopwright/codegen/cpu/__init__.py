@@ -1,0 +1,1 @@
+"""What generated code for CPUs uses: tensor intrinsics and vector math."""
