@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from loopwright.codegen.math_mode import MathMode
-from loopwright.dialect import translate
+from loopwright.frontends.dialect import translate
 from tuner import submission
 from tuner.answers import Submission
 

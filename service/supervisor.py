@@ -26,7 +26,7 @@ import psutil
 
 from db import Database, migrate
 from loopwright import schemas
-from loopwright.config import service_file
+from loopwright.session.config import service_file
 from service.exit_status import ExitStatus, status_of
 from service.kept_log import KeptLog
 from service.outage import await_database
@@ -252,7 +252,7 @@ def _sole_owner(data_dir: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _announced(url: str, token_file: Path) -> Iterator[None]:
-    """Let clients on this machine find the service (see `loopwright.config`)."""
+    """Let clients on this machine find the service (see `loopwright.session.config`)."""
     path = service_file()
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     said = json.dumps({"url": url, "token_file": str(token_file)})

@@ -24,7 +24,7 @@ from benchmarks.runner import Raw, conditions
 from benchmarks.services import embedded
 from loopwright import Client, UnsupportedModel
 from loopwright.errors import LoopwrightError
-from loopwright.frontends.torch_values import replaced, tensors
+from loopwright.frontends.torch.values import replaced, tensors
 
 SMOKE = ("--only", "BERT", "--trials", "16")
 

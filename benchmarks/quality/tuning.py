@@ -10,7 +10,7 @@ from benchmarks.quality.cases.case import Case, Kind
 from benchmarks.quality.service import Service
 from benchmarks.quality.settings import Settings
 from benchmarks.runner import conditions
-from loopwright.job import Job
+from loopwright.jobs.job import Job
 
 
 def tuned(case: Case, settings: Settings, service: Service) -> dict[str, Any]:

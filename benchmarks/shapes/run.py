@@ -14,7 +14,9 @@ from tvm import relax
 
 from benchmarks.runner import Raw, conditions
 from benchmarks.services import embedded
-from loopwright import Client, applying, frontends, lookup
+from loopwright import Client, frontends
+from loopwright.applying import apply as applying
+from loopwright.applying import lookup
 
 SMOKE = ("--trials", "8", "--only", "perceptron of 256, 128 and 10")
 LARGEST = 64

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 from loopwright.version import VERSION as __version__
 
 if TYPE_CHECKING:
-    from loopwright.best import Best
-    from loopwright.check_result import CheckResult
+    from loopwright.applying.exporting import export_library
+    from loopwright.applying.report import ApplyReport
     from loopwright.client import Client
-    from loopwright.comparison import Comparison
     from loopwright.errors import (
         CheckFailed,
         Conflict,
@@ -34,32 +33,33 @@ if TYPE_CHECKING:
         UnsupportedVersion,
         WaitTimedOut,
     )
-    from loopwright.exporting import export_library
-    from loopwright.job import Job, JobEvent
-    from loopwright.job_group import JobGroup
+    from loopwright.frontends.space_description import SpaceDescription, explain
+    from loopwright.jobs.check_result import CheckResult
+    from loopwright.jobs.job import Job, JobEvent
+    from loopwright.jobs.job_group import JobGroup
     from loopwright.model import Model
     from loopwright.packaging.load import load
     from loopwright.packaging.verify import verify
-    from loopwright.report import ApplyReport
-    from loopwright.shape_plan import Portfolio, plan_shapes
-    from loopwright.space_description import SpaceDescription, explain
+    from loopwright.results.best import Best
+    from loopwright.results.comparison import Comparison
+    from loopwright.shapes.plan import Portfolio, plan_shapes
 
 _HOME = {
-    "ApplyReport": "report",
-    "Best": "best",
-    "CheckResult": "check_result",
+    "ApplyReport": "applying.report",
+    "Best": "results.best",
+    "CheckResult": "jobs.check_result",
     "Client": "client",
-    "Comparison": "comparison",
-    "Job": "job",
-    "JobEvent": "job",
-    "JobGroup": "job_group",
+    "Comparison": "results.comparison",
+    "Job": "jobs.job",
+    "JobEvent": "jobs.job",
+    "JobGroup": "jobs.job_group",
     "Model": "model",
-    "Portfolio": "shape_plan",
-    "SpaceDescription": "space_description",
-    "explain": "space_description",
-    "export_library": "exporting",
+    "Portfolio": "shapes.plan",
+    "SpaceDescription": "frontends.space_description",
+    "explain": "frontends.space_description",
+    "export_library": "applying.exporting",
     "load": "packaging.load",
-    "plan_shapes": "shape_plan",
+    "plan_shapes": "shapes.plan",
     "verify": "packaging.verify",
 }
 """Public name -> the module that defines it. All other public names are errors."""

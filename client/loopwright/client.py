@@ -12,31 +12,33 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Unpack, overload
 from urllib.parse import quote
 
-from loopwright import archive, config, frontends, schemas
-from loopwright.access import Access
-from loopwright.best import Best
-from loopwright.check_result import CheckResult, read_reference
+from loopwright import frontends, schemas
+from loopwright.applying.report import ApplyReport
 from loopwright.errors import NotFound
 from loopwright.extras import require_tvm
 from loopwright.frontends import stochastic
-from loopwright.importing import import_pair
-from loopwright.job import Job
-from loopwright.job_group import JobGroup
+from loopwright.frontends.program import Program
+from loopwright.jobs.check_result import CheckResult, read_reference
+from loopwright.jobs.job import Job
+from loopwright.jobs.job_group import JobGroup
+from loopwright.jobs.progress import telling
+from loopwright.jobs.submit_options import SubmitOptions
+from loopwright.jobs.targets import as_text, on_wire
 from loopwright.model import Model, ModelOptions, OtherOptions, Shapes, as_model
-from loopwright.program import Program
-from loopwright.progress import telling
-from loopwright.report import ApplyReport
-from loopwright.shape_plan import BUCKET_PRICE, MAX_BUCKETS, Portfolio, is_portfolio
-from loopwright.submit_options import SubmitOptions
-from loopwright.tables import BESTS, RECORDS, Listing
-from loopwright.targets import as_text, on_wire
-from loopwright.transport import Transport, body, parse
-from loopwright.tuning_logs import NOT_IMPORTED, logged_tasks
-from loopwright.webhooks import Webhooks
+from loopwright.results import archive
+from loopwright.results.best import Best
+from loopwright.results.importing import import_pair
+from loopwright.results.tables import BESTS, RECORDS, Listing
+from loopwright.results.tuning_logs import NOT_IMPORTED, logged_tasks
+from loopwright.session import config
+from loopwright.session.access import Access
+from loopwright.session.transport import Transport, body, parse
+from loopwright.session.webhooks import Webhooks
+from loopwright.shapes.plan import BUCKET_PRICE, MAX_BUCKETS, Portfolio, is_portfolio
 
 if TYPE_CHECKING:
-    from loopwright.comparison import Comparison
-    from loopwright.lookup import LookedUp
+    from loopwright.applying.lookup import LookedUp
+    from loopwright.results.comparison import Comparison
 
 API = "/api/v1"
 PAGE_SIZE = 200
@@ -327,7 +329,7 @@ class Client:
         """
         source = as_model(model, **options)
         require_tvm()
-        from loopwright.lookup import look_up
+        from loopwright.applying.lookup import look_up
 
         return look_up(_program(source, source.shape), self._ask(target), _tvm_target(target), params)
 
@@ -381,7 +383,7 @@ class Client:
             InvalidModule: the model has no Relax function with the symbolic extent.
         """
         require_tvm()
-        from loopwright import shape_dispatch
+        from loopwright.applying import dispatch as shape_dispatch
 
         source = as_model(model, **options) if shapes is None else as_model(model, shapes=shapes, **options)
         program = _program(source, {})
@@ -423,7 +425,7 @@ class Client:
         if is_portfolio(source.shapes):
             return self._compile_portfolio(source, target, params)
         applied, built_for = self._apply(self.look_up(source, target, params))
-        from loopwright import applying
+        from loopwright.applying import apply as applying
 
         return applying.build(applied, built_for)
 
@@ -573,7 +575,7 @@ class Client:
             target: the target to look up bests for.
         """
         require_tvm()
-        from loopwright import applying
+        from loopwright.applying import apply as applying
 
         return applying.pipeline(self._ask(target), _tvm_target(target))
 
@@ -590,7 +592,7 @@ class Client:
             device_class: only bests of these machines.
         """
         require_tvm()
-        from loopwright.database import as_database
+        from loopwright.applying.database import as_database
 
         return as_database(self._ask(target, device_class), _tvm_target(target))
 
@@ -702,7 +704,7 @@ class Client:
 
     def _apply(self, looked_up: Any) -> tuple[Any, Any]:
         """Return the module with the bests applied, and its target, and keep the report."""
-        from loopwright import applying
+        from loopwright.applying import apply as applying
 
         applied, self.last_report = applying.apply(looked_up)
         self.last_report.log()
@@ -710,7 +712,7 @@ class Client:
 
     def _compile_portfolio(self, source: Model, target: Any, params: dict[str, Any] | None) -> Any:
         require_tvm()
-        from loopwright import shape_dispatch
+        from loopwright.applying import dispatch as shape_dispatch
 
         program = _program(source, {})
         self.last_plan = shape_dispatch.plan(program, source.portfolio)

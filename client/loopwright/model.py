@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, TypedDict, get_args
 
 from loopwright.codegen.math_mode import FP32, TF32, MathMode
-from loopwright.shape_plan import Extents, Portfolio, is_portfolio
+from loopwright.shapes.plan import Extents, Portfolio, is_portfolio
 
 Shapes: TypeAlias = dict[str, int] | list[dict[str, int]] | Portfolio | Extents
 

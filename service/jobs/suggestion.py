@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from loopwright.units import plural
+from loopwright.results.units import plural
 
 TRIALS_PER_FUNCTION = 16
 """Two batches. Of the six models of docs/benchmarks/quality.md, the median had 95 % of its final quality after 8 trials

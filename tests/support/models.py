@@ -10,13 +10,13 @@ import torch
 import tvm
 from tvm import relax
 
+from loopwright.applying.lookup import lower
 from loopwright.codegen.functions import prim_funcs
 from loopwright.codegen.program.build import compile_module
 from loopwright.codegen.program.digest import function_digest
 from loopwright.codegen.program.lowering import lower as lower_module
 from loopwright.codegen.serialization import module_from_json, module_to_json
 from loopwright.frontends import to_program
-from loopwright.lookup import lower
 from loopwright.model import Model
 
 LLVM = tvm.target.Target("llvm")

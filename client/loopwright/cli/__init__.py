@@ -15,13 +15,13 @@ import typer
 from typer.core import TyperGroup
 
 import loopwright
-from loopwright import config
 from loopwright.cli import check, compare, doctor, job, package, record, schedule, token, user, webhook, worker
 from loopwright.cli.options import Json, Limit, connect
 from loopwright.cli.output import print_json, print_line
 from loopwright.cli.views import show_audit
 from loopwright.client import Client
 from loopwright.errors import LoopwrightError, TvmUnavailable, WaitTimedOut
+from loopwright.session import config
 
 
 class _Commands(TyperGroup):

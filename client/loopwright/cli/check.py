@@ -8,12 +8,12 @@ from typing import Annotated
 
 import typer
 
-from loopwright.check_result import CheckResult, write_reference
 from loopwright.cli.options import ExactMath, Json, ManyExtents, Math, ModelFile, Target, connect, to_model
 from loopwright.cli.output import print_json, print_line, print_table
 from loopwright.errors import CheckFailed
-from loopwright.submit_options import SubmitOptions
-from loopwright.tables import GATE
+from loopwright.jobs.check_result import CheckResult, write_reference
+from loopwright.jobs.submit_options import SubmitOptions
+from loopwright.results.tables import GATE
 
 
 def _share(text: str) -> float:

@@ -10,7 +10,7 @@ from loopwright import doctor as checks
 from loopwright.cli.options import Json, connect
 from loopwright.cli.output import print_json, print_line, print_table
 from loopwright.doctor import Finding, Health
-from loopwright.tables import Column
+from loopwright.results.tables import Column
 
 _COLUMNS = (Column("state"), Column("what"), Column("found", folds=True))
 

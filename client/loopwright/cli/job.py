@@ -31,10 +31,10 @@ from loopwright.cli.options import (
 from loopwright.cli.output import print_json, print_line
 from loopwright.cli.views import show_event, show_group, show_job, show_jobs, show_plan
 from loopwright.client import Client
-from loopwright.job import Job
-from loopwright.job_group import JobGroup
-from loopwright.submit_options import SubmitOptions
-from loopwright.units import plural
+from loopwright.jobs.job import Job
+from loopwright.jobs.job_group import JobGroup
+from loopwright.jobs.submit_options import SubmitOptions
+from loopwright.results.units import plural
 
 app = typer.Typer(help="Submit programs for tuning and follow them.", no_args_is_help=True)
 

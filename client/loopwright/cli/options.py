@@ -14,8 +14,8 @@ from loopwright.codegen import worker_labels
 from loopwright.codegen.errors import InvalidLabel
 from loopwright.codegen.math_mode import MathMode
 from loopwright.model import Model, Shapes
-from loopwright.shape_plan import Calls
-from loopwright.units import microseconds
+from loopwright.results.units import microseconds
+from loopwright.shapes.plan import Calls
 
 ExactMath = Annotated[
     bool,

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from loopwright.codegen.labels import visible
-from loopwright.tables import Column
+from loopwright.results.tables import Column
 
 _NARROWEST = 14
 """Characters that a column which may fold keeps at least; a table that then is too wide becomes a list."""

@@ -11,8 +11,8 @@ import typer
 from loopwright.cli.options import ExactMath, Extents, Json, Math, ModelFile, Target, connect, to_model
 from loopwright.cli.output import print_json, print_line, print_table
 from loopwright.packaging.verified import Verified
-from loopwright.tables import Column
-from loopwright.units import latency, plural
+from loopwright.results.tables import Column
+from loopwright.results.units import latency, plural
 
 _COLUMNS = (
     Column("function", folds=True),

@@ -12,7 +12,7 @@ import typer
 from loopwright.cli.options import Json, Limit, connect
 from loopwright.cli.output import print_json, print_line
 from loopwright.cli.views import show_logged_tasks, show_record, show_records
-from loopwright.tuning_logs import NOT_IMPORTED, logged_tasks
+from loopwright.results.tuning_logs import NOT_IMPORTED, logged_tasks
 
 app = typer.Typer(help="List, export and import tuning records.", no_args_is_help=True)
 

@@ -24,8 +24,8 @@ from loopwright.cli.output import print_json, print_line, print_table
 from loopwright.cli.views import show_best, show_plan
 from loopwright.client import Client
 from loopwright.codegen.host.threads import environment
-from loopwright.tables import RECHECKS
-from loopwright.units import ratio
+from loopwright.results.tables import RECHECKS
+from loopwright.results.units import ratio
 
 app = typer.Typer(help="Look up, apply and build the best schedules.", no_args_is_help=True)
 
@@ -123,7 +123,7 @@ def compile(
         if client.last_plan is not None:
             show_plan(client.last_plan)
     # Imported here, because the other commands need no TVM.
-    from loopwright.exporting import export_library
+    from loopwright.applying.exporting import export_library
 
     export_library(built, output, target)
     if as_json:

@@ -12,14 +12,14 @@ from rich.console import Console
 from loopwright import schemas
 from loopwright.cli.output import print_facts, print_line, print_table
 from loopwright.codegen import worker_labels
-from loopwright.comparison import Comparison
-from loopwright.job import JobEvent
-from loopwright.job_group import JobGroup
-from loopwright.shape_plan import Portfolio
-from loopwright.tables import ENGINES, RECORDS, TARGETS, TASKS, Column, by_share, in_one_line, of_model
-from loopwright.targets import short_names
-from loopwright.tuning_logs import LoggedTask
-from loopwright.units import latency, plural, ratio
+from loopwright.jobs.job import JobEvent
+from loopwright.jobs.job_group import JobGroup
+from loopwright.jobs.targets import short_names
+from loopwright.results.comparison import Comparison
+from loopwright.results.tables import ENGINES, RECORDS, TARGETS, TASKS, Column, by_share, in_one_line, of_model
+from loopwright.results.tuning_logs import LoggedTask
+from loopwright.results.units import latency, plural, ratio
+from loopwright.shapes.plan import Portfolio
 
 _LIMITS = {
     "active_jobs": "active jobs",

@@ -18,8 +18,8 @@ from loopwright.comparing.files import Files
 from loopwright.comparing.processes import EngineProcess
 from loopwright.comparing.protocol import EngineResult
 from loopwright.comparing.ratios import paired
-from loopwright.comparison import Comparison
-from loopwright.units import plural
+from loopwright.results.comparison import Comparison
+from loopwright.results.units import plural
 
 Say = Callable[[str], None]
 

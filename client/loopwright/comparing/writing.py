@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from loopwright import applying
+from loopwright.applying import apply as applying
+from loopwright.applying.lookup import LookedUp
 from loopwright.codegen.serialization import module_to_json
 from loopwright.codegen.weights.parameters import attach
 from loopwright.comparing.engines.tuned import as_arrays as tvm_arrays
 from loopwright.comparing.files import Files, Form, written_onnx
 from loopwright.comparing.given import Array, as_arrays
 from loopwright.frontends import onnx, to_program, torch, tvm_module, tvmscript
-from loopwright.frontends.torch_values import flattened
-from loopwright.lookup import LookedUp
+from loopwright.frontends.torch.values import flattened
 from loopwright.model import Model
 
 TOLERANCE = {"f64": 1e-6, "f32": 1e-3, "f16": 2e-2, "bf16": 3e-2}

@@ -14,8 +14,8 @@ from typing import Any
 
 from loopwright.extras import require_tvm
 from loopwright.frontends import onnx, relax_nn, te, torch, tvm_module, tvmscript
+from loopwright.frontends.program import Program
 from loopwright.model import Model, as_model
-from loopwright.program import Program
 from loopwright.schemas import ModulePayload
 
 FRONTENDS: tuple[ModuleType, ...] = (tvm_module, torch, onnx, relax_nn, te, tvmscript)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from loopwright.frontends.program import Program, detach
 from loopwright.model import Model
-from loopwright.program import Program, detach
 
 ACCEPTS = "a tvm.relax.frontend.nn.Module with spec"
 OPTIONS = frozenset({"spec"})

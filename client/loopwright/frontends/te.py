@@ -6,8 +6,8 @@ import sys
 from typing import Any
 
 from loopwright.extras import require_tvm
+from loopwright.frontends.program import Program
 from loopwright.model import Model
-from loopwright.program import Program
 
 ACCEPTS = "a list of TE tensors"
 OPTIONS: frozenset[str] = frozenset()

@@ -6,8 +6,8 @@ import sys
 from typing import Any
 
 from loopwright.extras import require_tvm
+from loopwright.frontends.program import Program, detach
 from loopwright.model import Model
-from loopwright.program import Program, detach
 
 ACCEPTS = "a tvm.IRModule or tirx.PrimFunc"
 OPTIONS: frozenset[str] = frozenset()

@@ -10,11 +10,11 @@ import os
 from pathlib import Path
 from typing import Any
 
-from loopwright.dialect import translate
 from loopwright.errors import UnsupportedModel
 from loopwright.extras import require_tvm
+from loopwright.frontends.dialect import translate
+from loopwright.frontends.program import Program, detach
 from loopwright.model import Model
-from loopwright.program import Program, detach
 from loopwright.schemas import ModulePayload
 
 ACCEPTS = "TVMScript text or the path of a .py file, TVM JSON text or the path of a .json file"

@@ -15,7 +15,9 @@ import numpy as np
 import tvm
 from tvm import relax
 
-from loopwright import applying
+from loopwright.applying import apply as applying
+from loopwright.applying.lookup import LookedUp
+from loopwright.applying.report import AppliedFunction, ApplyReport
 from loopwright.codegen.functions import prim_funcs, relax_funcs, write_only
 from loopwright.codegen.host import threads
 from loopwright.codegen.program import linking, schedule
@@ -26,7 +28,6 @@ from loopwright.codegen.weights.packed_weight import PACK
 from loopwright.codegen.weights.prepacking import split
 from loopwright.comparing.files import Files
 from loopwright.errors import UnsupportedModel
-from loopwright.lookup import LookedUp
 from loopwright.packaging import load
 from loopwright.packaging.manifest import (
     NAME,
@@ -40,7 +41,6 @@ from loopwright.packaging.manifest import (
     Weights,
 )
 from loopwright.packaging.package_files import digests
-from loopwright.report import AppliedFunction, ApplyReport
 from loopwright.version import VERSION
 
 _DTYPES = {"float": "kDLFloat", "int": "kDLInt", "uint": "kDLUInt", "bool": "kDLBool", "bfloat": "kDLBfloat"}

@@ -161,7 +161,7 @@ class Variant:
         import tvm
         from tvm import relax
 
-        from loopwright import applying
+        from loopwright.applying import apply as applying
 
         known = self._tuning.client.look_up(self._exported)
         applied, report = applying.apply(known)

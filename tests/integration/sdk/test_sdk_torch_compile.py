@@ -17,7 +17,7 @@ from tvm.relax.frontend.torch import relax_dynamo
 import loopwright.torch
 from benchmarks.models.architectures import ARCHITECTURES, Architecture
 from loopwright import Client
-from loopwright.frontends.torch_values import tensors
+from loopwright.frontends.torch.values import tensors
 from loopwright.torch import saying, variant
 from tests.support.service_client import JOB_SECONDS
 

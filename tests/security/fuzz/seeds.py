@@ -13,7 +13,7 @@ from tvm.s_tir.meta_schedule.database import Workload
 
 from loopwright.codegen.serialization import module_to_json, plain_json, trace_to_list
 from loopwright.codegen.target import target_from
-from loopwright.dialect import translate
+from loopwright.frontends.dialect import translate
 from tests.support import convolution_programs as convolutions
 from tests.support import programs, rule_programs
 from tests.support.played_fleet import TARGET

@@ -13,10 +13,11 @@ from tvm import relax
 from tvm.s_tir import Schedule
 
 import loopwright
-from loopwright import cli, frontends, transport
+from loopwright import cli, frontends
 from loopwright.codegen.functions import prim_funcs
 from loopwright.codegen.program.digest import normal_form, workload_digest
 from loopwright.codegen.serialization import trace_to_list
+from loopwright.session import transport
 from tests.support.programs import MM_RELU
 from tests.unit.client.fake_service import FakeService, best_json
 from tests.unit.client.known_bests import HASH, LLVM, parallel_matmul, scheduled, serve, two_layers

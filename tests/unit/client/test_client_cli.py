@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from loopwright import config, frontends
+from loopwright import frontends
 from loopwright.codegen.program.digest import function_digest
 from loopwright.codegen.serialization import module_from_json, trace_to_list
+from loopwright.session import config
 from tests.support.programs import MM_RELU
 from tests.unit.client.conftest import Command, Done
 from tests.unit.client.fake_service import Answer, FakeService, best_json, job_json, page, problem

@@ -15,17 +15,17 @@ import torch
 from torch import nn
 
 from loopwright import Comparison, UnsupportedModel, schemas
+from loopwright.applying.lookup import LookedUp, lower
 from loopwright.codegen.target import target_from
 from loopwright.comparing import compare, engines, writing
 from loopwright.comparing.child import prepare
 from loopwright.comparing.engines import OPENVINO, OURS, PYTORCH, RIVALS, EngineInfo
 from loopwright.comparing.files import Files
 from loopwright.comparing.given import NotGiven, largest_error
+from loopwright.frontends.program import Program
 from loopwright.frontends.tvmscript import module_from_script
-from loopwright.lookup import LookedUp, lower
 from loopwright.model import Model
-from loopwright.program import Program
-from loopwright.tables import by_share, in_one_line
+from loopwright.results.tables import by_share, in_one_line
 from tests.support.comparisons import comparison
 from tests.support.perceptron import PERCEPTRON
 from tests.support.programs import MM_RELU

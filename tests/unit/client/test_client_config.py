@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from loopwright import config
-from loopwright.config import DEFAULT_URL, Endpoint, resolve
+from loopwright.session import config
+from loopwright.session.config import DEFAULT_URL, Endpoint, resolve
 
 
 def run_service(tmp_path: Path, url: str = "http://127.0.0.1:9000", token: str | None = "local") -> None:

@@ -6,7 +6,7 @@ import pytest
 from tvm_ffi import structural_equal
 
 from loopwright import frontends
-from loopwright.dialect import translate
+from loopwright.frontends.dialect import translate
 from tests.support.programs import MM_RELU, TUTORIAL
 
 

@@ -10,9 +10,9 @@ import pytest
 from rich.console import Console
 
 import loopwright
-from loopwright import job as job_module
 from loopwright.errors import CouldNotReach, Unauthorized, WaitTimedOut
-from loopwright.server_sent_events import ServerSentEvent, read_events
+from loopwright.jobs import job as job_module
+from loopwright.session.server_sent_events import ServerSentEvent, read_events
 from tests.unit.client.fake_service import Answer, FakeService, Request, job_json, problem
 
 STREAM = {"Content-Type": "text/event-stream"}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tvm.s_tir import Schedule
 
 import loopwright
-from loopwright.space_description import factorisations
+from loopwright.frontends.space_description import factorisations
 from tests.support.programs import MM_RELU
 
 

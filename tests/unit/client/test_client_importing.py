@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import loopwright
-from loopwright import archive
-from loopwright.archive import Part, parts
+from loopwright.results import archive
+from loopwright.results.archive import Part, parts
 from tests.unit.client.fake_service import Answer, FakeService
 
 

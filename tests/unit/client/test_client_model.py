@@ -15,7 +15,8 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 import loopwright
-from loopwright import Model, cli, shape_dispatch
+from loopwright import Model, cli
+from loopwright.applying import dispatch as shape_dispatch
 from loopwright.codegen.errors import InvalidTarget
 from loopwright.codegen.gpu.tf32 import MATH
 from loopwright.errors import NotFound

@@ -22,12 +22,12 @@ from onnx.reference import ReferenceEvaluator
 from tvm import relax
 
 from loopwright import frontends
+from loopwright.applying.lookup import lower
 from loopwright.codegen.program.build import compile_module
 from loopwright.codegen.program.lowering import bind_shapes
 from loopwright.codegen.target import target_from
 from loopwright.errors import UnsupportedModel
-from loopwright.lookup import lower
-from loopwright.program import Program
+from loopwright.frontends.program import Program
 
 LLVM = target_from("llvm")
 TAKEN = {
@@ -176,7 +176,7 @@ def test_operators_compute_what_onnx_says(opset: int) -> None:
 
 
 def test_the_guide_lists_the_operators_that_are_refused() -> None:
-    from loopwright.frontends.onnx_importer import translated
+    from loopwright.frontends.onnx.importer import translated
 
     text = (Path(__file__).parents[3] / "docs/guides/models.md").read_text()
     (listed,) = re.findall(r"so are these operators: ([^.]+)\.", text)

@@ -19,11 +19,11 @@ from tvm.s_tir import Schedule
 
 import loopwright
 from loopwright import UnsupportedModel, frontends
+from loopwright.applying.lookup import lower
 from loopwright.codegen.functions import prim_funcs
 from loopwright.codegen.program.digest import function_digest, normal_form
 from loopwright.codegen.serialization import trace_to_list
 from loopwright.codegen.target import target_from
-from loopwright.lookup import lower
 from loopwright.model import Model
 from loopwright.packaging import replay
 from loopwright.packaging.manifest import Check, Manifest, TensorSpec

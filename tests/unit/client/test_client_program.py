@@ -15,7 +15,7 @@ from tvm_ffi import structural_equal
 
 from loopwright.codegen.serialization import module_from_json, module_to_json
 from loopwright.codegen.weights.parameters import attach
-from loopwright.program import Program, detach
+from loopwright.frontends.program import Program, detach
 
 TARGET = tvm.target.Target("llvm")
 

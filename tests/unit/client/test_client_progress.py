@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from loopwright import schemas
-from loopwright.progress import ProgressView
+from loopwright.jobs.progress import ProgressView
 from tests.unit.client.fake_service import job_json
 
 

@@ -17,7 +17,7 @@ from loopwright import frontends
 from loopwright.codegen.program.lowering import lower
 from loopwright.codegen.weights.parameters import attach
 from loopwright.errors import UnsupportedModel
-from loopwright.frontends.torch_values import replaced, tensors
+from loopwright.frontends.torch.values import replaced, tensors
 from loopwright.model import Model
 
 

@@ -13,10 +13,11 @@ from torch import nn
 from tvm import relax
 
 import loopwright
-from loopwright import frontends, lookup
+from loopwright import frontends
+from loopwright.applying import lookup
 from loopwright.codegen.errors import InvalidModule
 from loopwright.codegen.program.lowering import bind_shapes
-from loopwright.program import Program
+from loopwright.frontends.program import Program
 from tests.unit.client.fake_service import FakeService, best_json, job_json
 from tests.unit.client.known_bests import LLVM, LOOKUP, serve
 

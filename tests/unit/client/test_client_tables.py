@@ -9,7 +9,7 @@ import pandas
 import pytest
 from pydantic import BaseModel
 
-from loopwright.tables import SHOWN, Column, Layout, Listing, to_pandas
+from loopwright.results.tables import SHOWN, Column, Layout, Listing, to_pandas
 
 
 class Thing(BaseModel):

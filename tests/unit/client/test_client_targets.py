@@ -13,8 +13,8 @@ from rich.console import Console
 import loopwright
 from loopwright import JobGroup, schemas
 from loopwright.errors import InvalidRequest, NotFound, WaitTimedOut
-from loopwright.progress import ProgressView
-from loopwright.targets import short_names
+from loopwright.jobs.progress import ProgressView
+from loopwright.jobs.targets import short_names
 from tests.support.programs import MM_RELU
 from tests.unit.client.conftest import Command
 from tests.unit.client.fake_service import Answer, FakeService, job_json, page, problem

@@ -21,7 +21,7 @@ from loopwright.errors import (
     Unauthorized,
     UnexpectedAnswer,
 )
-from loopwright.transport import ATTEMPTS
+from loopwright.session.transport import ATTEMPTS
 from tests.unit.client.fake_service import Answer, FakeService, job_json, page, problem
 
 SCRIPT = "@T.prim_func\ndef main(): ...\n"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import loopwright
-from loopwright.tuning_logs import LoggedTask, logged_tasks
+from loopwright.results.tuning_logs import LoggedTask, logged_tasks
 from tests.unit.client.conftest import Command
 from tests.unit.client.fake_service import FakeService
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from loopwright.units import latency, ratio
+from loopwright.results.units import latency, ratio
 
 
 @pytest.mark.parametrize(

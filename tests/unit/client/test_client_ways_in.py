@@ -17,8 +17,8 @@ from tvm.relax.frontend import nn as relax_nn
 
 from loopwright import frontends
 from loopwright.errors import UnsupportedModel
+from loopwright.frontends.program import Program
 from loopwright.model import Model
-from loopwright.program import Program
 
 X = torch.ones(2, 4)
 

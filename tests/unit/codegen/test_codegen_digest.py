@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from tvm import relax, te
 from tvm.s_tir.meta_schedule.testing import te_workload
 
+from loopwright.applying.lookup import lower
 from loopwright.codegen.errors import InvalidModule
 from loopwright.codegen.functions import prim_funcs
 from loopwright.codegen.program.digest import function_digest, normal_form, workload_digest, workload_family
 from loopwright.codegen.serialization import module_from_json, module_to_json
 from loopwright.codegen.target import canonical_target, target_from
-from loopwright.lookup import lower
-from loopwright.program import Program, detach
+from loopwright.frontends.program import Program, detach
 from tests.support.tuner_programs import add_one, matmul
 from tuner import submission
 from tuner.task import extract_tasks

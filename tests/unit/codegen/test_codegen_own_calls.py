@@ -13,7 +13,7 @@ from loopwright.codegen.program.lowering import bind_shapes, lower
 from loopwright.codegen.program.own_calls import bind_calls
 from loopwright.codegen.serialization import module_to_json
 from loopwright.codegen.target import target_from
-from loopwright.dialect import translate
+from loopwright.frontends.dialect import translate
 from loopwright.frontends.tvmscript import module_from_script
 from tests.support.programs import NAMED_CALLS
 from tuner.task import extract_tasks

@@ -98,7 +98,7 @@ def test_links_and_paths_of_a_document_exist(document: Path) -> None:
 
 def known_settings() -> set[str]:
     """Names of all settings: the service's, the client's, and those of docker-compose.yml."""
-    readers = [ROOT / "client/loopwright/config.py", ROOT / "docker-compose.yml"]
+    readers = [ROOT / "client/loopwright/session/config.py", ROOT / "docker-compose.yml"]
     names = {name for reader in readers for name in re.findall(r"LOOPWRIGHT_[A-Z_]+", reader.read_text())}
     return names | {f"LOOPWRIGHT_{field.upper()}" for field in Settings.model_fields}
 

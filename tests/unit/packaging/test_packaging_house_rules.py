@@ -17,7 +17,7 @@ ROOMS = {"db": "db", "loopwright": "client/loopwright", "service": "service", "t
 
 MAY_READ_ENVIRONMENT = {
     "service/settings.py",
-    "client/loopwright/config.py",
+    "client/loopwright/session/config.py",
     "client/loopwright/codegen/host/threads.py",  # what TVM's runtime reads
     "workers/warm_child.py",  # picks what a child process is given
 }

@@ -18,6 +18,6 @@ def _prepared(given: Given) -> Prepared:
     with loopwright.Client() as client:
         model, target = given.program()
         looked_up = client.look_up(model, target)
-    from loopwright import applying
+    from loopwright.applying import apply as applying
 
     return on_virtual_machine(applying.build(looked_up.module, looked_up.target), given, "no function tuned")

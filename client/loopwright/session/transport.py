@@ -11,10 +11,10 @@ from typing import IO, Any, TypeVar
 import httpx
 from pydantic import BaseModel, ValidationError
 
-from loopwright.config import Endpoint
 from loopwright.errors import CouldNotReach, ServiceError, UnexpectedAnswer, from_problem
 from loopwright.schemas import Page, Problem
-from loopwright.server_sent_events import ServerSentEvent, read_events
+from loopwright.session.config import Endpoint
+from loopwright.session.server_sent_events import ServerSentEvent, read_events
 
 Model = TypeVar("Model", bound=BaseModel)
 

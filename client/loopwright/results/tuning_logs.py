@@ -14,8 +14,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from loopwright.archive import MEMBERS
 from loopwright.codegen.versions import TVM_VERSION
+from loopwright.results.archive import MEMBERS
 
 NOT_IMPORTED = (
     "Nothing was sent to the service. The schedules of AutoTVM and auto_scheduler cannot be replayed on TVM "

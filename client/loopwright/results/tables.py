@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from loopwright import schemas
-from loopwright.units import latency, plural, ratio
+from loopwright.results.units import latency, plural, ratio
 
 SHOWN = 50
 """Rows of a list that are shown where nobody asked for all."""

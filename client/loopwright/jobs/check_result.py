@@ -12,9 +12,9 @@ from rich.table import Table
 
 from loopwright import schemas
 from loopwright.errors import CheckFailed
-from loopwright.job import Job
-from loopwright.tables import GATE
-from loopwright.units import latency
+from loopwright.jobs.job import Job
+from loopwright.results.tables import GATE
+from loopwright.results.units import latency
 
 
 @dataclass(frozen=True, slots=True)

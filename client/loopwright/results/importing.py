@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from loopwright import archive
+from loopwright.results import archive
 from loopwright.schemas import ImportReport
-from loopwright.transport import Transport, parse
+from loopwright.session.transport import Transport, parse
 
 
 def import_pair(transport: Transport, path: str, directory: Path) -> ImportReport:

@@ -11,15 +11,15 @@ from typing import Any
 import tvm
 from tvm.target import Target
 
+from loopwright.applying.lookup import Ask, LookedUp, look_up
+from loopwright.applying.report import AppliedFunction, ApplyReport, Outcome
 from loopwright.codegen.functions import has_relax, used_prim_funcs
 from loopwright.codegen.program import schedule
 from loopwright.codegen.program.build import compile_module, executable_passes
 from loopwright.codegen.program.digest import normal_form
 from loopwright.codegen.versions import VECTOR_MATH_VERSION, check_codegen_version
 from loopwright.codegen.weights.prepacking import fold_packing
-from loopwright.lookup import Ask, LookedUp, look_up
-from loopwright.program import Program
-from loopwright.report import AppliedFunction, ApplyReport, Outcome
+from loopwright.frontends.program import Program
 
 
 def apply(model: LookedUp) -> tuple[tvm.IRModule, ApplyReport]:

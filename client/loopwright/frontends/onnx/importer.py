@@ -14,8 +14,10 @@ from onnx.reference import ReferenceEvaluator
 from tvm import relax
 from tvm.relax.frontend.onnx import onnx_frontend
 
-from loopwright.frontends import onnx_loops, onnx_operators, onnx_recurrent
-from loopwright.frontends.onnx_node import Node, constant
+from loopwright.frontends.onnx import loops as onnx_loops
+from loopwright.frontends.onnx import operators as onnx_operators
+from loopwright.frontends.onnx import recurrent as onnx_recurrent
+from loopwright.frontends.onnx.node import Node, constant
 
 _CONVERTERS = {**onnx_operators.CONVERTERS, **onnx_loops.CONVERTERS, **onnx_recurrent.CONVERTERS}
 _DOMAINS = frozenset({"", "ai.onnx", "com.microsoft"})

@@ -15,8 +15,8 @@ from rich.table import Table
 from rich.text import Text
 
 from loopwright import schemas
-from loopwright.tables import TARGETS, TASKS
-from loopwright.units import latency, plural, ratio
+from loopwright.results.tables import TARGETS, TASKS
+from loopwright.results.units import latency, plural, ratio
 
 
 @contextlib.contextmanager

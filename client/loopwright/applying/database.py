@@ -15,12 +15,12 @@ from tvm.ir.utils import derived_object
 from tvm.s_tir import meta_schedule as ms
 from tvm.target import Target
 
-from loopwright.best import Best
+from loopwright.applying.lookup import Ask, digests, digests_of, resolved
 from loopwright.codegen.functions import prim_funcs
 from loopwright.codegen.program.digest import normal_form
 from loopwright.codegen.program.schedule import new_schedule, replay
 from loopwright.codegen.versions import check_codegen_version
-from loopwright.lookup import Ask, digests, digests_of, resolved
+from loopwright.results.best import Best
 
 
 def as_database(ask: Ask, target: Target | None) -> Any:

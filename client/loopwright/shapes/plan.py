@@ -17,8 +17,8 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from loopwright.tables import Column, Layout, Row
-from loopwright.units import plural
+from loopwright.results.tables import Column, Layout, Row
+from loopwright.results.units import plural
 
 Calls: TypeAlias = range | Mapping[int, float]
 """Extents that are equally frequent, or the weight of each."""

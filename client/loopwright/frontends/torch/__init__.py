@@ -17,10 +17,11 @@ from typing import Any
 
 from loopwright.errors import UnsupportedModel, first_line
 from loopwright.extras import require_tvm
-from loopwright.frontends import torch_dims, torch_operators
-from loopwright.frontends.torch_values import flattened, is_tree, replaced, tensors
+from loopwright.frontends.program import Program, detach
+from loopwright.frontends.torch import dims as torch_dims
+from loopwright.frontends.torch import operators as torch_operators
+from loopwright.frontends.torch.values import flattened, is_tree, replaced, tensors
 from loopwright.model import Model
-from loopwright.program import Program, detach
 
 ACCEPTS = (
     "a torch.nn.Module or FX GraphModule with example_inputs, a torch.export.ExportedProgram or the path of a .pt2 file"

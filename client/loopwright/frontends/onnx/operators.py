@@ -10,7 +10,7 @@ import onnx
 import tvm
 from tvm import relax, te, tirx
 
-from loopwright.frontends.onnx_node import Converter, Node, constant, extents
+from loopwright.frontends.onnx.node import Converter, Node, constant, extents
 
 
 def _is_inf(node: Node) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 from tvm import relax
 
-from loopwright.frontends.onnx_node import Converter, Node, constant, extents
+from loopwright.frontends.onnx.node import Converter, Node, constant, extents
 
 _STEPS = 256
 """Steps of a loop that is unrolled: the time to lower a model grows with them. Not tuned."""

@@ -7,7 +7,7 @@ from typing import Any
 from rich.table import Table
 
 from loopwright import schemas
-from loopwright.tables import BESTS, to_pandas
+from loopwright.results.tables import BESTS, to_pandas
 
 
 class Best(schemas.Best):

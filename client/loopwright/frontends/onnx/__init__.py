@@ -10,8 +10,8 @@ from typing import Any
 
 from loopwright.errors import UnsupportedModel, first_line
 from loopwright.extras import require_tvm
+from loopwright.frontends.program import Program, detach
 from loopwright.model import Model
-from loopwright.program import Program, detach
 
 ACCEPTS = "an onnx.ModelProto or the path of an .onnx file"
 OPTIONS: frozenset[str] = frozenset()
@@ -32,7 +32,7 @@ def to_program(source: Model) -> Program:
             raise FileNotFoundError(f"no such file: {model}")
         model = importlib.import_module("onnx").load(os.fspath(model))
     # It imports TVM and onnx.
-    importer = importlib.import_module("loopwright.frontends.onnx_importer")
+    importer = importlib.import_module("loopwright.frontends.onnx.importer")
     try:
         mod = importer.import_model(model)
     except Exception as error:

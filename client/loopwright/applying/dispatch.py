@@ -11,17 +11,18 @@ import tvm
 from tvm import relax
 from tvm.target import Target
 
-from loopwright import applying, lookup
+from loopwright.applying import apply as applying
+from loopwright.applying import lookup
+from loopwright.applying.lookup import Ask, LookedUp
+from loopwright.applying.report import AppliedFunction, ApplyReport, Served
 from loopwright.codegen.arrays import numpy_dtype
 from loopwright.codegen.errors import InvalidModule
 from loopwright.codegen.functions import relax_funcs
 from loopwright.codegen.program.batching import batch_axis, not_batchlike
 from loopwright.codegen.program.dispatch import Variant, dispatch
 from loopwright.codegen.program.lowering import bind_shapes, lower, relax_symbols
-from loopwright.lookup import Ask, LookedUp
-from loopwright.program import Program
-from loopwright.report import AppliedFunction, ApplyReport, Served
-from loopwright.shape_plan import Extents, Portfolio, plan_shapes
+from loopwright.frontends.program import Program
+from loopwright.shapes.plan import Extents, Portfolio, plan_shapes
 
 CALL_US = 2.0
 """What a call of a variant costs beside its functions, in microseconds: comparing extents, and calling two copies.

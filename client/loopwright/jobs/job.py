@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from rich.table import Table
 
-from loopwright import schemas, tables
-from loopwright.comparison import Comparison
+from loopwright import schemas
 from loopwright.errors import (
     CouldNotReach,
     LoopwrightError,
@@ -23,8 +22,10 @@ from loopwright.errors import (
     WaitTimedOut,
 )
 from loopwright.extras import require_tvm
-from loopwright.progress import ProgressView
-from loopwright.transport import ATTEMPTS, Transport, body, parse, retry_delay
+from loopwright.jobs.progress import ProgressView
+from loopwright.results import tables
+from loopwright.results.comparison import Comparison
+from loopwright.session.transport import ATTEMPTS, Transport, body, parse, retry_delay
 
 if TYPE_CHECKING:
     from rich.console import Console

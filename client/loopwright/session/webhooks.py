@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from urllib.parse import quote
 
 from loopwright import schemas
-from loopwright.transport import Transport, body, parse
+from loopwright.session.transport import Transport, body, parse
 
 _API = "/api/v1/webhooks"
 _PAGE_SIZE = 200

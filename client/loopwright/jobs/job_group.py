@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from loopwright import schemas, targets
+from loopwright import schemas
 from loopwright.errors import WaitTimedOut
-from loopwright.job import POLL, Job
-from loopwright.progress import ProgressView
-from loopwright.tables import TARGETS
-from loopwright.transport import Transport
+from loopwright.jobs import targets
+from loopwright.jobs.job import POLL, Job
+from loopwright.jobs.progress import ProgressView
+from loopwright.results.tables import TARGETS
+from loopwright.session.transport import Transport
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -104,7 +105,7 @@ class JobGroup(Mapping[str, Job]):
                 time.sleep(min(POLL, left))
 
     def rows(self) -> list[tuple[str, schemas.Job]]:
-        """Return the jobs with short names of their targets, as `loopwright.tables.TARGETS` shows them."""
+        """Return the jobs with short names of their targets, as `loopwright.results.tables.TARGETS` shows them."""
         return list(zip(self._names(), (job.info for job in self.jobs), strict=True))
 
     def _names(self) -> list[str]:

@@ -10,7 +10,6 @@ import tvm
 from tvm.target import Target
 
 from loopwright import schemas
-from loopwright.best import Best
 from loopwright.codegen.errors import InvalidModule
 from loopwright.codegen.functions import has_relax, used_prim_funcs
 from loopwright.codegen.gpu.tf32 import check_math
@@ -18,7 +17,8 @@ from loopwright.codegen.program import lowering
 from loopwright.codegen.program.digest import function_digest
 from loopwright.codegen.target import target_from
 from loopwright.codegen.weights.parameters import attach
-from loopwright.program import Program
+from loopwright.frontends.program import Program
+from loopwright.results.best import Best
 
 Ask = Callable[[list[str]], schemas.LookupAnswer]
 """Asks the service about workload hashes, for a target that was chosen before."""

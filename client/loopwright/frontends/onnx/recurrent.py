@@ -8,8 +8,8 @@ from typing import Any
 
 from tvm import relax
 
-from loopwright.frontends.onnx_loops import element, stack, steps
-from loopwright.frontends.onnx_node import Converter, Node, extents
+from loopwright.frontends.onnx.loops import element, stack, steps
+from loopwright.frontends.onnx.node import Converter, Node, extents
 
 _ACTIVATIONS = {"Relu": relax.op.nn.relu, "Sigmoid": relax.op.sigmoid, "Tanh": relax.op.tanh}
 _BACKWARD = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}

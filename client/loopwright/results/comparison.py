@@ -7,8 +7,8 @@ from typing import Any
 from rich.table import Table
 
 from loopwright import schemas
-from loopwright.tables import ENGINES, to_pandas
-from loopwright.units import plural
+from loopwright.results.tables import ENGINES, to_pandas
+from loopwright.results.units import plural
 
 
 class Comparison(schemas.Comparison):

@@ -6,9 +6,9 @@ import logging
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from loopwright.best import Best
 from loopwright.codegen.host import threads as runtime_threads
-from loopwright.units import ratio
+from loopwright.results.best import Best
+from loopwright.results.units import ratio
 
 logger = logging.getLogger("loopwright")
 

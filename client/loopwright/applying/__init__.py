@@ -1,0 +1,1 @@
+"""Programs with their best schedules: looked up, applied, compiled, written. Needs TVM."""

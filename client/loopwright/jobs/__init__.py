@@ -1,0 +1,1 @@
+"""Jobs as users hold them: submitted, followed, checked."""

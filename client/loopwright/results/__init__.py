@@ -1,0 +1,1 @@
+"""Results as users hold them: bests, comparisons, records, and their tables."""

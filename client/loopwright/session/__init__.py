@@ -1,0 +1,1 @@
+"""The connection to a service: address, token, HTTP, and what admins do with it."""

@@ -1,0 +1,1 @@
+"""Portfolios of shapes: for which extents a model is tuned."""
