@@ -27,9 +27,9 @@ from loopwright.codegen.errors import InvalidModule, last_line
 from loopwright.codegen.program.intrinsics import load_intrinsics, register_named
 from loopwright.codegen.serialization import module_from_json, trace_to_json
 from loopwright.codegen.target import canonical_target, target_from
-from tuner.answers import RecordFiles, RecordLine, RecordsRead
 from tuner.errors import InvalidSpace
 from tuner.guard.module import check_callouts, load_module_json
+from tuner.inspection.answers import RecordFiles, RecordLine, RecordsRead
 from tuner.space.user import check_trace
 from tuner.task import unschedulable
 from tuner.types import Workload

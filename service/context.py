@@ -18,7 +18,7 @@ from service.request_metrics import RequestMetrics
 from service.sandbox import Sandbox
 from service.settings import Settings
 from service.shares import Shares
-from tuner.answers import Assembly, DecisionTable
+from tuner.inspection.answers import Assembly, DecisionTable
 
 _ASSEMBLY_CHARACTERS = 32 * 2**20
 _DECISION_CELLS = 2**20

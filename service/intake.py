@@ -8,8 +8,8 @@ from typing import Any
 
 from loopwright.codegen.math_mode import MathMode
 from loopwright.frontends.dialect import translate
-from tuner import submission
-from tuner.answers import Submission
+from tuner.inspection import submission
+from tuner.inspection.answers import Submission
 
 
 def parse(
@@ -22,7 +22,7 @@ def parse(
     math: MathMode,
     unproven: bool,
 ) -> Iterator[Submission]:
-    """Yield what `tuner.submission.parse` yields, with the translations from an earlier dialect."""
+    """Yield what `tuner.inspection.submission.parse` yields, with the translations from an earlier dialect."""
     notes: tuple[str, ...] = ()
     if fmt == "tvmscript":
         translation = translate(data)

@@ -27,7 +27,7 @@ from service.outage import Outage
 from service.rechecks import race as recheck_race
 from service.units import seconds
 from tuner.errors import FleetDrained, LeaseLost, NoDevice, SearchFailed
-from tuner.request import TuneRequest
+from tuner.search.request import TuneRequest
 from tuner.tune import tune
 from tuner.types import TaskSpec, Workload
 from workers.crew import Crew

@@ -17,7 +17,7 @@ from service.ongoing import ongoing
 from service.pool import Load, Pool
 from service.problems import ProblemError
 from service.shares import Shares
-from tuner.answers import (
+from tuner.inspection.answers import (
     AppliedModule,
     Assembly,
     DecisionTable,
@@ -46,12 +46,12 @@ _MEMORY = 4 * 2**30
 
 PARSE = Call[Submission]("service.intake", "parse", Submission)
 MATCH = Call[TargetMatch]("workers.detect", "match", TargetMatch)
-DIGESTS = Call[list[str]]("tuner.lookup", "digests", list[str])
+DIGESTS = Call[list[str]]("tuner.inspection.lookup", "digests", list[str])
 READ = Call[RecordsRead]("db.tvm_json", "read", RecordsRead)
-SCRIPTS = Call[Scripts]("tuner.rendering", "scripts", Scripts)
-APPLY = Call[AppliedModule]("tuner.rendering", "apply", AppliedModule)
+SCRIPTS = Call[Scripts]("tuner.inspection.rendering", "scripts", Scripts)
+APPLY = Call[AppliedModule]("tuner.inspection.rendering", "apply", AppliedModule)
 ASSEMBLY = Call[Assembly]("workers.assembly", "assembly", Assembly)
-DECISIONS = Call[DecisionTable]("tuner.decisions", "table", DecisionTable)
+DECISIONS = Call[DecisionTable]("tuner.inspection.decisions", "table", DecisionTable)
 EXPORT = Call[RecordFiles]("db.tvm_json", "export", RecordFiles)
 PRELOAD = sorted({call.module for call in (PARSE, MATCH, DIGESTS, READ, SCRIPTS, ASSEMBLY, DECISIONS)})
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from tuner.budget import Progress, next_task
 from tuner.certify import certify
 from tuner.errors import RaceFailed, SearchFailed
-from tuner.plateau import Finished, gain_of_next_minute
 from tuner.ports import Fleet, Ledger, MeasureRequest, Search
-from tuner.request import TuneRequest
+from tuner.search.plateau import Finished, gain_of_next_minute
+from tuner.search.request import TuneRequest
 from tuner.types import (
     BASELINE,
     Failure,

@@ -10,7 +10,7 @@ from loopwright.codegen.program.schedule import scheduled_module
 from loopwright.codegen.serialization import module_from_json
 from loopwright.codegen.target import target_from
 from loopwright.codegen.weights.prepacking import split
-from tuner.answers import Assembly
+from tuner.inspection.answers import Assembly
 from workers import cuda
 
 

@@ -18,7 +18,7 @@ from tvm.target import Target, codegen
 from loopwright.codegen.host.threads import usable_cores
 from loopwright.codegen.target import canonical_target, most_shared_bytes, target_from, triple
 from loopwright.codegen.versions import TVM_VERSION
-from tuner.answers import TargetMatch
+from tuner.inspection.answers import TargetMatch
 from tuner.types import DeviceClass
 from workers import vector_width
 from workers.messages import DetectedDevice

@@ -8,7 +8,7 @@ from tuner.codec import Base64
 from tuner.cost_model import model
 from tuner.cost_model.features import from_bytes
 from tuner.ports import nothing_meanwhile
-from tuner.request import TuneRequest
+from tuner.search.request import TuneRequest
 from tuner.search.searcher import Searcher
 from tuner.types import MeasureCandidate
 from workers.entry import entry

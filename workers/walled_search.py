@@ -11,7 +11,7 @@ from typing import TypeVar
 from tuner.codec import Base64
 from tuner.errors import SearchFailed
 from tuner.ports import Meanwhile
-from tuner.request import TuneRequest
+from tuner.search.request import TuneRequest
 from tuner.types import MeasureCandidate, Outcome, TaskSpec, Trial
 from workers.child_calls import Call, malformed
 from workers.search_messages import Open, Propose, Question, Read, StoredSample

@@ -17,8 +17,8 @@ from benchmarks.runner import Raw, conditions
 from benchmarks.services import offered
 from loopwright.codegen.functions import write_only
 from loopwright.codegen.serialization import module_from_json
-from tuner.gate import Program, compare
 from tuner.ports import MeasureRequest, nothing_meanwhile
+from tuner.races.gate import Program, compare
 from tuner.types import Measured, Workload
 from tuner.workload import make_workload
 from workers.cluster import Offer

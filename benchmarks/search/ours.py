@@ -24,8 +24,8 @@ from benchmarks.search.runs import Incumbent, Run
 from benchmarks.search.teachers import experience
 from benchmarks.search.workloads import WORKLOADS
 from loopwright.comparing.child import peak_mb
-from tuner.request import TuneRequest
 from tuner.search.config import SearchConfig
+from tuner.search.request import TuneRequest
 from tuner.testing.memory_ledger import MemoryLedger
 from tuner.tune import tune
 from tuner.types import DeviceClass, Measured, Outcome, TaskSpec, Trial

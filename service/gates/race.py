@@ -8,10 +8,10 @@ from contextlib import closing
 from db import Database
 from db.views import ClaimedJob, GateView
 from loopwright import schemas
-from tuner import gate
 from tuner.ports import Fleet, Meanwhile
-from tuner.request import TuneRequest
-from tuner.sequential import Estimate
+from tuner.races import gate
+from tuner.races.sequential import Estimate
+from tuner.search.request import TuneRequest
 from tuner.types import TaskSpec, Workload
 from workers.walled_search import WalledSearch
 

@@ -19,7 +19,7 @@ from service.jobs.wire import budget
 from service.ledger import budget_per_task
 from service.problems import ProblemError
 from service.records import wire
-from tuner.answers import Submission
+from tuner.inspection.answers import Submission
 from tuner.types import DeviceClass, TaskSpec
 
 

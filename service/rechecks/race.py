@@ -13,8 +13,8 @@ from service.gates.race import on_wire_range, stored_workload
 from service.units import micros
 from tuner.errors import SearchFailed
 from tuner.ports import Fleet, Meanwhile, Search
-from tuner.recheck import Certified, RecheckResult, RecheckVerdict, recheck
-from tuner.request import TuneRequest
+from tuner.races.recheck import Certified, RecheckResult, RecheckVerdict, recheck
+from tuner.search.request import TuneRequest
 from tuner.types import TaskSpec
 from workers.walled_search import WalledSearch
 

@@ -14,7 +14,7 @@ from service.fleet.offers import resolve
 from service.identity.rights import needs
 from service.problems import BODY, file_response
 from service.records import exchange, wire
-from tuner.answers import Assembly
+from tuner.inspection.answers import Assembly
 
 router = APIRouter(tags=["records"], route_class=ParsedRoute)
 

@@ -18,7 +18,7 @@ from loopwright.codegen.versions import TVM_VERSION
 from service.context import Context
 from service.ongoing import ongoing
 from service.problems import ProblemError
-from tuner.answers import RecordLine
+from tuner.inspection.answers import RecordLine
 from tuner.types import DeviceClass
 
 TAR = "application/x-tar"

@@ -14,7 +14,7 @@ from loopwright.codegen.rule import applied_rule
 from loopwright.codegen.weights.packed_weight import packs_weight
 from service.records.reproduce import reproduce
 from service.units import micros
-from tuner.answers import Scripts
+from tuner.inspection.answers import Scripts
 from tuner.types import DeviceClass, DeviceState, LibraryTime
 
 

@@ -33,7 +33,7 @@ from tests.support.processes import is_warm_child
 from tests.support.waiting import wait_for
 from tuner.errors import FleetDrained, NoDevice, RaceFailed
 from tuner.ports import MeasureRequest, Raced, RaceRequest, nothing_meanwhile
-from tuner.request import TuneRequest
+from tuner.search.request import TuneRequest
 from tuner.search.searcher import Searcher
 from tuner.space.builtin import builtin_space
 from tuner.testing.fleet_contract import FleetContract

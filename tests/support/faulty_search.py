@@ -8,7 +8,7 @@ import signal
 from collections.abc import Iterator
 
 import workers.search
-from tuner.request import TuneRequest
+from tuner.search.request import TuneRequest
 from workers.entry import entry
 from workers.search_messages import Question, Read
 

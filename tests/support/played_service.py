@@ -35,7 +35,7 @@ from tests.support.service_client import ServiceClient
 from tests.support.waiting import wait_for
 from tuner.errors import InvalidSpace
 from tuner.ports import Meanwhile, MeasureRequest, Raced, RaceRequest, RaceResult
-from tuner.request import TuneRequest
+from tuner.search.request import TuneRequest
 from tuner.space.builtin import builtin_space
 from tuner.space.user import user_space
 from tuner.types import (

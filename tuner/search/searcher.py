@@ -12,8 +12,8 @@ from loopwright.codegen.target import target_from
 from tuner.cost_model.model import CostModel
 from tuner.errors import InvalidSpace
 from tuner.ports import Meanwhile
-from tuner.request import TuneRequest
 from tuner.search.evolutionary_search import EvolutionarySearch
+from tuner.search.request import TuneRequest
 from tuner.space.builtin import builtin_space, stock_space
 from tuner.space.user import user_space
 from tuner.types import MeasureCandidate, Outcome, TaskSpec, Trial

@@ -16,9 +16,9 @@ from loopwright.codegen.program.schedule import new_schedule
 from tuner.space import gpu_epilogues, tensor_core, tf32
 from tuner.space.design_space import REFUSALS, DesignSpace
 from tuner.space.rules import CPU_RULES, EXPERIMENTAL_GPU_RULES, GPU_RULES
-from tuner.space.rules.dlight import Dlight
-from tuner.space.rules.rule import Machine
-from tuner.space.rules.sketches import Sketches
+from tuner.space.rules.analysis.rule import Machine
+from tuner.space.rules.analysis.sketches import Sketches
+from tuner.space.rules.gpu.dlight import Dlight
 from tuner.workload import tune_context
 
 _REDUCTIONS = 5

@@ -11,7 +11,7 @@ from tvm.s_tir import Schedule
 
 from loopwright.codegen.program.schedule import new_schedule
 from tuner.space.design_space import REFUSALS
-from tuner.space.rules.program import Block, Program
+from tuner.space.rules.analysis.program import Block, Program
 
 
 def inlined(mod: tvm.IRModule) -> Schedule:

@@ -11,7 +11,7 @@ import tvm
 from loopwright.codegen.functions import write_only
 from loopwright.codegen.serialization import module_from_json
 from tuner.ports import Search, nothing_meanwhile
-from tuner.request import TuneRequest
+from tuner.search.request import TuneRequest
 from tuner.types import (
     BASELINE,
     Failure,

@@ -25,8 +25,8 @@ from benchmarks.search.teachers import DATABASE, experience, teach
 from benchmarks.search.workloads import WORKLOADS as KNOWN
 from benchmarks.services import offered
 from tuner.codec import decode, encode
-from tuner.request import TuneRequest
 from tuner.search.config import SearchConfig
+from tuner.search.request import TuneRequest
 from tuner.testing.memory_ledger import MemoryLedger
 from tuner.tune import tune
 from tuner.types import Failure, Measured, Outcome, TaskSpec, Trial

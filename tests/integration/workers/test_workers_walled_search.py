@@ -12,7 +12,7 @@ import pytest
 
 from tuner.errors import SearchFailed
 from tuner.ports import nothing_meanwhile
-from tuner.request import TuneRequest
+from tuner.search.request import TuneRequest
 from tuner.testing.search_contract import Opens, SearchContract, measured, product, request
 from tuner.types import Origin, Workload
 from workers import walled_search

@@ -15,8 +15,8 @@ from benchmarks.search.ablation.run import COLD, REFERENCE, WARM, CurveLedger
 from benchmarks.spread import bootstrap, interval
 from tests.support.tuner_programs import LLVM, matmul, task
 from tuner.ports import MeasureRequest
-from tuner.request import TuneRequest
 from tuner.search.config import SearchConfig
+from tuner.search.request import TuneRequest
 from tuner.search.searcher import Searcher
 from tuner.testing.simulated_fleet import SimulatedFleet
 from tuner.tune import tune

@@ -22,7 +22,7 @@ from loopwright.codegen.serialization import module_from_json, module_to_json
 from loopwright.codegen.target import canonical_target, target_from
 from loopwright.frontends.program import Program, detach
 from tests.support.tuner_programs import add_one, matmul
-from tuner import submission
+from tuner.inspection import submission
 from tuner.task import extract_tasks
 
 PROGRAM = """

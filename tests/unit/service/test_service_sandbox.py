@@ -14,7 +14,7 @@ from service.problems import ProblemError
 from service.sandbox import Sandbox
 from tests.support import faults
 from tests.support.faults import SECRET
-from tuner.answers import RecordLine
+from tuner.inspection.answers import RecordLine
 from workers import child_calls
 from workers.walls.levels import Policy
 

@@ -17,7 +17,7 @@ from loopwright.codegen.weights.prepacking import split
 from tests.support import rule_programs as programs
 from tests.support.cases import cases
 from tuner.space.builtin import builtin_space
-from tuner.space.rules.rule import Machine
+from tuner.space.rules.analysis.rule import Machine
 
 TARGET = target_from({"kind": "llvm", "mtriple": "aarch64-linux-gnu", "mcpu": "cortex-a76", "num-cores": 4})
 

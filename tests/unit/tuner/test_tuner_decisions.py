@@ -12,8 +12,8 @@ import pytest
 from loopwright.codegen.serialization import module_from_json, trace_to_json
 from loopwright.codegen.target import target_from
 from tests.support import workloads as programs
-from tuner import decisions
 from tuner.codec import encode
+from tuner.inspection import decisions
 from tuner.space.builtin import builtin_space
 from tuner.types import Workload
 from tuner.workload import make_workload

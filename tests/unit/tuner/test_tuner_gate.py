@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from tuner.errors import RaceFailed
-from tuner.gate import Change, GateResult, GateVerdict, Program, compare
 from tuner.ports import Meanwhile, Raced, RaceRequest, RaceResult, nothing_meanwhile
-from tuner.sequential import SequentialConfig, Verdict, decide, estimate
+from tuner.races.gate import Change, GateResult, GateVerdict, Program, compare
+from tuner.races.sequential import SequentialConfig, Verdict, decide, estimate
 from tuner.types import Failure, FailureKind, Stage, Workload
 
 CONFIG = SequentialConfig()

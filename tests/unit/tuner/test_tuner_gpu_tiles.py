@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from loopwright.codegen.target import target_from
-from tuner.space.rules.gpu_tile import Operand, Shape, Tile, expected_cycles, knobs, seeds
-from tuner.space.rules.occupancy import Multiprocessor
-from tuner.space.rules.rule import Machine
+from tuner.space.rules.analysis.gpu_tile import Operand, Shape, Tile, expected_cycles, knobs, seeds
+from tuner.space.rules.analysis.occupancy import Multiprocessor
+from tuner.space.rules.analysis.rule import Machine
 
 FLOAT = Operand(4, depth_is_last=False)
 SQUARE = Shape(1, 2048, 2048, 2048, FLOAT, FLOAT)

@@ -12,7 +12,7 @@ from tvm.script import tirx as T
 from benchmarks.gpu.workloads import product
 from loopwright.codegen.gpu.tf32 import MATH, with_tf32
 from loopwright.codegen.program.digest import normal_form
-from tuner import submission
+from tuner.inspection import submission
 from tuner.operation import operation
 from tuner.types import Operation, TensorInfo
 from tuner.workload import make_workload

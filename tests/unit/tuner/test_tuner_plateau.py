@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 import pytest
 
-from tuner.plateau import Finished, gain_of_next_minute
+from tuner.search.plateau import Finished, gain_of_next_minute
 
 WINDOW = 4
 

@@ -7,8 +7,8 @@ import pytest
 
 from tuner.errors import RaceFailed
 from tuner.ports import Meanwhile, Raced, RaceRequest, RaceResult, nothing_meanwhile
-from tuner.recheck import Certified, RecheckResult, RecheckVerdict, recheck
-from tuner.sequential import DEFAULT
+from tuner.races.recheck import Certified, RecheckResult, RecheckVerdict, recheck
+from tuner.races.sequential import DEFAULT
 from tuner.types import Failure, FailureKind, Stage, Workload
 
 CERTIFIED = Certified(Workload("w", "family", "f", "module", "", ()), (False, True), "[]", best=1e-4, baseline=1e-3)

@@ -12,8 +12,8 @@ from loopwright.codegen.serialization import module_from_json, module_to_json
 from loopwright.codegen.target import target_from
 from tests.support.tuner_programs import LLVM, add_one, candidate, matmul, mlp
 from tuner.codec import encode
-from tuner.rendering import apply, scripts
-from tuner.submission import parse
+from tuner.inspection.rendering import apply, scripts
+from tuner.inspection.submission import parse
 from tuner.task import extract_tasks
 
 

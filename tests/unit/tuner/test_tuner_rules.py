@@ -29,10 +29,10 @@ from tuner.cost_model.model import CostModel
 from tuner.search.evolutionary_search import EvolutionarySearch
 from tuner.space.builtin import builtin_space, stock_space
 from tuner.space.rules import CPU_RULES
-from tuner.space.rules.contraction import Contraction
-from tuner.space.rules.program import Program
-from tuner.space.rules.rule import Machine, Refused
-from tuner.space.rules.sketches import Sketches
+from tuner.space.rules.analysis.contraction import Contraction
+from tuner.space.rules.analysis.program import Program
+from tuner.space.rules.analysis.rule import Machine, Refused
+from tuner.space.rules.analysis.sketches import Sketches
 from tuner.types import Origin
 
 MACHINE = Machine.of(TARGET)

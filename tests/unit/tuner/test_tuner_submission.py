@@ -15,9 +15,9 @@ from loopwright.codegen.program.digest import normal_form, workload_digest
 from loopwright.codegen.serialization import module_from_json, module_to_json
 from tests.support.programs import LIBRARY_ONLY, NAMED_CALLS
 from tests.support.tuner_programs import LLVM, add_one, add_one_script, elementwise, matmul, mlp, split_outer, traced
-from tuner.answers import Submission
 from tuner.errors import InvalidSpace
-from tuner.submission import parse
+from tuner.inspection.answers import Submission
+from tuner.inspection.submission import parse
 from tuner.types import TensorInfo
 
 MODES: tuple[MathMode, ...] = ("fp32", "tf32")

@@ -12,8 +12,8 @@ import pytest
 from tests.support.tuner_programs import LLVM, elementwise, matmul, split_outer, task, tile_both, traced
 from tuner.errors import LeaseLost, SearchFailed
 from tuner.ports import Meanwhile, MeasureRequest, RaceRequest, RaceResult
-from tuner.request import TuneRequest
 from tuner.search.config import SearchConfig
+from tuner.search.request import TuneRequest
 from tuner.search.searcher import Searcher
 from tuner.testing.memory_ledger import MemoryLedger
 from tuner.testing.simulated_fleet import SimulatedFleet

@@ -14,9 +14,9 @@ from tests.support.gpu_products import product
 from tests.support.gpu_rules import TARGET, check_machine_code, check_rule, programs_of, source_of
 from tests.support.rule_programs import function, sketches_of
 from tuner.space.builtin import builtin_space
-from tuner.space.rules.gpu_product import GpuProduct
-from tuner.space.rules.program import Program
-from tuner.space.rules.rule import Machine
+from tuner.space.rules.analysis.program import Program
+from tuner.space.rules.analysis.rule import Machine
+from tuner.space.rules.gpu.product import GpuProduct
 
 PRODUCTS = {
     "in order": product(32, 64, 1024, transposed=False, epilogue=True),

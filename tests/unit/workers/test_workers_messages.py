@@ -20,7 +20,7 @@ from loopwright.codegen.arrays import numpy_dtype
 from service import sandbox
 from tuner.codec import Malformed, decode, encode
 from tuner.ports import Raced
-from tuner.request import TuneRequest
+from tuner.search.request import TuneRequest
 from tuner.types import (
     Certificate,
     DeviceState,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from loopwright.codegen.target import target_from
-from tuner.space.rules.rule import Machine
+from tuner.space.rules.analysis.rule import Machine
 from workers import vector_width
 
 

@@ -16,9 +16,9 @@ from loopwright.frontends import to_payload
 from loopwright.model import Model
 from tests.support.played_fleet import TARGET
 from tests.support.programs import product
-from tuner.answers import Submission
+from tuner.inspection.answers import Submission
+from tuner.inspection.submission import parse
 from tuner.space.builtin import builtin_space
-from tuner.submission import parse
 from workers import whole_model
 from workers.messages import Device, ModelProgram, ModelTimes
 
@@ -93,7 +93,7 @@ def test_the_schedules_that_it_is_given_are_those_that_run(submission: Submissio
 )
 def test_what_cannot_be_timed_says_why(script: str, reason: str) -> None:
     from loopwright.codegen.serialization import module_to_json
-    from tuner.submission import read_module
+    from tuner.inspection.submission import read_module
 
     assert timed(module_to_json(read_module("tvmscript", script)), {}) == ModelTimes((), reason)
 

@@ -9,21 +9,21 @@ values, with concrete instructions: a finished trace needs TVM and the intrinsic
 
 from __future__ import annotations
 
-from tuner.space.rules.attention import Attention
-from tuner.space.rules.column_reduce import ColumnReduce
-from tuner.space.rules.column_sum import ColumnSum
-from tuner.space.rules.conv_direct import ConvDirect
-from tuner.space.rules.elementwise import Elementwise
-from tuner.space.rules.gemv import Gemv
-from tuner.space.rules.gpu_elementwise import GpuElementwise
-from tuner.space.rules.gpu_gemv import GpuGemv
-from tuner.space.rules.gpu_product import GpuProduct
-from tuner.space.rules.gpu_row_reduce import GpuRowReduce
-from tuner.space.rules.register_tile import RegisterTile
-from tuner.space.rules.row_reduce import RowReduce
-from tuner.space.rules.rule import Rule
-from tuner.space.rules.vnni import Vnni
-from tuner.space.rules.winograd import Winograd
+from tuner.space.rules.analysis.rule import Rule
+from tuner.space.rules.cpu.attention import Attention
+from tuner.space.rules.cpu.column_reduce import ColumnReduce
+from tuner.space.rules.cpu.column_sum import ColumnSum
+from tuner.space.rules.cpu.conv_direct import ConvDirect
+from tuner.space.rules.cpu.elementwise import Elementwise
+from tuner.space.rules.cpu.gemv import Gemv
+from tuner.space.rules.cpu.register_tile import RegisterTile
+from tuner.space.rules.cpu.row_reduce import RowReduce
+from tuner.space.rules.cpu.vnni import Vnni
+from tuner.space.rules.cpu.winograd import Winograd
+from tuner.space.rules.gpu.elementwise import GpuElementwise
+from tuner.space.rules.gpu.gemv import GpuGemv
+from tuner.space.rules.gpu.product import GpuProduct
+from tuner.space.rules.gpu.row_reduce import GpuRowReduce
 
 CPU_RULES: tuple[Rule, ...] = (
     Elementwise(),

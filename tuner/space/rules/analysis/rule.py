@@ -1,0 +1,83 @@
+"""What a rule is: one way to schedule a whole function, with knobs that the search turns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from tvm.s_tir import Schedule
+from tvm.target import Target, codegen
+
+from loopwright.codegen.program.linking import machine
+from loopwright.codegen.target import compute_capability
+from tuner.space.rules.analysis.program import Program
+
+_32_REGISTERS = ("aarch64", "riscv64")
+"""Architectures with 32 vector registers, of 128 bits at least: Neon, and the V extension."""
+
+Knobs = Mapping[str, int]
+"""A value for each knob of a rule, by the knob's name."""
+
+
+class Refused(ValueError):
+    """These values of the knobs make no program: the search draws others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Knob:
+    """A choice that is left to the search. Neighbouring values should make similar programs."""
+
+    name: str
+    values: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What rules need to know of the processor.
+
+    ``lanes`` is the number of float32 in a vector, ``registers`` the number of vector registers, ``threads`` the number
+    of threads that run a parallel loop. ``has_vnni`` says whether there are 512-bit dot products of bytes. On a GPU,
+    ``lanes`` is the number of float32 in the longest access, ``registers`` and ``threads`` the most that a thread and
+    a block have, and ``capability`` the compute capability, times ten.
+    """
+
+    lanes: int
+    registers: int
+    threads: int
+    has_vnni: bool = False
+    capability: int = 0
+
+    @staticmethod
+    def of(target: Target) -> Machine:
+        if target.kind.name == "cuda":
+            return Machine(4, 255, 1024, capability=compute_capability(target))
+        features = set(map(str, codegen.llvm_get_cpu_features(target)))
+        threads = int(target.attrs.get("num-cores", 1))
+        if "avx512f" in features and "prefer-256-bit" not in features:
+            return Machine(16, 32, threads, "avx512vnni" in features)
+        if machine(target) in _32_REGISTERS:
+            return Machine(4, 32, threads)
+        return Machine(8 if "avx2" in features else 4, 32 if "avx512vl" in features else 16, threads)
+
+
+class Rule(Protocol):
+    """A rule keeps its name; its ``version`` is raised by one when the same knobs come to mean another program."""
+
+    name: str
+    version: int
+
+    def knobs(self, program: Program, machine: Machine) -> tuple[Knob, ...]:
+        """Return the knobs for a function; none if the rule does not apply to it."""
+        ...
+
+    def seeds(self, program: Program, machine: Machine) -> Iterable[Knobs]:
+        """Return values to measure first, the most promising first: `knobs` was not empty."""
+        ...
+
+    def apply(self, schedule: Schedule, program: Program, machine: Machine, values: Knobs) -> None:
+        """Schedule the whole function by concrete instructions, which anybody can replay.
+
+        Raises Refused, or what TVM raises, if the values make no program.
+        """
+        ...

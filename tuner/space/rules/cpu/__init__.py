@@ -1,0 +1,1 @@
+"""Rules for CPUs, one a file."""

@@ -1,0 +1,82 @@
+"""Reductions of a whole matrix along its rows: every thread takes a part of the rows, and reads them in order.
+
+A task reduces its rows, a few at a time, into a row of partial results, which stays in the first cache. The partial
+results are reduced at the end. `column_reduce` instead keeps results in registers, and reads columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tvm import tirx
+from tvm.s_tir import Schedule
+
+from loopwright.codegen.cpu import column_reduction
+from loopwright.codegen.cpu.column_reduction import ColumnReduction
+from tuner.space.rules.analysis.columns import Columns
+from tuner.space.rules.analysis.program import Block, Program, is_var
+from tuner.space.rules.analysis.rule import Knob, Knobs, Machine
+from tuner.space.rules.analysis.steps import divisors, inline, largest_divisor, vectorize
+
+_PARTS = 32
+"""Parts of the rows at most."""
+_AT_ONCE = (2, 4, 8, 16)
+
+
+class ColumnSum:
+    name = "column_sum"
+    version = 1
+
+    def knobs(self, program: Program, machine: Machine) -> tuple[Knob, ...]:
+        block = _reduction(program)
+        if block is None:
+            return ()
+        parts = tuple(n for n in divisors(block.reduced[0][1], _PARTS) if n > 1)
+        return (Knob("parts", parts), Knob("at_once", _AT_ONCE)) if parts else ()
+
+    def seeds(self, program: Program, machine: Machine) -> Iterable[Knobs]:
+        parts, _ = self.knobs(program, machine)
+        shared = [n for n in parts.values if n % machine.threads == 0] or parts.values
+        for at_once in (4, 16, 8):
+            yield {"parts": shared[0], "at_once": at_once}
+
+    def apply(self, schedule: Schedule, program: Program, machine: Machine, values: Knobs) -> None:
+        found = _reduction(program)
+        assert found is not None, "the rule has no knobs for this function"
+        last = inline(schedule, program)[-1].name
+        block = schedule.get_sblock(found.name)
+        rows = found.reduced[0][1] // values["parts"]
+        part, _ = schedule.split(schedule.get_loops(block)[-1], [values["parts"], None])
+        partial = schedule.rfactor(part, 0)
+        *others, lane, task, row = schedule.get_loops(partial)
+        at_once = largest_divisor(rows, values["at_once"])
+        step, inner = schedule.split(row, [None, at_once])
+        schedule.reorder(task, step, *others, lane, inner)
+        schedule.parallel(task)
+        init = schedule.decompose_reduction(partial, step)
+        operation = "max" if isinstance(found.store.value, tirx.Max) else "sum"
+        reduction = ColumnReduction(operation, at_once, found.spatial[-1][1], machine.lanes)
+        column_reduction.register(reduction.name)
+        schedule.tensorize(lane, reduction.name)
+        vectorize(schedule, str(schedule.get(init).name_hint), schedule.get_loops(init)[-1], machine.lanes)
+        block = schedule.get_sblock(found.name)
+        # LLVM makes vectors of this loop.
+        last_part = schedule.get_loops(block)[-1]
+        schedule.unroll(last_part)
+        schedule.decompose_reduction(block, last_part)
+        if last != found.name:
+            vectorize(schedule, last, schedule.get_loops(schedule.get_sblock(last))[-1], machine.lanes)
+
+
+def _reduction(program: Program) -> Block | None:
+    """Return the sum, or maximum, of the rows of a matrix that a function computes, or None."""
+    columns = Columns.of(program)
+    if columns is None or columns.row is not None or columns.padding is not None or len(columns.block.reduced) != 1:
+        return None
+    block = columns.block
+    value, [(row, _)] = block.store.value, block.reduced
+    if not isinstance(value, tirx.Add | tirx.Max) or len(block.loads) != 1 or not value.b.same_as(block.loads[0]):
+        return None
+    lane, indices = block.spatial[columns.lane][0], block.loads[0].indices
+    is_matrix = columns.lane == len(block.spatial) - 1 and is_var(indices[-1], lane) and is_var(indices[-2], row)
+    return block if is_matrix else None
