@@ -21,7 +21,7 @@ from benchmarks.code import ROOT
 from loopwright import Client
 from service.settings import Settings, ensure_token
 from service.supervisor import Supervisor
-from workers.cluster import Cluster, Offer, connect
+from workers.ray.cluster import Cluster, Offer, connect
 from workers.walls.levels import Policy
 
 TOKEN = "benchmark"

@@ -39,11 +39,11 @@ from service.webhooks.deliver import Deliverer
 from tuner.errors import LeaseLost
 from tuner.types import DeviceClass
 from workers.boards.config import read_boards
-from workers.cluster import Cluster, Offer, connect, crew_of
-from workers.liveness import watch_ray
-from workers.lock_watch import LockWatch
-from workers.search_children import SearchChildren
-from workers.sharing import Sharing
+from workers.child.lock_watch import LockWatch
+from workers.child.search_children import SearchChildren
+from workers.ray.cluster import Cluster, Offer, connect, crew_of
+from workers.ray.liveness import watch_ray
+from workers.ray.sharing import Sharing
 from workers.walls.levels import choose
 
 _POLL_SECONDS = 0.1

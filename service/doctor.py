@@ -21,9 +21,9 @@ from db.errors import AccessRefused, DatabaseDamaged, SchemaTooNew, Unavailable
 from loopwright.doctor import Finding
 from service.pages import DASHBOARD
 from service.settings import Settings
-from workers import child_calls
+from workers.child import child_calls
+from workers.child.warm_child import ChildError
 from workers.walls.levels import Level, NoWalls, choose, obstacles
-from workers.warm_child import ChildError
 
 _ROOM_BYTES = 2 * 2**30
 """Of disk: what a database of a million trials takes."""

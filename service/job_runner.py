@@ -30,12 +30,12 @@ from tuner.errors import FleetDrained, LeaseLost, NoDevice, SearchFailed
 from tuner.search.request import TuneRequest
 from tuner.tune import tune
 from tuner.types import TaskSpec, Workload
-from workers.crew import Crew
-from workers.fleet import RayFleet
-from workers.search_children import SearchChildren
-from workers.sharing import Sharing
-from workers.walled_search import WalledSearch, train_base
-from workers.warm_child import ChildError
+from workers.child.search_children import SearchChildren
+from workers.child.walled_search import WalledSearch, train_base
+from workers.child.warm_child import ChildError
+from workers.ray.crew import Crew
+from workers.ray.fleet import RayFleet
+from workers.ray.sharing import Sharing
 
 _RETRY_SECONDS = 0.5
 """Between two attempts to renew a lease while the database is away: shorter than controllers wait with claims then."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from db.views import ClaimedJob
 from service.job_runner import JobRunner, RunEnd
-from workers.crew import Crew
+from workers.ray.crew import Crew
 
 log = logging.getLogger("loopwright.controller")
 

@@ -11,8 +11,8 @@ from service.claimed_tasks import ClaimedTasks
 from tuner.errors import LeaseLost
 from tuner.ports import Meanwhile
 from tuner.types import Failure
-from workers.fleet import RayFleet
 from workers.messages import ModelProgram
+from workers.ray.fleet import RayFleet
 
 
 def store(database: Database, claimed: ClaimedJob, tasks: ClaimedTasks, fleet: RayFleet, meanwhile: Meanwhile) -> None:

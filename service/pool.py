@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from service.problems import ProblemError
-from workers.warm_child import WarmChild
+from workers.child.warm_child import WarmChild
 
 _LOOK_SECONDS = 0.05
 """Between two looks of a call that waits at whether its caller is still there. Not tuned."""

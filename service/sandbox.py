@@ -28,10 +28,10 @@ from tuner.inspection.answers import (
     Submission,
     TargetMatch,
 )
-from workers.child_calls import Call
+from workers.child.child_calls import Call
+from workers.child.warm_child import ChildError, Ending, WarmChild
 from workers.error_text import for_users
 from workers.walls.levels import Policy, choose
-from workers.warm_child import ChildError, Ending, WarmChild
 
 SECONDS = 30.0
 """Deadline of a call. Not tuned: the largest models in examples/ take about 3 s."""
@@ -45,12 +45,12 @@ _MEMORY = 4 * 2**30
 """Bytes of data that a call may allocate. Not tuned."""
 
 PARSE = Call[Submission]("service.intake", "parse", Submission)
-MATCH = Call[TargetMatch]("workers.detect", "match", TargetMatch)
+MATCH = Call[TargetMatch]("workers.device.detect", "match", TargetMatch)
 DIGESTS = Call[list[str]]("tuner.inspection.lookup", "digests", list[str])
 READ = Call[RecordsRead]("db.tvm_json", "read", RecordsRead)
 SCRIPTS = Call[Scripts]("tuner.inspection.rendering", "scripts", Scripts)
 APPLY = Call[AppliedModule]("tuner.inspection.rendering", "apply", AppliedModule)
-ASSEMBLY = Call[Assembly]("workers.assembly", "assembly", Assembly)
+ASSEMBLY = Call[Assembly]("workers.device.assembly", "assembly", Assembly)
 DECISIONS = Call[DecisionTable]("tuner.inspection.decisions", "table", DecisionTable)
 EXPORT = Call[RecordFiles]("db.tvm_json", "export", RecordFiles)
 PRELOAD = sorted({call.module for call in (PARSE, MATCH, DIGESTS, READ, SCRIPTS, ASSEMBLY, DECISIONS)})

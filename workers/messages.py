@@ -162,8 +162,8 @@ class BuiltRace:
 class RaceAnswer:
     """Results of a `BuiltRace`, in the order of its contenders, and the state of the device after the last round.
 
-    The measurer adds the level of the walls around its child, and the system (`workers.system`): a child that runs what
-    users sent can claim anything.
+    The measurer adds the level of the walls around its child, and the system (`workers.device.system`): a child that
+    runs what users sent can claim anything.
     """
 
     contenders: tuple[Raced | Failure, ...]

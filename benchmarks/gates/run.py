@@ -21,8 +21,8 @@ from tuner.ports import MeasureRequest, nothing_meanwhile
 from tuner.races.gate import Program, compare
 from tuner.types import Measured, Workload
 from tuner.workload import make_workload
-from workers.cluster import Offer
-from workers.fleet import RayFleet
+from workers.ray.cluster import Offer
+from workers.ray.fleet import RayFleet
 
 BOUND = 1.03
 SMOKE = ("--runs", "4")

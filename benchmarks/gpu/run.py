@@ -27,7 +27,7 @@ from loopwright.codegen.program.schedule import scheduled_module
 from loopwright.codegen.serialization import module_from_json
 from loopwright.codegen.target import target_from
 from tuner.workload import make_workload
-from workers.child_calls import detect_devices
+from workers.child.child_calls import detect_devices
 from workers.messages import DetectedDevice
 
 SMOKE = ("--trials", "8", "--seconds", "20", "--stock-seconds", "0", "--only", "softmax")

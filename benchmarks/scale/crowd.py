@@ -23,8 +23,8 @@ from tuner.search.request import TuneRequest
 from tuner.tune import tune
 from tuner.types import DeviceClass, TaskSpec
 from tuner.workload import make_workload
-from workers.search_children import SearchChildren
-from workers.walled_search import WalledSearch
+from workers.child.search_children import SearchChildren
+from workers.child.walled_search import WalledSearch
 from workers.walls.levels import Policy, choose
 
 _LEASE_SECONDS = 36_000.0

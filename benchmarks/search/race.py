@@ -1,8 +1,8 @@
 """The race of a cell: every program that was the best of a run at some time, timed side by side.
 
-It is the race in which the service certifies programs (`workers.race`), in several processes, whose buffers have other
-addresses: in each, all programs run in a new random order each round, so that drift of the machine affects all of them
-equally, and after some rounds the fastest go on.
+It is the race in which the service certifies programs (`workers.device.race`), in several processes, whose buffers
+have other addresses: in each, all programs run in a new random order each round, so that drift of the machine affects
+all of them equally, and after some rounds the fastest go on.
 """
 
 from __future__ import annotations

@@ -26,8 +26,8 @@ from benchmarks.search.runs import Run, this_machine
 from benchmarks.search.teachers import DATABASE, teach
 from benchmarks.search.workloads import WORKLOADS
 from benchmarks.services import offered
-from workers.cluster import Offer
-from workers.fleet import RayFleet
+from workers.ray.cluster import Offer
+from workers.ray.fleet import RayFleet
 
 SMOKE = ("--workloads", "GMM-128", "--seeds", "0", "--trials", "8", "--arms", "A", "C")
 SEEDS = (0, 1, 2)

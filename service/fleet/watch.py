@@ -14,10 +14,10 @@ from db.views import Peaks, WorkerView
 from service.fleet.health import LOST_WITHIN_SECONDS, complaint
 from service.liveness import LIVE_SECONDS
 from tuner.types import Failure
-from workers import actor_calls
-from workers.actor_calls import Pending
-from workers.cluster import Cluster, Offer
 from workers.messages import DeviceSpeed
+from workers.ray import actor_calls
+from workers.ray.actor_calls import Pending
+from workers.ray.cluster import Cluster, Offer
 
 CHECK_SECONDS = 60.0
 """Between two timings of a worker's reference kernel, where its slot is free."""

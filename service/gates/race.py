@@ -13,7 +13,7 @@ from tuner.races import gate
 from tuner.races.sequential import Estimate
 from tuner.search.request import TuneRequest
 from tuner.types import TaskSpec, Workload
-from workers.walled_search import WalledSearch
+from workers.child.walled_search import WalledSearch
 
 
 def run(

@@ -16,7 +16,7 @@ from tuner.ports import Fleet, Meanwhile, Search
 from tuner.races.recheck import Certified, RecheckResult, RecheckVerdict, recheck
 from tuner.search.request import TuneRequest
 from tuner.types import TaskSpec
-from workers.walled_search import WalledSearch
+from workers.child.walled_search import WalledSearch
 
 
 def run(

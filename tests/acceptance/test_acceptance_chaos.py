@@ -32,8 +32,8 @@ SUPERVISOR = ("-m service --data-dir",)
 VICTIMS = {
     "builder": ("ray::Builder",),
     "measurer": ("ray::Measurer",),
-    "measuring child": ("workers.child", "workers.timing"),
-    "search": ("workers.child", "workers.search"),
+    "measuring child": ("workers.child.program", "workers.device.timing"),
+    "search": ("workers.child.program", "workers.child.search"),
 }
 
 

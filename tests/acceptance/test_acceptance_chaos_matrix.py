@@ -109,7 +109,7 @@ class Scene:
 
 
 def measuring_children(scene: Scene) -> Iterator[psutil.Process]:
-    return filter(is_warm_child, scene.of_workers("workers.child", "workers.timing"))
+    return filter(is_warm_child, scene.of_workers("workers.child.program", "workers.device.timing"))
 
 
 def forks(process: psutil.Process) -> list[psutil.Process]:
@@ -129,7 +129,9 @@ PROCESSES: dict[str, Callable[[Scene], Iterator[psutil.Process] | list[psutil.Pr
     "measurer": lambda scene: scene.of_workers("ray::Measurer"),
     "measuring child": lambda scene: (child for child in measuring_children(scene) if forks(child)),
     "measuring fork": lambda scene: (fork for child in measuring_children(scene) for fork in forks(child)),
-    "search child": lambda scene: filter(is_warm_child, scene.service.find("workers.child", "workers.search")),
+    "search child": lambda scene: filter(
+        is_warm_child, scene.service.find("workers.child.program", "workers.child.search")
+    ),
     "API": lambda scene: scene.service.find("-m service api"),
     "raylet": lambda scene: scene.cluster.workers[0].find("raylet/raylet"),
     "controller": lambda scene: scene.service.find("-m service controller"),

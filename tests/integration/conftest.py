@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 import ray
 
-from workers.cluster import Cluster, Offer, connect
+from workers.ray.cluster import Cluster, Offer, connect
 from workers.walls.levels import Policy
 
 

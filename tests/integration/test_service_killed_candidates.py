@@ -18,11 +18,11 @@ from service.settings import Settings
 from tests.support import workloads as programs
 from tests.support.builders import KillingBuilder, is_killer
 from tuner.types import FailureKind, Lane, TaskSpec
-from workers.cluster import Offer, actor_class
-from workers.crew import Crew
-from workers.names import NAMESPACE
-from workers.search_children import SearchChildren
-from workers.sharing import Sharing
+from workers.child.search_children import SearchChildren
+from workers.ray.cluster import Offer, actor_class
+from workers.ray.crew import Crew
+from workers.ray.names import NAMESPACE
+from workers.ray.sharing import Sharing
 from workers.walls.levels import Policy, choose
 
 TRIALS = 24

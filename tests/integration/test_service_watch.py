@@ -20,9 +20,9 @@ from service.settings import Settings
 from tests.support import workloads as programs
 from tests.support.waiting import wait_for
 from tuner.types import TaskSpec
-from workers.cluster import Cluster, Offer
-from workers.search_children import SearchChildren
-from workers.sharing import Sharing
+from workers.child.search_children import SearchChildren
+from workers.ray.cluster import Cluster, Offer
+from workers.ray.sharing import Sharing
 from workers.walls.levels import choose
 
 SECONDS = 120.0

@@ -11,10 +11,10 @@ from tests.support.boards import ServedBoard
 from tests.support.waiting import wait_for
 from tuner.ports import Fleet
 from tuner.testing.fleet_contract import FleetContract
-from workers.boards import joining
 from workers.boards.config import Board
-from workers.cluster import Cluster, Offer
-from workers.fleet import RayFleet
+from workers.ray import boards as joining
+from workers.ray.cluster import Cluster, Offer
+from workers.ray.fleet import RayFleet
 from workers.walls.levels import Policy
 
 TARGET = '{"kind": "llvm"}'

@@ -19,7 +19,7 @@ import psutil
 import pytest
 import ray
 
-import workers.patience
+import workers.ray.patience
 from benchmarks.gpu.workloads import product
 from loopwright.codegen.gpu.tf32 import with_tf32
 from loopwright.codegen.math_mode import applied_math
@@ -41,14 +41,14 @@ from tuner.testing.memory_ledger import MemoryLedger
 from tuner.tune import tune
 from tuner.types import Failure, FailureKind, Lane, Measured, Outcome, Stage, TaskSpec, Workload
 from tuner.workload import make_workload
-from workers import actor_calls, known_devices
-from workers.actors import Builder, Measurer
-from workers.cluster import Cluster, Offer, actor_class
-from workers.crew import Crew
-from workers.fleet import RayFleet
 from workers.messages import DetectedDevice, DeviceSpeed, MeasurerStatus
-from workers.names import NAMESPACE
-from workers.sharing import Sharing
+from workers.ray import actor_calls, known_devices
+from workers.ray.actors import Builder, Measurer
+from workers.ray.cluster import Cluster, Offer, actor_class
+from workers.ray.crew import Crew
+from workers.ray.fleet import RayFleet
+from workers.ray.names import NAMESPACE
+from workers.ray.sharing import Sharing
 from workers.walls.levels import Policy, choose
 
 _numbers = itertools.count()
@@ -180,7 +180,7 @@ def test_a_controller_that_starts_anew_does_not_detect_what_is_known(
     cluster: Cluster, offer: Offer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert offer  # it was detected
-    monkeypatch.setattr("workers.cluster._detect", None)
+    monkeypatch.setattr("workers.ray.cluster._detect", None)
     assert Cluster(Policy.PREFER).reconcile() == cluster.reconcile()
 
 
@@ -216,10 +216,10 @@ def test_a_node_that_hangs_while_it_joins_holds_nobody_up(
     assert offer  # there is a node
     go_on = threading.Event()
     hung = Cluster(Policy.PREFER)
-    monkeypatch.setattr("workers.cluster._equip", lambda *_: go_on.wait() and [offer])
+    monkeypatch.setattr("workers.ray.cluster._equip", lambda *_: go_on.wait() and [offer])
     assert hung.reconcile(timeout=0.1) == []
     assert hung.expects_nodes
-    monkeypatch.setattr("workers.cluster._JOIN_SECONDS", 0.0)
+    monkeypatch.setattr("workers.ray.cluster._JOIN_SECONDS", 0.0)
     assert hung.reconcile() == []
     assert not hung.expects_nodes
     go_on.set()

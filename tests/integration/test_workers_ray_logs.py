@@ -7,7 +7,7 @@ from pathlib import Path
 import ray
 
 from tests.support.waiting import wait_for
-from workers.cluster import Cluster
+from workers.ray.cluster import Cluster
 
 _FILE_BYTES = 10 * 2**20
 _WRITTEN_BYTES = 25 * 2**20

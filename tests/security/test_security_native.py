@@ -13,7 +13,9 @@ import tvm
 from loopwright.codegen.host.threads import environment
 from tests.support import workloads
 from tuner.types import Failure, FailureKind, Stage, TensorInfo
-from workers import build, child_calls
+from workers.child import child_calls
+from workers.child.warm_child import ChildCrashed, ChildError, ChildTimeout, WarmChild
+from workers.device import build
 from workers.messages import (
     Artifact,
     Candidate,
@@ -22,7 +24,6 @@ from workers.messages import (
     Samples,
 )
 from workers.walls.levels import Level, obstacles
-from workers.warm_child import ChildCrashed, ChildError, ChildTimeout, WarmChild
 
 _PROGRAM = """
 @T.prim_func(s_tir=True)

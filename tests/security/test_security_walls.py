@@ -14,10 +14,10 @@ import pytest
 
 from loopwright.codegen.host import lock as host_lock
 from tests.security import attacks
+from workers.child.warm_child import ChildTimeout, WarmChild
 from workers.walls import levels
 from workers.walls.levels import Level, NoWalls, Policy, choose, obstacles
 from workers.walls.paths import CHECKOUT
-from workers.warm_child import ChildTimeout, WarmChild
 
 ATTACKS = attacks.__name__
 SECRET = "a secret of the service"
@@ -91,7 +91,7 @@ def test_a_file_of_the_service_is_out_of_reach(child: WarmChild, builder: WarmCh
 @pytest.mark.parametrize(
     "path",
     [
-        str(CHECKOUT / "workers/child.py"),
+        str(CHECKOUT / "workers/child/program.py"),
         sys.executable,
         os.__file__,
         str(host_lock.made_directory() / "host.lock"),

@@ -1,4 +1,4 @@
-"""Builders and measurers that tests put in place of those of `workers.actors`."""
+"""Builders and measurers that tests put in place of those of `workers.ray.actors`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 import zlib
 
 from tuner.codec import Json
-from workers.actors import Builder, Measurer
+from workers.ray.actors import Builder, Measurer
 from workers.walls.levels import Policy
 
 

@@ -7,10 +7,10 @@ import os
 import signal
 from collections.abc import Iterator
 
-import workers.search
+import workers.child.search
 from tuner.search.request import TuneRequest
+from workers.child.search_messages import Question, Read
 from workers.entry import entry
-from workers.search_messages import Question, Read
 
 
 @entry
@@ -26,7 +26,7 @@ def serve(request: TuneRequest, questions: Iterator[Question]) -> Iterator[objec
                 _strike(fault)
             yield question
 
-    answers = workers.search.serve(request, watched())
+    answers = workers.child.search.serve(request, watched())
     for answer in answers:
         yield "a lie" if "lie" in [name.partition(" ")[2] for name in faults.values()] else answer
 

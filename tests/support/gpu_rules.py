@@ -18,7 +18,7 @@ from tests.support.rule_programs import check_results, sketches_of
 from tests.support.serial_kernels import serial
 from tuner.space.builtin import builtin_space
 from tuner.space.design_space import DesignSpace
-from workers import cuda
+from workers.device import cuda
 
 ARCH = "sm_90"
 TARGET = target_from({"kind": "cuda", "arch": ARCH})

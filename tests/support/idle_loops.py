@@ -10,9 +10,9 @@ from db.views import ClaimedJob
 from service.loops import Loop, Loops
 from tests.support.played_fleet import MACHINE
 from tuner.types import DeviceClass
-from workers.cluster import Cluster, Offer
-from workers.crew import Crew
-from workers.search_children import SearchChildren
+from workers.child.search_children import SearchChildren
+from workers.ray.cluster import Cluster, Offer
+from workers.ray.crew import Crew
 from workers.walls.levels import Level, Policy
 
 

@@ -51,10 +51,10 @@ from tuner.types import (
     TensorInfo,
     Trial,
 )
-from workers.cluster import Offer
-from workers.crew import Crew
 from workers.messages import ModelProgram, ModelTimes
-from workers.sharing import Sharing
+from workers.ray.cluster import Offer
+from workers.ray.crew import Crew
+from workers.ray.sharing import Sharing
 
 BASELINE_SECONDS = 1e-3
 """Of each unscheduled function of up to `_ELEMENTS`. Its candidates take a tenth of it to all of it."""

@@ -52,7 +52,7 @@ def is_warm_child(process: psutil.Process) -> bool:
     One that has ended is none.
     """
     try:
-        return process.name() != "bwrap" and "workers.child" in process.cmdline()
+        return process.name() != "bwrap" and "workers.child.program" in process.cmdline()
     except psutil.NoSuchProcess:
         return False
 

@@ -1,4 +1,4 @@
-"""A CUDA device for tests without one: the backend of a measurer in place of `workers.timing`.
+"""A CUDA device for tests without one: the backend of a measurer in place of `workers.device.timing`.
 
 A program's latency follows from its source, and so the same program is as fast on every call.
 """

@@ -14,7 +14,7 @@ from loopwright.codegen.program import linking
 from loopwright.codegen.target import canonical_target, target_from
 from loopwright.codegen.versions import TVM_VERSION
 from tuner.types import OVER_RPC, DeviceClass, Failure, FailureKind, Stage
-from workers.boards.messages import DescribedBoard, DetectedBoard, Link, Temperature
+from workers.board_messages import DescribedBoard, DetectedBoard, Link, Temperature
 from workers.boards.session import BoardSession, LostBoard, connected
 from workers.entry import entry
 from workers.error_text import for_users

@@ -13,17 +13,17 @@ import tvm
 from loopwright.codegen.arrays import DRAWS
 from tuner.ports import Raced
 from tuner.types import Failure, FailureKind, Stage
-from workers.arguments import draw, to_device
-from workers.boards.messages import Link, ReferenceResults
+from workers.board_messages import Link, ReferenceResults
 from workers.boards.reference_results import packed, unpacked
 from workers.boards.session import BoardSession, LostBoard, connected
-from workers.build import load, with_packed_weight
-from workers.check import Agreement, Expected, check, expected
 from workers.clock import Clock
+from workers.device.arguments import draw, to_device
+from workers.device.build import load, with_packed_weight
+from workers.device.check import Agreement, Expected, check, expected
+from workers.device.measure import Calls
+from workers.device.race import interleaved, not_the_same_twice
 from workers.entry import entry
-from workers.measure import Calls
 from workers.messages import Artifact, BuiltRace, RaceAnswer
-from workers.race import interleaved, not_the_same_twice
 
 MOST_BYTES = 48 * 2**20
 """Of the results on one kind of inputs: those on all kinds travel between processes in one frame."""
@@ -62,7 +62,7 @@ def _expected(race: BuiltRace, results: Sequence[ReferenceResults]) -> Iterator[
 def _raced(
     session: BoardSession, race: BuiltRace, expectations: Iterator[Expected]
 ) -> Generator[Clock, None, RaceAnswer | Failure]:
-    """As `workers.race.run_race`; a program that ends the board's process, or a lost board, ends the race."""
+    """As `workers.device.race.run_race`; a program that ends the board's process, or a lost board, ends the race."""
     try:
         modules = [session.load(artifact) for artifact in race.contenders]
         yield Clock.START
@@ -97,7 +97,8 @@ def _raced(
 def _checked(
     session: BoardSession, module: tvm.runtime.Module, artifact: Artifact, results: Expected, before: Agreement
 ) -> Agreement | Failure:
-    """As `workers.check.check`, or the failure of what the program raises. Raises what was raised by a lost board."""
+    """As `workers.device.check.check`, or the failure of what the program raises. Raises what was raised by a lost
+    board."""
     try:
         return check(module, artifact, results, session.device, before)
     except Exception as error:

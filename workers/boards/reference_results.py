@@ -9,7 +9,7 @@ import numpy as np
 
 from loopwright.codegen.arrays import Array, numpy_dtype
 from tuner.types import TensorInfo
-from workers.boards.messages import ReferenceResults
+from workers.board_messages import ReferenceResults
 
 
 def packed(inputs: Sequence[Array], results: Sequence[Array]) -> ReferenceResults:

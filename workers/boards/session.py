@@ -10,9 +10,9 @@ import tvm
 from tvm import rpc
 
 from tuner.types import Failure, FailureKind, Stage
-from workers.boards.messages import Link
+from workers.board_messages import Link
+from workers.device.measure import crash
 from workers.error_text import for_users
-from workers.measure import crash
 from workers.messages import Artifact, ArtifactFormat
 
 _REQUESTS = 3

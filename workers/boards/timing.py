@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from loopwright.codegen.arrays import Array
 from loopwright.codegen.host import lock as host_lock
 from tuner.types import Failure, FailureKind, Stage
-from workers.arguments import draw, to_device
-from workers.boards.messages import Link
+from workers.board_messages import Link
 from workers.boards.session import BoardSession, LostBoard, connected
-from workers.build import with_packed_weight
+from workers.device.arguments import draw, to_device
+from workers.device.build import with_packed_weight
+from workers.device.measure import Calls, sample
+from workers.device.reference import speed_of, timed_chains, timed_copy
 from workers.entry import entry
-from workers.measure import Calls, sample
 from workers.messages import DeviceSpeed, MeasureBatch, ReferenceKernels, Samples
-from workers.reference import speed_of, timed_chains, timed_copy
 
 
 @entry

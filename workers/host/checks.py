@@ -10,13 +10,14 @@ import ray
 
 from loopwright.codegen import worker_labels
 from tuner.types import SandboxLevel
-from workers import child_calls, fleet_versions
+from workers.child import child_calls
+from workers.child.warm_child import ChildError
 from workers.host import head
 from workers.host.errors import CannotJoin, HeadAway
 from workers.host.options import HostOptions, split
 from workers.messages import DetectedDevice
+from workers.ray import fleet_versions
 from workers.walls.levels import NoWalls, Policy, choose
-from workers.warm_child import ChildError
 
 _CONNECT_SECONDS = 5.0
 

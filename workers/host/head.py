@@ -22,7 +22,7 @@ _REFUSED = 3
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """``announced`` is what `workers.fleet_versions` stored; ``hosts`` are the names of those that measure now."""
+    """``announced`` is what `workers.ray.fleet_versions` stored; ``hosts`` are the names of those that measure now."""
 
     ray: str
     python: str
@@ -58,8 +58,8 @@ def _strange(address: str, reason: str) -> str:
 def _ask(address: str) -> Head:
     from ray._raylet import GcsClient  # type: ignore[attr-defined]
 
-    from workers.fleet_versions import announced
-    from workers.names import HOST_LABEL
+    from workers.ray.fleet_versions import announced
+    from workers.ray.names import HOST_LABEL
 
     client = GcsClient(address=address)
     stored = client.internal_kv_get(b"CLUSTER_METADATA", namespace=b"cluster", timeout=_ANSWER_SECONDS)

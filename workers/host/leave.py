@@ -12,9 +12,9 @@ from typing import Any
 import ray
 from ray.exceptions import RayError
 
-from workers import actor_calls
-from workers.cluster import join
-from workers.names import PROCESS_LABEL, builder_name, living, measurer_name
+from workers.ray import actor_calls
+from workers.ray.cluster import join
+from workers.ray.names import PROCESS_LABEL, builder_name, living, measurer_name
 
 _ANSWER_SECONDS = 5.0
 _POLL_SECONDS = 1.0

@@ -16,8 +16,8 @@ import psutil
 
 from workers.host.errors import HeadAway
 from workers.host.options import HostOptions
-from workers.names import HOST_LABEL, PROCESS_LABEL
-from workers.ray_environment import QUIET, ROTATION, is_loopback
+from workers.ray.environment import QUIET, ROTATION, is_loopback
+from workers.ray.names import HOST_LABEL, PROCESS_LABEL
 
 _JOIN_SECONDS = 120.0
 """For Ray's processes to start: a busy machine takes half a minute for it. Not tuned."""

@@ -31,9 +31,9 @@ from tuner.testing.memory_ledger import MemoryLedger
 from tuner.tune import tune
 from tuner.types import Failure, Measured, Outcome, TaskSpec, Trial
 from tuner.workload import make_workload
-from workers.cluster import Offer
-from workers.fleet import RayFleet
-from workers.walled_search import WalledSearch, search_child
+from workers.child.walled_search import WalledSearch, search_child
+from workers.ray.cluster import Offer
+from workers.ray.fleet import RayFleet
 from workers.walls.levels import Policy, choose
 
 SMOKE = ("--workloads", "GMM-128", "--seeds", "2", "--trials", "16")

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import ray
 
-from workers.cluster import Cluster, connect
+from workers.ray.cluster import Cluster, connect
 from workers.walls.levels import Policy
 
 

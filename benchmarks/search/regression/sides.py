@@ -18,8 +18,8 @@ from benchmarks.code import ROOT
 from benchmarks.search.ours import Request, ask
 from benchmarks.services import scratch
 from tuner.types import DeviceClass
-from workers.cluster import connect
-from workers.fleet import RayFleet
+from workers.ray.cluster import connect
+from workers.ray.fleet import RayFleet
 
 _HOST = Path(__file__).with_name("host.py")
 _PIPE = subprocess.PIPE

@@ -9,7 +9,7 @@ import pytest
 from service import sandbox
 from tests.integration.service.conftest import Api
 from tests.support import faults
-from workers import child_calls
+from workers.child import child_calls
 
 
 @pytest.mark.parametrize(

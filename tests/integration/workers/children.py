@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import psutil
 
+from workers.child.warm_child import WarmChild
 from workers.walls.levels import Level
-from workers.warm_child import WarmChild
 
 FUNCTIONS = "tests.integration.workers.functions"
 SOON = 0.4

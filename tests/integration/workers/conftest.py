@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.integration.workers.children import FUNCTIONS, LEVEL
-from workers.warm_child import WarmChild
+from workers.child.warm_child import WarmChild
 
 
 @pytest.fixture(scope="module")

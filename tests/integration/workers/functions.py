@@ -18,7 +18,7 @@ from typing import Any
 from tuner.ports import Raced
 from tuner.types import DeviceState
 from workers.clock import Clock
-from workers.device_state import state_reader
+from workers.device.device_state import state_reader
 from workers.entry import entry
 from workers.messages import BuiltRace, Device, MeasureBatch, MeasureProgress, RaceAnswer, Samples
 
@@ -155,7 +155,7 @@ def product_of_pytorch() -> Iterator[dict[str, Any]]:
     import numpy as np
     import tvm
 
-    from workers import gpu_library
+    from workers.device import gpu_library
 
     hidden = sys.modules["torch"] is None
     left, right = (np.random.default_rng(seed).standard_normal((8, 8), dtype="float32") for seed in (0, 1))

@@ -25,11 +25,10 @@ from tests.support.waiting import wait_for
 from tuner.codec import decode, encode
 from tuner.ports import Raced
 from tuner.types import DeviceClass, Failure, FailureKind, Workload
-from workers import child_calls
-from workers.boards import measurer as measurers
+from workers.board_messages import DescribedBoard
 from workers.boards.config import Board
-from workers.boards.measurer import BoardMeasurer, Limits, link_to
-from workers.boards.messages import DescribedBoard
+from workers.child import child_calls
+from workers.child.warm_child import WarmChild
 from workers.messages import (
     Artifact,
     BuildRequest,
@@ -41,8 +40,9 @@ from workers.messages import (
     RaceAnswer,
     Samples,
 )
+from workers.ray import board_measurer as measurers
+from workers.ray.board_measurer import BoardMeasurer, Limits, link_to
 from workers.walls.levels import Policy
-from workers.warm_child import WarmChild
 
 HOST = '{"kind": "llvm"}'
 LIMITS = Limits(measure=60.0, race=120.0, answer=120.0)
@@ -93,7 +93,7 @@ def described(child: WarmChild, board: Board) -> DeviceClass | str:
 
 @functools.cache
 def built(workload: Workload, exact_math: bool = False) -> Artifact:
-    from workers import build
+    from workers.device import build
 
     return build.artifact_of(BuildRequest(workload.module_json, None, HOST, exact_math))
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.integration.workers.children import FUNCTIONS, name
-from workers.child_calls import MEASURE
+from workers.child.child_calls import MEASURE
+from workers.child.warm_child import WarmChild
 from workers.walls.levels import Level
-from workers.warm_child import WarmChild
 
 
 @pytest.mark.parametrize("level", [Level.NAMESPACES, Level.LANDLOCK])

@@ -10,9 +10,9 @@ from tests.integration.workers.children import FUNCTIONS, name
 from tests.support import played_driver
 from tuner.codec import decode
 from tuner.types import DeviceState
+from workers.child.warm_child import WarmChild
 from workers.messages import Device
 from workers.walls.levels import Level, obstacles
-from workers.warm_child import WarmChild
 
 LEVELS = [Level.NONE, *(level for level, obstacle in obstacles().items() if obstacle is None)]
 

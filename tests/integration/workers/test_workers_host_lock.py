@@ -16,7 +16,7 @@ import pytest
 
 from loopwright.codegen.host import lock as host_lock
 from tests.support.waiting import wait_for
-from workers.lock_watch import LockWatch
+from workers.child.lock_watch import LockWatch
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 PROGRAM = """

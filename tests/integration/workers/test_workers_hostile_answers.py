@@ -10,11 +10,11 @@ import pytest
 from tests.integration.workers.children import FUNCTIONS, works
 from tuner.codec import decode, encode
 from tuner.types import Failure, FailureKind, Stage
-from workers.actors import Measurer
-from workers.child_calls import Call
+from workers.child.child_calls import Call
+from workers.child.warm_child import ChildError, Ending, WarmChild
 from workers.messages import Artifact, ArtifactFormat, BuiltRace, Candidate, MeasureAnswer, MeasureBatch
+from workers.ray.actors import Measurer
 from workers.walls.levels import Policy
-from workers.warm_child import ChildError, Ending, WarmChild
 
 FORGE = Call[Any, list[str]](FUNCTIONS, "forge", str)
 ARTIFACT = Artifact(ArtifactFormat.LLVM_IR, "code")

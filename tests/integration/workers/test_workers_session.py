@@ -11,7 +11,7 @@ import pytest
 
 from loopwright.codegen.host import lock as host_lock
 from tests.integration.workers.children import FUNCTIONS, LEVEL, SOON, alive, eventually, name, works
-from workers.warm_child import ChildCrashed, ChildError, ChildLost, ChildRaised, ChildTimeout, WarmChild
+from workers.child.warm_child import ChildCrashed, ChildError, ChildLost, ChildRaised, ChildTimeout, WarmChild
 
 
 def test_a_session_keeps_its_memory_and_no_longer(child: WarmChild) -> None:

@@ -15,10 +15,10 @@ from tuner.ports import nothing_meanwhile
 from tuner.search.request import TuneRequest
 from tuner.testing.search_contract import Opens, SearchContract, measured, product, request
 from tuner.types import Origin, Workload
-from workers import walled_search
-from workers.walled_search import WalledSearch, search_child, train_base
+from workers.child import walled_search
+from workers.child.walled_search import WalledSearch, search_child, train_base
+from workers.child.warm_child import WarmChild
 from workers.walls.levels import Level, Policy, choose
-from workers.warm_child import WarmChild
 
 MEMORY = 2**30
 FAULTY = "tests.support.faulty_search"

@@ -18,9 +18,17 @@ import pytest
 
 from loopwright.codegen.host import lock as host_lock
 from tests.integration.workers.children import FUNCTIONS, LEVEL, SOON, alive, eventually, name, works
-from workers import warm_child
+from workers.child import warm_child
+from workers.child.warm_child import (
+    ChildCrashed,
+    ChildError,
+    ChildLost,
+    ChildRaised,
+    ChildStopped,
+    ChildTimeout,
+    WarmChild,
+)
 from workers.walls.levels import Level
-from workers.warm_child import ChildCrashed, ChildError, ChildLost, ChildRaised, ChildStopped, ChildTimeout, WarmChild
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 
@@ -221,7 +229,7 @@ def test_a_stopped_child_is_replaced(child: WarmChild, monkeypatch: pytest.Monke
 
 def test_they_disappear_with_their_parent() -> None:
     program = (
-        "from workers.warm_child import WarmChild; from workers.walls.levels import Level; import json\n"
+        "from workers.child.warm_child import WarmChild; from workers.walls.levels import Level; import json\n"
         f"child = WarmChild([{FUNCTIONS!r}], level=Level({str(LEVEL)!r}), programs=True)\n"
         f"for place in child.stream({name('where')!r}, {{}}, 600):\n"
         "    print(json.dumps(place), flush=True)"
@@ -347,7 +355,9 @@ def test_nothing_piles_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     assert child._process is not None
     own = psutil.Process(child._process.pid)
     family = [own, *own.children(recursive=True)]
-    assert any(process.cmdline()[1:3] == ["-m", "workers.child"] and process.children() == [] for process in family)
+    assert any(
+        process.cmdline()[1:3] == ["-m", "workers.child.program"] and process.children() == [] for process in family
+    )
     assert not any(process.status() == psutil.STATUS_ZOMBIE for process in family)
     assert list(tmp_path.iterdir()) == []
     child.close()

@@ -18,7 +18,7 @@ from benchmarks.stock import Found
 from loopwright import Job
 from tests.support import workloads as programs
 from tuner.workload import make_workload
-from workers import build
+from workers.device import build
 from workers.messages import Artifact, BuildRequest
 
 

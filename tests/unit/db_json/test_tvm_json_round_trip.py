@@ -21,8 +21,8 @@ from loopwright.codegen.target import canonical_target, target_from
 from tests.support import convolution_programs, rule_programs
 from tests.unit.db_json import stock
 from tuner.space.builtin import builtin_space
+from workers.child.warm_child import WarmChild
 from workers.walls.levels import Policy, choose
-from workers.warm_child import WarmChild
 
 MM_RELU, DOT = stock.module(stock.MM_RELU), stock.module(stock.DOT)
 

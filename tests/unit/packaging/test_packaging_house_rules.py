@@ -19,7 +19,7 @@ MAY_READ_ENVIRONMENT = {
     "service/settings.py",
     "client/loopwright/session/config.py",
     "client/loopwright/codegen/host/threads.py",  # what TVM's runtime reads
-    "workers/warm_child.py",  # picks what a child process is given
+    "workers/child/warm_child.py",  # picks what a child process is given
 }
 HANDED_ON = {"HOME", "PATH"}
 """What a child process is given of its parent's environment: no settings."""

@@ -18,14 +18,14 @@ from loopwright.doctor import Finding, Health
 from service import doctor
 from service.settings import Settings
 from tests.support.service import ROOT, free_port
+from workers.child.warm_child import ChildError
 from workers.walls.levels import Level, NoWalls, Policy
-from workers.warm_child import ChildError
 
 
 @pytest.fixture(autouse=True)
 def no_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     """Start no child with TVM for each question about something else: the test of the whole command does."""
-    monkeypatch.setattr("workers.child_calls.detect_devices", list)
+    monkeypatch.setattr("workers.child.child_calls.detect_devices", list)
 
 
 def found(tmp_path: Path, **settings: Any) -> dict[str, Finding]:
@@ -65,7 +65,7 @@ def test_devices_that_cannot_be_asked(tmp_path: Path, monkeypatch: pytest.Monkey
     def die() -> None:
         raise ChildError("signal 11")
 
-    monkeypatch.setattr("workers.child_calls.detect_devices", die)
+    monkeypatch.setattr("workers.child.child_calls.detect_devices", die)
     assert "signal 11" in found(tmp_path)["devices"].found
 
 

@@ -21,8 +21,8 @@ from service.settings import Settings
 from tests.support.idle_loops import IdleLoops, NoSearches, OneNode
 from tests.support.played_fleet import MACHINE
 from tests.support.waiting import wait_for
-from workers.crew import Crew
-from workers.sharing import Sharing
+from workers.ray.crew import Crew
+from workers.ray.sharing import Sharing
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from service.sandbox import Sandbox
 from tests.support import faults
 from tests.support.faults import SECRET
 from tuner.inspection.answers import RecordLine
-from workers import child_calls
+from workers.child import child_calls
 from workers.walls.levels import Policy
 
 Call = Callable[[Sandbox], Any]

@@ -20,7 +20,7 @@ from service.settings import Settings
 from tests.support.idle_loops import IdleLoops, OneNode
 from tests.support.played_fleet import MACHINE
 from tuner.types import TaskSpec, Workload
-from workers.cluster import Offer
+from workers.ray.cluster import Offer
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from workers.walls.levels import Level
 
 START_SERVICE = "from service.__main__ import main; main()"
 ENCLOSURE = json.dumps(encode(Enclosure(Level.NONE, (), (), programs=False)))
-START_CHILD = "from workers.child import main; main()"
+START_CHILD = "from workers.child.program import main; main()"
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from tests.support.gpu_rules import kernels
 from tests.support.rule_programs import function
 from tuner.space.builtin import builtin_space, stock_space
 from tuner.space.design_space import DesignSpace
-from workers import cuda
+from workers.device import cuda
 
 TARGET = target_from({"kind": "cuda", "arch": "sm_80"})
 

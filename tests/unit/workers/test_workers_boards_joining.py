@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from workers.boards.config import Board
-from workers.boards.joining import Boards
+from workers.ray.boards import Boards
 
 
 class Actor:

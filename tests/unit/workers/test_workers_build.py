@@ -17,7 +17,9 @@ from tests.support import workloads as programs
 from tuner.space.builtin import builtin_space
 from tuner.types import Failure, FailureKind, Stage, Workload
 from tuner.workload import make_workload
-from workers import build, child_calls, cuda
+from workers.child import child_calls
+from workers.child.warm_child import WarmChild
+from workers.device import build, cuda
 from workers.messages import (
     Artifact,
     ArtifactFormat,
@@ -28,7 +30,6 @@ from workers.messages import (
     Samples,
 )
 from workers.walls.levels import Level
-from workers.warm_child import WarmChild
 
 
 @pytest.fixture(autouse=True)
@@ -82,7 +83,7 @@ def test_llvm_baseline_and_candidates_compute_right() -> None:
 def test_llvm_needs_neither_compiler_nor_linker() -> None:
     workload = programs.product()
     child = WarmChild(
-        ["workers.build", "workers.timing"],
+        ["workers.device.build", "workers.device.timing"],
         {"PATH": "/nonexistent", "TVM_NUM_THREADS": "1"},
         level=Level.NONE,  # the lock of this test is not where a child behind walls may look
     )

@@ -7,8 +7,8 @@ import signal
 import pytest
 
 from tuner.types import FailureKind, Stage
-from workers.child_calls import failure_of
-from workers.warm_child import ChildCrashed, ChildError, ChildLost, ChildRaised, ChildTimeout
+from workers.child.child_calls import failure_of
+from workers.child.warm_child import ChildCrashed, ChildError, ChildLost, ChildRaised, ChildTimeout
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,10 @@ import pytest
 from tuner.errors import RaceFailed
 from tuner.ports import Meanwhile, Raced, RaceRequest, RaceResult
 from tuner.types import Failure, FailureKind, LibraryTime, Stage, TensorInfo
-from workers import actor_calls
-from workers.closing_race import ClosingRace
-from workers.kept_artifacts import KeptArtifacts
 from workers.messages import Artifact, ArtifactFormat, BuildAnswer, BuildRequest, BuiltRace, RaceAnswer
+from workers.ray import actor_calls
+from workers.ray.closing_race import ClosingRace
+from workers.ray.kept_artifacts import KeptArtifacts
 
 CRASH = Failure(Stage.CERTIFY, FailureKind.CRASH, "it died by signal 11")
 FINE = Raced((0.25,), 0.0, 0.0)

@@ -18,7 +18,7 @@ from tests.support.nvrtc import cubin
 from tuner.space.builtin import builtin_space
 from tuner.types import Workload
 from tuner.workload import make_workload
-from workers import cuda
+from workers.device import cuda
 
 ARCHITECTURES = ("sm_80", "sm_90")
 KEPT = {

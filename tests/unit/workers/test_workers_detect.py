@@ -9,7 +9,7 @@ import pytest
 from tvm.target import codegen
 
 from loopwright.codegen.target import canonical_target, target_from
-from workers import detect
+from workers.device import detect
 
 HASWELL = {
     "fpu",

@@ -10,8 +10,8 @@ import pynvml
 import pytest
 
 from tuner.types import DeviceState, ThrottleReason
-from workers import device_state
-from workers.device_state import state_reader
+from workers.device import device_state
+from workers.device.device_state import state_reader
 from workers.messages import Device
 
 GPU = Device("cuda", 0)

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers import frames
-from workers.frames import Closed, FrameReader, Garbled, write_frame
+from workers.child import frames
+from workers.child.frames import Closed, FrameReader, Garbled, write_frame
 
 PARTS = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),

@@ -18,9 +18,9 @@ from tvm import te, topi
 
 from tests.support.workloads import LLVM
 from tuner.workload import make_workload
-from workers import gpu_library
-from workers.build import artifact_of, load
-from workers.check import expected as run_reference
+from workers.device import gpu_library
+from workers.device.build import artifact_of, load
+from workers.device.check import expected as run_reference
 from workers.messages import BuildRequest
 
 Array = np.ndarray

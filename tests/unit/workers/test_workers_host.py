@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 from tuner.types import DeviceClass, SandboxLevel
-from workers import fleet_versions
 from workers.host import checks, head, token
 from workers.host.errors import CannotJoin, HeadAway
 from workers.host.head import Head
 from workers.host.options import HostOptions, read, split
 from workers.messages import DetectedDevice
-from workers.names import builder_name, host_name, measurer_name, node_of, own_labels
+from workers.ray import fleet_versions
+from workers.ray.names import builder_name, host_name, measurer_name, node_of, own_labels
 from workers.walls.levels import Level, NoWalls, Policy
 
 OWN = Head("2.60.0", "3.11.7", fleet_versions.own(), ("other",))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from workers.kept_artifacts import LIMIT, KeptArtifacts
 from workers.messages import Artifact, ArtifactFormat
+from workers.ray.kept_artifacts import LIMIT, KeptArtifacts
 
 
 def artifact(code: str) -> Artifact:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from workers.library import find, library_name
+from workers.device.library import find, library_name
 
 Array = np.ndarray
 

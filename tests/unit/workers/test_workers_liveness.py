@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.support.waiting import wait_for
-from workers import liveness
+from workers.ray import liveness
 
 LOOKS = 30
 """They take longer than the limits below."""

@@ -15,9 +15,10 @@ from loopwright.codegen.host import lock as host_lock
 from tests.support import workloads as programs
 from tuner.ports import Raced
 from tuner.types import DeviceState, Failure, FailureKind, Stage, Workload
-from workers import build, measure
 from workers.clock import Clock
-from workers.library import library_name
+from workers.device import build, measure
+from workers.device.library import library_name
+from workers.device.race import HEATS, MIN_ROUNDS, ROUNDS, race
 from workers.messages import (
     Artifact,
     ArtifactFormat,
@@ -29,7 +30,6 @@ from workers.messages import (
     RaceAnswer,
     Samples,
 )
-from workers.race import HEATS, MIN_ROUNDS, ROUNDS, race
 
 ARGS = programs.elementwise().args
 HOST = Device("llvm", 0)
@@ -97,8 +97,8 @@ def test_the_state_of_the_device_is_read_after_each_candidate_and_after_the_race
         devices.append(device)
         return lambda: DeviceState(celsius=next(celsius))
 
-    monkeypatch.setattr("workers.measure.state_reader", played)
-    monkeypatch.setattr("workers.race.state_reader", played)
+    monkeypatch.setattr("workers.device.measure.state_reader", played)
+    monkeypatch.setattr("workers.device.race.state_reader", played)
     program = artifact(programs.elementwise())
     results = measured((program, None), (artifact(RAISES), None), (program, None))
     states = [result.device_state for result in results if isinstance(result, Samples)]
@@ -172,7 +172,7 @@ def test_the_race_takes_the_same_rounds_of_all() -> None:
 
 
 def test_the_slower_ones_drop_out_after_the_heats(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("workers.race.FINALISTS", 1)
+    monkeypatch.setattr("workers.device.race.FINALISTS", 1)
     baseline, dropped, fast = raced(SLOW, programs.elementwise("C[vi, vj] = B[vi, vj] + A[vi, vj]"))
     assert len(run_secs(dropped)) == HEATS
     assert len(run_secs(baseline)) == len(run_secs(fast)) >= MIN_ROUNDS
@@ -181,7 +181,7 @@ def test_the_slower_ones_drop_out_after_the_heats(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_slow_baseline_does_not_hold_up_the_race(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("workers.race.RACE_SECONDS", 0.0)
+    monkeypatch.setattr("workers.device.race.RACE_SECONDS", 0.0)
     baseline, fast = raced(programs.elementwise(), baseline=SLOW)
     assert len(run_secs(baseline)) == HEATS
     assert len(run_secs(fast)) == MIN_ROUNDS
@@ -190,7 +190,7 @@ def test_a_slow_baseline_does_not_hold_up_the_race(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_call_that_takes_long_is_a_sample_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("workers.race.LONG_SECONDS", 0.0)
+    monkeypatch.setattr("workers.device.race.LONG_SECONDS", 0.0)
     monkeypatch.setattr(measure.Calls, "mean", lambda calls, number: pytest.fail("called more often than it need be"))
     baseline, same = raced(programs.elementwise("C[vi, vj] = B[vi, vj] + A[vi, vj]"))
     assert all(seconds > 0 for entry in (baseline, same) for seconds in run_secs(entry))

@@ -34,10 +34,10 @@ from tuner.types import (
     ThrottleReason,
     Trial,
 )
-from workers import actor_calls, child_calls, messages, search_messages
-from workers.boards import messages as board_messages
+from workers import board_messages, messages
 from workers.boards.config import Board
 from workers.boards.reference_results import packed, unpacked
+from workers.child import child_calls, search_messages
 from workers.clock import Clock
 from workers.messages import (
     Artifact,
@@ -48,6 +48,7 @@ from workers.messages import (
     RaceAnswer,
     Samples,
 )
+from workers.ray import actor_calls
 from workers.walls.enclosure import Enclosure
 
 st.register_type_strategy(str, st.text(max_size=8))

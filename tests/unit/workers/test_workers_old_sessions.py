@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from workers.old_sessions import remove_old_sessions
+from workers.ray.old_sessions import remove_old_sessions
 
 
 def ended_process() -> int:

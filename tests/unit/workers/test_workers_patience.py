@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from workers.patience import ENOUGH, LEAST_SECONDS, TIMES, Patience
+from workers.ray.patience import ENOUGH, LEAST_SECONDS, TIMES, Patience
 
 
 def after(*seconds: float) -> Patience:

@@ -15,11 +15,11 @@ from loopwright.codegen.math_mode import MathMode
 from tests.support import workloads
 from tuner.ports import Raced
 from tuner.types import Failure, FailureKind, LibraryTime, Workload
-from workers import build, gpu_library
 from workers.clock import Clock
+from workers.device import build, gpu_library
+from workers.device.race import ROUNDS, interleaved, run_race
+from workers.device.yardstick import Yardstick
 from workers.messages import Artifact, BuildRequest, BuiltRace, Device, RaceAnswer
-from workers.race import ROUNDS, interleaved, run_race
-from workers.yardstick import Yardstick
 
 HOST = Device("llvm", 0)
 Returned = TypeVar("Returned")
@@ -87,10 +87,10 @@ def test_a_library_for_gpus_is_timed_in_all_rounds_without_rests(monkeypatch: py
         assert [list(outputs), len(inputs), len(expected)] == [[False, False, True], 3, 3]
         return Yardstick("cuBLAS", seconds, rests=False)
 
-    monkeypatch.setattr("workers.race.tvm_device", lambda device: tvm.cpu(0))
+    monkeypatch.setattr("workers.device.race.tvm_device", lambda device: tvm.cpu(0))
     monkeypatch.setattr(gpu_library, "yardstick", yardstick)
     awake = SimpleNamespace(sleep=lambda seconds: pytest.fail("a GPU's library needs no rest"))
-    monkeypatch.setattr("workers.race.time", awake)
+    monkeypatch.setattr("workers.device.race.time", awake)
     answer = answer_of(product_race(math="tf32"), Device("cuda", 0))
     baseline = answer.contenders[0]
     assert isinstance(baseline, Raced)
@@ -100,14 +100,14 @@ def test_a_library_for_gpus_is_timed_in_all_rounds_without_rests(monkeypatch: py
 
 @pytest.mark.parametrize("options", [{"library": False}, {"yardsticks": False}], ids=str)
 def test_a_race_that_wants_no_library_asks_for_none(monkeypatch: pytest.MonkeyPatch, options: dict[str, bool]) -> None:
-    monkeypatch.setattr("workers.race.library.yardstick", lambda *arguments: pytest.fail("nobody wants it"))
+    monkeypatch.setattr("workers.device.race.library.yardstick", lambda *arguments: pytest.fail("nobody wants it"))
     answer = answer_of(product_race(**options))
     assert answer.library is None
     assert all(isinstance(result, Raced) for result in answer.contenders)
 
 
 def test_a_slow_library_goes_on_after_the_heats(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("workers.race.FINALISTS", 1)
+    monkeypatch.setattr("workers.device.race.FINALISTS", 1)
     seconds = {0: 0.002, 1: 0.001, 2: 0.003, 3: 0.1}
     runs = {position: _always(each) for position, each in seconds.items()}
     samples = returned(interleaved(runs, 3, library=3))

@@ -10,9 +10,9 @@ import tvm
 
 from loopwright.codegen.target import target_from
 from tests.support import workloads as programs
-from workers import cuda, kernels, reference
-from workers.build import FUNCTION, load
 from workers.clock import Clock
+from workers.device import cuda, kernels, reference
+from workers.device.build import FUNCTION, load
 from workers.messages import Device, DeviceSpeed, ReferenceKernels, ReferenceRequest
 
 TARGET = '{"kind": "llvm"}'

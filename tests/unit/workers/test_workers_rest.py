@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 
-from workers.rest import Rests
+from workers.child.idle import Rests
 
 
 class Child:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.sharing import Share, Sharing
+from workers.ray.sharing import Share, Sharing
 
 
 class Clock:

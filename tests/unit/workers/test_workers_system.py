@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from workers.system import system
+from workers.device.system import system
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from loopwright.codegen.target import target_from, with_assumed_attributes
 from tests.support.gpu_programs import PROGRAMS
 from tests.support.nvrtc import cubin, ptx
 from tuner.space.builtin import builtin_space
-from workers import cuda
+from workers.device import cuda
 
 
 def transposed() -> tvm.tirx.PrimFunc:

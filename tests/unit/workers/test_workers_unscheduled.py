@@ -10,7 +10,7 @@ import tvm
 from tvm import te, topi
 from tvm.script import tirx as T
 
-from workers.unscheduled import on_all_threads
+from workers.device.unscheduled import on_all_threads
 
 
 def product(rows: int, columns: int) -> tvm.IRModule:

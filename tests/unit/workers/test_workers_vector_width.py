@@ -8,7 +8,7 @@ import pytest
 
 from loopwright.codegen.target import target_from
 from tuner.space.rules.analysis.rule import Machine
-from workers import vector_width
+from workers.device import vector_width
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from tests.support.programs import product
 from tuner.inspection.answers import Submission
 from tuner.inspection.submission import parse
 from tuner.space.builtin import builtin_space
-from workers import whole_model
+from workers.device import whole_model
 from workers.messages import Device, ModelProgram, ModelTimes
 
 HOST = Device("llvm", 0)

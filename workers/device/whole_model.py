@@ -1,0 +1,116 @@
+"""A whole model as one program with its bests: built and timed where it runs, in a measurer's child.
+
+Weights stayed with the user. Random ones stand in for them as constants, as `Client.compile` binds the real ones: so
+that what a schedule packs once is packed before the calls.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import tvm
+from tvm import relax
+
+from loopwright.codegen.arrays import Array, numpy_dtype, random_array
+from loopwright.codegen.functions import used_prim_funcs
+from loopwright.codegen.host import lock as host_lock
+from loopwright.codegen.program.build import compile_module
+from loopwright.codegen.program.digest import normal_form, workload_digest
+from loopwright.codegen.program.intrinsics import load_intrinsics
+from loopwright.codegen.program.lowering import lower, relax_symbols
+from loopwright.codegen.program.schedule import scheduled_function, with_default_schedules
+from loopwright.codegen.serialization import module_from_json
+from loopwright.codegen.target import target_from
+from loopwright.codegen.weights.layout_free import input_count
+from loopwright.codegen.weights.parameters import attach
+from loopwright.codegen.weights.prepacking import fold_packing
+from tuner.types import TensorInfo
+from workers.clock import Clock
+from workers.device.arguments import to_device, tvm_device
+from workers.device.measure import sample
+from workers.entry import entry
+from workers.messages import Device, ModelProgram, ModelTimes
+
+MAX_WEIGHT_BYTES = 2**30
+"""They are in memory several times while they are bound and packed."""
+
+
+class NotMeasured(Exception):
+    """The model cannot be measured as one program; the message says why."""
+
+
+@entry
+def time_model(device: Device, model: ModelProgram) -> Iterator[ModelTimes | Clock]:
+    on_device = tvm_device(device)
+    hold = host_lock.SharedHold()
+    try:
+        program, inputs = _built(model)
+    except NotMeasured as error:
+        yield ModelTimes((), str(error))
+        return
+    finally:
+        hold.close()
+    machine = relax.VirtualMachine(program, on_device)
+    arguments = to_device(inputs, on_device)
+    machine["main"](*arguments)
+    yield Clock.STOP
+    with host_lock.quiet():
+        yield Clock.START
+
+        def mean(number: int) -> float:
+            return float(machine.time_evaluator("main", on_device, number=number, repeat=1)(*arguments).mean)
+
+        yield ModelTimes(tuple(sample(lambda: mean(1), mean, None)), None)
+
+
+def _built(request: ModelProgram) -> tuple[relax.VMExecutable, list[Array]]:
+    """Return the model's program and its inputs. Raises NotMeasured."""
+    mod, target = module_from_json(request.module_json), target_from(request.target_json)
+    main = next((func for var, func in mod.functions_items() if str(var.name_hint) == "main"), None)
+    if not isinstance(main, relax.Function):
+        raise NotMeasured("it has no Relax function main")
+    if relax_symbols(mod):
+        raise NotMeasured("it has symbolic extents")
+    first, infos = input_count(main), [_info(param) for param in main.params]
+    weight_bytes = sum(math.prod(info.shape) * numpy_dtype(info.dtype).itemsize for info in infos[first:])
+    if weight_bytes > MAX_WEIGHT_BYTES:
+        raise NotMeasured(f"its weights take {weight_bytes / 2**20:,.0f} MiB, over {MAX_WEIGHT_BYTES // 2**20} MiB")
+    rng = np.random.default_rng(0)
+    weights = {
+        str(param.name): tvm.runtime.tensor(_weight(info, rng))
+        for param, info in zip(main.params[first:], infos[first:], strict=True)
+    }
+    load_intrinsics(target)
+    mod = attach(lower(mod, target), weights)
+    for var, func in used_prim_funcs(mod):
+        workload = normal_form(func)
+        trace = request.traces.get(workload_digest(workload))
+        if trace is not None:
+            mod[var] = scheduled_function(func, workload, json.loads(trace), target)
+    return compile_module(with_default_schedules(fold_packing(mod), target), target), [
+        _input(info, rng) for info in infos[:first]
+    ]
+
+
+def _info(param: relax.Var) -> TensorInfo:
+    shape = getattr(param.ty, "shape", None)
+    if shape is None:
+        raise NotMeasured(f"its input {param.name} is no tensor of a known shape")
+    return TensorInfo(tuple(map(int, shape)), str(param.ty.dtype))
+
+
+def _input(info: TensorInfo, rng: np.random.Generator) -> Array:
+    # Functions keep inside of their buffers whatever indices they are given.
+    return random_array(info, "normal", rng, 2)
+
+
+def _weight(info: TensorInfo, rng: np.random.Generator) -> Array:
+    """Return values under which a deep model neither overflows nor fades: denormal numbers are slow."""
+    array: Any = random_array(info, "normal" if len(info.shape) > 1 else "uniform", rng, 2)
+    if len(info.shape) > 1 and not np.issubdtype(array.dtype, np.integer) and array.dtype != np.bool_:
+        array *= array.dtype.type(1 / math.sqrt(max(1, array.size // info.shape[0])))
+    return array

@@ -1,0 +1,1 @@
+"""The fleet on Ray: cluster, actors, and how jobs share them."""

@@ -1,0 +1,202 @@
+"""The closing race on the fleet: build missing artifacts, race, and find contenders that end the process."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+
+from ray.exceptions import RayError
+
+from tuner.errors import NoDevice, RaceFailed
+from tuner.ports import Meanwhile, Raced, RaceRequest, RaceResult
+from tuner.types import LOSSES, Failure
+from workers.messages import Artifact, BuildRequest, BuiltRace, RaceAnswer
+from workers.ray import actor_calls
+from workers.ray.actor_calls import Pending
+from workers.ray.actor_pool import ActorPool
+from workers.ray.kept_artifacts import LIMIT, KeptArtifacts
+
+ATTEMPTS = 3
+"""Calls until a lost process counts as a lost device. Not tuned."""
+_ANY_HOST = '{"kind": "llvm"}'
+"""Without the instructions that convert float16, for example: a product takes ten times as long."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class _Programs:
+    """``reference`` is the unscheduled program for the host, with the C library's elementary functions."""
+
+    reference: Artifact
+    baseline: Artifact
+    contenders: dict[str, Artifact | Failure]
+
+
+class ClosingRace:
+    """Runs races on the actors of a fleet.
+
+    ``hosts`` maps measurers to the targets of their hosts' processors; ``kept`` contains artifacts that need not be
+    built again.
+    """
+
+    def __init__(
+        self,
+        target_json: str,
+        caller: str,
+        builders: ActorPool,
+        measurers: ActorPool,
+        hosts: Mapping[str, str],
+        kept: KeptArtifacts,
+    ) -> None:
+        self._target_json = target_json
+        self._caller = caller
+        self._builders = builders
+        self._measurers = measurers
+        self._hosts = hosts
+        self._kept = kept
+        self._built: dict[BuildRequest, Artifact] = {}
+        """The last ones: a gate races the same programs again and again."""
+
+    def run(self, request: RaceRequest, meanwhile: Meanwhile) -> RaceResult:
+        """Race all contenders in one process, or without those that end it, or without the library that does.
+
+        Raises RaceFailed if the reference or the baseline cannot be built or run, NoDevice if processes were lost
+        several times in a row.
+        """
+        programs = self._build(request, meanwhile)
+        results: dict[str, Raced | Failure] = {
+            key: built for key, built in programs.contenders.items() if isinstance(built, Failure)
+        }
+        racing = {key: built for key, built in programs.contenders.items() if isinstance(built, Artifact)}
+        race = self._race(request, programs, racing, meanwhile)
+        if isinstance(race, Failure):
+            # Some contender, or the library, ends the whole process: race each contender alone to find out which.
+            alone = {
+                key: self._race(request, programs, {key: artifact}, meanwhile, library=False)
+                for key, artifact in racing.items()
+            }
+            ended = {key: outcome for key, outcome in alone.items() if isinstance(outcome, Failure)}
+            results |= ended
+            racing = {key: artifact for key, artifact in racing.items() if key not in ended}
+            race = self._race(request, programs, racing, meanwhile, library=bool(ended))
+            if isinstance(race, Failure):
+                raise RaceFailed(race.message)
+        baseline, *contenders = race.contenders
+        if isinstance(baseline, Failure):
+            raise RaceFailed(baseline.message)
+        results |= dict(zip(racing, contenders, strict=True))
+        in_order = {key: results[key] for key in request.contenders}
+        return RaceResult(
+            baseline,
+            in_order,
+            library=race.library,
+            sandbox=race.sandbox,
+            system=race.system,
+            device_state=race.device_state,
+        )
+
+    def _build(self, request: RaceRequest, meanwhile: Meanwhile) -> _Programs:
+        kept = self._kept.take(request.module_json)
+        target = json.loads(self._target_json)
+        # A target with a triple may be for a board of another kind: what it needs, this host may not have.
+        on_host = target["kind"] == "llvm" and "mtriple" not in target
+        host = self._target_json if on_host else self._host_target()
+        reference = BuildRequest(request.module_json, None, host, exact_math=True)
+        baseline = BuildRequest(request.module_json, None, self._target_json)
+        contenders = {
+            key: BuildRequest(request.module_json, trace, self._target_json)
+            for key, trace in request.contenders.items()
+        }
+        built: dict[BuildRequest, Artifact | Failure] = {
+            each: kept[trace] for each in contenders.values() if (trace := each.trace_json) in kept
+        }
+        wanted = list(dict.fromkeys([reference, baseline, *contenders.values()]))
+        built |= {each: self._built[each] for each in wanted if each in self._built}
+        missing = [each for each in wanted if each not in built]
+        calls = [partial(self._artifact, each) for each in missing]
+        built |= dict(zip(missing, self._answers(self._builders, calls, meanwhile), strict=True))
+        self._built |= {each: artifact for each, artifact in built.items() if isinstance(artifact, Artifact)}
+        for each in list(self._built)[:-LIMIT]:
+            del self._built[each]
+        return _Programs(
+            reference=_unscheduled(built[reference]),
+            baseline=_unscheduled(built[baseline]),
+            contenders={key: built[each] for key, each in contenders.items()},
+        )
+
+    def _artifact(self, request: BuildRequest, builder: Any) -> Pending[Artifact | Failure]:
+        return actor_calls.BUILD(builder, request, self._caller, math.inf).then(lambda built: built.result)
+
+    def _host_target(self) -> str:
+        """Return the target of a program that runs on the host of any measurer."""
+        targets = {self._hosts.get(name, _ANY_HOST) for name in self._measurers.names}
+        return targets.pop() if len(targets) == 1 else _ANY_HOST
+
+    def _race(
+        self,
+        request: RaceRequest,
+        programs: _Programs,
+        racing: dict[str, Artifact],
+        meanwhile: Meanwhile,
+        *,
+        library: bool = True,
+    ) -> RaceAnswer | Failure:
+        """Return the results, the baseline's first, or the failure that ended the racing process."""
+        race = BuiltRace(
+            args=request.args,
+            outputs=request.outputs,
+            reference=programs.reference,
+            contenders=(programs.baseline, *racing.values()),
+            seed=request.seed,
+            yardsticks=request.yardsticks,
+            library=library,
+            math=request.math,
+        )
+        [answer] = self._answers(
+            self._measurers, [lambda measurer: actor_calls.RACE(measurer, race, self._caller)], meanwhile
+        )
+        return answer
+
+    @staticmethod
+    def _answers(
+        pool: ActorPool, calls: Sequence[Callable[[Any], Pending[T | Failure]]], meanwhile: Meanwhile
+    ) -> list[T | Failure]:
+        """Make all calls at once and return the answers in order; repeat those whose process was lost.
+
+        Raises NoDevice if a call was lost `ATTEMPTS` times.
+        """
+        answers: dict[int, T | Failure] = {}
+        for _ in range(ATTEMPTS):
+            pending: dict[int, tuple[Any, Pending[T | Failure]]] = {}
+            for number, call in enumerate(calls):
+                if number not in answers:
+                    actor = pool.take()
+                    pending[number] = actor, call(actor)
+            for number, (actor, answer) in pending.items():
+                try:
+                    result = answer.awaited(meanwhile)
+                except RayError as error:
+                    pool.give_back(actor, error)
+                    continue
+                except BaseException:
+                    for other, unanswered in list(pending.values())[list(pending).index(number) :]:
+                        unanswered.cancel()
+                        pool.give_back(other)
+                    raise
+                pool.give_back(actor)
+                if not (isinstance(result, Failure) and result.kind in LOSSES):
+                    answers[number] = result
+            if len(answers) == len(calls):
+                return [answers[number] for number in range(len(calls))]
+        raise NoDevice(f"a process of the closing race was lost {ATTEMPTS} times in a row")
+
+
+def _unscheduled(built: Artifact | Failure) -> Artifact:
+    if isinstance(built, Failure):
+        raise RaceFailed(built.message)
+    return built
