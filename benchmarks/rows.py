@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Engine, insert
 
 from db import migrate, models
 from db.devices import target_id
-from db.engine import create_engine
+from db.engine.connections import create_engine
 from db.inputs import space_hash
 from tuner.types import DeviceClass, spread
 

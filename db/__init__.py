@@ -34,8 +34,8 @@ holds a delivery for some seconds; without an outcome it is due again, so that e
 """
 
 from db.database import Database
+from db.engine.paging import Page
 from db.errors import DatabaseError, IdempotencyConflict, InvalidPage, InvalidTransition, NotFound
-from db.paging import Page
 
 __all__ = [
     "Database",

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from db.engine import Sessions
+from db.engine.connections import Sessions
 from db.models import CostModel, Trial, TrialCount
 from db.states import TrialState
 from db.upsert import insert

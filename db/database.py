@@ -8,33 +8,33 @@ from functools import partial
 
 from sqlalchemy import text
 
-from db.audit import Audit
-from db.certificates import Certificates
-from db.columns import Clock
-from db.comparisons import Comparisons
+from db.access.audit import Audit
+from db.access.tokens import Tokens
+from db.access.usage import Uses
+from db.access.users import Users
+from db.access.visibility import Viewer, limit_to
+from db.access.webhooks import Webhooks
 from db.cost_models import CostModels
 from db.counts import Counts, Totals, count, totals
 from db.devices import Devices
-from db.engine import Sessions, create_engine
+from db.engine.columns import Clock
+from db.engine.connections import Sessions, create_engine
 from db.events import Events
-from db.gates import Gates
-from db.gauges import Gauges
-from db.insight import Insight
-from db.job_news import JobNews
-from db.jobs import Jobs
-from db.leaderboard import Leaderboard
+from db.jobs.gates import Gates
+from db.jobs.job_news import JobNews
+from db.jobs.jobs import Jobs
+from db.jobs.tasks import Tasks
 from db.leases import lease_seconds
-from db.lookup import Lookup
-from db.rechecks import Rechecks
-from db.records import Records
+from db.results.certificates import Certificates
+from db.results.comparisons import Comparisons
+from db.results.insight import Insight
+from db.results.leaderboard import Leaderboard
+from db.results.lookup import Lookup
+from db.results.rechecks import Rechecks
+from db.results.records import Records
 from db.retention import Retention
-from db.tasks import Tasks
-from db.tokens import Tokens
 from db.trials import Trials
-from db.usage import Uses
-from db.users import Users
-from db.visibility import Viewer, limit_to
-from db.webhooks import Webhooks
+from db.upkeep.gauges import Gauges
 from db.workers import Workers
 from db.workloads import Workloads
 
@@ -52,7 +52,7 @@ class Database:
         self._open(Sessions(self._engine, clock))
 
     def seen_by(self, viewer: Viewer) -> Database:
-        """Return the same database, with reads restricted to what the viewer may see (`db.visibility`)."""
+        """Return the same database, with reads restricted to what the viewer may see (`db.access.visibility`)."""
         limited = copy(self)
         limited._open(self._sessions.limited(partial(limit_to, viewer)))
         return limited

@@ -10,8 +10,8 @@ from sqlalchemy import ColumnElement, and_, func, select
 from sqlalchemy.orm import Session
 
 from db.bests import renew_peaks
-from db.columns import digest
-from db.engine import Sessions
+from db.engine.columns import digest
+from db.engine.connections import Sessions
 from db.errors import NotFound
 from db.models import Best, Target, Worker
 from db.models import DeviceClass as DeviceClassRow

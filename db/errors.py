@@ -53,7 +53,7 @@ class InvalidArchive(DatabaseError):
 
 
 class Unavailable(DatabaseError):
-    """The database cannot work now, but may be able to later. `db.outages` raises it.
+    """The database cannot work now, but may be able to later. `db.engine.outages` raises it.
 
     Whether a transaction was stored that was being committed is not known.
     """

@@ -13,8 +13,8 @@ from typing import Any
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from db.columns import clean_text
-from db.engine import Sessions
+from db.engine.columns import clean_text
+from db.engine.connections import Sessions
 from db.models import Certificate, Event, Job, Task, Trial
 from db.states import EventType, JobState, TaskState
 from db.trial_rows import LINE, trial_view

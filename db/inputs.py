@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from db.columns import digest
+from db.engine.columns import digest
 from db.models import OWNER
 from tuner.types import BUILTIN_SPACE, DeviceClass
 

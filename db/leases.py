@@ -15,8 +15,9 @@ RENEW_SECONDS = 2.0
 _SERVER_LEASE_SECONDS = 8.0
 """When a machine dies, another one has its jobs after so long. Three renewals may fail meanwhile."""
 _FILE_LEASE_SECONDS = 120.0
-"""Twice as long as a writer waits for an SQLite file (`db.engine.BUSY_TIMEOUT_MS`): a lease that cannot be renewed for
-so long does not expire. All who use a file are on one machine, and its controller takes up its own jobs at its start.
+"""Twice as long as a writer waits for an SQLite file (`db.engine.connections.BUSY_TIMEOUT_MS`): a lease that cannot
+be renewed for so long does not expire. All who use a file are on one machine, and its controller takes up its own
+jobs at its start.
 """
 
 

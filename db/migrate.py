@@ -13,11 +13,11 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, event, text
 
-from db import grants
-from db.engine import create_engine
+from db.engine.connections import create_engine
+from db.engine.outages import translated
 from db.errors import SchemaTooNew
 from db.models import Base
-from db.outages import translated
+from db.upkeep import grants
 
 Result = TypeVar("Result")
 
@@ -28,13 +28,14 @@ _LOCK = 0x100
 def upgrade(url: str, revision: str = "head") -> None:
     """Make or renew the tables at `url`; does nothing if they are at `revision`. Safe to run in many processes.
 
-    Raises `db.errors.SchemaTooNew` and what `db.outages` raises.
+    Raises `db.errors.SchemaTooNew` and what `db.engine.outages` raises.
     """
     _in_transaction(url, lambda connection: _migrate(connection, command.upgrade, revision))
 
 
 def grant(url: str, role: str) -> None:
-    """Let ``role`` use the tables at `url`, which must be at the newest revision. Raises `db.grants.CannotGrant`."""
+    """Let ``role`` use the tables at `url`, which must be at the newest revision. Raises
+    `db.upkeep.grants.CannotGrant`."""
     _in_transaction(url, lambda connection: grants.grant(connection, role))
 
 

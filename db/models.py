@@ -20,7 +20,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from db.columns import CompressedText, CompressedTrace, EnumText, SafeText, UtcDateTime
+from db.engine.columns import CompressedText, CompressedTrace, EnumText, SafeText, UtcDateTime
 from db.states import AnsweredFrom, EventType, JobState, LeaseLoss, Scope, TaskState, TokenKind, TrialState
 from tuner.types import FailureKind, Origin, SandboxLevel, Stage
 
@@ -72,7 +72,7 @@ class Base(DeclarativeBase):
 
 
 class User(Base):
-    """A user. The limits of use are those of `db.usage.Quota`; None: no limit."""
+    """A user. The limits of use are those of `db.access.usage.Quota`; None: no limit."""
 
     __tablename__ = "users"
 

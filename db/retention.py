@@ -10,7 +10,7 @@ from sqlalchemy import delete, exists, or_, select
 from sqlalchemy.orm import Session
 
 from db.cost_models import newest_samples
-from db.engine import Sessions
+from db.engine.connections import Sessions
 from db.models import Certificate, Event, Job, Task, Trial, TrialCount
 from db.states import FINISHED, EventType
 from tuner.types import FailureKind

@@ -11,17 +11,17 @@ from typing import Any
 from sqlalchemy import ColumnElement, Row, exists, func, select, update
 from sqlalchemy.orm import Session, load_only
 
-from db.columns import new_id
+from db.access.usage import add_device_time, add_to_usage
 from db.counts import count_trial
-from db.engine import Sessions
+from db.engine.columns import new_id
+from db.engine.connections import Sessions
+from db.engine.paging import MAX_PAGE_SIZE, Keyset, Page
 from db.events import trial_event
 from db.leases import own_running_task, own_trial
 from db.models import DeviceClass, Target, Task, Workload
 from db.models import Trial as TrialRow
-from db.paging import MAX_PAGE_SIZE, Keyset, Page
 from db.states import TrialState
 from db.trial_rows import LINE, spans_of, stored_span, trial_value, trial_view
-from db.usage import add_device_time, add_to_usage
 from db.views import TrialView
 from loopwright.codegen.versions import CODEGEN_VERSION
 from tuner.codec import encode

@@ -10,15 +10,15 @@ from datetime import timedelta
 from sqlalchemy import delete, func, or_, select
 from sqlalchemy.orm import Session
 
+from db.access.webhooks import notify, told_since
 from db.devices import device_class_value, put_device_class
-from db.engine import Sessions
+from db.engine.connections import Sessions
 from db.errors import NotFound
 from db.models import Check, Target, Task, Trial, Worker
 from db.models import DeviceClass as DeviceClassRow
 from db.states import WebhookEvent
 from db.upsert import insert
 from db.views import CheckView, Offer, WorkerCount, WorkerView
-from db.webhooks import notify, told_since
 from loopwright.codegen import worker_labels
 from tuner.types import Activity, DeviceClass, FailureKind, SandboxLevel
 

@@ -9,12 +9,12 @@ from sqlalchemy import LargeBinary, func, select, update
 from sqlalchemy.orm import Session, undefer
 
 from db.bests import renew_workload
-from db.compression import HEAD_BYTES, size
-from db.engine import Sessions
+from db.engine.compression import HEAD_BYTES, size
+from db.engine.connections import Sessions
+from db.engine.paging import Keyset, Page
 from db.errors import NotFound
 from db.models import Trial, WorkloadHolder
 from db.models import Workload as WorkloadRow
-from db.paging import Keyset, Page
 from db.upsert import insert, insert_new
 from db.views import WorkloadDetail, WorkloadView
 from tuner.types import Operation, TensorInfo, Workload

@@ -1,4 +1,4 @@
-"""Write the dictionary by which traces are compressed (`db.compression`), from traces of the design spaces.
+"""Write the dictionary by which traces are compressed (`db.engine.compression`), from traces of the design spaces.
 
 It is a part of what a database contains: a change of it needs a migration that compresses all traces anew.
 """
@@ -15,7 +15,7 @@ import zstandard
 from tvm import topi
 from tvm.target import Target
 
-from db.compression import LEVEL
+from db.engine.compression import LEVEL
 from loopwright.codegen.serialization import trace_to_json
 from loopwright.codegen.target import target_from
 from tests.support import convolution_programs, rule_programs

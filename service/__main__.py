@@ -65,7 +65,7 @@ def run(role: str, settings: Settings, asked: dict[str, Any]) -> None:
         serve(settings)
     elif role == "migrate":
         from db import migrate
-        from db.grants import CannotGrant
+        from db.upkeep.grants import CannotGrant
         from service.outage import await_database
 
         await_database(settings.database)

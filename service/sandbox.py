@@ -47,12 +47,12 @@ _MEMORY = 4 * 2**30
 PARSE = Call[Submission]("service.intake", "parse", Submission)
 MATCH = Call[TargetMatch]("workers.device.detect", "match", TargetMatch)
 DIGESTS = Call[list[str]]("tuner.inspection.lookup", "digests", list[str])
-READ = Call[RecordsRead]("db.tvm_json", "read", RecordsRead)
+READ = Call[RecordsRead]("db.exchange.tvm_json", "read", RecordsRead)
 SCRIPTS = Call[Scripts]("tuner.inspection.rendering", "scripts", Scripts)
 APPLY = Call[AppliedModule]("tuner.inspection.rendering", "apply", AppliedModule)
 ASSEMBLY = Call[Assembly]("workers.device.assembly", "assembly", Assembly)
 DECISIONS = Call[DecisionTable]("tuner.inspection.decisions", "table", DecisionTable)
-EXPORT = Call[RecordFiles]("db.tvm_json", "export", RecordFiles)
+EXPORT = Call[RecordFiles]("db.exchange.tvm_json", "export", RecordFiles)
 PRELOAD = sorted({call.module for call in (PARSE, MATCH, DIGESTS, READ, SCRIPTS, ASSEMBLY, DECISIONS)})
 
 _REFUSALS = {

@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 from db import Database
-from db.backup import CannotBackUp, shrink
-from db.backup import back_up as copy_database
+from db.upkeep.backup import CannotBackUp, shrink
+from db.upkeep.backup import back_up as copy_database
 from service.settings import Settings
 
 

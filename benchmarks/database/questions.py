@@ -20,7 +20,7 @@ from benchmarks.database.made_up import HEAVY, TARGET, TVM_VERSION, Size, device
 from benchmarks.spread import percentile
 from db import Database
 from db.inputs import NewJob
-from db.leaderboard import LeaderboardQuery
+from db.results.leaderboard import LeaderboardQuery
 from db.states import JobState
 from tuner.types import MeasureCandidate, Measured, Origin, TaskSpec, TensorInfo, Workload
 

@@ -16,7 +16,7 @@ from benchmarks.database.made_up import TRIALS, Size
 from benchmarks.database.seed import seed
 from benchmarks.runner import Raw, conditions
 from benchmarks.services import DATABASES, scratch
-from db.engine import create_engine
+from db.engine.connections import create_engine
 
 SMOKE = ("--trials", "20000", "--only", "SQLite")
 

@@ -25,8 +25,8 @@ from benchmarks.database.made_up import (
 )
 from benchmarks.rows import filling, name
 from db import models
-from db.compression import compress_trace
 from db.devices import target_id
+from db.engine.compression import compress_trace
 from loopwright.codegen.serialization import module_to_json, trace_to_json
 from loopwright.codegen.target import target_from
 from tests.support import convolution_programs, rule_programs

@@ -23,8 +23,8 @@ from benchmarks.load.report import missed
 from benchmarks.runner import Raw, conditions
 from benchmarks.services import DATABASES, api, scratch
 from db import Database
-from db.access_views import Quota
-from db.leaderboard import LeaderboardQuery
+from db.access.views import Quota
+from db.results.leaderboard import LeaderboardQuery
 from db.states import Scope, TokenKind
 
 USERS = 16

@@ -10,7 +10,7 @@ from db.models import Base
 
 
 def plain_type(kind: str, item: Any, _context: AutogenContext) -> str | Literal[False]:
-    """A revision names the plain type below ours: it must still run when `db.columns` has changed."""
+    """A revision names the plain type below ours: it must still run when `db.engine.columns` has changed."""
     return f"sa.{item.impl_instance!r}" if kind == "type" and isinstance(item, TypeDecorator) else False
 
 

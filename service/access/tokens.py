@@ -7,7 +7,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from db.access_views import TokenView
+from db.access.views import TokenView
 from db.states import Scope, TokenKind
 from loopwright import schemas
 from service.bodies.route import ParsedRoute

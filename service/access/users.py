@@ -6,9 +6,9 @@ from dataclasses import asdict
 
 from fastapi import APIRouter
 
-from db.access_views import Quota, UserView, UseView
+from db.access.usage import NEW_USER
+from db.access.views import Quota, UserView, UseView
 from db.states import Scope
-from db.usage import NEW_USER
 from loopwright import schemas
 from service.bodies.route import ParsedRoute
 from service.context import Ctx, Paging

@@ -11,9 +11,9 @@ from fastapi import Depends, Request
 from fastapi.security import HTTPBearer
 
 from db import Database
-from db.access_views import BearerView
+from db.access.views import BearerView
+from db.access.visibility import Viewer
 from db.states import Scope, TokenKind
-from db.visibility import Viewer
 from loopwright.schemas import Right
 from service.identity import credentials
 from service.identity.rights import needed, rights

@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 
 from db.inputs import NewJob, space_hash
-from db.lookup import KnownBest
+from db.results.lookup import KnownBest
 from db.views import JobView
 from loopwright import schemas
 from service.context import Context

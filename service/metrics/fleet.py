@@ -9,8 +9,8 @@ from prometheus_client import Metric
 
 from db import Database
 from db.counts import Counts
-from db.gauges import WorkerGauge
 from db.states import JobState, LeaseLoss
+from db.upkeep.gauges import WorkerGauge
 from service import metric_catalogue as catalogue
 from tuner.types import FailureKind
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Depends, Query
 from fastapi.responses import StreamingResponse
 
-from db.leaderboard import LeaderboardQuery, LeaderboardRow
+from db.results.leaderboard import LeaderboardQuery, LeaderboardRow
 from loopwright import schemas
 from service.bodies.route import ParsedRoute
 from service.context import LIVE_SECONDS, Ctx

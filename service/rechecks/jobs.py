@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from db import Database
-from db.columns import digest
+from db.engine.columns import digest
 from db.errors import QuotaExceeded
 from db.inputs import NewJob
 from db.models import OWNER

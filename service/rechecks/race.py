@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import closing
 
 from db import Database
-from db.certificates import conditions
+from db.results.certificates import conditions
 from db.views import ClaimedJob, RecheckView
 from loopwright import schemas
 from service.gates.race import on_wire_range, stored_workload

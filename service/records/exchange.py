@@ -11,7 +11,7 @@ from tempfile import TemporaryFile
 
 from fastapi.responses import StreamingResponse
 
-from db import json_pair
+from db.exchange import json_pair
 from db.inputs import ImportedRecord
 from loopwright import schemas
 from loopwright.codegen.versions import TVM_VERSION

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import httpx
 
 from db import Database
+from db.access.webhooks import DueDelivery
 from db.errors import Unavailable
-from db.webhooks import DueDelivery
 from service.webhooks import sign
 
 _POLL_SECONDS = 1.0

@@ -6,8 +6,8 @@ from typing import cast
 
 from fastapi import APIRouter
 
+from db.access.webhooks import DeliveryView, WebhookView
 from db.states import WebhookEvent
-from db.webhooks import DeliveryView, WebhookView
 from loopwright import schemas
 from service.bodies.route import ParsedRoute
 from service.context import Ctx, Paging

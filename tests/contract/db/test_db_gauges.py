@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from db import migrate
-from db.gauges import Outbox, Queue, Use
 from db.states import JobState, LeaseLoss, WebhookEvent
+from db.upkeep.gauges import Outbox, Queue, Use
 from tests.contract.db.conftest import World
 from tuner.types import Activity, SandboxLevel
 

@@ -15,8 +15,8 @@ import pytest
 from sqlalchemy import make_url
 
 from db import Database, migrate
-from db.grants import CannotGrant
-from db.leaderboard import LeaderboardQuery
+from db.results.leaderboard import LeaderboardQuery
+from db.upkeep.grants import CannotGrant
 from tests.contract.db.conftest import Clock, World
 from tests.support.postgres import new_database
 

@@ -10,12 +10,12 @@ import pytest
 from sqlalchemy.exc import IntegrityError
 
 from db import IdempotencyConflict, InvalidPage
-from db.access_views import DayView, Quota
+from db.access.views import DayView, Quota
+from db.access.visibility import Viewer
 from db.errors import QuotaExceeded
 from db.inputs import NewJob
 from db.states import JobState, Scope
 from db.views import JobView
-from db.visibility import Viewer
 from tests.contract.db.conftest import World
 from tuner.types import TaskSpec
 

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy.exc import IntegrityError
 
 from db import IdempotencyConflict, InvalidPage, NotFound
-from db.access_views import Quota
+from db.access.views import Quota
 from db.inputs import Machine, NewJob
 from db.states import FinalState, JobState, Scope
 from tests.contract.db.conftest import World

@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy
 
 from db import Database
-from db.engine import create_engine
+from db.engine.connections import create_engine
 from tests.contract.db.conftest import World
 from tuner.types import Measured
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from db import NotFound
-from db.leaderboard import LeaderboardQuery
+from db.results.leaderboard import LeaderboardQuery
 from db.states import AnsweredFrom, JobState
 from db.views import Peaks
 from tests.contract.db.conftest import World

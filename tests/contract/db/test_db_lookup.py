@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import event
 
-from db import lookup
+from db.results import lookup
 from tests.contract.db.conftest import World
 from tuner.types import DeviceClass
 

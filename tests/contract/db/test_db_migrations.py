@@ -9,7 +9,7 @@ from alembic import command
 from alembic.config import Config
 
 from db import Database, migrate
-from db.engine import create_engine
+from db.engine.connections import create_engine
 from tuner.types import DeviceClass
 
 DEVICE_CLASS = DeviceClass('{"kind":"llvm"}', "m", (), 1, 1, "r")

@@ -15,7 +15,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 
 from db import Database, migrate
-from db.engine import Sessions, create_engine
+from db.engine.connections import Sessions, create_engine
 from db.errors import AccessRefused, DatabaseAway, DatabaseDamaged, DatabaseError, DiskFull, SchemaTooNew
 from tests.contract.db.conftest import Clock, World
 from tests.support.postgres import postgres_server, stopped
@@ -44,7 +44,7 @@ def write(sessions: Sessions) -> None:
 
 
 def test_a_file_that_is_locked_for_too_long_is_away(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("db.engine.BUSY_TIMEOUT_MS", 10)
+    monkeypatch.setattr("db.engine.connections.BUSY_TIMEOUT_MS", 10)
     with sqlite3.connect(file, isolation_level=None) as other, sessions_of(f"sqlite:///{file}") as sessions:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(DatabaseAway, match="locked"):
@@ -180,7 +180,7 @@ def test_leases_go_by_the_servers_clock(postgres_url: str, monkeypatch: pytest.M
     here = Database(postgres_url)
     World(here, Clock()).job()
     assert here.jobs.claim("here", 30) is not None
-    monkeypatch.setattr("db.engine.utc_now", lambda: datetime.now(UTC) + timedelta(seconds=40))
+    monkeypatch.setattr("db.engine.connections.utc_now", lambda: datetime.now(UTC) + timedelta(seconds=40))
     ahead = Database(postgres_url)
     assert ahead.jobs.claim("ahead", 30) is None
     with sessions_of(postgres_url) as sessions, sessions.read() as session:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from db import IdempotencyConflict
-from db.access_views import DayView, Quota
+from db.access.views import DayView, Quota
 from db.errors import QuotaExceeded
 from db.states import JobState, Scope
 from tests.contract.db.conftest import World

@@ -11,11 +11,11 @@ import pytest
 import sqlalchemy
 
 from db import InvalidTransition, NotFound
-from db.access_views import BearerView, Quota
-from db.engine import create_engine
+from db.access.usage import NEW_USER
+from db.access.views import BearerView, Quota
+from db.engine.connections import create_engine
 from db.errors import NameTaken
 from db.states import Scope, TokenKind
-from db.usage import NEW_USER
 from tests.contract.db.conftest import World
 
 HOUR = timedelta(hours=1)

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from db import Database, NotFound
-from db.access_views import Quota
-from db.leaderboard import LeaderboardQuery
+from db.access.views import Quota
+from db.access.visibility import Viewer, _criteria
+from db.results.leaderboard import LeaderboardQuery
 from db.states import Scope
 from db.views import RecordView
-from db.visibility import Viewer, _criteria
 from tests.contract.db.conftest import World
 from tuner.types import Activity, SandboxLevel
 

@@ -9,8 +9,8 @@ from datetime import timedelta
 import pytest
 
 from db import InvalidPage, NotFound
+from db.access.webhooks import MAX_ATTEMPTS, DeliveryView, DueDelivery, notify
 from db.states import FinalState, JobState, WebhookEvent
-from db.webhooks import MAX_ATTEMPTS, DeliveryView, DueDelivery, notify
 from tests.contract.db.conftest import World
 
 EVERY_EVENT = list(WebhookEvent)

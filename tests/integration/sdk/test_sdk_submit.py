@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 import loopwright
-from db.tasks import Tasks
+from db.jobs.tasks import Tasks
 from loopwright import Client, Job, frontends
 from loopwright.codegen.serialization import module_to_json
 from tests.support.played_service import PlayedService

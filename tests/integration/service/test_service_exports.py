@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from db.json_pair import unpack
+from db.exchange.json_pair import unpack
 from service.context import Context
 from service.problems import ProblemError
 from service.records import exchange

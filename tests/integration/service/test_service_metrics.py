@@ -137,7 +137,7 @@ def test_without_the_database_the_process_still_tells_of_itself(
     def away(_: object) -> None:
         raise ConnectionError("the database is away")
 
-    monkeypatch.setattr("db.gauges.Gauges.revision", away)
+    monkeypatch.setattr("db.upkeep.gauges.Gauges.revision", away)
     found = families(api)
     assert found["loopwright_database_up"].samples[0].value == 0
     assert "loopwright_jobs" not in found
@@ -149,7 +149,7 @@ def test_of_tables_that_the_code_does_not_know_the_revision_is_told(api: Api, mo
     def unknown_column(_: object) -> None:
         raise LookupError("no such column")
 
-    monkeypatch.setattr("db.gauges.Gauges.queue", unknown_column)
+    monkeypatch.setattr("db.upkeep.gauges.Gauges.queue", unknown_column)
     found = families(api)
     assert found["loopwright_database_up"].samples[0].value == 1
     assert found["loopwright_schema_info"].samples[0].labels == {"revision": migrate.head()}

@@ -42,7 +42,7 @@ def test_a_fault_is_answered_with_the_id_that_the_log_has(api: Api, monkeypatch:
         seen.append(known()["request"])
         raise RuntimeError("broken")
 
-    monkeypatch.setattr("db.jobs.Jobs.leases", fail)
+    monkeypatch.setattr("db.jobs.jobs.Jobs.leases", fail)
     # Without "with": the application is running already.
     http = TestClient(api.http.app, base_url="http://service", raise_server_exceptions=False)
     answer = http.get("/api/v1/leases", headers={**api.headers, "X-Request-Id": "r1"})

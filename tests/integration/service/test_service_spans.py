@@ -83,7 +83,7 @@ def test_an_error_of_the_service_is_in_its_span(
     def fail(_: object) -> None:
         raise RuntimeError("broken")
 
-    monkeypatch.setattr("db.jobs.Jobs.leases", fail)
+    monkeypatch.setattr("db.jobs.jobs.Jobs.leases", fail)
     assert http.get("/api/v1/leases").status_code == 500
     (span,) = spans.get_finished_spans()
     assert span.status.status_code.name == "ERROR"
@@ -102,7 +102,7 @@ def test_an_answer_from_500_is_an_error(
     def busy(_: object) -> None:
         raise ProblemError(503, "busy", "Try again.")
 
-    monkeypatch.setattr("db.jobs.Jobs.leases", busy)
+    monkeypatch.setattr("db.jobs.jobs.Jobs.leases", busy)
     assert http.get("/api/v1/leases").status_code == 503
     (span,) = spans.get_finished_spans()
     assert span.status.status_code.name == "ERROR"
@@ -152,7 +152,7 @@ def test_a_trace_that_cannot_be_completed_does_not_fail_the_run(
         job = database.jobs.get(http.post("/api/v1/jobs", json=body).json()["id"])
         assert http.post(f"/api/v1/jobs/{job.id}/cancel").json()["state"] == "cancelled"  # no other test is to claim it
         spans.clear()
-        monkeypatch.setattr("db.tasks.Tasks.of_job", away)
+        monkeypatch.setattr("db.jobs.tasks.Tasks.of_job", away)
         with run_span(database, job):
             pass
     finally:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from db.json_pair import pack
+from db.exchange.json_pair import pack
 from tests.security.fuzz.inputs import Request
 from tests.security.fuzz.seeds import Seeds
 from tests.support.played_fleet import TARGET

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from db.json_pair import pack
+from db.exchange.json_pair import pack
 from tests.security.fuzz import modules
 from tests.security.fuzz.seeds import Scheduled
 from tests.security.fuzz.values import TEXTS, altered, altered_list, value

@@ -12,7 +12,7 @@ from sqlalchemy.dialects import sqlite
 from sqlalchemy.schema import CreateColumn
 
 from db import migrate
-from db.engine import create_engine
+from db.engine.connections import create_engine
 
 FIRST = "0001"
 """The first revision whose code works on later tables. The release that begins a minor version moves it to its own."""

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from db.engine.paging import Keyset
 from db.errors import InvalidPage
 from db.models import Job, Trial
-from db.paging import Keyset
 
 NEWEST = Keyset("newest", Job.created_at, Job.id, descending=True)
 FASTEST = Keyset("fastest", Trial.median, Trial.number)

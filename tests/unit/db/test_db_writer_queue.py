@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from db import writer_queue
-from db.engine import Sessions, create_engine
-from db.writer_queue import turn
+from db.engine import writer_queue
+from db.engine.connections import Sessions, create_engine
+from db.engine.writer_queue import turn
 from tests.support.waiting import wait_for
 
 SECONDS = 120.0
@@ -41,7 +41,7 @@ with turn(sys.argv[1]):
 WRITER = """
 import sys
 from sqlalchemy import text
-from db.engine import Sessions, create_engine
+from db.engine.connections import Sessions, create_engine
 with Sessions(create_engine(sys.argv[1])).write() as session:
     session.execute(text("INSERT INTO t VALUES (1)"))
     print("has the turn", flush=True)

@@ -13,7 +13,7 @@ from tvm.s_tir import Schedule
 from tvm.s_tir import meta_schedule as ms
 from tvm.s_tir.schedule import Trace
 
-from db import tvm_json
+from db.exchange import tvm_json
 from loopwright.codegen.program.digest import normal_form
 from loopwright.codegen.target import target_from
 from tests.support.programs import product_relu

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from db.errors import InvalidArchive
-from db.json_pair import RECORDS, WORKLOADS, pack, packed, unpack, workload_line, workload_line_bytes
+from db.exchange.json_pair import RECORDS, WORKLOADS, pack, packed, unpack, workload_line, workload_line_bytes
 
 PAIR = {"database_workload": '["1","module"]\n', "database_tuning_record": '[0,["é"]]\n'}
 

@@ -13,7 +13,7 @@ import tvm_ffi
 from tvm.s_tir import Schedule
 from tvm.target import Target
 
-from db.json_pair import pack, unpack, workload_line_bytes
+from db.exchange.json_pair import pack, unpack, workload_line_bytes
 from loopwright.codegen.program.digest import workload_digest
 from loopwright.codegen.program.intrinsics import load_intrinsics
 from loopwright.codegen.serialization import module_from_json, module_to_json, trace_to_json
@@ -39,7 +39,7 @@ def _tensorized() -> Schedule:
 
 @pytest.fixture(scope="module")
 def child() -> Iterator[WarmChild]:
-    child = WarmChild(["db.tvm_json"], level=choose(Policy.PREFER))
+    child = WarmChild(["db.exchange.tvm_json"], level=choose(Policy.PREFER))
     yield child
     child.close()
 
@@ -131,7 +131,7 @@ def test_what_the_rules_make_comes_back(mod: tvm.IRModule, child: WarmChild) -> 
     records = [{**line, "trace_json": trace_to_json(schedule.trace)} for schedule in made]
     assert len(records) > 2
     texts = unpack(pack(stock.export([workload], records)))
-    again = child.call("db.tvm_json:read", {"workload_text": texts[0], "record_text": texts[1]}, deadline=60)
+    again = child.call("db.exchange.tvm_json:read", {"workload_text": texts[0], "record_text": texts[1]}, deadline=60)
     assert again["errors"] == []
     assert again["records"] == records
 
@@ -157,7 +157,7 @@ def test_equal_workloads_stand_once(texts: tuple[str, str]) -> None:
 
 def test_it_runs_in_a_warm_child(texts: tuple[str, str], child: WarmChild) -> None:
     arguments: dict[str, Any] = {"workload_text": texts[0], "record_text": texts[1]}
-    taken = child.call("db.tvm_json:read", arguments, deadline=60)
+    taken = child.call("db.exchange.tvm_json:read", arguments, deadline=60)
     assert taken == stock.read(*texts)
     exported = {"workloads": taken["workloads"], "records": taken["records"]}
-    assert child.call("db.tvm_json:export", exported, deadline=60) == stock.export(**exported)
+    assert child.call("db.exchange.tvm_json:export", exported, deadline=60) == stock.export(**exported)

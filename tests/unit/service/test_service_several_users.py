@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from db import Database, migrate
-from db.access_views import Quota
+from db.access.views import Quota
 from db.states import Scope
 from service import supervisor
 from service.settings import Settings

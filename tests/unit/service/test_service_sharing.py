@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from db import Database, migrate
-from db.access_views import Quota
+from db.access.views import Quota
 from db.inputs import NewJob
 from db.states import Scope
 from db.views import JobView

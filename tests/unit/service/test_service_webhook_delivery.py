@@ -19,9 +19,9 @@ from typing import Any
 import pytest
 
 from db import Database, migrate
+from db.access.webhooks import DeliveryView
 from db.errors import DatabaseAway
 from db.states import WebhookEvent
-from db.webhooks import DeliveryView
 from service.controller import Controller
 from service.settings import Settings
 from service.webhooks import deliver
@@ -74,7 +74,7 @@ def receiver() -> Iterator[Receiver]:
 @pytest.fixture
 def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Database]:
     monkeypatch.setattr(deliver, "_POLL_SECONDS", 0.05)
-    monkeypatch.setattr("db.webhooks._FIRST_WAIT_SECONDS", 0.1)
+    monkeypatch.setattr("db.access.webhooks._FIRST_WAIT_SECONDS", 0.1)
     url = f"sqlite:///{tmp_path}/loopwright.db"
     migrate.upgrade(url)
     database = Database(url)

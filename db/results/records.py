@@ -8,14 +8,14 @@ from typing import Any, Literal
 
 from sqlalchemy import Select, exists, select
 
-from db.certificates import certificate_of_record
-from db.columns import digest, new_id
 from db.devices import get_device_class
-from db.engine import Sessions
+from db.engine.columns import digest, new_id
+from db.engine.connections import Sessions
+from db.engine.paging import Keyset, Page
 from db.errors import NotFound
 from db.inputs import ImportedRecord
 from db.models import Certificate, DeviceClass, Target, Task, Trial, Workload
-from db.paging import Keyset, Page
+from db.results.certificates import certificate_of_record
 from db.states import TrialState
 from db.upsert import insert_new
 from db.views import ImportCount, RecordDetail, RecordView

@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import DateTime, Dialect, LargeBinary, Text
 from sqlalchemy.types import TypeDecorator
 
-from db.compression import compress, compress_trace, decompress, decompress_trace
+from db.engine.compression import compress, compress_trace, decompress, decompress_trace
 
 Clock = Callable[[], datetime]
 
@@ -75,7 +75,7 @@ class SafeText(TypeDecorator[str]):
 
 
 class CompressedText(TypeDecorator[str]):
-    """A long text, stored as `db.compression` compresses it. Statements can compare it with NULL only."""
+    """A long text, stored as `db.engine.compression` compresses it. Statements can compare it with NULL only."""
 
     impl = LargeBinary
     cache_ok = True

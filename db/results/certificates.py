@@ -10,13 +10,13 @@ from sqlalchemy import Select, case, func, or_, select
 from sqlalchemy.orm import Session
 
 from db.bests import FASTEST_FIRST, renew_best
-from db.columns import new_id
-from db.engine import Sessions
+from db.engine.columns import new_id
+from db.engine.connections import Sessions
+from db.engine.paging import MAX_PAGE_SIZE, Keyset, Page
 from db.errors import NotFound
 from db.leases import own_running_task
 from db.models import Best, DeviceClass, Target, Task, Trial
 from db.models import Certificate as CertificateRow
-from db.paging import MAX_PAGE_SIZE, Keyset, Page
 from db.states import TrialState
 from db.views import BestView, CertificateView
 from tuner.codec import decode, encode

@@ -9,23 +9,23 @@ from sqlalchemy import ColumnElement, and_, case, delete, func, literal, select,
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session, undefer
 
-from db.claimable import answered_jobs, asked_labels, expired_jobs, queued_jobs
-from db.columns import new_id, new_token
+from db.access.usage import admit
+from db.access.webhooks import notify
 from db.counts import count_lease_loss
 from db.devices import put_device_class
-from db.engine import Sessions
+from db.engine.columns import new_id, new_token
+from db.engine.connections import Sessions
+from db.engine.paging import Keyset, Page
 from db.errors import IdempotencyConflict, NotFound
 from db.events import job_event, task_event
 from db.inputs import Machine, NewJob
-from db.job_news import tell_queued
-from db.job_rows import insert_job, job_view
+from db.jobs.claimable import answered_jobs, asked_labels, expired_jobs, queued_jobs
+from db.jobs.job_news import tell_queued
+from db.jobs.rows import insert_job, job_view
 from db.leases import lock_job, own_job
 from db.models import Certificate, Job, Task, Trial
-from db.paging import Keyset, Page
 from db.states import FINISHED, AnsweredFrom, FinalState, JobState, LeaseLoss, TaskState, TrialState, WebhookEvent
-from db.usage import admit
 from db.views import ClaimedJob, JobInputs, JobView, LeaseView
-from db.webhooks import notify
 from db.workloads import put_workloads
 from tuner.errors import LeaseLost
 from tuner.types import TaskSpec

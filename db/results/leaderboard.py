@@ -11,7 +11,7 @@ from typing import Literal, TypeVarTuple
 from sqlalchemy import ColumnElement, Select, UnaryExpression, func, null, or_, select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
-from db.engine import Sessions
+from db.engine.connections import Sessions
 from db.models import Best, Certificate, DeviceClass, Job, Target, Task, Trial, Workload
 from tuner.types import TensorInfo
 

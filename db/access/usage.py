@@ -8,8 +8,8 @@ from datetime import datetime, time, timedelta
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from db.access_views import DayView, Quota, UseView
-from db.engine import Sessions
+from db.access.views import DayView, Quota, UseView
+from db.engine.connections import Sessions
 from db.errors import QuotaExceeded
 from db.inputs import NewJob
 from db.models import Job, Task, Usage, User

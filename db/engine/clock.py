@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Engine, text
 
-from db.outages import translated
+from db.engine.outages import translated
 
 _MEASURE_SECONDS = 10.0
 """Between two looks at the server's clock. Two clocks drift apart by less than a millisecond in that time."""

@@ -4,8 +4,8 @@ A private job is seen by its user and by admins, with its tasks, events, compari
 seen by all, once any job that is not private or an import has it; else by the users who submitted it. Records,
 certificates and bests are seen by whoever sees their workload: who has a function gets what is known of it.
 
-The conditions are added to every SELECT of a read (`db.engine.Sessions`), so that no query can forget them. Writes are
-not limited: what they concern is read before.
+The conditions are added to every SELECT of a read (`db.engine.connections.Sessions`), so that no query can forget
+them. Writes are not limited: what they concern is read before.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import select
 
-from db.engine import Sessions
+from db.engine.connections import Sessions
 from db.models import Comparison
 from db.upsert import insert
 from db.views import ComparisonView

@@ -7,10 +7,10 @@ from datetime import datetime
 
 from sqlalchemy import exists, func, select
 
-from db.certificates import certificate_view
-from db.engine import Sessions
+from db.engine.connections import Sessions
+from db.engine.paging import Keyset, Page
 from db.models import Best, Certificate, DeviceClass, Job, Target, Task, Trial
-from db.paging import Keyset, Page
+from db.results.certificates import certificate_view
 from db.views import CertificateView
 from tuner.types import Origin
 

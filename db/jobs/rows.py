@@ -8,7 +8,7 @@ from datetime import datetime
 
 from sqlalchemy.orm import Session
 
-from db.columns import digest, new_id
+from db.engine.columns import digest, new_id
 from db.events import job_event
 from db.inputs import NewJob, space_hash
 from db.models import Gate, Job, Recheck, Task

@@ -21,8 +21,8 @@ from tvm.s_tir import Schedule, TensorIntrin
 from tvm.s_tir.schedule import Trace
 from tvm.target import Target
 
-from db.columns import clean_text
-from db.json_pair import LENGTH, RECORDS, WORKLOADS, workload_line
+from db.engine.columns import clean_text
+from db.exchange.json_pair import LENGTH, RECORDS, WORKLOADS, workload_line
 from loopwright.codegen.errors import InvalidModule, last_line
 from loopwright.codegen.program.intrinsics import load_intrinsics, register_named
 from loopwright.codegen.serialization import module_from_json, trace_to_json

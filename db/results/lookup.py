@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from sqlalchemy import null
 
 from db.bests import FASTEST_FIRST
-from db.certificates import best_rows, best_view
 from db.devices import target_id
-from db.engine import Sessions
+from db.engine.connections import Sessions
 from db.models import Best, DeviceClass, Workload
+from db.results.certificates import best_rows, best_view
 from db.views import BestView
 
 CHUNK = 500

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import QueuePool, func, select, text
 
-from db.engine import Sessions
+from db.engine.connections import Sessions
 from db.models import Delivery, Job, Usage, Worker
 from db.states import JobState
 

@@ -8,12 +8,12 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import ColumnElement, and_, delete, or_, select, update
 
-from db.access_views import BearerView, TokenView
-from db.columns import new_id
-from db.engine import Sessions
+from db.access.views import BearerView, TokenView
+from db.engine.columns import new_id
+from db.engine.connections import Sessions
+from db.engine.paging import Keyset, Page
 from db.errors import InvalidTransition, NotFound
 from db.models import OWNER, Token, User
-from db.paging import Keyset, Page
 from db.states import Scope, TokenKind
 
 _NEWEST = Keyset("tokens", Token.created_at, Token.id, descending=True)

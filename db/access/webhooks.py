@@ -16,11 +16,11 @@ from typing import Any
 from sqlalchemy import delete, select, update
 from sqlalchemy.orm import Session
 
-from db.columns import new_id
-from db.engine import Sessions
+from db.engine.columns import new_id
+from db.engine.connections import Sessions
+from db.engine.paging import Keyset, Page
 from db.errors import NotFound
 from db.models import Delivery, Webhook
-from db.paging import Keyset, Page
 from db.states import WebhookEvent
 
 TEST = "test"

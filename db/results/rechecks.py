@@ -8,16 +8,16 @@ from typing import Any
 
 from sqlalchemy import Select, and_, func, or_, select
 
+from db.access.webhooks import notify
 from db.bests import renew_best
-from db.certificates import conditions
 from db.devices import device_class_value, of_machine
-from db.engine import Sessions
+from db.engine.connections import Sessions
 from db.events import recheck_event
 from db.leases import own_job
 from db.models import Best, Certificate, DeviceClass, Job, Recheck, Target, Trial, Workload
+from db.results.certificates import conditions
 from db.states import FINISHED, WebhookEvent
 from db.views import DueRecheck, RecheckView
-from db.webhooks import notify
 from tuner.errors import LeaseLost
 from tuner.types import DeviceClass as DeviceClassValue
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import select
 
-from db.engine import Sessions
+from db.engine.connections import Sessions
 from db.leases import own_job
 from db.models import Gate
 from db.views import GateView

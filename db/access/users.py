@@ -7,8 +7,8 @@ from dataclasses import asdict
 from sqlalchemy import func, select, update
 from sqlalchemy.exc import IntegrityError
 
-from db.access_views import Quota, UserView
-from db.engine import Sessions
+from db.access.views import Quota, UserView
+from db.engine.connections import Sessions
 from db.errors import InvalidTransition, NameTaken, NotFound
 from db.models import OWNER, Token, User
 from db.states import Scope

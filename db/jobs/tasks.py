@@ -8,12 +8,12 @@ from datetime import datetime
 from sqlalchemy import or_, select
 from sqlalchemy.orm import Session, load_only
 
-from db.certificates import library_time
-from db.engine import Sessions
+from db.engine.connections import Sessions
 from db.errors import NotFound
 from db.events import task_event
 from db.leases import own_task
 from db.models import Certificate, Job, Task
+from db.results.certificates import library_time
 from db.states import FINISHED, AnsweredFrom, JobState, TaskState
 from db.views import TaskView
 from tuner.types import FailureKind

@@ -15,14 +15,14 @@ import sqlalchemy
 from sqlalchemy import URL, Connection, Engine, event, make_url
 from sqlalchemy.orm import ORMExecuteState, Session
 
-from db import writer_queue
-from db.clock import ServerClock
-from db.columns import Clock, utc_now
-from db.outages import translated
+from db.engine import writer_queue
+from db.engine.clock import ServerClock
+from db.engine.columns import Clock, utc_now
+from db.engine.outages import translated
 
 BUSY_TIMEOUT_MS = 60_000
-"""How long SQLite lets a writer wait once it has its turn, or none was to be had (`db.writer_queue`); a transaction
-here takes milliseconds."""
+"""How long SQLite lets a writer wait once it has its turn, or none was to be had (`db.engine.writer_queue`); a
+transaction here takes milliseconds."""
 
 _SQLITE_BEGIN = "sqlite_begin"
 _WATCHFUL = {"connect_timeout": 5, "keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3}

@@ -6,10 +6,10 @@ from datetime import timedelta
 
 from sqlalchemy import delete, select
 
-from db.access_views import AuditView
-from db.engine import Sessions
+from db.access.views import AuditView
+from db.engine.connections import Sessions
+from db.engine.paging import Keyset, Page
 from db.models import AuditEntry
-from db.paging import Keyset, Page
 
 _NEWEST = Keyset("audit", AuditEntry.id, descending=True)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sqlalchemy.engine import URL
 
-from db.engine import BUSY_TIMEOUT_MS, normalise_url
+from db.engine.connections import BUSY_TIMEOUT_MS, normalise_url
 
 _PAGES = 2000
 """Copied at a time; writers wait for that."""

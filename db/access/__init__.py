@@ -1,0 +1,1 @@
+"""Users, tokens, limits, audit, visibility and webhooks."""

@@ -1,0 +1,1 @@
+"""TVM's own tuning database in and out."""

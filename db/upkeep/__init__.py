@@ -1,0 +1,1 @@
+"""Backups, rights of the service's role, and figures for monitoring."""
