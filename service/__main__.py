@@ -13,7 +13,7 @@ from typing import Any
 from loopwright.codegen.errors import UnsupportedVersion
 from loopwright.codegen.versions import check_versions
 from service.logs import lines as logs
-from service.process import die_with_parent
+from service.process.parent import die_with_parent
 from service.settings import Settings, TraceSettings, read_settings
 from service.settings import parser as settings_parser
 from service.traces import tracer
@@ -53,7 +53,7 @@ def main() -> None:
             read_boards(settings.boards)
     except (UnsupportedVersion, BadBoards) as error:
         sys.exit(f"loopwright: {error}")
-    from service.exit_status import explained
+    from service.process.exit_status import explained
 
     with explained(settings):
         run(role, settings, asked)
@@ -76,7 +76,7 @@ def run(role: str, settings: Settings, asked: dict[str, Any]) -> None:
             except CannotGrant as error:
                 sys.exit(f"loopwright: {error}")
     elif role == "api":
-        from service import api
+        from service import server as api
         from workers.walls.levels import NoWalls, choose
 
         try:
@@ -86,7 +86,7 @@ def run(role: str, settings: Settings, asked: dict[str, Any]) -> None:
         _require_tables(settings)
         api.main(settings)
     elif role == "controller":
-        from service import controller
+        from service.controller import controller
 
         _require_tables(settings)
         controller.main(settings)
@@ -123,8 +123,8 @@ def _require_tables(settings: Settings) -> None:
 
 def serve(settings: Settings) -> None:
     """Run until a signal comes; the one line on stdout is the URL."""
-    from service.exit_status import leave
-    from service.supervisor import ServeError, Supervisor
+    from service.process.exit_status import leave
+    from service.process.supervisor import ServeError, Supervisor
 
     supervisor = Supervisor(settings)
     supervisor.handle_signals()

@@ -10,16 +10,21 @@ from anyio import CapacityLimiter
 from fastapi import APIRouter, Depends, FastAPI
 
 from db import Database
-from service import meta, openapi, pages, problems
+from service import meta, pages, problems
 from service.access import session, tokens, users
 from service.access.audit import AuditTrail
 from service.access.headers import SafeHeaders
 from service.access.known_host import KnownHost
 from service.access.token_first import TokenFirst
+from service.api import openapi
+from service.api.feeds import Feeds
+from service.api.patience import DEFAULT, Patience
+from service.api.request_metrics import API_PREFIX, Measured, RequestMetrics
+from service.api.sandbox import Sandbox
+from service.api.shares import Shares
 from service.bodies.shape import JsonLimits
 from service.bodies.whole import WholeBody
 from service.context import Context
-from service.feeds import Feeds
 from service.fleet import endpoints as fleet
 from service.identity.rights import declare
 from service.identity.visitor import Identities, authorised
@@ -28,13 +33,9 @@ from service.jobs import rechecks
 from service.jobs.wire import event
 from service.ongoing import Watched
 from service.overview import endpoints as overview
-from service.patience import DEFAULT, Patience
 from service.records import endpoints as records
 from service.request_ids import Identified
-from service.request_metrics import API_PREFIX, Measured, RequestMetrics
-from service.sandbox import Sandbox
 from service.settings import Settings, ensure_token
-from service.shares import Shares
 from service.traces.requests import Traced
 from service.traces.tracer import tracer
 from service.webhooks import endpoints as webhooks

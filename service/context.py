@@ -10,14 +10,14 @@ from fastapi import Depends, Query, Request
 
 from db import Database
 from loopwright import schemas
-from service.cache import Cache
-from service.feeds import Feeds
+from service.api.cache import Cache
+from service.api.feeds import Feeds
+from service.api.liveness import LIVE_SECONDS as LIVE_SECONDS
+from service.api.request_metrics import RequestMetrics
+from service.api.sandbox import Sandbox
+from service.api.shares import Shares
 from service.identity.visitor import Identities, Visitor
-from service.liveness import LIVE_SECONDS as LIVE_SECONDS
-from service.request_metrics import RequestMetrics
-from service.sandbox import Sandbox
 from service.settings import Settings
-from service.shares import Shares
 from tuner.inspection.answers import Assembly, DecisionTable
 
 _ASSEMBLY_CHARACTERS = 32 * 2**20

@@ -12,10 +12,10 @@ from rich.console import Console
 from rich.table import Table
 
 from loopwright import Client, Job
-from service.exit_status import explained, leave
+from service.process.exit_status import explained, leave
+from service.process.supervisor import ServeError, Supervisor
 from service.settings import ensure_token, read_settings
 from service.settings import parser as service_parser
-from service.supervisor import ServeError, Supervisor
 
 TRIALS = 128
 

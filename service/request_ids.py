@@ -10,10 +10,10 @@ import time
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from service.api.request_metrics import PROBES, route_of
 from service.identity.visitor import Visitor
 from service.logs.ids import about_request
 from service.problems import REQUEST_ID
-from service.request_metrics import PROBES, route_of
 
 _WELL_FORMED = re.compile(r"[A-Za-z0-9._:-]{1,64}")
 

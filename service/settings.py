@@ -63,7 +63,7 @@ class Settings(BaseSettings):
     def walls(self) -> Policy:
         """``sandbox``, or else: required where others can reach the service, preferred where nobody can.
 
-        A service with several users sets ``sandbox`` (`service.supervisor`).
+        A service with several users sets ``sandbox`` (`service.process.supervisor`).
         """
         if self.sandbox is not None:
             return self.sandbox

@@ -18,7 +18,7 @@ from db.inputs import NewJob
 from db.views import ClaimedJob
 from loopwright.codegen.target import canonical_target, target_from
 from loopwright.codegen.versions import TVM_VERSION
-from service.ledger import DatabaseLedger
+from service.controller.ledger import DatabaseLedger
 from tuner.search.request import TuneRequest
 from tuner.tune import tune
 from tuner.types import DeviceClass, TaskSpec

@@ -9,11 +9,11 @@ import time
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from service.api.patience import Patience
+from service.api.shares import Shares
 from service.bodies.shape import JsonLimits, JsonShape
 from service.caller import caller_of
-from service.patience import Patience
 from service.problems import ProblemError, answer
-from service.shares import Shares
 
 _PER_CALLER = 2
 _IN_ALL = 8

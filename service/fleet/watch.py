@@ -11,8 +11,8 @@ import ray
 
 from db import Database
 from db.views import Peaks, WorkerView
+from service.api.liveness import LIVE_SECONDS
 from service.fleet.health import LOST_WITHIN_SECONDS, complaint
-from service.liveness import LIVE_SECONDS
 from tuner.types import Failure
 from workers.messages import DeviceSpeed
 from workers.ray import actor_calls

@@ -8,7 +8,7 @@ from typing import Any
 from sse_starlette import EventSourceResponse, ServerSentEvent
 
 from loopwright import schemas
-from service.feeds import Feeds
+from service.api.feeds import Feeds
 
 
 class EventStream(EventSourceResponse):

@@ -11,12 +11,12 @@ from db.results.lookup import KnownBest
 from db.views import JobView
 from loopwright import schemas
 from service.context import Context
+from service.controller.ledger import budget_per_task
 from service.fleet.offers import resolve, resolve_all
 from service.gates import reference
 from service.identity.visitor import Visitor
 from service.jobs.suggestion import TRIALS_PER_FUNCTION, hint, suggested_trials
 from service.jobs.wire import budget
-from service.ledger import budget_per_task
 from service.problems import ProblemError
 from service.records import wire
 from tuner.inspection.answers import Submission

@@ -19,7 +19,7 @@ from db.views import (
     TrialView,
 )
 from loopwright import schemas
-from service.ledger import budget_per_task
+from service.controller.ledger import budget_per_task
 from service.records.wire import library
 from service.units import micros
 

@@ -11,7 +11,7 @@ from prometheus_client.registry import Collector
 from db import migrate
 from loopwright.codegen.versions import TVM_VERSION
 from loopwright.version import VERSION
-from service import metric_catalogue as catalogue
+from service.api import metric_catalogue as catalogue
 from service.context import LIVE_SECONDS, Context
 from service.metrics.fleet import fleet_metrics, schema_metric
 

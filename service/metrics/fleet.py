@@ -11,7 +11,7 @@ from db import Database
 from db.counts import Counts
 from db.states import JobState, LeaseLoss
 from db.upkeep.gauges import WorkerGauge
-from service import metric_catalogue as catalogue
+from service.api import metric_catalogue as catalogue
 from tuner.types import FailureKind
 
 MEASURED = "measured"

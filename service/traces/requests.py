@@ -7,8 +7,8 @@ from typing import Any
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from service.api.request_metrics import PROBES, route_of
 from service.logs.ids import known
-from service.request_metrics import PROBES, route_of
 
 
 class Traced:

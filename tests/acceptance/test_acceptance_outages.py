@@ -10,7 +10,7 @@ import httpx
 import psutil
 import pytest
 
-from service.exit_status import ExitStatus
+from service.process.exit_status import ExitStatus
 from tests.support.ledger import check_ledger
 from tests.support.postgres import postgres_server, stopped
 from tests.support.programs import product

@@ -12,8 +12,8 @@ from db import Database, migrate
 from db.inputs import NewJob
 from db.states import JobState
 from db.views import TrialView
+from service.controller.job_runner import JobRunner, RunEnd
 from service.fleet.health import LOST_TOO_OFTEN, LOST_WITHIN_SECONDS
-from service.job_runner import JobRunner, RunEnd
 from service.settings import Settings
 from tests.support import workloads as programs
 from tests.support.builders import KillingBuilder, is_killer

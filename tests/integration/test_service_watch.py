@@ -11,11 +11,11 @@ import pytest
 from db import Database, migrate
 from db.inputs import NewJob
 from db.views import WorkerView
-from service import controller
-from service.controller import Controller
+from service.controller import controller
+from service.controller.controller import Controller
+from service.controller.job_runner import JobRunner
+from service.controller.loops import Loops
 from service.fleet.watch import Watch
-from service.job_runner import JobRunner
-from service.loops import Loops
 from service.settings import Settings
 from tests.support import workloads as programs
 from tests.support.waiting import wait_for

@@ -14,7 +14,8 @@ import httpx
 import psutil
 import pytest
 
-from service import app, sandbox
+from service import app
+from service.api import sandbox
 from tests.support import faults, played_fleet
 from tests.support.served_api import ServedApi, served
 from tests.support.waiting import wait_for

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 import httpx
 import pytest
 
-from service import sandbox
-from service.patience import Patience
+from service.api import sandbox
+from service.api.patience import Patience
 from tests.support.served_api import ServedApi, served
 from tests.support.waiting import wait_for
 from workers.walls.levels import Policy

@@ -9,7 +9,14 @@ from pathlib import Path
 CHECKOUT = Path(__file__).resolve().parents[2]
 
 
-HOLDERS = ("service.app", "service.controller", "service.job_runner", "service.supervisor", "workers.ray.actors", "db")
+HOLDERS = (
+    "service.app",
+    "service.controller.controller",
+    "service.controller.job_runner",
+    "service.process.supervisor",
+    "workers.ray.actors",
+    "db",
+)
 
 
 def loaded(unwanted: tuple[str, ...], modules: tuple[str, ...]) -> str:

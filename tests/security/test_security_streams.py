@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from service import sandbox
+from service.api import sandbox
 from tests.contract.db.conftest import Clock, World
 from tests.support.served_api import TOKEN, ServedApi, served
 from tests.support.waiting import wait_for

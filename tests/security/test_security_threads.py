@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from db.database import Database
-from service import sandbox
+from service.api import sandbox
 from tests.support.served_api import ServedApi, served
 from tests.support.waiting import wait_for
 from workers.walls.levels import Policy

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from db.views import ClaimedJob
-from service.loops import Loop, Loops
+from service.controller.loops import Loop, Loops
 from tests.support.played_fleet import MACHINE
 from tuner.types import DeviceClass
 from workers.child.search_children import SearchChildren

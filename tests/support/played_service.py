@@ -24,9 +24,9 @@ from db.views import JobView, Peaks
 from loopwright.codegen.functions import write_only
 from loopwright.codegen.serialization import module_from_json, trace_to_json
 from loopwright.codegen.target import target_from
-from service.controller import Controller
-from service.job_runner import JobRunner
-from service.loops import Loops
+from service.controller.controller import Controller
+from service.controller.job_runner import JobRunner
+from service.controller.loops import Loops
 from service.settings import Settings
 from tests.support import played_fleet
 from tests.support.idle_loops import NoSearches, OneNode

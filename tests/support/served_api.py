@@ -13,9 +13,9 @@ import httpx
 import uvicorn
 
 from db import Database, migrate
-from service import api
+from service import server as api
+from service.api.patience import DEFAULT, Patience
 from service.context import Context
-from service.patience import DEFAULT, Patience
 from service.settings import Settings
 from tests.support.service import free_port
 from tests.support.waiting import wait_for

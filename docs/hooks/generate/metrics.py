@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from docs.hooks.generate.tables import code, table
-from service.metric_catalogue import METRICS
+from service.api.metric_catalogue import METRICS
 
 
 def metric_page() -> str:

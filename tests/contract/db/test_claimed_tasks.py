@@ -6,8 +6,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from db.states import AnsweredFrom, JobState, TaskState
-from service.claimed_tasks import ClaimedTasks
-from service.ledger import DatabaseLedger
+from service.controller.claimed_tasks import ClaimedTasks
+from service.controller.ledger import DatabaseLedger
 from tests.contract.db.conftest import BASELINE, World
 from tuner.types import Measured, StopReason
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from db.states import AnsweredFrom
-from service.claimed_tasks import ClaimedTasks
-from service.ledger import DatabaseLedger
+from service.controller.claimed_tasks import ClaimedTasks
+from service.controller.ledger import DatabaseLedger
 from tests.contract.db.conftest import World
 from tuner.errors import LeaseLost
 from tuner.testing.ledger_contract import MEASURED, SPANS, LedgerContract, candidates, certificate

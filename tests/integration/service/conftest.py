@@ -12,7 +12,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from db import Database, migrate
-from service import sandbox
+from service.api import sandbox
 from service.app import create_app
 from service.settings import Settings
 from tests.support import played_fleet

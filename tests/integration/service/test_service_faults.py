@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from service import sandbox
+from service.api import sandbox
 from tests.integration.service.conftest import Api
 from tests.support import faults
 from workers.child import child_calls

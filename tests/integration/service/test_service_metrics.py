@@ -10,8 +10,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from db import migrate
 from db.states import JobState
-from service.metric_catalogue import METRICS
-from service.request_metrics import OTHER
+from service.api.metric_catalogue import METRICS
+from service.api.request_metrics import OTHER
 from tests.integration.service.conftest import Api
 from tests.support import played_fleet
 from tests.support.programs import product

@@ -15,7 +15,7 @@ from typer.main import get_command
 
 import loopwright
 from loopwright.cli import app
-from service.metric_catalogue import METRICS
+from service.api.metric_catalogue import METRICS
 from service.problem_types import PROBLEM_TYPES, URN
 from tests.unit.docs.documents import ROOT
 from tests.unit.docs.site import build

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from db.states import JobState, LeaseLoss
-from service.metric_catalogue import METRICS as CATALOGUE
+from service.api.metric_catalogue import METRICS as CATALOGUE
 from service.metrics.fleet import MEASURED
 from tests.support.promql import selectors
 from tests.unit.docs import documents

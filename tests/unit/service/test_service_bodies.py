@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from starlette.types import Message, Receive, Scope, Send
 
+from service.api.patience import Patience
 from service.bodies.shape import JsonLimits
 from service.bodies.whole import WholeBody
-from service.patience import Patience
 from tests.support import own_loop
 from tests.support.visitors import visitor
 

@@ -14,11 +14,11 @@ import pytest
 
 from db import migrate
 from db.errors import AccessRefused, DatabaseAway, DatabaseDamaged, DiskFull, SchemaTooNew
-from service import controller
 from service.__main__ import main
-from service.exit_status import ExitStatus, explained, status_of
+from service.controller import controller
 from service.outage import Outage, await_database
-from service.restarts import MOST, WITHIN_SECONDS, Restarts
+from service.process.exit_status import ExitStatus, explained, status_of
+from service.process.restarts import MOST, WITHIN_SECONDS, Restarts
 from service.settings import Settings
 from tests.support.service import ROOT, free_port
 

@@ -14,8 +14,8 @@ from db import Database, migrate
 from db.states import JobState
 from db.views import EventView, JobView
 from loopwright import schemas
-from service import feeds
-from service.feeds import FeedBroken, Feeds
+from service.api import feeds
+from service.api.feeds import FeedBroken, Feeds
 from service.jobs import wire
 from tests.contract.db.conftest import Clock, World
 from tests.support import own_loop

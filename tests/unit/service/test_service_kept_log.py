@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from service.kept_log import KeptLog
+from service.process.kept_log import KeptLog
 
 FILE_BYTES = 10_000
 OLD_FILES = 2

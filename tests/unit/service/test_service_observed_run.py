@@ -5,8 +5,8 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+from service.controller.observed_run import observed
 from service.logs.ids import known
-from service.observed_run import observed
 
 
 class _Runner:

@@ -8,8 +8,8 @@ from typing import Any, get_args
 import pytest
 
 from loopwright import schemas
+from service.api.openapi import field_texts
 from service.app import create_app
-from service.openapi import field_texts
 from service.settings import Settings
 
 SCHEMA: dict[str, Any] = create_app(Settings()).openapi()

@@ -14,9 +14,9 @@ from db.errors import DatabaseAway
 from db.inputs import NewJob
 from db.states import JobState
 from db.views import ClaimedJob, JobChanged, JobView
-from service import controller
-from service.controller import Controller
-from service.job_runner import JobRunner, RunEnd
+from service.controller import controller
+from service.controller.controller import Controller
+from service.controller.job_runner import JobRunner, RunEnd
 from service.settings import Settings
 from tests.support.idle_loops import IdleLoops, NoSearches, OneNode
 from tests.support.played_fleet import MACHINE

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from service import sandbox
+from service.api import sandbox
+from service.api.sandbox import Sandbox
 from service.problems import ProblemError
-from service.sandbox import Sandbox
 from tests.support import faults
 from tests.support.faults import SECRET
 from tuner.inspection.answers import RecordLine

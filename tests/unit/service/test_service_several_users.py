@@ -9,9 +9,9 @@ import pytest
 from db import Database, migrate
 from db.access.views import Quota
 from db.states import Scope
-from service import supervisor
+from service.process import supervisor
+from service.process.supervisor import ServeError, with_walls
 from service.settings import Settings
-from service.supervisor import ServeError, with_walls
 from workers.walls.levels import Level, NoWalls, Policy
 
 

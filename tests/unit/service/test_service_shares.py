@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from service.api.shares import Shares
 from service.problems import ProblemError
-from service.shares import Shares
 
 
 def _refused(shares: Shares, caller: str, amount: int = 1) -> ProblemError:

@@ -14,8 +14,8 @@ from db.access.views import Quota
 from db.inputs import NewJob
 from db.states import Scope
 from db.views import JobView
-from service import controller
-from service.controller import Controller
+from service.controller import controller
+from service.controller.controller import Controller
 from service.settings import Settings
 from tests.support.idle_loops import IdleLoops, OneNode
 from tests.support.played_fleet import MACHINE

@@ -14,7 +14,7 @@ from scipy.stats import spearmanr
 
 from db.states import AnsweredFrom, EventType, JobState, TaskState, TrialState
 from db.views import Change, EventView, JobChanged, JobView, TaskChanged, TaskView, TrialFinished, TrialView
-from service.cache import Cache
+from service.api.cache import Cache
 from service.jobs import wire
 from service.jobs.chrome_trace import chrome_trace
 from service.records.wire import device_state

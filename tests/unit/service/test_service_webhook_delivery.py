@@ -22,7 +22,7 @@ from db import Database, migrate
 from db.access.webhooks import DeliveryView
 from db.errors import DatabaseAway
 from db.states import WebhookEvent
-from service.controller import Controller
+from service.controller.controller import Controller
 from service.settings import Settings
 from service.webhooks import deliver
 from service.webhooks.deliver import Deliverer

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loopwright.codegen.arrays import numpy_dtype
-from service import sandbox
+from service.api import sandbox
 from tuner.codec import Malformed, decode, encode
 from tuner.ports import Raced
 from tuner.search.request import TuneRequest

@@ -7,7 +7,7 @@ import statistics
 
 from db import Database
 from db.views import ClaimedJob
-from service.claimed_tasks import ClaimedTasks
+from service.controller.claimed_tasks import ClaimedTasks
 from tuner.errors import LeaseLost
 from tuner.ports import Meanwhile
 from tuner.types import Failure

@@ -27,12 +27,12 @@ from db.leases import RENEW_SECONDS
 from db.states import AnsweredFrom, JobState, TaskState
 from db.views import ClaimedJob
 from loopwright.codegen import worker_labels
-from service.claimed_tasks import ClaimedTasks
-from service.exit_status import ExitStatus, leave
+from service.controller.claimed_tasks import ClaimedTasks
+from service.controller.job_runner import JobRunner, RunEnd
+from service.controller.loops import Loop, Loops
 from service.fleet.watch import Watch
-from service.job_runner import JobRunner, RunEnd
-from service.loops import Loop, Loops
 from service.outage import Outage, await_database
+from service.process.exit_status import ExitStatus, leave
 from service.rechecks import jobs as rechecks
 from service.settings import Settings
 from service.webhooks.deliver import Deliverer

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from loopwright.codegen.math_mode import MathMode
+from service.api.pool import Load, Pool
+from service.api.shares import Shares
 from service.ongoing import ongoing
-from service.pool import Load, Pool
 from service.problems import ProblemError
-from service.shares import Shares
 from tuner.inspection.answers import (
     AppliedModule,
     Assembly,

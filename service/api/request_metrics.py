@@ -8,7 +8,7 @@ from fastapi.routing import APIRoute
 from prometheus_client import CollectorRegistry, Gauge, Histogram, disable_created_metrics
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service import metric_catalogue as catalogue
+from service.api import metric_catalogue as catalogue
 
 API_PREFIX = "/api/v1"
 PROBES = frozenset({"/healthz", "/readyz", "/metrics"})

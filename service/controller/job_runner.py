@@ -18,11 +18,11 @@ from db.leases import RENEW_SECONDS
 from db.states import AnsweredFrom, JobState, TaskState
 from db.views import ClaimedJob, JobView, TaskView
 from loopwright.codegen.versions import TVM_VERSION
-from service import model_time
-from service.claimed_tasks import ClaimedTasks
+from service.controller import model_time
+from service.controller.claimed_tasks import ClaimedTasks
+from service.controller.ledger import DatabaseLedger, budget_per_task
+from service.controller.observed_run import observed
 from service.gates import race as gate_race
-from service.ledger import DatabaseLedger, budget_per_task
-from service.observed_run import observed
 from service.outage import Outage
 from service.rechecks import race as recheck_race
 from service.units import seconds

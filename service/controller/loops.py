@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from db.views import ClaimedJob
-from service.job_runner import JobRunner, RunEnd
+from service.controller.job_runner import JobRunner, RunEnd
 from workers.ray.crew import Crew
 
 log = logging.getLogger("loopwright.controller")

@@ -8,9 +8,9 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from service.patience import Patience
+from service.api.patience import Patience
+from service.api.shares import Shares
 from service.problems import ProblemError
-from service.shares import Shares
 
 
 class PatientConnection(H11Protocol):

@@ -10,12 +10,12 @@ from typing import Any
 import uvicorn
 
 from db import Database
+from service.api.connections import PatientConnection
+from service.api.patience import DEFAULT, Patience
+from service.api.shares import Shares
 from service.app import create_app
-from service.connections import PatientConnection
 from service.outage import await_database
-from service.patience import DEFAULT, Patience
 from service.settings import Settings, ensure_token
-from service.shares import Shares
 
 _OTHER_FILES = 500
 """Descriptors that are no connections: of the database, of children, of files on their way to browsers."""

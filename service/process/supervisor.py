@@ -27,10 +27,10 @@ import psutil
 from db import Database, migrate
 from loopwright import schemas
 from loopwright.session.config import service_file
-from service.exit_status import ExitStatus, status_of
-from service.kept_log import KeptLog
 from service.outage import await_database
-from service.restarts import MOST, WITHIN_SECONDS, Restarts
+from service.process.exit_status import ExitStatus, status_of
+from service.process.kept_log import KeptLog
+from service.process.restarts import MOST, WITHIN_SECONDS, Restarts
 from service.settings import Settings, ensure_token
 from workers.walls.levels import Level, NoWalls, Policy, choose
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from db import Database
 from db.states import FINISHED, AnsweredFrom, FinalState, JobState, TaskState
 from db.views import ClaimedJob, TaskView
-from service.ledger import budget_per_task
+from service.controller.ledger import budget_per_task
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""What endpoints share: limits, feeds of events, sandboxed children, metrics, the schema."""

@@ -1,0 +1,1 @@
+"""The controller: claims jobs and runs their loops."""

@@ -1,0 +1,1 @@
+"""The processes of a service: started, supervised, restarted, and how they exit."""
