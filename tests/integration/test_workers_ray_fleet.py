@@ -19,7 +19,6 @@ import psutil
 import pytest
 import ray
 
-import workers.ray.patience
 from benchmarks.gpu.workloads import product
 from loopwright.codegen.gpu.tf32 import with_tf32
 from loopwright.codegen.math_mode import applied_math
@@ -42,7 +41,7 @@ from tuner.tune import tune
 from tuner.types import Failure, FailureKind, Lane, Measured, Outcome, Stage, TaskSpec, Workload
 from tuner.workload import make_workload
 from workers.messages import DetectedDevice, DeviceSpeed, MeasurerStatus
-from workers.ray import actor_calls, known_devices
+from workers.ray import actor_calls, known_devices, patience
 from workers.ray.actors import Builder, Measurer
 from workers.ray.cluster import Cluster, Offer, actor_class
 from workers.ray.crew import Crew
@@ -430,7 +429,7 @@ def test_a_build_that_takes_far_longer_than_others_of_its_module(
     fleet: RayFleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in (("ENOUGH", 1), ("TIMES", 0.001), ("LEAST_SECONDS", 0.001)):
-        monkeypatch.setattr(workers.patience, name, value)
+        monkeypatch.setattr(patience, name, value)
     outcomes = {}
     for key, trace in (("first", UNCHANGED), ("second", UNCHANGED), ("baseline", None)):
         fleet.submit(request(key, programs.product(), trace))
