@@ -7,6 +7,7 @@ from typing import Any
 
 from db.engine.columns import digest
 from db.models import OWNER
+from tuner.budget import Budget
 from tuner.types import BUILTIN_SPACE, DeviceClass
 
 
@@ -19,10 +20,9 @@ def space_hash(space_json: str | None) -> str:
 class NewJob:
     """What ``jobs.create`` stores.
 
-    ``space_json`` is the canonical JSON of the user's traces, or None for the built-in space; ``max_trials`` counts
-    over all tasks, and ``target_latency_us`` is the latency of one run of the model that is fast enough. ``shapes`` are
-    bindings of symbolic extents if the module is tuned for several. ``gate`` is what it is compared with once its tasks
-    are done; ``rechecks`` are certificates to race again, by id, with the reason. ``request_digest`` names the request
+    ``space_json`` is the canonical JSON of the user's traces, or None for the built-in space. ``shapes`` are bindings
+    of symbolic extents if the module is tuned for several. ``gate`` is what it is compared with once its tasks are
+    done; ``rechecks`` are certificates to race again, by id, with the reason. ``request_digest`` names the request
     that came under ``idempotency_key``, which is the user's own.
     ``private``: only its user and admins see the job, and its workloads unless others have them, too. ``labels`` are
     those of the workers that may measure it; none: any worker of the device class.
@@ -31,11 +31,7 @@ class NewJob:
     name: str
     module_json: str
     device_class: DeviceClass
-    max_trials: int
-    max_seconds: float | None = None
-    max_device_seconds: float | None = None
-    target_latency_us: float | None = None
-    until_plateau: bool = False
+    budget: Budget
     suggested_trials: int = 0
     seed: int = 0
     priority: int = 0

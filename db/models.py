@@ -256,12 +256,8 @@ class Job(Base):
     """Bindings of symbolic extents, where the module was tuned for several; a single one is bound in the module."""
     device_class_id: Mapped[str] = mapped_column(ForeignKey("device_classes.id"))
     target_json: Mapped[str]
-    max_trials: Mapped[int]
-    max_seconds: Mapped[float | None]
-    max_device_seconds: Mapped[float | None]
-    target_latency_us: Mapped[float | None]
-    """The latency of one run of the model that is fast enough, as its user gave it."""
-    until_plateau: Mapped[bool]
+    budget: Mapped[dict[str, Any]]
+    """A `tuner.budget.Budget`."""
     suggested_trials: Mapped[int]
     """Trials that the model deserves, as its user was told; 0 if none were needed."""
     seed: Mapped[int]

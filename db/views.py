@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from db.states import AnsweredFrom, EventType, JobState, TaskState, TrialState
+from tuner.budget import Budget
 from tuner.types import (
     Activity,
     Certificate,
@@ -27,9 +28,9 @@ from tuner.types import (
 class JobView:
     """A job without its module.
 
-    ``elapsed_s`` is the time it ran under all its leases together, ``target_latency_us`` the latency of one run of the
-    model that is fast enough, ``model_secs`` what one took as one program, where that was timed. ``labels`` are those
-    of the workers that may measure it. Jobs of one submission for several targets have a ``group_id``.
+    ``elapsed_s`` is the time it ran under all its leases together, ``model_secs`` what one run of the model took as one
+    program, where that was timed. ``labels`` are those of the workers that may measure it. Jobs of one submission for
+    several targets have a ``group_id``.
     """
 
     id: str
@@ -38,11 +39,7 @@ class JobView:
     target_json: str
     device_class_id: str
     space_hash: str
-    max_trials: int
-    max_seconds: float | None
-    max_device_seconds: float | None
-    target_latency_us: float | None
-    until_plateau: bool
+    budget: Budget
     suggested_trials: int
     seed: int
     priority: int

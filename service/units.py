@@ -7,11 +7,6 @@ from typing import overload
 _MICROSECONDS_PER_SECOND = 1e6
 
 
-def seconds(micros: float | None) -> float | None:
-    """Return a duration in seconds; None stays None."""
-    return None if micros is None else micros / _MICROSECONDS_PER_SECOND
-
-
 @overload
 def micros(seconds: float) -> float: ...
 @overload

@@ -11,7 +11,7 @@ from bisect import insort
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from tuner.budget import Progress, next_task
+from tuner.allocation import Progress, next_task
 from tuner.certify import certify
 from tuner.errors import RaceFailed, SearchFailed
 from tuner.ports import Fleet, Ledger, MeasureRequest, Search
@@ -97,7 +97,8 @@ class _Loop:
         self._fleet = fleet
         self._ledger = ledger
         self._clock = clock
-        self._until = None if request.max_seconds is None else clock() + request.max_seconds
+        self._budget = request.budget
+        self._until = None if self._budget.max_seconds is None else clock() + self._budget.max_seconds
         self._next_look = 0.0
         self._in_flight: dict[str, tuple[_TaskRun, Trial]] = {}
         self._config = request.config
@@ -162,18 +163,18 @@ class _Loop:
             self._collect()
 
     def _trials_left(self) -> int:
-        return self._request.max_trials - sum(run.progress.proposed for run in self._runs)
+        return self._budget.max_trials - sum(run.progress.proposed for run in self._runs)
 
     def _reached(self) -> StopReason | None:
         """Return the limit that the search has reached, or the aim; None if it goes on."""
-        request = self._request
-        if request.target is not None and self._model_latency() <= request.target:
+        budget = self._budget
+        if budget.target_latency_us is not None and self._model_latency() * 1e6 <= budget.target_latency_us:
             return StopReason.TARGET
         if self._trials_left() <= 0:
             return StopReason.BUDGET
-        if request.max_device_seconds is not None and self._device_seconds >= request.max_device_seconds:
+        if budget.max_device_seconds is not None and self._device_seconds >= budget.max_device_seconds:
             return StopReason.DEVICE_TIME
-        if request.until_plateau and self._at_plateau():
+        if budget.until is not None and self._at_plateau():
             return StopReason.PLATEAU
         return None
 
@@ -219,7 +220,7 @@ class _Loop:
             self._next_look = now + _POLL_SECONDS
             if self._ledger.cancelled():
                 raise _Cancelled
-            if self._request.target is not None or self._request.until_plateau:
+            if self._budget.target_latency_us is not None or self._budget.until is not None:
                 self._elsewhere = self._ledger.elsewhere()
 
     def _search_on(self) -> None:

@@ -22,6 +22,7 @@ from db import Database
 from db.inputs import NewJob
 from db.results.leaderboard import LeaderboardQuery
 from db.states import JobState
+from tuner.budget import Budget
 from tuner.types import MeasureCandidate, Measured, Origin, TaskSpec, TensorInfo, Workload
 
 _HOUR = 3600.0
@@ -126,7 +127,7 @@ class _Run:
         self._db = db
         args = (TensorInfo((64, 64 + number), "float32"),)
         workload = Workload(f"written-{number}", f"written-{number}", "written", "{}", "", args)
-        new = NewJob(name="written", module_json="{}", device_class=device_class(), max_trials=_BATCH)
+        new = NewJob(name="written", module_json="{}", device_class=device_class(), budget=Budget(_BATCH))
         self._job = db.jobs.create(new, [TaskSpec(workload, 1)], TVM_VERSION)
         claimed = db.jobs.claim("benchmark", 3600.0)
         assert claimed is not None

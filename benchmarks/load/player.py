@@ -27,6 +27,7 @@ from db.inputs import NewJob
 from loopwright.codegen.serialization import module_from_json, module_to_json, trace_to_json
 from loopwright.codegen.target import target_from
 from loopwright.codegen.versions import TVM_VERSION
+from tuner.budget import Budget
 from tuner.space.builtin import builtin_space
 from tuner.task import extract_tasks
 from tuner.types import (
@@ -110,7 +111,7 @@ class PlayedJob:
         self._draw = random.Random(number)
         mod = model(number)
         tasks = list(extract_tasks(mod, target_from(device_class.target_json)).tasks)
-        new = NewJob(f"played {number}", module_to_json(mod), device_class, MAX_TRIALS, user_name=user)
+        new = NewJob(f"played {number}", module_to_json(mod), device_class, Budget(MAX_TRIALS), user_name=user)
         self.id = database.jobs.create(new, tasks, TVM_VERSION).id
         claimed = database.jobs.claim("benchmark", _LEASE_SECONDS)
         assert claimed is not None

@@ -19,6 +19,7 @@ from db.views import ClaimedJob
 from loopwright.codegen.target import canonical_target, target_from
 from loopwright.codegen.versions import TVM_VERSION
 from service.controller.ledger import DatabaseLedger
+from tuner.budget import Budget
 from tuner.search.request import TuneRequest
 from tuner.tune import tune
 from tuner.types import DeviceClass, TaskSpec
@@ -119,7 +120,7 @@ class Crowd:
         # Extents with many divisors, all different.
         workload = make_workload(product(64 + 16 * (number % 10), 96 + 16 * (number // 10), 128), "product")
         spec = TaskSpec(workload, 1)
-        new = NewJob(f"job {number}", workload.module_json, _MACHINE, _MAX_TRIALS, seed=number)
+        new = NewJob(f"job {number}", workload.module_json, _MACHINE, Budget(_MAX_TRIALS), seed=number)
         self._db.jobs.create(new, [spec], TVM_VERSION)
         claimed = self._db.jobs.claim("benchmark", _LEASE_SECONDS)
         assert claimed is not None
@@ -128,7 +129,7 @@ class Crowd:
     def _run(self, claimed: ClaimedJob, spec: TaskSpec) -> None:
         tasks = self._db.tasks.of_job(claimed.job.id)
         assert self._db.tasks.try_start(tasks[0].id, claimed.lease_token)
-        request = TuneRequest([spec], _MACHINE.target_json, None, _MAX_TRIALS, None, claimed.job.seed)
+        request = TuneRequest([spec], _MACHINE.target_json, None, Budget(_MAX_TRIALS), claimed.job.seed)
         ledger = DatabaseLedger(self._db, claimed, tasks, _MAX_TRIALS)
         with self._searches.one() as child, closing(WalledSearch(child, request)) as search:
             tune(request, search, DeviceFleet(self._devices), ledger)

@@ -24,6 +24,7 @@ from benchmarks.search.runs import Incumbent, Run
 from benchmarks.search.teachers import experience
 from benchmarks.search.workloads import WORKLOADS
 from loopwright.comparing.child import peak_mb
+from tuner.budget import Budget
 from tuner.search.config import SearchConfig
 from tuner.search.request import TuneRequest
 from tuner.testing.memory_ledger import MemoryLedger
@@ -125,7 +126,7 @@ def execute(request: Request) -> Run:
     fleet = RayFleet(target_json, request.builders, {request.measurer: "local"})
     ledger = ClockLedger(run, started)
     config = VARIANTS[request.variant](SearchConfig())
-    tuning = TuneRequest([spec], target_json, None, request.trials, None, request.seed, base, config)
+    tuning = TuneRequest([spec], target_json, None, Budget(request.trials), request.seed, base, config)
     with closing(child), closing(WalledSearch(child, tuning)) as search:
         tune(tuning, search, fleet, ledger)
     run.seconds = time.monotonic() - started

@@ -22,7 +22,7 @@ from loopwright.jobs.check_result import CheckResult, read_reference
 from loopwright.jobs.job import Job
 from loopwright.jobs.job_group import JobGroup
 from loopwright.jobs.progress import telling
-from loopwright.jobs.submit_options import SubmitOptions
+from loopwright.jobs.submit_options import BudgetAndModelOptions, SubmitOptions
 from loopwright.jobs.targets import as_text, on_wire
 from loopwright.model import Model, ModelOptions, OtherOptions, Shapes, as_model
 from loopwright.results import archive
@@ -108,11 +108,6 @@ class Client:
         target: Any = "auto",
         *,
         targets: Sequence[Any] | None = None,
-        max_trials: int = 64,
-        max_seconds: float | None = None,
-        max_device_seconds: float | None = None,
-        target_latency_us: float | None = None,
-        until: schemas.Until | None = None,
         space: stochastic.Space | None = None,
         seed: int = 0,
         name: str | None = None,
@@ -122,7 +117,7 @@ class Client:
         gate: schemas.Gate | None = None,
         labels: dict[str, str] | None = None,
         idempotency_key: str | None = None,
-        **options: Unpack[ModelOptions],
+        **options: Unpack[BudgetAndModelOptions],
     ) -> Job | JobGroup:
         """Submit a model for tuning; return at once with the queued job, or with a group of jobs for ``targets``.
 
@@ -131,13 +126,6 @@ class Client:
             target: the target to tune for.
             targets: up to 8 targets, in place of ``target``. Each becomes a job, with the whole budget; all jobs are
                 stored, or none.
-            max_trials: maximum number of candidates to measure, for all tasks together.
-            max_seconds: maximum seconds of search.
-            max_device_seconds: maximum seconds in measuring slots, without the closing races.
-            target_latency_us: the search stops when one run of the whole model takes at most these microseconds, by the
-                sum of its functions (`Job.model`).
-            until: with ``"plateau"``, the search stops when the next minute is expected to gain less than 1 %, and each
-                function had its first batch of trials.
             space: None (the built-in space), a function ``f(sch)`` that makes stochastic choices (run here; only its
                 trace is sent), a trace, or a list of traces ``[instructions, decisions]``.
             seed: seed of the search.
@@ -150,7 +138,8 @@ class Client:
             labels: ``{"rack": "a"}``: only workers that have all of these labels measure the job.
             idempotency_key: a second submission with the same key returns the same job. By default a new key, so that
                 a retry after a lost answer submits once.
-            options: the options of a plain model.
+            options: the budget, and the options of a plain model. ``max_trials`` (64 by default), ``max_seconds``,
+                ``max_device_seconds``, ``target_latency_us`` and ``until="plateau"`` are described by `schemas.Budget`.
 
         Raises:
             TypeError: the model or the space is of a kind that is not accepted; an option is missing, is not for this
@@ -162,7 +151,8 @@ class Client:
         """
         if isinstance(targets, str):
             raise TypeError(f"targets={targets!r} should be a list; give a single one as target")
-        source = as_model(model, **options)
+        budget = {name: value for name, value in options.items() if name in schemas.Budget.model_fields}
+        source = as_model(model, **{name: value for name, value in options.items() if name not in budget})
         shapes = self.plan_shapes(source).shapes if is_portfolio(source.shapes) else source.shapes
         request = body(
             schemas.SubmitJob,
@@ -172,13 +162,7 @@ class Client:
             name=name,
             seed=seed,
             priority=priority,
-            budget={
-                "max_trials": max_trials,
-                "max_seconds": max_seconds,
-                "max_device_seconds": max_device_seconds,
-                "target_latency_us": target_latency_us,
-                "until": until,
-            },
+            budget=budget,
             space=stochastic.to_traces(space, source),
             shapes=shapes,
             force=force,

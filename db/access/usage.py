@@ -56,7 +56,7 @@ def admit(session: Session, jobs: Sequence[NewJob], now: datetime) -> None:
     midnight = datetime.combine(now.date() + timedelta(days=1), time(), now.tzinfo)
     tomorrow = int((midnight - now).total_seconds()) + 1
     _check(user.active_jobs, active_jobs, len(jobs), "jobs that are queued or running", None)
-    _check(user.daily_trials, trials, sum(new.max_trials for new in jobs), "trials a day (UTC)", tomorrow)
+    _check(user.daily_trials, trials, sum(new.budget.max_trials for new in jobs), "trials a day (UTC)", tomorrow)
     # A job's time on devices is not known before: it may begin while any is left.
     seconds = int(used.device_seconds if used else 0)
     _check(user.daily_device_seconds, seconds, 1, "device seconds a day (UTC)", tomorrow)
@@ -84,7 +84,9 @@ def _check(limit: float | None, used: int, asked: int, what: str, retry_after_s:
 def _active(session: Session, user_name: str) -> tuple[int, int]:
     """Return the active jobs of a user, and the trials that these may still make."""
     mine = Job.user_name == user_name, Job.state.in_(_ACTIVE)
-    jobs, allowed = session.execute(select(func.count(), func.coalesce(func.sum(Job.max_trials), 0)).where(*mine)).one()
+    jobs, allowed = session.execute(
+        select(func.count(), func.coalesce(func.sum(Job.budget["max_trials"].as_integer()), 0)).where(*mine)
+    ).one()
     if not jobs:
         return 0, 0
     made = select(func.sum(Task.trials)).join(Job, Task.job_id == Job.id).where(*mine)

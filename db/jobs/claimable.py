@@ -54,13 +54,17 @@ def answered_jobs() -> Select[Job]:
     """Return the queued jobs of whose open tasks each has a certificate that is enough (see `Certificates.known`)."""
     every = aliased(Task)
     tasks = select(func.count(every.id)).where(every.job_id == Job.id).correlate(Job).scalar_subquery()
+    until = Job.budget["until"].as_string()
     enough = (
         Certificate.workload_hash == Task.workload_hash,
         Certificate.device_class_id == Job.device_class_id,
         Certificate.space_hash == Job.space_hash,
         Certificate.regressed_at.is_(None),
         # The budget of each task is that of the job over their number, rounded up.
-        or_(Certificate.budget_trials * tasks >= Job.max_trials, and_(Job.until_plateau, Certificate.at_plateau)),
+        or_(
+            Certificate.budget_trials * tasks >= Job.budget["max_trials"].as_integer(),
+            and_(until == "plateau", Certificate.at_plateau),
+        ),
     )
     known = exists().where(*enough).correlate(Task, Job)
     unanswered = exists().where(Task.job_id == Job.id, Task.state.not_in(FINISHED), ~known).correlate(Job)

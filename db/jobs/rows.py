@@ -14,6 +14,8 @@ from db.inputs import NewJob, space_hash
 from db.models import Gate, Job, Recheck, Task
 from db.states import JobState, TaskState
 from db.views import JobView
+from tuner.budget import Budget
+from tuner.codec import decode, encode
 from tuner.types import TaskSpec
 
 
@@ -25,11 +27,7 @@ def job_view(row: Job) -> JobView:
         target_json=row.target_json,
         device_class_id=row.device_class_id,
         space_hash=row.space_hash,
-        max_trials=row.max_trials,
-        max_seconds=row.max_seconds,
-        max_device_seconds=row.max_device_seconds,
-        target_latency_us=row.target_latency_us,
-        until_plateau=row.until_plateau,
+        budget=decode(Budget, row.budget),
         suggested_trials=row.suggested_trials,
         seed=row.seed,
         priority=row.priority,
@@ -74,11 +72,7 @@ def insert_job(
         shapes=None if new.shapes is None else list(new.shapes),
         device_class_id=new.device_class.id,
         target_json=new.device_class.target_json,
-        max_trials=new.max_trials,
-        max_seconds=new.max_seconds,
-        max_device_seconds=new.max_device_seconds,
-        target_latency_us=new.target_latency_us,
-        until_plateau=new.until_plateau,
+        budget=encode(new.budget),
         suggested_trials=new.suggested_trials,
         seed=new.seed,
         priority=new.priority,

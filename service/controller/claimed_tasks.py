@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from db import Database
 from db.states import FINISHED, AnsweredFrom, FinalState, JobState, TaskState
 from db.views import ClaimedJob, TaskView
-from service.controller.ledger import budget_per_task
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +38,9 @@ class ClaimedTasks:
         job = self.claimed.job
         if job.force and source is AnsweredFrom.DATABASE:
             return False
-        budget = budget_per_task(job.max_trials, len(self.tasks))
+        share = job.budget.trials_of_a_task(len(self.tasks))
         known = self.database.certificates.known(
-            task.workload_hash, job.device_class_id, job.space_hash, budget, or_plateau=job.until_plateau
+            task.workload_hash, job.device_class_id, job.space_hash, share, or_plateau=job.budget.until is not None
         )
         if known is None:
             return False

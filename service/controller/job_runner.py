@@ -20,12 +20,11 @@ from db.views import ClaimedJob, JobView, TaskView
 from loopwright.codegen.versions import TVM_VERSION
 from service.controller import model_time
 from service.controller.claimed_tasks import ClaimedTasks
-from service.controller.ledger import DatabaseLedger, budget_per_task
+from service.controller.ledger import DatabaseLedger
 from service.controller.observed_run import observed
 from service.gates import race as gate_race
 from service.outage import Outage
 from service.rechecks import race as recheck_race
-from service.units import seconds
 from tuner.errors import FleetDrained, LeaseLost, NoDevice, SearchFailed
 from tuner.search.request import TuneRequest
 from tuner.tune import tune
@@ -109,7 +108,7 @@ class JobRunner:
     def _await_turn(self, claimed: ClaimedJob) -> None:
         """Wait until it is the job's turn to begin, or until it is cancelled. Raises LeaseLost."""
         job = claimed.job
-        self._share.trials = job.max_trials
+        self._share.trials = job.budget.max_trials
         self._share.begin(lambda: not self._db.jobs.cancel_requested(job.id, claimed.lease_token))
 
     def _renewed(self, claimed: ClaimedJob) -> ClaimedJob:
@@ -132,9 +131,8 @@ class JobRunner:
             unanswered = [task for task in tasks.open if not self._answer(tasks, task)]
             mine = [task for task in unanswered if self._start(tasks, task)]
             if mine:
-                left = (
-                    None if job.max_seconds is None else job.max_seconds - job.elapsed_s - (time.monotonic() - started)
-                )
+                limit = job.budget.max_seconds
+                left = None if limit is None else limit - job.elapsed_s - (time.monotonic() - started)
                 others = [task for task in tasks.tasks if task not in mine]
                 self._tune(claimed, mine, others, left, crew)
             elif unanswered:
@@ -210,21 +208,22 @@ class JobRunner:
         crew: Callable[[], Crew],
     ) -> None:
         job = claimed.job
-        share = budget_per_task(job.max_trials, len(tasks) + len(others))
+        share = job.budget.trials_of_a_task(len(tasks) + len(others))
         request = TuneRequest(
             tasks=[self._spec(task, claimed) for task in tasks],
             target_json=job.target_json,
             space=None if claimed.inputs.space_json is None else json.loads(claimed.inputs.space_json),
-            # Tasks that other jobs answer leave their share of the trials unused.
-            max_trials=share * len(tasks) if others else job.max_trials,
-            max_seconds=time_left,
-            max_device_seconds=self._device_seconds_left(job, others),
-            target=seconds(job.target_latency_us),
-            until_plateau=job.until_plateau,
+            budget=replace(
+                job.budget,
+                # Tasks that other jobs answer leave their share of the trials unused.
+                max_trials=share * len(tasks) if others else job.budget.max_trials,
+                max_seconds=time_left,
+                max_device_seconds=self._device_seconds_left(job, others),
+            ),
             seed=job.seed,
             base_model=self._db.cost_models.get(job.device_class_id, TVM_VERSION),
         )
-        self._share.trials = request.max_trials - sum(task.trials for task in tasks)
+        self._share.trials = request.budget.max_trials - sum(task.trials for task in tasks)
         self._share.until = math.inf if time_left is None else time.monotonic() + time_left
         fleet = self._fleet(job, crew)
         with closing(self._search(request)) as search:
@@ -246,9 +245,9 @@ class JobRunner:
 
     def _device_seconds_left(self, job: JobView, others: Sequence[TaskView]) -> float | None:
         """Return how long the tasks of a run may be in measuring slots, after what the job's other tasks have used."""
-        if job.max_device_seconds is None:
+        if job.budget.max_device_seconds is None:
             return None
-        return job.max_device_seconds - self._db.trials.device_seconds([task.id for task in others])
+        return job.budget.max_device_seconds - self._db.trials.device_seconds([task.id for task in others])
 
     def _spec(self, task: TaskView, claimed: ClaimedJob) -> TaskSpec:
         found = self._db.workloads.get(task.workload_hash)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Sequence
 
 from db import Database
@@ -25,11 +24,6 @@ _WHY = {
     StopReason.EXHAUSTED: "there were no further programs to try",
 }
 """Why a search stopped before all trials were made, as users are told."""
-
-
-def budget_per_task(max_trials: int, tasks: int) -> int:
-    """Return the trials that a job allows each task on average, by which stored results are compared."""
-    return math.ceil(max_trials / tasks)
 
 
 class DatabaseLedger:

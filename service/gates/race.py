@@ -8,6 +8,7 @@ from contextlib import closing
 from db import Database
 from db.views import ClaimedJob, GateView
 from loopwright import schemas
+from tuner.budget import Budget
 from tuner.ports import Fleet, Meanwhile
 from tuner.races import gate
 from tuner.races.sequential import Estimate
@@ -38,7 +39,7 @@ def run(
     functions = [*state.reference, *candidate]
     hashes = list(dict.fromkeys(function.workload_hash for function in functions))
     workloads = {each: stored_workload(database, each) for each in hashes}
-    request = TuneRequest([], claimed.job.target_json, None, 0, None, claimed.job.seed)
+    request = TuneRequest([], claimed.job.target_json, None, Budget(max_trials=0), claimed.job.seed)
     with closing(open_search(request)) as search:
         outputs = {
             each: search.read(number, TaskSpec(workloads[each], 1), meanwhile) for number, each in enumerate(hashes)

@@ -11,7 +11,6 @@ from db.results.lookup import KnownBest
 from db.views import JobView
 from loopwright import schemas
 from service.context import Context
-from service.controller.ledger import budget_per_task
 from service.fleet.offers import resolve, resolve_all
 from service.gates import reference
 from service.identity.visitor import Visitor
@@ -19,6 +18,7 @@ from service.jobs.suggestion import TRIALS_PER_FUNCTION, hint, suggested_trials
 from service.jobs.wire import budget
 from service.problems import ProblemError
 from service.records import wire
+from tuner.budget import Budget
 from tuner.inspection.answers import Submission
 from tuner.types import DeviceClass, TaskSpec
 
@@ -56,15 +56,12 @@ def _job(
     parsed = _parse(ctx, request, device_class)
     gate = None if request.gate is None else reference.resolve(ctx, request.gate, device_class)
     suggested = _suggested(ctx, request, device_class, parsed)
+    limits = Budget(**dict(request.budget))
     job = NewJob(
         name=request.name or _name(parsed.tasks),
         module_json=parsed.module_json,
         device_class=device_class,
-        max_trials=request.budget.max_trials,
-        max_seconds=request.budget.max_seconds,
-        max_device_seconds=request.budget.max_device_seconds,
-        target_latency_us=request.budget.target_latency_us,
-        until_plateau=request.budget.until == "plateau",
+        budget=limits,
         seed=request.seed,
         priority=request.priority,
         space_json=parsed.space_json,
@@ -72,7 +69,7 @@ def _job(
         force=request.force,
         suggested_trials=suggested,
         notes=(
-            *hint(request.budget.max_trials, len(parsed.tasks), suggested),
+            *hint(limits.max_trials, len(parsed.tasks), suggested),
             *parsed.translated,
             *parsed.left_alone,
         ),
@@ -108,7 +105,7 @@ def resubmit(
         # The priority of an admin's job is not for whoever submits it again.
         priority=job.priority if "administer" in visitor.rights else min(0, job.priority),
         visibility="private" if job.private else "team",
-        budget=changes.budget or budget(job),
+        budget=changes.budget or budget(job.budget),
         space=None if inputs.space_json is None else json.loads(inputs.space_json),
         shapes=inputs.shapes,
         force=job.force if changes.force is None else changes.force,
@@ -168,7 +165,7 @@ def _answered(
     """Return for each task whether an earlier search answers it, one that was allowed ``at_least`` that many trials."""
     if request.force or not parsed.tasks:
         return [False] * len(parsed.tasks)
-    share = max(at_least, budget_per_task(request.budget.max_trials, len(parsed.tasks)))
+    share = max(at_least, Budget(**dict(request.budget)).trials_of_a_task(len(parsed.tasks)))
     space, plateau = space_hash(parsed.space_json), request.budget.until == "plateau"
 
     def is_known(task: TaskSpec) -> bool:

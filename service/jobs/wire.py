@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 
 from db.states import AnsweredFrom, JobState, TaskState
@@ -19,9 +20,9 @@ from db.views import (
     TrialView,
 )
 from loopwright import schemas
-from service.controller.ledger import budget_per_task
 from service.records.wire import library
 from service.units import micros
+from tuner.budget import Budget
 
 
 def job(view: JobView, tasks: Sequence[TaskView]) -> schemas.Job:
@@ -31,7 +32,7 @@ def job(view: JobView, tasks: Sequence[TaskView]) -> schemas.Job:
         state=view.state.value,
         target=json.loads(view.target_json),
         device_class=view.device_class_id,
-        budget=budget(view),
+        budget=budget(view.budget),
         seed=view.seed,
         priority=view.priority,
         owner=view.user_name,
@@ -47,7 +48,7 @@ def job(view: JobView, tasks: Sequence[TaskView]) -> schemas.Job:
         progress=schemas.Progress(
             trials=sum(item.trials for item in tasks),
             failed=sum(item.failed for item in tasks),
-            total=view.max_trials,
+            total=view.budget.max_trials,
             time_left_s=time_left(view, tasks, datetime.now(UTC)),
         ),
         model=model(view, tasks),
@@ -55,14 +56,8 @@ def job(view: JobView, tasks: Sequence[TaskView]) -> schemas.Job:
     )
 
 
-def budget(view: JobView) -> schemas.Budget:
-    return schemas.Budget(
-        max_trials=view.max_trials,
-        max_seconds=view.max_seconds,
-        max_device_seconds=view.max_device_seconds,
-        target_latency_us=view.target_latency_us,
-        until="plateau" if view.until_plateau else None,
-    )
+def budget(limits: Budget) -> schemas.Budget:
+    return schemas.Budget(**asdict(limits))
 
 
 def time_left(view: JobView, tasks: Sequence[TaskView], now: datetime) -> float | None:
@@ -76,12 +71,13 @@ def time_left(view: JobView, tasks: Sequence[TaskView], now: datetime) -> float 
         for item in tasks
         if item.answered_from in (None, AnsweredFrom.SEARCH) and item.state is not TaskState.JOINED
     ]
-    allowed = view.max_trials if len(mine) == len(tasks) else len(mine) * budget_per_task(view.max_trials, len(tasks))
+    limits = view.budget
+    allowed = limits.max_trials if len(mine) == len(tasks) else len(mine) * limits.trials_of_a_task(len(tasks))
     if view.state is not JobState.RUNNING or view.started_at is None or done == 0 or done >= allowed:
         return None
     elapsed = max(0.0, (now - view.started_at).total_seconds())
     left = elapsed / done * (allowed - done)
-    return left if view.max_seconds is None else max(0.0, min(left, view.max_seconds - elapsed))
+    return left if limits.max_seconds is None else max(0.0, min(left, limits.max_seconds - elapsed))
 
 
 def _shares(tasks: Sequence[TaskView]) -> list[tuple[float | None, float | None]]:

@@ -127,7 +127,7 @@ class Supervisor:
         process = subprocess.Popen(
             [sys.executable, "-m", "service", role, "--die-with-parent"],
             env={**os.environ, **self._settings.environment()},
-            cwd=Path(__file__).resolve().parent.parent,
+            cwd=Path(__file__).resolve().parents[2],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -14,6 +14,7 @@ from db.inputs import NewJob
 from db.models import OWNER
 from db.views import DueRecheck, JobView
 from loopwright.codegen.versions import TVM_VERSION
+from tuner.budget import Budget
 from tuner.types import DeviceClass
 
 _AT_A_TIME = 20
@@ -61,7 +62,7 @@ def submit(
         name="recheck of a best" if len(chosen) == 1 else f"recheck of {len(chosen)} bests",
         module_json="",
         device_class=replace(machine, target_json=target),
-        max_trials=1,
+        budget=Budget(max_trials=1),
         priority=priority,
         user_name=user_name,
         # Its events name what it races.

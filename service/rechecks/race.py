@@ -11,6 +11,7 @@ from db.views import ClaimedJob, RecheckView
 from loopwright import schemas
 from service.gates.race import on_wire_range, stored_workload
 from service.units import micros
+from tuner.budget import Budget
 from tuner.errors import SearchFailed
 from tuner.ports import Fleet, Meanwhile, Search
 from tuner.races.recheck import Certified, RecheckResult, RecheckVerdict, recheck
@@ -33,7 +34,7 @@ def run(
     left = [view for view in database.rechecks.of_job(claimed.job.id) if view.result is None]
     if not left:
         return
-    request = TuneRequest([], claimed.job.target_json, None, 0, None, claimed.job.seed)
+    request = TuneRequest([], claimed.job.target_json, None, Budget(max_trials=0), claimed.job.seed)
     runtime = database.devices.get(claimed.job.device_class_id).runtime
     with closing(open_search(request)) as search:
         for number, view in enumerate(left):

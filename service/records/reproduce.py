@@ -10,11 +10,21 @@ from loopwright import schemas
 
 def reproduce(record: RecordView, job: JobView) -> schemas.Reproduce:
     """Return lines that repeat the record's job with its module, target, space, budget and seed, and with ``force``."""
-    words = ["loopwright", "job", "resubmit", job.id, "--max-trials", str(job.max_trials), "--seed", str(job.seed)]
-    limits = f"max_trials={job.max_trials}, seed={job.seed}"
-    if job.max_seconds is not None:
-        words += ["--max-seconds", f"{job.max_seconds:g}"]
-        limits += f", max_seconds={job.max_seconds:g}"
+    budget = job.budget
+    words = [
+        "loopwright",
+        "job",
+        "resubmit",
+        job.id,
+        "--max-trials",
+        str(budget.max_trials),
+        "--seed",
+        str(job.seed),
+    ]
+    limits = f"max_trials={budget.max_trials}, seed={job.seed}"
+    if budget.max_seconds is not None:
+        words += ["--max-seconds", f"{budget.max_seconds:g}"]
+        limits += f", max_seconds={budget.max_seconds:g}"
     return schemas.Reproduce(
         cli=[f"loopwright record show {record.id}", shlex.join([*words, "--force", "--wait"])],
         sdk=[

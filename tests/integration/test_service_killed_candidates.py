@@ -17,6 +17,7 @@ from service.fleet.health import LOST_TOO_OFTEN, LOST_WITHIN_SECONDS
 from service.settings import Settings
 from tests.support import workloads as programs
 from tests.support.builders import KillingBuilder, is_killer
+from tuner.budget import Budget
 from tuner.types import FailureKind, Lane, TaskSpec
 from workers.child.search_children import SearchChildren
 from workers.ray.cluster import Offer, actor_class
@@ -70,7 +71,7 @@ def test_a_candidate_that_was_killed_twice_is_not_tried_again(offer: Offer, url:
 
 def run(database: Database, runner: JobRunner, offer: Offer) -> list[TrialView]:
     """Run a job that searches whatever is known, with the same seed each time, and return its trials."""
-    new = NewJob("killed", "{}", offer.device_class, TRIALS, seed=1, force=True)
+    new = NewJob("killed", "{}", offer.device_class, Budget(TRIALS), seed=1, force=True)
     database.jobs.create(new, [TaskSpec(programs.product(), 1)], "0.27")
     claimed = database.jobs.claim("test", 600)
     assert claimed is not None

@@ -19,6 +19,7 @@ from service.fleet.watch import Watch
 from service.settings import Settings
 from tests.support import workloads as programs
 from tests.support.waiting import wait_for
+from tuner.budget import Budget
 from tuner.types import TaskSpec
 from workers.child.search_children import SearchChildren
 from workers.ray.cluster import Cluster, Offer
@@ -109,7 +110,7 @@ def test_a_job_waits_while_its_only_worker_is_held_out(
             "the first check", lambda: bool(database.workers.all(SECONDS)) and bool(worker(database, offer).checks)
         )
         job = database.jobs.create(
-            NewJob("job", "{}", offer.device_class, max_trials=400), [TaskSpec(programs.product(), 1)], "0.27.0.post1"
+            NewJob("job", "{}", offer.device_class, Budget(400)), [TaskSpec(programs.product(), 1)], "0.27.0.post1"
         )
 
         def trials() -> int:

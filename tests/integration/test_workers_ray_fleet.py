@@ -30,6 +30,7 @@ from tests.support import workloads as programs
 from tests.support.builders import BatchRecorder, MiscompilingBuilder, RecordingBuilder
 from tests.support.processes import is_warm_child
 from tests.support.waiting import wait_for
+from tuner.budget import Budget
 from tuner.errors import FleetDrained, NoDevice, RaceFailed
 from tuner.ports import MeasureRequest, Raced, RaceRequest, nothing_meanwhile
 from tuner.search.request import TuneRequest
@@ -679,7 +680,7 @@ def test_a_job_on_a_simulated_gpu(cuda_builder: str, gpu: str) -> None:
     """Search, CUDA code generation, fleet and certificate for cuda; only the timing is not a GPU's."""
     fleet = RayFleet(programs.CUDA, {cuda_builder: 1}, {gpu: "gpu"})
     ledger = MemoryLedger(1)
-    request = TuneRequest([TaskSpec(programs.product(64), 1)], programs.CUDA, None, 4, None, 1)
+    request = TuneRequest([TaskSpec(programs.product(64), 1)], programs.CUDA, None, Budget(4), 1)
     tune(request, Searcher(request), fleet, ledger)
     assert ledger.failures == {}
     certificate = ledger.certificates[0]
@@ -699,7 +700,7 @@ def test_a_job_that_permits_tf32_on_a_simulated_gpu(cuda_builder: str, gpu: str)
     target = '{"arch": "sm_80", "kind": "cuda"}'
     fleet = RayFleet(target, {cuda_builder: 1}, {gpu: "gpu"})
     permitting = with_tf32(normal_form(product(240, 240, 240, "float32", "float32")))
-    request = TuneRequest([TaskSpec(make_workload(permitting["main"], "product"), 1)], target, None, 24, None, 1)
+    request = TuneRequest([TaskSpec(make_workload(permitting["main"], "product"), 1)], target, None, Budget(24), 1)
     ledger = MemoryLedger(1)
     tune(request, Searcher(request), fleet, ledger)
     assert ledger.failures == {}

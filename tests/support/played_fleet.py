@@ -87,7 +87,7 @@ def play(database: Database, job_id: str) -> None:
             system="Linux 6.1",
             device_state=RACED_STATE,
         )
-        stored = database.certificates.store(task.id, token, certificate, claimed.job.max_trials)
+        stored = database.certificates.store(task.id, token, certificate, claimed.job.budget.max_trials)
         database.tasks.answer(task.id, token, stored.id, AnsweredFrom.SEARCH)
     assert database.jobs.finish(job_id, token, JobState.SUCCEEDED)
     finished_at = database.jobs.get(job_id).finished_at

@@ -10,6 +10,7 @@ import tvm
 
 from loopwright.codegen.functions import write_only
 from loopwright.codegen.serialization import module_from_json
+from tuner.budget import Budget
 from tuner.ports import Search, nothing_meanwhile
 from tuner.search.request import TuneRequest
 from tuner.types import (
@@ -46,7 +47,7 @@ def product(n: int) -> Workload:
 
 
 def request(*workloads: Workload, space: list[object] | None = None) -> TuneRequest:
-    return TuneRequest([TaskSpec(each, 1) for each in workloads], LLVM, space, 100, None, seed=1)
+    return TuneRequest([TaskSpec(each, 1) for each in workloads], LLVM, space, Budget(100), seed=1)
 
 
 def measured(latency: float) -> Measured:

@@ -24,6 +24,7 @@ from benchmarks.search.runs import this_machine
 from benchmarks.search.teachers import DATABASE, experience, teach
 from benchmarks.search.workloads import WORKLOADS as KNOWN
 from benchmarks.services import offered
+from tuner.budget import Budget
 from tuner.codec import decode, encode
 from tuner.search.config import SearchConfig
 from tuner.search.request import TuneRequest
@@ -124,8 +125,7 @@ class Bench:
             [spec],
             device_class.target_json,
             None,
-            self._trials,
-            None,
+            Budget(self._trials),
             seed,
             base if arm.base_model else None,
             arm.change(SearchConfig()),

@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -177,15 +177,16 @@ def resubmit(
     as_json: Json = False,
 ) -> None:
     """Submit a job's program again, with the same target, space and options unless given."""
+    given: dict[str, Any] = {
+        "max_trials": max_trials,
+        "max_seconds": max_seconds,
+        "max_device_seconds": max_device_seconds,
+        "target_latency_us": in_microseconds(target_latency),
+        "until": until,
+    }
     with connect(context) as client:
         job = client.job(job_id).resubmit(
-            max_trials,
-            max_seconds,
-            seed,
-            force,
-            max_device_seconds=max_device_seconds,
-            target_latency_us=in_microseconds(target_latency),
-            until=until,
+            seed=seed, force=force, **{key: each for key, each in given.items() if each is not None}
         )
         if wait:
             _follow(job, None, as_json)

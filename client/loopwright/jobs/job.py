@@ -7,7 +7,7 @@ import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
 
 from rich.table import Table
 
@@ -23,6 +23,7 @@ from loopwright.errors import (
 )
 from loopwright.extras import require_tvm
 from loopwright.jobs.progress import ProgressView
+from loopwright.jobs.submit_options import BudgetOptions
 from loopwright.results import tables
 from loopwright.results.comparison import Comparison
 from loopwright.session.transport import ATTEMPTS, Transport, body, parse, retry_delay
@@ -114,41 +115,26 @@ class Job:
 
     def resubmit(
         self,
-        max_trials: int | None = None,
-        max_seconds: float | None = None,
+        *,
         seed: int | None = None,
         force: bool | None = None,
-        *,
-        max_device_seconds: float | None = None,
-        target_latency_us: float | None = None,
-        until: schemas.Until | None = None,
+        **budget: Unpack[BudgetOptions],
     ) -> Job:
-        """Submit the module, target and space of this job again. Arguments that are None do not change.
+        """Submit the module, target and space of this job again.
 
         Args:
-            max_trials: candidates to measure at most, for all tasks together.
-            max_seconds: seconds to search at most.
-            seed: seed of the search.
-            force: search even if the database knows the answer.
-            max_device_seconds: seconds to use measuring slots at most.
-            target_latency_us: stop when one run of the model takes no longer, in microseconds.
-            until: ``"plateau"``, as for `Client.submit`.
+            seed: seed of the search; None: as in this job.
+            force: search even if the database knows the answer; None: as in this job.
+            budget: the fields of the job's budget that change, such as ``max_trials=256``; see `schemas.Budget`.
 
         Returns:
             The new job.
 
         Raises:
             Conflict: the job is a recheck and has no module.
+            ValueError: the budget is out of bounds.
         """
-        given = {
-            "max_trials": max_trials,
-            "max_seconds": max_seconds,
-            "max_device_seconds": max_device_seconds,
-            "target_latency_us": target_latency_us,
-            "until": until,
-        }
-        budget = self.info.budget.model_copy(update={name: each for name, each in given.items() if each is not None})
-        changes = body(schemas.Resubmit, budget=budget.model_dump(), seed=seed, force=force)
+        changes = body(schemas.Resubmit, budget=dict(self.info.budget) | dict(budget), seed=seed, force=force)
         headers = {"Idempotency-Key": uuid.uuid4().hex}
         answer = self._transport.request(
             "POST", self._path("/resubmit"), json=changes, headers=headers, repeatable=True
@@ -186,6 +172,7 @@ class Job:
 
         Raises:
             Conflict: the job is a recheck and has no module.
+            ValueError: the budget is out of bounds.
             InvalidRequest: the shapes do not fit the module.
         """
         query = {} if shapes is None else {"shapes": json.dumps(shapes)}

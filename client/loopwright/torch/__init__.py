@@ -18,6 +18,7 @@ from typing import Any
 
 import torch
 
+from loopwright import schemas
 from loopwright.client import Client
 from loopwright.torch.graph import Graph
 from loopwright.torch.variant import Outcome, Tune, Tuning
@@ -25,7 +26,7 @@ from loopwright.torch.variant import Outcome, Tune, Tuning
 __all__ = ["Outcome", "backend", "outcomes", "refresh"]
 
 _TUNE: tuple[Tune, ...] = ("background", "wait", "never")
-_BUDGET = ("max_trials", "max_seconds", "max_device_seconds", "until")
+_BUDGET = tuple(schemas.Budget.model_fields)
 _graphs: weakref.WeakValueDictionary[int, Graph] = weakref.WeakValueDictionary()
 _numbers = itertools.count()
 
@@ -40,8 +41,8 @@ def backend(
     - ``tune``: what is done about functions of which the service knows nothing. ``"background"`` (default): they are
       submitted as one job, and calls after its end use what it found. ``"wait"``: the first call waits for that job.
       ``"never"``: nothing is submitted.
-    - ``max_trials``, ``max_seconds``, ``max_device_seconds``, ``until``: the budget of a job, as `Client.submit` has
-      it.
+    - ``max_trials``, ``max_seconds``, ``max_device_seconds``, ``target_latency_us``, ``until``: the budget of a job, as
+      `Client.submit` has it.
     - ``client``: a `Client`; by default one without arguments.
 
     Args:

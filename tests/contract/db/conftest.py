@@ -5,6 +5,7 @@ In the round, only the modules of `ROUND_ON_POSTGRES` run on PostgreSQL.
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from db.inputs import NewJob
 from db.states import AnsweredFrom, JobState
 from db.views import ClaimedJob, JobView, TaskView
 from tests.support.postgres import EmptiedDatabases, new_database, postgres_server
+from tuner.budget import Budget
 from tuner.types import (
     Certificate,
     DeviceClass,
@@ -74,11 +76,12 @@ class World:
 
     def job(self, *hashes: str, **fields: Any) -> JobView:
         """A queued job with one task a workload."""
+        limits = {limit.name: fields.pop(limit.name) for limit in dataclasses.fields(Budget) if limit.name in fields}
         required: dict[str, Any] = {
             "name": "job",
             "module_json": "{}",
             "device_class": self.device_class,
-            "max_trials": 64,
+            "budget": Budget(**{"max_trials": 64} | limits),
         }
         new = NewJob(**required | fields)
         return self.db.jobs.create(new, [TaskSpec(self.workload(hash), 2) for hash in hashes or ("w0",)], "0.27")

@@ -32,16 +32,16 @@ def test_a_search_that_was_allowed_less_answers_nothing(world: World) -> None:
 
 
 def test_a_job_until_its_plateau_is_answered_by_a_search_that_reached_its_own(world: World) -> None:
-    claimed, task = world.started("a", until_plateau=True)
+    claimed, task = world.started("a", until="plateau")
     (trial,) = world.db.trials.propose(task.id, claimed.lease_token, [BASELINE])
     assert world.db.trials.finish(trial.id, claimed.lease_token, Measured((0.5,), "worker"))
     ledger = DatabaseLedger(world.db, claimed, [task], 64)
     ledger.certify(0, world.certificate(trial, 0.5), StopReason.PLATEAU)
     ClaimedTasks.read(world.db, claimed).finish()
-    for until_plateau in (True, False):
-        world.job("a", until_plateau=until_plateau)
+    for until in ("plateau", None):
+        world.job("a", until=until)
         tasks = ClaimedTasks.read(world.db, world.claim())
-        assert tasks.answer(tasks.open[0], AnsweredFrom.DATABASE) is until_plateau
+        assert tasks.answer(tasks.open[0], AnsweredFrom.DATABASE) is (until == "plateau")
 
 
 def test_a_forced_job_takes_only_the_answer_of_a_search_that_it_joined(world: World) -> None:
@@ -87,17 +87,17 @@ def test_a_job_whose_lease_expired_is_claimed_so_as_one_that_is_queued(world: Wo
 @given(
     budgets=st.lists(st.integers(1, 40), min_size=1, max_size=3),
     max_trials=st.integers(1, 90),
-    until_plateau=st.booleans(),
+    until=st.sampled_from(["plateau", None]),
 )
 def test_it_is_claimed_so_exactly_if_each_of_its_tasks_is_answered(
-    world: World, budgets: list[int], max_trials: int, until_plateau: bool
+    world: World, budgets: list[int], max_trials: int, until: str | None
 ) -> None:
     # The database outlives the examples.
     jobs = len(world.db.jobs.page(page_size=500).items)
     hashes = [f"x{jobs}x{number}" for number in range(len(budgets))]
     for hash, budget in zip(hashes, budgets, strict=True):
         world.measured(0.5, hash=hash, budget=budget)
-    job = world.job(*hashes, max_trials=max_trials, until_plateau=until_plateau)
+    job = world.job(*hashes, max_trials=max_trials, until=until)
     claimed = world.db.jobs.claim("controller", 30, answered=True)
     tasks = ClaimedTasks.read(world.db, claimed or world.claim())
     answers = [tasks.answer(task, AnsweredFrom.DATABASE) for task in tasks.open]

@@ -17,18 +17,19 @@ from db.inputs import NewJob
 from db.states import JobState, Scope
 from db.views import JobView
 from tests.contract.db.conftest import World
+from tuner.budget import Budget
 from tuner.types import TaskSpec
 
 TARGETS = ('{"kind":"llvm"}', '{"arch":"sm_90","kind":"cuda"}', '{"kind":"llvm","mcpu":"x86-64-v3"}')
 
 
-def group(world: World, *targets: str, weight: int = 2, **fields: Any) -> list[JobView]:
+def group(world: World, *targets: str, weight: int = 2, max_trials: int = 64, **fields: Any) -> list[JobView]:
     """The jobs of one submission for ``targets``, all of `TARGETS` by default."""
     jobs = []
     for target in targets or TARGETS:
         device_class = replace(world.device_class, target_json=target)
-        required: dict[str, Any] = {"name": "job", "module_json": "{}", "device_class": device_class, "max_trials": 64}
-        new = NewJob(**required | fields)
+        required: dict[str, Any] = {"name": "job", "module_json": "{}", "device_class": device_class}
+        new = NewJob(**required | {"budget": Budget(max_trials)} | fields)
         jobs.append((new, [TaskSpec(world.workload(), weight)]))
     return world.db.jobs.create_group(jobs, "0.27")
 
@@ -83,7 +84,7 @@ def test_groups_of_the_same_workloads_are_stored_at_once(world: World) -> None:
 
 
 def test_nothing_of_a_group_is_stored_if_one_job_cannot_be(world: World) -> None:
-    good = NewJob("job", "{}", world.device_class, 64), [TaskSpec(world.workload("a"), 1)]
+    good = NewJob("job", "{}", world.device_class, Budget(64)), [TaskSpec(world.workload("a"), 1)]
     bad = replace(good[0], device_class=replace(world.device_class, cores=1)), [TaskSpec(world.workload("b"), 1)]
     bad[1].append(TaskSpec(world.workload("c"), cast(int, None)))
     with pytest.raises(IntegrityError):

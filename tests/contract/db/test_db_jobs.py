@@ -12,6 +12,7 @@ from db.access.views import Quota
 from db.inputs import Machine, NewJob
 from db.states import FinalState, JobState, Scope
 from tests.contract.db.conftest import World
+from tuner.budget import Budget
 from tuner.errors import LeaseLost
 from tuner.types import Measured, TaskSpec
 
@@ -19,7 +20,13 @@ from tuner.types import Measured, TaskSpec
 def test_a_job_is_stored_with_its_tasks_and_workloads(world: World) -> None:
     job = world.job("a", "b", notes=("taken as is",), space_json="[1]", max_seconds=12.5, seed=3, force=True)
     assert world.db.jobs.get(job.id) == job
-    assert (job.state, job.notes, job.max_seconds, job.seed, job.force) == ("queued", ("taken as is",), 12.5, 3, True)
+    assert (job.state, job.notes, job.budget.max_seconds, job.seed, job.force) == (
+        "queued",
+        ("taken as is",),
+        12.5,
+        3,
+        True,
+    )
     assert job.created_at == world.clock()
     assert world.db.jobs.inputs(job.id).space_json == "[1]"
     tasks = world.db.tasks.of_job(job.id)
@@ -34,7 +41,7 @@ def test_a_job_is_stored_with_its_tasks_and_workloads(world: World) -> None:
 def test_nothing_is_stored_half(world: World) -> None:
     with pytest.raises(IntegrityError):
         world.db.jobs.create(
-            NewJob("job", "{}", world.device_class, 64),
+            NewJob("job", "{}", world.device_class, Budget(64)),
             [TaskSpec(world.workload("a"), 1), TaskSpec(world.workload("b"), cast(int, None))],
             "0.27",
         )

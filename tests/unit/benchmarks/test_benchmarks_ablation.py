@@ -14,6 +14,7 @@ from benchmarks.search.ablation.report import NOT_RUN, REPORT, Effect, Ratio, pa
 from benchmarks.search.ablation.run import COLD, REFERENCE, WARM, CurveLedger
 from benchmarks.spread import bootstrap, interval
 from tests.support.tuner_programs import LLVM, matmul, task
+from tuner.budget import Budget
 from tuner.ports import MeasureRequest
 from tuner.search.config import SearchConfig
 from tuner.search.request import TuneRequest
@@ -128,7 +129,7 @@ class Unsteady(SimulatedFleet):
 
 def searched(fleet: SimulatedFleet, known: dict[str, Outcome], config: SearchConfig) -> list[float | None]:
     """Search with a seed, and return the best so far after each trial."""
-    request = TuneRequest([task(matmul())], LLVM, None, 24, None, 7, config=config)
+    request = TuneRequest([task(matmul())], LLVM, None, Budget(24), 7, config=config)
     ledger = CurveLedger()
     tune(request, Searcher(request), RememberingFleet(fleet, known, known.__setitem__), ledger)
     assert ledger.certificates

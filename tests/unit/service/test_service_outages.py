@@ -21,6 +21,7 @@ from service.settings import Settings
 from tests.support.idle_loops import IdleLoops, NoSearches, OneNode
 from tests.support.played_fleet import MACHINE
 from tests.support.waiting import wait_for
+from tuner.budget import Budget
 from workers.ray.crew import Crew
 from workers.ray.sharing import Sharing
 
@@ -41,7 +42,7 @@ def database(settings: Settings) -> Iterator[Database]:
 
 @pytest.fixture
 def job(database: Database) -> JobView:
-    return database.jobs.create(NewJob("job", "{}", MACHINE, max_trials=8), [], "0.27")
+    return database.jobs.create(NewJob("job", "{}", MACHINE, Budget(8)), [], "0.27")
 
 
 def states(database: Database, job: JobView) -> list[JobState]:

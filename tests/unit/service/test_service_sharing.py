@@ -19,6 +19,7 @@ from service.controller.controller import Controller
 from service.settings import Settings
 from tests.support.idle_loops import IdleLoops, OneNode
 from tests.support.played_fleet import MACHINE
+from tuner.budget import Budget
 from tuner.types import TaskSpec, Workload
 from workers.ray.cluster import Offer
 
@@ -50,7 +51,7 @@ class Desk:
         self.controller = Controller(settings, database, OneNode(), self.loops)
 
     def submit(self, name: str, **fields: Any) -> JobView:
-        new = NewJob(name, "{}", fields.pop("machine", MACHINE), max_trials=8, **fields)
+        new = NewJob(name, "{}", fields.pop("machine", MACHINE), Budget(8), **fields)
         return self.database.jobs.create(new, [TaskSpec(Workload(name, name, name, "{}", "", ()), 1)], "0.27")
 
     def turns(self, count: int = 10) -> list[str]:

@@ -19,6 +19,7 @@ from service.jobs import wire
 from service.jobs.chrome_trace import chrome_trace
 from service.records.wire import device_state
 from service.workloads.ranks import spearman
+from tuner.budget import Budget
 from tuner.types import DeviceState, Lane, LibraryTime, Origin, Span, ThrottleReason
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -88,11 +89,7 @@ JOB = JobView(
     target_json='{"kind": "llvm"}',
     device_class_id="d",
     space_hash="default",
-    max_trials=64,
-    max_seconds=None,
-    max_device_seconds=None,
-    target_latency_us=None,
-    until_plateau=False,
+    budget=Budget(64),
     suggested_trials=0,
     seed=0,
     priority=0,
@@ -141,8 +138,8 @@ def test_time_left_goes_by_the_pace_until_now() -> None:
 
 
 def test_time_left_is_at_most_what_is_allowed() -> None:
-    assert wire.time_left(replace(JOB, max_seconds=12.0), [TASK], LATER) == pytest.approx(2.0)
-    assert wire.time_left(replace(JOB, max_seconds=5.0), [TASK], LATER) == 0.0
+    assert wire.time_left(replace(JOB, budget=Budget(64, max_seconds=12.0)), [TASK], LATER) == pytest.approx(2.0)
+    assert wire.time_left(replace(JOB, budget=Budget(64, max_seconds=5.0)), [TASK], LATER) == 0.0
 
 
 def test_time_left_counts_no_trials_of_answered_tasks() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.tuner_programs import LLVM, elementwise, matmul, split_outer, task, tile_both, traced
+from tuner.budget import Budget
 from tuner.errors import LeaseLost, SearchFailed
 from tuner.ports import Meanwhile, MeasureRequest, RaceRequest, RaceResult
 from tuner.search.config import SearchConfig
@@ -39,14 +40,17 @@ REQUEST = TuneRequest(
     tasks=[task(elementwise())],
     target_json=LLVM,
     space=[traced(elementwise(), tile_both)],
-    max_trials=20,
-    max_seconds=None,
+    budget=Budget(20),
     seed=1,
 )
 BUILT_IN = replace(REQUEST, tasks=[task(matmul())], space=None)
 TINY: list[object] = [traced(elementwise(), split_outer)]
 """A space of seven programs that fits `elementwise` only."""
 CRASH = Failure(Stage.RUN, FailureKind.CRASH, "it crashed", "simulated")
+
+
+def _within(request: TuneRequest, **limits: Any) -> TuneRequest:
+    return replace(request, budget=replace(request.budget, **limits))
 
 
 class Interrupted(Exception):
@@ -137,7 +141,7 @@ def test_a_job_ends_with_a_certificate_of_its_best(request_: TuneRequest) -> Non
 
 @pytest.mark.parametrize("max_trials", [1, BATCH, BATCH + 1, 20])
 def test_the_budget_is_exact_and_the_baseline_is_not_of_it(max_trials: int) -> None:
-    ledger, fleet = _tune(replace(REQUEST, max_trials=max_trials))
+    ledger, fleet = _tune(_within(REQUEST, max_trials=max_trials))
     assert len(_candidates(ledger)) == max_trials
     assert len(_lines(ledger)) == len(fleet.submitted) == max_trials + 1
     assert all(trial.outcome is not None for trial in _lines(ledger))
@@ -145,9 +149,8 @@ def test_the_budget_is_exact_and_the_baseline_is_not_of_it(max_trials: int) -> N
 
 
 def test_the_budget_is_shared_by_the_tasks() -> None:
-    request = replace(
-        REQUEST, tasks=[task(elementwise()), task(_named(elementwise(), "again"), weight=3)], max_trials=30
-    )
+    tasks = [task(elementwise()), task(_named(elementwise(), "again"), weight=3)]
+    request = replace(_within(REQUEST, max_trials=30), tasks=tasks)
     ledger, _ = _tune(request)
     shares = [len(_candidates(ledger, number)) for number in (0, 1)]
     assert sum(shares) == 30
@@ -158,7 +161,7 @@ def test_the_budget_is_shared_by_the_tasks() -> None:
 
 def test_a_short_budget_goes_to_the_task_that_matters() -> None:
     tasks = [task(elementwise()), task(_named(elementwise(), "again"), weight=50)]
-    ledger, _ = _tune(replace(REQUEST, tasks=tasks, max_trials=BATCH))
+    ledger, _ = _tune(replace(_within(REQUEST, max_trials=BATCH), tasks=tasks))
     assert [len(_candidates(ledger, number)) for number in (0, 1)] == [0, BATCH]
 
 
@@ -170,13 +173,13 @@ def test_equal_seeds_make_equal_jobs() -> None:
 
 
 def test_an_exhausted_space_ends_the_search() -> None:
-    ledger, _ = _tune(replace(REQUEST, tasks=[task(elementwise())], space=TINY, max_trials=50))
+    ledger, _ = _tune(replace(_within(REQUEST, max_trials=50), tasks=[task(elementwise())], space=TINY))
     assert len(_candidates(ledger)) == 7
     assert ledger.stopped == {0: "exhausted"}
 
 
 def test_a_users_space_that_does_not_fit_leaves_the_baseline() -> None:
-    ledger, _ = _tune(replace(REQUEST, tasks=[task(matmul()), task(elementwise())], space=TINY, max_trials=50))
+    ledger, _ = _tune(replace(_within(REQUEST, max_trials=50), tasks=[task(matmul()), task(elementwise())], space=TINY))
     assert [len(_candidates(ledger, number)) for number in (0, 1)] == [0, 7]
     assert ledger.certificates[0].candidate_hash == BASELINE.hash
     assert ledger.stopped == {0: "exhausted", 1: "exhausted"}
@@ -185,7 +188,7 @@ def test_a_users_space_that_does_not_fit_leaves_the_baseline() -> None:
 def test_time_ends_the_search_and_what_is_in_flight_is_awaited() -> None:
     clock = _Clock()
     ledger = MemoryLedger(1)
-    request = replace(REQUEST, max_trials=1000, max_seconds=25.0)
+    request = _within(REQUEST, max_trials=1000, max_seconds=25.0)
     tune(request, Searcher(request), _SlowFleet(clock, seconds=5.0), ledger, clock)
     assert ledger.stopped == {0: "time"}
     assert 5 <= len(_candidates(ledger)) <= 25
@@ -195,7 +198,7 @@ def test_time_ends_the_search_and_what_is_in_flight_is_awaited() -> None:
 
 def test_no_time_left_still_measures_and_certifies_the_baseline() -> None:
     ledger = MemoryLedger(1)
-    request = replace(REQUEST, max_seconds=0.0)
+    request = _within(REQUEST, max_seconds=0.0)
     tune(request, Searcher(request), SimulatedFleet(LLVM), ledger, _Clock())
     assert [trial.candidate for trial in _lines(ledger)] == [BASELINE]
     assert ledger.certificates[0].candidate_hash == BASELINE.hash
@@ -203,7 +206,7 @@ def test_no_time_left_still_measures_and_certifies_the_baseline() -> None:
 
 
 def test_device_time_ends_the_search() -> None:
-    request = replace(REQUEST, max_trials=1000, max_device_seconds=30.0)
+    request = _within(REQUEST, max_trials=1000, max_device_seconds=30.0)
     ledger, fleet = _tune(request, _Timed(2.0))
     assert (ledger.stopped, ledger.ended) == ({0: "device_time"}, "device_time")
     assert 15 <= len(fleet.submitted) <= 15 + BATCH + fleet.slots
@@ -211,7 +214,7 @@ def test_device_time_ends_the_search() -> None:
 
 
 def test_a_job_that_used_its_device_time_before_it_was_interrupted_only_certifies() -> None:
-    request = replace(REQUEST, max_trials=1000, max_device_seconds=30.0)
+    request = _within(REQUEST, max_trials=1000, max_device_seconds=30.0)
     ledger, _ = _tune(request, _Timed(2.0))
     fleet = _Timed(2.0)
     tune(request, Searcher(request), fleet, ledger)
@@ -222,8 +225,7 @@ def test_a_job_that_used_its_device_time_before_it_was_interrupted_only_certifie
 MODEL = replace(
     REQUEST,
     tasks=[task(elementwise()), task(_named(elementwise(), "again"), weight=3)],
-    max_trials=400,
-    target=1e-2,
+    budget=Budget(400, target_latency_us=1e4),
 )
 """Two functions that run 4 times in all; untuned, each takes 10 ms."""
 
@@ -240,11 +242,11 @@ def test_a_search_stops_when_the_whole_model_is_as_fast_as_asked_for() -> None:
     ledger, _ = _tune(MODEL)
     assert (ledger.stopped, ledger.ended) == ({0: "target", 1: "target"}, "target")
     assert _model_latency(ledger, MODEL) <= 1e-2
-    assert sum(len(_candidates(ledger, number)) for number in (0, 1)) < MODEL.max_trials
+    assert sum(len(_candidates(ledger, number)) for number in (0, 1)) < MODEL.budget.max_trials
 
 
 def test_a_model_that_is_fast_enough_untuned_is_not_searched() -> None:
-    ledger, fleet = _tune(replace(MODEL, target=0.05))
+    ledger, fleet = _tune(_within(MODEL, target_latency_us=50000))
     assert ledger.ended == "target"
     assert len(fleet.submitted) == 2
 
@@ -253,14 +255,14 @@ def test_functions_that_others_tune_count_to_the_target() -> None:
     for others in (None, 1e-2):
         ledger = MemoryLedger(2)
         ledger.others = others
-        request = replace(MODEL, max_trials=4 * BATCH)
+        request = _within(MODEL, max_trials=4 * BATCH)
         tune(request, Searcher(request), SimulatedFleet(LLVM), ledger)
         assert ledger.ended == "budget"
 
 
 def test_a_search_stops_at_its_plateau() -> None:
     config = replace(CONFIG, plateau_window=16)
-    request = replace(BUILT_IN, max_trials=1000, until_plateau=True, config=config)
+    request = replace(_within(BUILT_IN, max_trials=1000, until="plateau"), config=config)
     ledger, _ = _tune(request, _Timed(1.0))
     assert (ledger.stopped, ledger.ended) == ({0: "plateau"}, "plateau")
     assert 16 <= len(_candidates(ledger)) < 200
@@ -273,7 +275,7 @@ def test_a_search_stops_at_its_plateau() -> None:
 
 def test_no_task_of_a_search_at_its_plateau_is_without_its_first_batch() -> None:
     config = replace(CONFIG, plateau_window=1, plateau_window_per_task=1)
-    request = replace(MODEL, target=None, until_plateau=True, config=config)
+    request = replace(_within(MODEL, target_latency_us=None, until="plateau"), config=config)
     ledger, _ = _tune(request, _Timed(1.0, baseline=1e-9))
     assert ledger.ended == "plateau"
     assert min(len(_candidates(ledger, number)) for number in (0, 1)) >= BATCH
@@ -285,7 +287,7 @@ def test_a_task_without_a_baseline_keeps_no_other_from_its_plateau() -> None:
 
     config = replace(CONFIG, plateau_window=16, plateau_window_per_task=1)
     tasks = [task(elementwise()), task(matmul())]
-    request = replace(REQUEST, tasks=tasks, space=None, max_trials=1000, until_plateau=True, config=config)
+    request = replace(_within(REQUEST, max_trials=1000, until="plateau"), tasks=tasks, space=None, config=config)
     ledger, _ = _tune(request, _Timed(1.0, fault=fault))
     assert ledger.ended == "plateau"
     assert set(ledger.certificates) == {1}
@@ -330,7 +332,7 @@ def test_cancelling_ends_the_job_at_once_and_keeps_what_was_measured() -> None:
         ledger.stop = finished >= 6
 
     ledger, fleet = _Ledger(1, cancel), _Abandoned(LLVM)
-    request = replace(REQUEST, max_trials=10_000)
+    request = _within(REQUEST, max_trials=10_000)
     tune(request, Searcher(request), fleet, ledger)
     assert fleet.abandoned
     assert 6 <= sum(trial.outcome is not None for trial in _lines(ledger)) < 10_000
@@ -352,7 +354,7 @@ def test_cancelling_does_not_wait_for_the_search(opening: bool) -> None:
 @pytest.mark.parametrize("opening", [False, True])
 def test_time_does_not_wait_for_the_search(opening: bool) -> None:
     ledger, clock = MemoryLedger(1), _Clock()
-    request = replace(REQUEST, max_seconds=10.0)
+    request = _within(REQUEST, max_seconds=10.0)
     tune(request, _Slow(request, clock, opening=opening), SimulatedFleet(LLVM), ledger, clock)
     assert ledger.stopped == {0: "time"}
     assert ledger.certificates[0].candidate_hash == BASELINE.hash
@@ -386,7 +388,7 @@ def test_a_task_whose_search_fails_from_the_start_fails_alone(method: str, monke
         return original(self, task, *arguments)
 
     monkeypatch.setattr(Searcher, method, fail)
-    ledger, _ = _tune(replace(BUILT_IN, tasks=[task(matmul()), task(elementwise())], max_trials=24))
+    ledger, _ = _tune(replace(_within(BUILT_IN, max_trials=24), tasks=[task(matmul()), task(elementwise())]))
     assert ledger.failures == {1: "too much"}
     assert set(ledger.certificates) == {0}
     assert len(_candidates(ledger, 0)) == 24
@@ -432,7 +434,7 @@ def test_an_interrupted_job_goes_on(after: int) -> None:
     keys = [request.key for request in fleet.submitted]
     assert keys[: len(unfinished)] == unfinished
     assert sorted(keys[len(unfinished) :]) == sorted(t.id for t in now[len(before) :])
-    assert len(_candidates(ledger)) == REQUEST.max_trials
+    assert len(_candidates(ledger)) == REQUEST.budget.max_trials
     assert len({trial.candidate.hash for trial in now}) == len(now)
     assert all(trial.outcome is not None for trial in now)
     assert ledger.certificates[0].speedup > 2
@@ -449,7 +451,9 @@ def test_a_job_that_was_interrupted_before_its_certificates_only_certifies() -> 
 def test_a_lone_baseline_waits_for_a_batch_but_several_come_first() -> None:
     _, lone = _tune()
     assert [request.trace_json is None for request in lone.submitted].index(True) == BATCH
-    _, several = _tune(replace(REQUEST, tasks=[task(matmul()), task(elementwise())], space=None, max_trials=40))
+    _, several = _tune(
+        replace(_within(REQUEST, max_trials=40), tasks=[task(matmul()), task(elementwise())], space=None)
+    )
     assert [request.trace_json is None for request in several.submitted[:3]] == [True, True, False]
 
 
@@ -457,7 +461,7 @@ def test_a_failing_baseline_fails_the_task_and_costs_no_more_trials() -> None:
     def fault(request: MeasureRequest) -> Failure | None:
         return CRASH if request.module_json == matmul().module_json else None
 
-    request = replace(REQUEST, tasks=[task(matmul()), task(elementwise())], space=None, max_trials=40)
+    request = replace(_within(REQUEST, max_trials=40), tasks=[task(matmul()), task(elementwise())], space=None)
     ledger, _ = _tune(request, SimulatedFleet(LLVM, fault=fault))
     assert set(ledger.failures) == {0}
     assert "the unscheduled function failed (CRASH): it crashed" in ledger.failures[0]
@@ -489,7 +493,7 @@ def test_failing_candidates_count_and_the_job_goes_on(kind: FailureKind) -> None
     ledger, _ = _tune(fleet=SimulatedFleet(LLVM, fault=_failing(kind, 3)))
     failures = [trial.outcome for trial in _lines(ledger) if isinstance(trial.outcome, Failure)]
     assert {failure.kind for failure in failures} == {kind}
-    assert len(_candidates(ledger)) == REQUEST.max_trials
+    assert len(_candidates(ledger)) == REQUEST.budget.max_trials
     assert ledger.certificates[0].speedup > 1
 
 
@@ -501,7 +505,7 @@ def test_a_candidate_whose_process_is_killed_is_tried_once_more_alone() -> None:
     assert sorted(attempt for attempt in attempts if attempt[0] in killed) == sorted(
         (key, alone) for key in killed for alone in (False, True)
     )
-    assert len(attempts) == REQUEST.max_trials + 1 + len(killed)
+    assert len(attempts) == REQUEST.budget.max_trials + 1 + len(killed)
 
 
 def test_a_candidate_whose_process_is_killed_once_is_measured() -> None:
@@ -537,16 +541,16 @@ def test_attempts_that_were_killed_count_to_the_time_on_devices() -> None:
         attempt = Span(Lane.MEASURE, "simulated", 0.0, 60.0)
         return None if request.trace_json is None else Failure(Stage.RUN, FailureKind.KILLED, "", spans=(attempt,))
 
-    request = replace(REQUEST, max_device_seconds=200.0)
+    request = _within(REQUEST, max_device_seconds=200.0)
     ledger, fleet = _tune(request, SimulatedFleet(LLVM, fault=fault, slots=1, per_collect=1))
-    assert len(_candidates(ledger)) < REQUEST.max_trials
+    assert len(_candidates(ledger)) < REQUEST.budget.max_trials
     assert sum(each.trace_json is not None for each in fleet.submitted) >= 4
 
 
 def test_where_every_candidate_fails_the_baseline_is_certified() -> None:
     ledger, _ = _tune(fleet=SimulatedFleet(LLVM, fault=_failing(FailureKind.COMPILE, 1)))
     assert ledger.certificates[0].candidate_hash == BASELINE.hash
-    assert len(_candidates(ledger)) == REQUEST.max_trials
+    assert len(_candidates(ledger)) == REQUEST.budget.max_trials
 
 
 def test_a_baseline_that_nothing_beats_is_the_best() -> None:
@@ -594,7 +598,7 @@ def test_the_fleet_is_kept_busy_but_not_flooded() -> None:
 
 def test_a_job_of_many_tasks_tries_each() -> None:
     tasks: Sequence[TaskSpec] = [task(_named(elementwise(), f"m{i}")) for i in range(4)]
-    ledger, _ = _tune(replace(REQUEST, tasks=tasks, max_trials=4 * BATCH))
+    ledger, _ = _tune(replace(_within(REQUEST, max_trials=4 * BATCH), tasks=tasks))
     assert all(len(_candidates(ledger, number)) >= 1 for number in range(4))
     assert set(ledger.certificates) == {0, 1, 2, 3}
 
@@ -605,7 +609,7 @@ def test_without_a_cutoff_every_candidate_is_sampled_in_full() -> None:
 
 
 def test_the_config_sets_the_size_of_batches_and_of_the_closing_race() -> None:
-    ledger, fleet = _tune(replace(REQUEST, config=replace(CONFIG, batch=5, contenders=3), max_trials=10))
+    ledger, fleet = _tune(replace(_within(REQUEST, max_trials=10), config=replace(CONFIG, batch=5, contenders=3)))
     assert len(_candidates(ledger)) == 10
     [race] = fleet.races
     assert len(race.contenders) == 3

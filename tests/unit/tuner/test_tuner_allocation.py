@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from tuner.budget import Progress, next_task
+from tuner.allocation import Progress, next_task
 from tuner.search.config import SearchConfig
 
 CONFIG = SearchConfig()
