@@ -10,9 +10,9 @@ from sqlalchemy.orm import Session
 
 from db.engine.connections import Sessions
 from db.models import CostModel, Trial, TrialCount
-from db.states import TrialState
 from db.upsert import insert
 from db.views import FeatureSample
+from loopwright.codegen.kinds import TrialState
 from tuner.types import LOSSES
 
 FIRST = 64

@@ -9,8 +9,9 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from db.models import Best, Job, LeaseLossCount, Task, Trial, TrialCount, Workload
-from db.states import FINISHED, LeaseLoss, TrialState
+from db.states import LeaseLoss
 from db.upsert import insert
+from loopwright.codegen.kinds import FINISHED, TrialState
 from tuner.types import LOSSES, Failure, Measured, Outcome
 
 

@@ -16,9 +16,10 @@ from sqlalchemy.orm import Session
 from db.engine.columns import clean_text
 from db.engine.connections import Sessions
 from db.models import Certificate, Event, Job, Task, Trial
-from db.states import EventType, JobState, TaskState
+from db.states import EventType
 from db.trial_rows import LINE, trial_view
 from db.views import Change, EventView, JobChanged, Rechecked, TaskChanged, TrialFinished, TrialView
+from loopwright.codegen.kinds import JobState, TaskState
 
 
 def job_event(session: Session, job: Job, now: datetime) -> None:

@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 
 from db.errors import InvalidTransition, NotFound
 from db.models import Job, Task, Trial
-from db.states import FINISHED, JobState, TaskState, TrialState
+from loopwright.codegen.kinds import FINISHED, JobState, TaskState, TrialState
 from tuner.errors import LeaseLost
 
 RENEW_SECONDS = 2.0

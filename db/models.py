@@ -21,8 +21,18 @@ from sqlalchemy import (
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from db.engine.columns import CompressedText, CompressedTrace, EnumText, SafeText, UtcDateTime
-from db.states import AnsweredFrom, EventType, JobState, LeaseLoss, Scope, TaskState, TokenKind, TrialState
-from tuner.types import FailureKind, Origin, SandboxLevel, Stage
+from db.states import EventType, LeaseLoss, Scope
+from loopwright.codegen.kinds import (
+    AnsweredFrom,
+    FailureKind,
+    JobState,
+    Origin,
+    SandboxLevel,
+    Stage,
+    TaskState,
+    TokenKind,
+    TrialState,
+)
 
 _ENUMS = (
     AnsweredFrom,

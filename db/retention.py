@@ -12,8 +12,8 @@ from sqlalchemy.orm import Session
 from db.cost_models import newest_samples
 from db.engine.connections import Sessions
 from db.models import Certificate, Event, Job, Task, Trial, TrialCount
-from db.states import FINISHED, EventType
-from tuner.types import FailureKind
+from db.states import EventType
+from loopwright.codegen.kinds import FINISHED, FailureKind
 
 FASTEST = 32
 """Trials that are kept of each workload and device class: searches begin with the fastest ones."""

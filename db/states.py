@@ -5,37 +5,7 @@ from __future__ import annotations
 import enum
 from typing import Literal
 
-
-class JobState(enum.StrEnum):
-    QUEUED = "queued"
-    RUNNING = "running"
-    SUCCEEDED = "succeeded"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
-
-
-class TaskState(enum.StrEnum):
-    QUEUED = "queued"
-    RUNNING = "running"
-    JOINED = "joined"
-    """Another job is tuning the same; its answer is this task's, too."""
-    SUCCEEDED = "succeeded"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
-
-
-class TrialState(enum.StrEnum):
-    PROPOSED = "proposed"
-    MEASURED = "measured"
-    FAILED = "failed"
-
-
-class AnsweredFrom(enum.StrEnum):
-    """Where the result of a task came from."""
-
-    SEARCH = "search"
-    DATABASE = "database"
-    JOINED = "joined"
+from loopwright.codegen.kinds import JobState
 
 
 class EventType(enum.StrEnum):
@@ -66,18 +36,6 @@ class Scope(enum.StrEnum):
         return order.index(other) <= order.index(self)
 
 
-class TokenKind(enum.StrEnum):
-    OWNER = "owner"
-    """The token in a service's data directory."""
-    TOKEN = "token"
-    SESSION = "session"
-    """A signed-in browser."""
-    GUEST = "guest"
-    """A link for people without an account."""
-    CODE = "code"
-    """Can be exchanged once, for a session."""
-
-
 class WebhookEvent(enum.StrEnum):
     """The events that are sent to webhooks."""
 
@@ -88,6 +46,3 @@ class WebhookEvent(enum.StrEnum):
 
 
 FinalState = Literal[JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED]
-
-FINISHED: frozenset[str] = frozenset({"succeeded", "failed", "cancelled"})
-"""States that a job or a task never leaves."""

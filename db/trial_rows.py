@@ -7,10 +7,10 @@ from typing import Any
 from sqlalchemy.orm import defer
 
 from db.models import Trial as TrialRow
-from db.states import TrialState
 from db.views import TrialView
+from loopwright.codegen.kinds import Lane, TrialState
 from tuner.codec import decode
-from tuner.types import DeviceState, Failure, Lane, MeasureCandidate, Measured, Outcome, Span, Trial
+from tuner.types import DeviceState, Failure, MeasureCandidate, Measured, Outcome, Span, Trial
 
 
 def trial_value(row: TrialRow) -> Trial:

@@ -20,12 +20,12 @@ from db.events import trial_event
 from db.leases import own_running_task, own_trial
 from db.models import DeviceClass, Target, Task, Workload
 from db.models import Trial as TrialRow
-from db.states import TrialState
 from db.trial_rows import LINE, spans_of, stored_span, trial_value, trial_view
 from db.views import TrialView
+from loopwright.codegen.kinds import FailureKind, TrialState
 from loopwright.codegen.versions import CODEGEN_VERSION
 from tuner.codec import encode
-from tuner.types import Failure, FailureKind, MeasureCandidate, Measured, Outcome, Span, Trial, device_seconds
+from tuner.types import Failure, MeasureCandidate, Measured, Outcome, Span, Trial, device_seconds
 
 _PER_RELATIVE = 16
 """Traces of one workload. Not tuned."""

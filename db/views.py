@@ -6,22 +6,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from db.states import AnsweredFrom, EventType, JobState, TaskState, TrialState
-from tuner.budget import Budget
-from tuner.types import (
-    Activity,
-    Certificate,
-    DeviceClass,
-    DeviceState,
+from db.states import EventType
+from loopwright.codegen.kinds import (
+    AnsweredFrom,
     FailureKind,
-    LibraryTime,
-    Operation,
+    JobState,
     Origin,
     SandboxLevel,
-    Span,
     Stage,
-    TensorInfo,
+    TaskState,
+    TrialState,
 )
+from tuner.budget import Budget
+from tuner.types import Activity, Certificate, DeviceClass, DeviceState, LibraryTime, Operation, Span, TensorInfo
 
 
 @dataclass(frozen=True, slots=True)

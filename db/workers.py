@@ -20,7 +20,8 @@ from db.states import WebhookEvent
 from db.upsert import insert
 from db.views import CheckView, Offer, WorkerCount, WorkerView
 from loopwright.codegen import worker_labels
-from tuner.types import Activity, DeviceClass, FailureKind, SandboxLevel
+from loopwright.codegen.kinds import FailureKind, SandboxLevel
+from tuner.types import Activity, DeviceClass
 
 CHECKS = 60
 """The newest timings of the reference kernel that a worker is shown with."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from loopwright.codegen.kinds import SandboxLevel
 from loopwright.codegen.math_mode import FP32, MathMode
 from tuner.types import (
     Certificate,
@@ -14,7 +15,6 @@ from tuner.types import (
     LibraryTime,
     MeasureCandidate,
     Outcome,
-    SandboxLevel,
     Seconds,
     Span,
     StopReason,

@@ -11,6 +11,7 @@ from bisect import insort
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from loopwright.codegen.kinds import FailureKind, Lane
 from tuner.allocation import Progress, next_task
 from tuner.certify import certify
 from tuner.errors import RaceFailed, SearchFailed
@@ -20,8 +21,6 @@ from tuner.search.request import TuneRequest
 from tuner.types import (
     BASELINE,
     Failure,
-    FailureKind,
-    Lane,
     MeasureCandidate,
     Measured,
     Outcome,

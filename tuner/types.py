@@ -18,6 +18,7 @@ from typing import Annotated
 
 from annotated_types import Gt, MaxLen, MinLen
 
+from loopwright.codegen.kinds import FailureKind, Lane, Origin, SandboxLevel, Stage, ThrottleReason
 from loopwright.codegen.math_mode import FP32, TF32, MathMode
 from tuner.codec import Base64
 
@@ -35,30 +36,8 @@ RunSecs = Annotated[tuple[Seconds, ...], MinLen(1)]
 """Seconds per call: at least one sample."""
 
 
-class FailureKind(enum.StrEnum):
-    """Why a trial has no latency. Only `LOSSES` are retried."""
-
-    COMPILE = "COMPILE"
-    TIMEOUT = "TIMEOUT"
-    CRASH = "CRASH"
-    WRONG_RESULT = "WRONG_RESULT"
-    DEVICE_LOST = "DEVICE_LOST"
-    """A process that works for many candidates, or its machine, was lost."""
-    KILLED = "KILLED"
-    """The candidate's own process was killed from outside while it built or ran this candidate. As the outcome of a
-    trial: twice, and no job of the device class tries the candidate again."""
-
-
 LOSSES = (FailureKind.DEVICE_LOST, FailureKind.KILLED)
 """What ended a process from outside. It says nothing about a latency, so that no cost model learns from it."""
-
-
-class Stage(enum.StrEnum):
-    """Where on its way a candidate failed."""
-
-    BUILD = "build"
-    RUN = "run"
-    CERTIFY = "certify"
 
 
 class StopReason(enum.StrEnum):
@@ -77,55 +56,6 @@ class StopReason(enum.StrEnum):
     """The design space has no further program."""
     FAILED = "failed"
     """The search took too much time or memory, or crashed."""
-
-
-class Origin(enum.StrEnum):
-    """Where a candidate came from."""
-
-    BASELINE = "baseline"
-    SEED = "seed"
-    """A starting point that a rule of the space gives by analysis."""
-    RANDOM = "random"
-    MUTATION = "mutation"
-    TRANSFER = "transfer"
-    IMPORT = "import"
-    """Measured elsewhere and imported; no search proposes it."""
-
-
-class SandboxLevel(enum.StrEnum):
-    """The walls around a process that runs submitted code, from strong to weak.
-
-    Every level but NONE refuses dangerous system calls.
-    """
-
-    NAMESPACES = "namespaces"
-    """A file system, processes, network and memory of its own."""
-    LANDLOCK = "landlock"
-    """The machine's file system, of which only named parts can be opened. What containers allow."""
-    NONE = "none"
-
-
-class ThrottleReason(enum.StrEnum):
-    """Why the clocks of a GPU are below their maximum, as NVML reports it."""
-
-    POWER_CAP = "power_cap"
-    TEMPERATURE = "temperature"
-    HARDWARE_SLOWDOWN = "hardware_slowdown"
-    """The hardware halves the clocks, or lowers them further; the two that follow say why."""
-    HARDWARE_TEMPERATURE = "hardware_temperature"
-    POWER_BRAKE = "power_brake"
-    """The power supply asks for less."""
-    CLOCK_SETTING = "clock_setting"
-    """An operator limited the clocks."""
-    DISPLAY_CLOCK_SETTING = "display_clock_setting"
-    SYNC_BOOST = "sync_boost"
-    """The GPUs of its group have the same clocks."""
-    OTHER = "other"
-    """A reason that is not known here."""
-
-    @classmethod
-    def _missing_(cls, value: object) -> ThrottleReason:
-        return cls.OTHER
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,14 +187,6 @@ class MeasureCandidate:
     def hash(self) -> str:
         """Digest of the trace; within a task, a candidate with the same hash is the same candidate."""
         return hashlib.sha256((self.trace_json or "baseline").encode()).hexdigest()[:_HASH_LENGTH]
-
-
-class Lane(enum.StrEnum):
-    """The kind of work in a `Span`."""
-
-    PROPOSE = "propose"
-    BUILD = "build"
-    MEASURE = "measure"
 
 
 BASELINE = MeasureCandidate(trace_json=None, origin=Origin.BASELINE)

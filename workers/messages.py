@@ -12,10 +12,11 @@ from typing import Annotated
 
 from annotated_types import Ge
 
+from loopwright.codegen.kinds import SandboxLevel
 from loopwright.codegen.math_mode import FP32, MathMode
 from loopwright.codegen.weights.packed_weight import PackedWeight
 from tuner.ports import Raced
-from tuner.types import DeviceClass, DeviceState, Failure, LibraryTime, RunSecs, SandboxLevel, Seconds, Span, TensorInfo
+from tuner.types import DeviceClass, DeviceState, Failure, LibraryTime, RunSecs, Seconds, Span, TensorInfo
 
 
 class ArtifactFormat(enum.StrEnum):

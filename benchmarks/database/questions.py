@@ -21,9 +21,9 @@ from benchmarks.spread import percentile
 from db import Database
 from db.inputs import NewJob
 from db.results.leaderboard import LeaderboardQuery
-from db.states import JobState
+from loopwright.codegen.kinds import JobState, Origin
 from tuner.budget import Budget
-from tuner.types import MeasureCandidate, Measured, Origin, TaskSpec, TensorInfo, Workload
+from tuner.types import MeasureCandidate, Measured, TaskSpec, TensorInfo, Workload
 
 _HOUR = 3600.0
 _WRITERS = 16

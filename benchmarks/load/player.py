@@ -24,27 +24,14 @@ from benchmarks.load import parts
 from benchmarks.search.workloads import product
 from db import Database
 from db.inputs import NewJob
+from loopwright.codegen.kinds import FailureKind, Lane, Origin, SandboxLevel, Stage
 from loopwright.codegen.serialization import module_from_json, module_to_json, trace_to_json
 from loopwright.codegen.target import target_from
 from loopwright.codegen.versions import TVM_VERSION
 from tuner.budget import Budget
 from tuner.space.builtin import builtin_space
 from tuner.task import extract_tasks
-from tuner.types import (
-    BASELINE,
-    Activity,
-    DeviceClass,
-    Failure,
-    FailureKind,
-    Lane,
-    MeasureCandidate,
-    Measured,
-    Origin,
-    Outcome,
-    SandboxLevel,
-    Span,
-    Stage,
-)
+from tuner.types import BASELINE, Activity, DeviceClass, Failure, MeasureCandidate, Measured, Outcome, Span
 from tuner.workload import make_workload
 
 LAYERS = 5

@@ -25,7 +25,8 @@ from benchmarks.services import DATABASES, api, scratch
 from db import Database
 from db.access.views import Quota
 from db.results.leaderboard import LeaderboardQuery
-from db.states import Scope, TokenKind
+from db.states import Scope
+from loopwright.codegen.kinds import TokenKind
 
 USERS = 16
 """Each follows some of the streams, of which a token may have 20."""

@@ -7,8 +7,9 @@ import heapq
 import threading
 import time
 
+from loopwright.codegen.kinds import SandboxLevel
 from tuner.ports import Meanwhile, MeasureRequest, Raced, RaceRequest, RaceResult
-from tuner.types import Failure, Measured, Outcome, SandboxLevel
+from tuner.types import Failure, Measured, Outcome
 
 WORKER = "simulated"
 IN_FLIGHT = 12

@@ -14,7 +14,8 @@ from db.engine.connections import Sessions
 from db.engine.paging import Keyset, Page
 from db.errors import InvalidTransition, NotFound
 from db.models import OWNER, Token, User
-from db.states import Scope, TokenKind
+from db.states import Scope
+from loopwright.codegen.kinds import TokenKind
 
 _NEWEST = Keyset("tokens", Token.created_at, Token.id, descending=True)
 _KEPT_DAYS = 30

@@ -13,8 +13,8 @@ from db.engine.connections import Sessions
 from db.errors import QuotaExceeded
 from db.inputs import NewJob
 from db.models import Job, Task, Usage, User
-from db.states import JobState
 from db.upsert import insert
+from loopwright.codegen.kinds import JobState
 from tuner.types import Outcome, Span, device_seconds
 
 _ACTIVE = (JobState.QUEUED, JobState.RUNNING)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from db.states import Scope, TokenKind
+from db.states import Scope
+from loopwright.codegen.kinds import TokenKind
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from db.devices import same_machine
 from db.inputs import Machine
 from db.models import NO_LABELS, Certificate, Gate, Job, Recheck, Task
 from db.models import DeviceClass as DeviceClassRow
-from db.states import FINISHED, JobState
+from loopwright.codegen.kinds import FINISHED, JobState
 
 
 def expired_jobs(now: datetime) -> Select[Job]:

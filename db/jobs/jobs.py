@@ -24,9 +24,10 @@ from db.jobs.job_news import tell_queued
 from db.jobs.rows import insert_job, job_view
 from db.leases import lock_job, own_job
 from db.models import Certificate, Job, Task, Trial
-from db.states import FINISHED, AnsweredFrom, FinalState, JobState, LeaseLoss, TaskState, TrialState, WebhookEvent
+from db.states import FinalState, LeaseLoss, WebhookEvent
 from db.views import ClaimedJob, JobInputs, JobView, LeaseView
 from db.workloads import put_workloads
+from loopwright.codegen.kinds import FINISHED, AnsweredFrom, JobState, TaskState, TrialState
 from tuner.errors import LeaseLost
 from tuner.types import TaskSpec
 

@@ -12,8 +12,8 @@ from db.engine.columns import digest, new_id
 from db.events import job_event
 from db.inputs import NewJob, space_hash
 from db.models import Gate, Job, Recheck, Task
-from db.states import JobState, TaskState
 from db.views import JobView
+from loopwright.codegen.kinds import JobState, TaskState
 from tuner.budget import Budget
 from tuner.codec import decode, encode
 from tuner.types import TaskSpec

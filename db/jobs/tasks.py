@@ -14,9 +14,8 @@ from db.events import task_event
 from db.leases import own_task
 from db.models import Certificate, Job, Task
 from db.results.certificates import library_time
-from db.states import FINISHED, AnsweredFrom, JobState, TaskState
 from db.views import TaskView
-from tuner.types import FailureKind
+from loopwright.codegen.kinds import FINISHED, AnsweredFrom, FailureKind, JobState, TaskState
 
 
 def _view(task: Task, certificate: Certificate | None) -> TaskView:

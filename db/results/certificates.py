@@ -17,8 +17,8 @@ from db.errors import NotFound
 from db.leases import own_running_task
 from db.models import Best, DeviceClass, Target, Task, Trial
 from db.models import Certificate as CertificateRow
-from db.states import TrialState
 from db.views import BestView, CertificateView
+from loopwright.codegen.kinds import TrialState
 from tuner.codec import decode, encode
 from tuner.types import Certificate, DeviceState, Failure, LibraryTime
 

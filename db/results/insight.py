@@ -12,7 +12,7 @@ from db.engine.paging import Keyset, Page
 from db.models import Best, Certificate, DeviceClass, Job, Target, Task, Trial
 from db.results.certificates import certificate_view
 from db.views import CertificateView
-from tuner.types import Origin
+from loopwright.codegen.kinds import Origin
 
 _OLDEST = Keyset("history", Certificate.created_at, Certificate.id)
 

@@ -16,8 +16,9 @@ from db.events import recheck_event
 from db.leases import own_job
 from db.models import Best, Certificate, DeviceClass, Job, Recheck, Target, Trial, Workload
 from db.results.certificates import conditions
-from db.states import FINISHED, WebhookEvent
+from db.states import WebhookEvent
 from db.views import DueRecheck, RecheckView
+from loopwright.codegen.kinds import FINISHED
 from tuner.errors import LeaseLost
 from tuner.types import DeviceClass as DeviceClassValue
 

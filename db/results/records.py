@@ -16,13 +16,13 @@ from db.errors import NotFound
 from db.inputs import ImportedRecord
 from db.models import Certificate, DeviceClass, Target, Task, Trial, Workload
 from db.results.certificates import certificate_of_record
-from db.states import TrialState
 from db.upsert import insert_new
 from db.views import ImportCount, RecordDetail, RecordView
 from db.workloads import get_workload
+from loopwright.codegen.kinds import Origin, TrialState
 from loopwright.codegen.versions import CODEGEN_VERSION
 from tuner.codec import decode
-from tuner.types import DeviceState, MeasureCandidate, Origin
+from tuner.types import DeviceState, MeasureCandidate
 
 _ORDERS = {
     "newest": Keyset("records-newest", Trial.created_at, Trial.id, descending=True),

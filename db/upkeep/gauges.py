@@ -9,7 +9,7 @@ from sqlalchemy import QueuePool, func, select, text
 
 from db.engine.connections import Sessions
 from db.models import Delivery, Job, Usage, Worker
-from db.states import JobState
+from loopwright.codegen.kinds import JobState
 
 _LOST_DAYS = 1
 """A worker that was not seen for longer has left."""

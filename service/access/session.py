@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 from fastapi import APIRouter, Request, Response
 
-from db.states import TokenKind
 from loopwright import schemas
+from loopwright.codegen.kinds import TokenKind
 from service.context import Ctx
 from service.identity import credentials
 from service.identity.rights import needs
@@ -70,7 +70,7 @@ def _me(visitor: Visitor) -> schemas.Me:
     kind = TokenKind.SESSION if bearer.kind is TokenKind.CODE else bearer.kind
     return schemas.Me(
         user=bearer.user_name,
-        kind=kind.value,
+        kind=kind,
         scope=bearer.scope.value,
         rights=list(visitor.rights),
         expires_at=bearer.expires_at,

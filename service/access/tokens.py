@@ -8,8 +8,9 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from db.access.views import TokenView
-from db.states import Scope, TokenKind
+from db.states import Scope
 from loopwright import schemas
+from loopwright.codegen.kinds import TokenKind
 from service.bodies.route import ParsedRoute
 from service.context import Ctx, Paging
 from service.identity.rights import needs
@@ -77,7 +78,7 @@ def _token(view: TokenView) -> schemas.Token:
     return schemas.Token(
         id=view.id,
         user=view.user_name,
-        kind=view.kind.value,
+        kind=view.kind,
         name=view.name,
         scope=view.scope.value,
         created_at=view.created_at,

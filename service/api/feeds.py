@@ -20,9 +20,9 @@ import anyio.to_thread
 
 from db import Database
 from db.errors import Unavailable
-from db.states import FINISHED
 from db.views import EventView
 from loopwright import schemas
+from loopwright.codegen.kinds import FINISHED
 from service.outage import PATIENCE_SECONDS
 
 POLL_SECONDS = 0.25

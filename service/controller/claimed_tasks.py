@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from db import Database
-from db.states import FINISHED, AnsweredFrom, FinalState, JobState, TaskState
+from db.states import FinalState
 from db.views import ClaimedJob, TaskView
+from loopwright.codegen.kinds import FINISHED, AnsweredFrom, JobState, TaskState
 
 
 @dataclass(frozen=True, slots=True)

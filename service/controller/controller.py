@@ -24,9 +24,9 @@ from db import Database
 from db.errors import DatabaseDamaged, Unavailable
 from db.inputs import Machine
 from db.leases import RENEW_SECONDS
-from db.states import AnsweredFrom, JobState, TaskState
 from db.views import ClaimedJob
 from loopwright.codegen import worker_labels
+from loopwright.codegen.kinds import AnsweredFrom, JobState, TaskState
 from service.controller.claimed_tasks import ClaimedTasks
 from service.controller.job_runner import JobRunner, RunEnd
 from service.controller.loops import Loop, Loops

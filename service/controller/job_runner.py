@@ -15,8 +15,8 @@ from dataclasses import replace
 from db import Database
 from db.errors import Unavailable
 from db.leases import RENEW_SECONDS
-from db.states import AnsweredFrom, JobState, TaskState
 from db.views import ClaimedJob, JobView, TaskView
+from loopwright.codegen.kinds import AnsweredFrom, JobState, TaskState
 from loopwright.codegen.versions import TVM_VERSION
 from service.controller import model_time
 from service.controller.claimed_tasks import ClaimedTasks

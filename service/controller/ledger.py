@@ -6,8 +6,8 @@ import logging
 from collections.abc import Sequence
 
 from db import Database
-from db.states import AnsweredFrom
 from db.views import ClaimedJob, TaskView
+from loopwright.codegen.kinds import AnsweredFrom
 from tuner.errors import LeaseLost
 from tuner.types import Certificate, Failure, MeasureCandidate, Outcome, Span, StopReason, Trial
 

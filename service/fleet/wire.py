@@ -42,7 +42,7 @@ def worker(view: WorkerView) -> schemas.Worker:
         device_class=view.device_class.id,
         threads=view.device_class.threads,
         builders=view.builders,
-        sandbox=view.sandbox.value,
+        sandbox=view.sandbox,
         alive=view.alive,
         last_seen_at=view.last_seen_at,
         builders_busy=view.activity.builders_busy if view.alive else 0,

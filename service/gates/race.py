@@ -86,7 +86,7 @@ def _program(
 
 def _on_wire(result: gate.GateResult, max_slowdown: float) -> schemas.GateResult:
     return schemas.GateResult(
-        verdict=result.verdict.value,
+        verdict=result.verdict,
         max_slowdown=max_slowdown,
         slowdown=on_wire_range(result.slowdown),
         rounds=result.rounds,
@@ -101,7 +101,7 @@ def _functions(functions: Sequence[gate.GateOutcome]) -> list[schemas.GateFuncti
         schemas.GateFunction(
             name=each.name,
             workload_hash=each.workload_hash,
-            change=each.change.value,
+            change=each.change,
             reference_us=None if each.reference is None else each.reference * 1e6,
             candidate_us=None if each.candidate is None else each.candidate * 1e6,
             ratio=None if each.ratio is None else on_wire_range(each.ratio),

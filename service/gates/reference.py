@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from db.errors import NotFound
-from db.states import JobState
 from loopwright import schemas
+from loopwright.codegen.kinds import JobState
 from service.context import Context
 from service.problems import ProblemError
 from tuner.types import DeviceClass

@@ -13,7 +13,8 @@ from fastapi.security import HTTPBearer
 from db import Database
 from db.access.views import BearerView
 from db.access.visibility import Viewer
-from db.states import Scope, TokenKind
+from db.states import Scope
+from loopwright.codegen.kinds import TokenKind
 from loopwright.schemas import Right
 from service.identity import credentials
 from service.identity.rights import needed, rights

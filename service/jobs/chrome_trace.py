@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from db.views import JobView, TrialView
+from loopwright.codegen.kinds import Lane
 from service.units import micros
-from tuner.types import Lane, Span
+from tuner.types import Span
 
 TIMELINE: dict[str, Any] = {
     "description": "The timeline.",

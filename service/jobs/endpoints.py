@@ -9,8 +9,8 @@ from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import TypeAdapter, ValidationError
 
-from db.states import JobState
 from loopwright import schemas
+from loopwright.codegen.kinds import JobState
 from loopwright.codegen.versions import TVM_VERSION
 from service.bodies.route import ParsedRoute
 from service.caller import caller_of

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from db.states import FINISHED
 from db.views import JobView
 from loopwright import schemas
+from loopwright.codegen.kinds import FINISHED
 from service.context import Context
 from service.jobs import wire
 

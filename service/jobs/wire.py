@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 
-from db.states import AnsweredFrom, JobState, TaskState
 from db.views import (
     ComparisonView,
     EventView,
@@ -20,6 +19,7 @@ from db.views import (
     TrialView,
 )
 from loopwright import schemas
+from loopwright.codegen.kinds import AnsweredFrom, JobState, TaskState
 from service.records.wire import library
 from service.units import micros
 from tuner.budget import Budget
@@ -29,7 +29,7 @@ def job(view: JobView, tasks: Sequence[TaskView]) -> schemas.Job:
     return schemas.Job(
         id=view.id,
         name=view.name,
-        state=view.state.value,
+        state=view.state,
         target=json.loads(view.target_json),
         device_class=view.device_class_id,
         budget=budget(view.budget),
@@ -97,15 +97,15 @@ def task(view: TaskView, model_share: float | None, budget_share: float | None) 
         workload_hash=view.workload_hash,
         name=view.name,
         weight=view.weight,
-        state=view.state.value,
+        state=view.state,
         trials=view.trials,
         baseline_us=micros(view.baseline_secs),
         best_us=micros(view.best_secs),
         speedup=view.speedup,
         certified=view.certified,
-        answered_from=None if view.answered_from is None else view.answered_from.value,
+        answered_from=view.answered_from,
         record_id=view.record_id,
-        failures={kind.value: count for kind, count in view.failures.items()},
+        failures=view.failures,
         error=view.error,
         model_share=model_share,
         budget_share=budget_share,
@@ -137,19 +137,19 @@ def trial(view: TrialView) -> schemas.Trial:
         id=view.id,
         workload_hash=view.workload_hash,
         number=view.number,
-        state=view.state.value,
+        state=view.state,
         origin=view.origin,
         predicted=view.predicted,
         median_us=micros(view.median),
-        failure_kind=None if view.failure_kind is None else view.failure_kind.value,
-        failure_stage=None if view.failure_stage is None else view.failure_stage.value,
+        failure_kind=view.failure_kind,
+        failure_stage=view.failure_stage,
         failure_message=view.failure_message,
         worker=view.worker,
         created_at=view.created_at,
         finished_at=view.finished_at,
         spans=[
             schemas.Span(
-                stage=span.lane.value,
+                stage=span.lane,
                 worker=span.worker,
                 started_at=datetime.fromtimestamp(span.start, UTC),
                 finished_at=datetime.fromtimestamp(span.end, UTC),
@@ -162,11 +162,11 @@ def trial(view: TrialView) -> schemas.Trial:
 def event(view: EventView) -> schemas.Event:
     match view.change:
         case JobChanged(state, error):
-            return schemas.JobChanged(state=state.value, error=error, at=view.created_at)
+            return schemas.JobChanged(state=state, error=error, at=view.created_at)
         case TaskChanged(workload_hash, task_state, baseline, best):
             return schemas.TaskChanged(
                 workload_hash=workload_hash,
-                state=task_state.value,
+                state=task_state,
                 baseline_us=micros(baseline),
                 best_us=micros(best),
                 speedup=None if baseline is None or best is None else baseline / best,

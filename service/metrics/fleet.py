@@ -9,10 +9,10 @@ from prometheus_client import Metric
 
 from db import Database
 from db.counts import Counts
-from db.states import JobState, LeaseLoss
+from db.states import LeaseLoss
 from db.upkeep.gauges import WorkerGauge
+from loopwright.codegen.kinds import FailureKind, JobState
 from service.api import metric_catalogue as catalogue
-from tuner.types import FailureKind
 
 MEASURED = "measured"
 

@@ -9,12 +9,13 @@ from db import Database
 from db.results.certificates import conditions
 from db.views import ClaimedJob, RecheckView
 from loopwright import schemas
+from loopwright.codegen.kinds import RecheckVerdict
 from service.gates.race import on_wire_range, stored_workload
 from service.units import micros
 from tuner.budget import Budget
 from tuner.errors import SearchFailed
 from tuner.ports import Fleet, Meanwhile, Search
-from tuner.races.recheck import Certified, RecheckResult, RecheckVerdict, recheck
+from tuner.races.recheck import Certified, RecheckResult, recheck
 from tuner.search.request import TuneRequest
 from tuner.types import TaskSpec
 from workers.child.walled_search import WalledSearch
@@ -59,7 +60,7 @@ def _raced(
 
 def _on_wire(result: RecheckResult, runtime: str) -> schemas.RecheckResult:
     return schemas.RecheckResult(
-        verdict=result.verdict.value,
+        verdict=result.verdict,
         rounds=result.rounds,
         slowdown=None if result.slowdown is None else on_wire_range(result.slowdown),
         best_us=micros(result.best),

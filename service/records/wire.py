@@ -27,7 +27,7 @@ def library(time: LibraryTime | None) -> schemas.Library | None:
 def device_state(state: DeviceState | None) -> schemas.DeviceState | None:
     if state is None:
         return None
-    throttled = None if state.throttled is None else [reason.value for reason in state.throttled]
+    throttled = None if state.throttled is None else list(state.throttled)
     return schemas.DeviceState(
         sm_mhz=state.sm_mhz,
         memory_mhz=state.memory_mhz,
@@ -60,13 +60,13 @@ def certificate(view: CertificateView) -> schemas.Certificate:
                 candidate=candidate_hash,
                 record_id=view.rejected_trials.get(candidate_hash),
                 stage=failure.stage,
-                kind=failure.kind.value,
+                kind=failure.kind,
                 message=failure.message,
             )
             for candidate_hash, failure in evidence.rejected.items()
         ],
         library=library(evidence.library),
-        sandbox=evidence.sandbox.value,
+        sandbox=evidence.sandbox,
         device_state=device_state(evidence.device_state),
         conditions=view.conditions,
         checked_at=view.checked_at,
@@ -107,7 +107,7 @@ def record(view: RecordView) -> schemas.Record:
         certified=view.certified,
         is_baseline=view.trace_json is None,
         job_id=view.job_id,
-        sandbox=None if view.sandbox is None else view.sandbox.value,
+        sandbox=view.sandbox,
         created_at=view.created_at,
     )
 

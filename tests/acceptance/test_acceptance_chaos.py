@@ -14,10 +14,11 @@ import httpx
 import psutil
 import pytest
 
+from loopwright.codegen.kinds import FINISHED
 from tests.support.ledger import check_ledger
 from tests.support.programs import product
 from tests.support.service import Service
-from tests.support.service_client import FINISHED, JOB_SECONDS
+from tests.support.service_client import JOB_SECONDS
 from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.whole

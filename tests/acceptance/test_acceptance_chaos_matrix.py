@@ -24,6 +24,7 @@ import psutil
 import pytest
 
 from db import Database
+from loopwright.codegen.kinds import FINISHED
 from tests.support import gaps
 from tests.support.ledger import check_ledger
 from tests.support.machines import MachineCluster, machine_cluster
@@ -32,7 +33,7 @@ from tests.support.postgres import postgres_server, stopped
 from tests.support.processes import is_warm_child
 from tests.support.programs import product
 from tests.support.service import START_SECONDS, Service
-from tests.support.service_client import FINISHED, JOB_SECONDS
+from tests.support.service_client import JOB_SECONDS
 from tests.support.waiting import wait_for
 
 TRIALS = 320

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 import psutil
 import pytest
 
+from loopwright.codegen.kinds import FINISHED
 from tests.support.processes import is_warm_child
 from tests.support.service import Service
-from tests.support.service_client import FINISHED
 from tests.support.waiting import wait_for
 
 GIB = 2**30

@@ -10,15 +10,15 @@ import ray
 
 from db import Database, migrate
 from db.inputs import NewJob
-from db.states import JobState
 from db.views import TrialView
+from loopwright.codegen.kinds import FailureKind, JobState, Lane
 from service.controller.job_runner import JobRunner, RunEnd
 from service.fleet.health import LOST_TOO_OFTEN, LOST_WITHIN_SECONDS
 from service.settings import Settings
 from tests.support import workloads as programs
 from tests.support.builders import KillingBuilder, is_killer
 from tuner.budget import Budget
-from tuner.types import FailureKind, Lane, TaskSpec
+from tuner.types import TaskSpec
 from workers.child.search_children import SearchChildren
 from workers.ray.cluster import Offer, actor_class
 from workers.ray.crew import Crew

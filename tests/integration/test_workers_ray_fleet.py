@@ -21,6 +21,7 @@ import ray
 
 from benchmarks.gpu.workloads import product
 from loopwright.codegen.gpu.tf32 import with_tf32
+from loopwright.codegen.kinds import FailureKind, Lane, Stage
 from loopwright.codegen.math_mode import applied_math
 from loopwright.codegen.program.digest import normal_form
 from loopwright.codegen.serialization import module_from_json, trace_to_json
@@ -39,7 +40,7 @@ from tuner.space.builtin import builtin_space
 from tuner.testing.fleet_contract import FleetContract
 from tuner.testing.memory_ledger import MemoryLedger
 from tuner.tune import tune
-from tuner.types import Failure, FailureKind, Lane, Measured, Outcome, Stage, TaskSpec, Workload
+from tuner.types import Failure, Measured, Outcome, TaskSpec, Workload
 from tuner.workload import make_workload
 from workers.messages import DetectedDevice, DeviceSpeed, MeasurerStatus
 from workers.ray import actor_calls, known_devices, patience

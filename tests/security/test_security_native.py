@@ -11,8 +11,9 @@ import pytest
 import tvm
 
 from loopwright.codegen.host.threads import environment
+from loopwright.codegen.kinds import FailureKind, Stage
 from tests.support import workloads
-from tuner.types import Failure, FailureKind, Stage, TensorInfo
+from tuner.types import Failure, TensorInfo
 from workers.child import child_calls
 from workers.child.warm_child import ChildCrashed, ChildError, ChildTimeout, WarmChild
 from workers.device import build

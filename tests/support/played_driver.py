@@ -5,7 +5,8 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from tuner.types import DeviceState, ThrottleReason
+from loopwright.codegen.kinds import ThrottleReason
+from tuner.types import DeviceState
 
 TOLD = DeviceState(1980, 2619, 61, 412, (ThrottleReason.POWER_CAP,))
 _CUDA = """

@@ -7,8 +7,17 @@ import statistics
 from typing import Any
 
 from db import Database
-from db.states import AnsweredFrom, JobState
 from db.views import Peaks
+from loopwright.codegen.kinds import (
+    AnsweredFrom,
+    FailureKind,
+    JobState,
+    Lane,
+    Origin,
+    SandboxLevel,
+    Stage,
+    ThrottleReason,
+)
 from loopwright.codegen.serialization import module_from_json, trace_to_json
 from loopwright.codegen.target import canonical_target, target_from
 from tuner.space.builtin import builtin_space
@@ -19,15 +28,9 @@ from tuner.types import (
     DeviceClass,
     DeviceState,
     Failure,
-    FailureKind,
-    Lane,
     MeasureCandidate,
     Measured,
-    Origin,
-    SandboxLevel,
     Span,
-    Stage,
-    ThrottleReason,
 )
 
 TARGET = canonical_target(target_from({"kind": "llvm", "mcpu": "haswell", "num-cores": 2}))

@@ -22,6 +22,7 @@ from typing import Any
 from db import Database
 from db.views import JobView, Peaks
 from loopwright.codegen.functions import write_only
+from loopwright.codegen.kinds import Lane, Origin
 from loopwright.codegen.serialization import module_from_json, trace_to_json
 from loopwright.codegen.target import target_from
 from service.controller.controller import Controller
@@ -38,19 +39,7 @@ from tuner.ports import Meanwhile, MeasureRequest, Raced, RaceRequest, RaceResul
 from tuner.search.request import TuneRequest
 from tuner.space.builtin import builtin_space
 from tuner.space.user import user_space
-from tuner.types import (
-    Activity,
-    Failure,
-    Lane,
-    MeasureCandidate,
-    Measured,
-    Origin,
-    Outcome,
-    Span,
-    TaskSpec,
-    TensorInfo,
-    Trial,
-)
+from tuner.types import Activity, Failure, MeasureCandidate, Measured, Outcome, Span, TaskSpec, TensorInfo, Trial
 from workers.messages import ModelProgram, ModelTimes
 from workers.ray.cluster import Offer
 from workers.ray.crew import Crew

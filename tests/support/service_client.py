@@ -9,10 +9,10 @@ from typing import Any
 
 import httpx
 
+from loopwright.codegen.kinds import FINISHED
 from tests.support.waiting import wait_for
 
 JOB_SECONDS = 240.0
-FINISHED = ("succeeded", "failed", "cancelled")
 
 
 class ServiceClient:

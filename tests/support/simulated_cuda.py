@@ -8,8 +8,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 
+from loopwright.codegen.kinds import ThrottleReason
 from tuner.ports import Raced
-from tuner.types import DeviceState, ThrottleReason
+from tuner.types import DeviceState
 from workers.entry import entry
 from workers.messages import (
     Artifact,

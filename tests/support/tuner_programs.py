@@ -11,10 +11,11 @@ from tvm import relax, te, tirx
 from tvm.s_tir import Schedule
 from tvm.s_tir.meta_schedule.testing import te_workload
 
+from loopwright.codegen.kinds import Origin
 from loopwright.codegen.serialization import module_from_json, trace_to_json
 from loopwright.codegen.target import target_from
 from tuner.space.builtin import builtin_space
-from tuner.types import MeasureCandidate, Origin, TaskSpec, Workload
+from tuner.types import MeasureCandidate, TaskSpec, Workload
 from tuner.workload import make_workload
 
 LLVM = '{"kind": "llvm", "num-cores": 2}'

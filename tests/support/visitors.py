@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from db.access.views import BearerView
-from db.states import Scope, TokenKind
+from db.states import Scope
+from loopwright.codegen.kinds import TokenKind
 from service.identity.visitor import Visitor
 
 

@@ -9,32 +9,12 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 
+from loopwright.codegen.kinds import Change, GateVerdict
 from tuner.errors import RaceFailed
 from tuner.ports import Fleet, Meanwhile, Raced, RaceRequest
 from tuner.races.sequential import DEFAULT, Estimate, SequentialConfig, Verdict, decide, estimate
 from tuner.types import Failure, Workload
-
-
-class GateVerdict(StrEnum):
-    PASSED = "no regression"
-    REGRESSION = "regression"
-    UNCLEAR = "unclear"
-    """After all rounds, neither was shown."""
-
-
-class Change(StrEnum):
-    """The change of a function between the reference and the candidate."""
-
-    SAME = "same"
-    """The same program: nothing was measured."""
-    CHANGED = "changed"
-    ADDED = "added"
-    REMOVED = "removed"
-    FAILED = "failed"
-    """It does not run, or computes a wrong result."""
-
 
 Key = tuple[str, str | None]
 """What a program is: its workload's hash and its trace."""

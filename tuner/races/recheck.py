@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import statistics
 from dataclasses import dataclass
-from enum import StrEnum
 
+from loopwright.codegen.kinds import RecheckVerdict
 from tuner.errors import RaceFailed
 from tuner.ports import Fleet, Meanwhile, RaceRequest
 from tuner.races.sequential import DEFAULT, Estimate, SequentialConfig, Verdict, decide, estimate
@@ -19,20 +19,6 @@ from tuner.types import Failure, Workload
 MAX_SLOWDOWN = 0.1
 """More than one certificate differs from the next on a machine that others use, too."""
 _BEST = "best"
-
-
-class RecheckVerdict(StrEnum):
-    HOLDS = "holds"
-    REGRESSION = "regression"
-    FAILED = "failed"
-    """It no longer runs, or computes a wrong result."""
-    UNCLEAR = "unclear"
-    """Neither was shown, or there was nothing to compare with."""
-
-    @property
-    def holds(self) -> bool | None:
-        """Return whether the certificate holds; None if it is unknown."""
-        return None if self is RecheckVerdict.UNCLEAR else self is RecheckVerdict.HOLDS
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from loopwright.codegen.kinds import Origin
 from loopwright.codegen.program.schedule import apply_trace_json
 from tuner.cost_model.model import CostModel
 from tuner.search.config import SearchConfig
@@ -20,7 +21,7 @@ from tuner.search.proposers.seeds import Seeds
 from tuner.search.proposers.transfer import Transfer
 from tuner.search.surrogate import Surrogate
 from tuner.space.design_space import REFUSALS, DesignSpace
-from tuner.types import LOSSES, Failure, MeasureCandidate, Measured, Origin, Outcome
+from tuner.types import LOSSES, Failure, MeasureCandidate, Measured, Outcome
 
 
 class EvolutionarySearch:

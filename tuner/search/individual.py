@@ -10,11 +10,12 @@ import tvm_ffi
 from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import Trace
 
+from loopwright.codegen.kinds import Origin
 from loopwright.codegen.serialization import trace_to_json
 from tuner.cost_model.features import Features, extract, to_bytes
 from tuner.search.encoding import DecisionVector, Encoding
 from tuner.space.design_space import DesignSpace
-from tuner.types import MeasureCandidate, Origin
+from tuner.types import MeasureCandidate
 
 
 @dataclass

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import pytest
 from tvm import te
 
+from loopwright.codegen.kinds import FailureKind, Origin, Stage
 from loopwright.codegen.program.schedule import new_schedule
 from loopwright.codegen.serialization import module_from_json, trace_to_json
 from loopwright.codegen.target import target_from
@@ -17,18 +18,7 @@ from tuner.certify import certify
 from tuner.errors import RaceFailed
 from tuner.ports import Fleet, MeasureRequest, Raced, RaceRequest, nothing_meanwhile
 from tuner.space.builtin import builtin_space
-from tuner.types import (
-    BASELINE,
-    Failure,
-    FailureKind,
-    MeasureCandidate,
-    Measured,
-    Origin,
-    Outcome,
-    Stage,
-    Trial,
-    Workload,
-)
+from tuner.types import BASELINE, Failure, MeasureCandidate, Measured, Outcome, Trial, Workload
 from tuner.workload import make_workload
 
 _PATIENCE = 120.0

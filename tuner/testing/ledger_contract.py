@@ -7,6 +7,7 @@ from contextlib import suppress
 
 import pytest
 
+from loopwright.codegen.kinds import FailureKind, Lane, Origin, SandboxLevel, Stage, ThrottleReason
 from tuner.errors import LeaseLost
 from tuner.ports import Ledger
 from tuner.types import (
@@ -14,17 +15,11 @@ from tuner.types import (
     Certificate,
     DeviceState,
     Failure,
-    FailureKind,
-    Lane,
     MeasureCandidate,
     Measured,
-    Origin,
     Outcome,
-    SandboxLevel,
     Span,
-    Stage,
     StopReason,
-    ThrottleReason,
 )
 
 Reopen = Callable[[Ledger], Ledger]

@@ -9,22 +9,12 @@ import pytest
 import tvm
 
 from loopwright.codegen.functions import write_only
+from loopwright.codegen.kinds import FailureKind, Origin, Stage
 from loopwright.codegen.serialization import module_from_json
 from tuner.budget import Budget
 from tuner.ports import Search, nothing_meanwhile
 from tuner.search.request import TuneRequest
-from tuner.types import (
-    BASELINE,
-    Failure,
-    FailureKind,
-    MeasureCandidate,
-    Measured,
-    Origin,
-    Stage,
-    TaskSpec,
-    Trial,
-    Workload,
-)
+from tuner.types import BASELINE, Failure, MeasureCandidate, Measured, TaskSpec, Trial, Workload
 from tuner.workload import make_workload
 
 LLVM = '{"kind": "llvm", "num-cores": 2}'

@@ -10,13 +10,14 @@ import numpy as np
 from tvm.s_tir import meta_schedule as ms
 
 from loopwright.codegen.errors import last_line
+from loopwright.codegen.kinds import FailureKind, SandboxLevel, Stage
 from loopwright.codegen.program.schedule import apply_trace_json
 from loopwright.codegen.serialization import module_from_json
 from loopwright.codegen.target import target_from
 from tuner.cost_model.features import FEATURES, Features, extract
 from tuner.errors import RaceFailed
 from tuner.ports import Meanwhile, MeasureRequest, Raced, RaceRequest, RaceResult
-from tuner.types import Failure, FailureKind, Measured, Outcome, SandboxLevel, Stage
+from tuner.types import Failure, Measured, Outcome
 from tuner.workload import tune_context
 
 WORKER = "simulated"

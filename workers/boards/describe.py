@@ -10,10 +10,11 @@ from typing import Any
 
 from tvm.target import Target, codegen
 
+from loopwright.codegen.kinds import FailureKind, Stage
 from loopwright.codegen.program import linking
 from loopwright.codegen.target import canonical_target, target_from
 from loopwright.codegen.versions import TVM_VERSION
-from tuner.types import OVER_RPC, DeviceClass, Failure, FailureKind, Stage
+from tuner.types import OVER_RPC, DeviceClass, Failure
 from workers.board_messages import DescribedBoard, DetectedBoard, Link, Temperature
 from workers.boards.session import BoardSession, LostBoard, connected
 from workers.entry import entry

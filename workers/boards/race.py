@@ -11,8 +11,9 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 import tvm
 
 from loopwright.codegen.arrays import DRAWS
+from loopwright.codegen.kinds import FailureKind, Stage
 from tuner.ports import Raced
-from tuner.types import Failure, FailureKind, Stage
+from tuner.types import Failure
 from workers.board_messages import Link, ReferenceResults
 from workers.boards.reference_results import packed, unpacked
 from workers.boards.session import BoardSession, LostBoard, connected

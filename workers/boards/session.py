@@ -9,7 +9,8 @@ from collections.abc import Iterator
 import tvm
 from tvm import rpc
 
-from tuner.types import Failure, FailureKind, Stage
+from loopwright.codegen.kinds import FailureKind, Stage
+from tuner.types import Failure
 from workers.board_messages import Link
 from workers.device.measure import crash
 from workers.error_text import for_users

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 
 from loopwright.codegen.arrays import Array
 from loopwright.codegen.host import lock as host_lock
-from tuner.types import Failure, FailureKind, Stage
+from loopwright.codegen.kinds import FailureKind, Stage
+from tuner.types import Failure
 from workers.board_messages import Link
 from workers.boards.session import BoardSession, LostBoard, connected
 from workers.device.arguments import draw, to_device

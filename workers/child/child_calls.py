@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar, TypeVarTuple
 
+from loopwright.codegen.kinds import FailureKind, Stage
 from tuner.codec import Malformed, decode
-from tuner.types import Failure, FailureKind, Stage
+from tuner.types import Failure
 from workers.board_messages import DescribedBoard, DetectedBoard, Link, ReferenceResults, Temperature
 from workers.child.warm_child import Arguments, ChildError, ChildMalformed, Ending, WarmChild, nothing
 from workers.messages import (

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import tvm
 
 from loopwright.codegen.arrays import Array, compare, tolerance
+from loopwright.codegen.kinds import FailureKind, Stage
 from loopwright.codegen.math_mode import FP32, MathMode
-from tuner.types import Failure, FailureKind, Stage, TensorInfo
+from tuner.types import Failure, TensorInfo
 from workers.device.arguments import draw, to_device
 from workers.device.build import FUNCTION, with_packed_weight
 from workers.messages import Artifact

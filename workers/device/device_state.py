@@ -13,7 +13,8 @@ from typing import Any
 
 import pynvml
 
-from tuner.types import DeviceState, ThrottleReason
+from loopwright.codegen.kinds import ThrottleReason
+from tuner.types import DeviceState
 from workers.messages import Device
 
 _CUDA = "libcuda.so.1"

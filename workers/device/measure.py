@@ -9,7 +9,8 @@ from typing import Any
 import tvm
 
 from loopwright.codegen.host import lock as host_lock
-from tuner.types import Failure, FailureKind, Stage
+from loopwright.codegen.kinds import FailureKind, Stage
+from tuner.types import Failure
 from workers.clock import Clock
 from workers.device.arguments import draw, to_device, tvm_device
 from workers.device.build import FUNCTION, load, with_packed_weight

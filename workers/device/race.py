@@ -16,8 +16,9 @@ import tvm
 
 from loopwright.codegen.arrays import DRAWS
 from loopwright.codegen.host import lock as host_lock
+from loopwright.codegen.kinds import Stage
 from tuner.ports import Raced
-from tuner.types import Failure, LibraryTime, Stage
+from tuner.types import Failure, LibraryTime
 from workers.clock import Clock
 from workers.device import gpu_library, library
 from workers.device.arguments import draw, to_device, tvm_device

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import ray
 
 from loopwright.codegen import worker_labels
-from tuner.types import SandboxLevel
+from loopwright.codegen.kinds import SandboxLevel
 from workers.child import child_calls
 from workers.child.warm_child import ChildError
 from workers.host import head

@@ -19,8 +19,9 @@ import psutil
 import ray
 
 from loopwright.codegen.host.threads import OMP_NUM_THREADS, environment, usable_cores
+from loopwright.codegen.kinds import FailureKind, Stage
 from tuner.codec import Json, decode, encode
-from tuner.types import Failure, FailureKind, Stage
+from tuner.types import Failure
 from workers.child import child_calls
 from workers.child.lock_watch import LockWatch
 from workers.child.warm_child import ChildError, WarmChild

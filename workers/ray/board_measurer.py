@@ -19,8 +19,9 @@ import psutil
 import ray
 
 from loopwright.codegen.host.threads import OMP_NUM_THREADS, environment
+from loopwright.codegen.kinds import FailureKind, Stage
 from tuner.codec import Json, decode, encode
-from tuner.types import Failure, FailureKind, Stage
+from tuner.types import Failure
 from workers.board_messages import DescribedBoard, DetectedBoard, Link
 from workers.boards.config import Board
 from workers.boards.reboot import Reboot

@@ -24,8 +24,9 @@ from ray._private import parameter, ray_constants
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from loopwright.codegen.host.own_folder import own_folder
+from loopwright.codegen.kinds import SandboxLevel
 from tuner.codec import decode, encode
-from tuner.types import Activity, DeviceClass, SandboxLevel
+from tuner.types import Activity, DeviceClass
 from workers.boards.config import Board
 from workers.child import child_calls
 from workers.messages import DetectedDevice

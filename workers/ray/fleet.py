@@ -12,8 +12,9 @@ from typing import Any
 import ray
 from ray.exceptions import RayError
 
+from loopwright.codegen.kinds import FailureKind, Lane, Stage
 from tuner.ports import Meanwhile, MeasureRequest, RaceRequest, RaceResult
-from tuner.types import Failure, FailureKind, Lane, Measured, Outcome, Span, Stage
+from tuner.types import Failure, Measured, Outcome, Span
 from workers.messages import (
     Artifact,
     BuildAnswer,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import functools
 
-from tuner.types import SandboxLevel
+from loopwright.codegen.kinds import SandboxLevel
 from workers.walls import bubblewrap, landlock, syscalls
 
 Level = SandboxLevel

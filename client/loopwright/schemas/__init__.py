@@ -5,6 +5,20 @@ Latencies named ``*_us`` are microseconds (the median of the raw samples); raw s
 ``run_secs`` are seconds. Times are UTC.
 """
 
+from loopwright.codegen.kinds import (
+    FINISHED,
+    AnsweredFrom,
+    FailureKind,
+    JobState,
+    Lane,
+    RecheckVerdict,
+    SandboxLevel,
+    Stage,
+    TaskState,
+    ThrottleReason,
+    TokenKind,
+    TrialState,
+)
 from loopwright.schemas.access import (
     AuditEntry,
     ChangeUser,
@@ -19,29 +33,11 @@ from loopwright.schemas.access import (
     Right,
     Scope,
     Token,
-    TokenKind,
     TokenMade,
     Use,
     User,
 )
-from loopwright.schemas.base import (
-    FINISHED,
-    AnsweredFrom,
-    AppliedRule,
-    DeviceState,
-    FailureKind,
-    FailureStage,
-    JobState,
-    Lane,
-    Page,
-    Problem,
-    SandboxLevel,
-    TaskState,
-    ThrottleReason,
-    TrialState,
-    Version,
-    Wire,
-)
+from loopwright.schemas.base import AppliedRule, DeviceState, Page, Problem, Version, Wire
 from loopwright.schemas.comparison import ComparedEngine, Comparison, Interval, StoredComparison
 from loopwright.schemas.fleet import (
     Check,
@@ -98,7 +94,7 @@ from loopwright.schemas.overview import (
     OpCount,
     Overview,
 )
-from loopwright.schemas.rechecks import NewRecheck, Recheck, RecheckFinished, RecheckResult, RecheckVerdict
+from loopwright.schemas.rechecks import NewRecheck, Recheck, RecheckFinished, RecheckResult
 from loopwright.schemas.records import Assembly, ImportReport, Record, RecordDetail, Reproduce
 from loopwright.schemas.webhooks import Delivery, DeliveryType, NewWebhook, Webhook, WebhookEvent, WebhookMade
 from loopwright.schemas.workloads import (
@@ -138,7 +134,6 @@ __all__ = [
     "Drift",
     "Event",
     "FailureKind",
-    "FailureStage",
     "Gate",
     "GateFunction",
     "GateResult",
@@ -202,6 +197,7 @@ __all__ = [
     "Scope",
     "Slot",
     "Span",
+    "Stage",
     "StoredComparison",
     "SubmitJob",
     "TargetOffer",

@@ -7,12 +7,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from loopwright.codegen.kinds import TokenKind
 from loopwright.schemas.base import Label, Wire
 
 Right = Literal["read", "submit", "cancel", "import", "invite", "readmit", "administer"]
 Scope = Literal["read", "submit", "admin"]
 """The rights of a user or a token; each scope includes the previous ones."""
-TokenKind = Literal["owner", "token", "session", "guest"]
 UserName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,39}$")]
 Days = Annotated[int, Field(ge=1, le=3650)]
 

@@ -2,35 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Generic, Literal, TypeVar
+from typing import Annotated, Generic, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from loopwright.codegen import labels, worker_labels
-
-JobState = Literal["queued", "running", "succeeded", "failed", "cancelled"]
-TaskState = Literal["queued", "running", "joined", "succeeded", "failed", "cancelled"]
-TrialState = Literal["proposed", "measured", "failed"]
-FailureStage = Literal["build", "run", "certify"]
-"""The stage at which a candidate failed."""
-Lane = Literal["propose", "build", "measure"]
-"""The kind of work in a slice of a timeline."""
-FailureKind = Literal["COMPILE", "TIMEOUT", "CRASH", "WRONG_RESULT", "DEVICE_LOST", "KILLED"]
-AnsweredFrom = Literal["search", "database", "joined"]
-SandboxLevel = Literal["namespaces", "landlock", "none"]
-"""The walls around a process that runs submitted code, from strong to weak."""
-ThrottleReason = Literal[
-    "power_cap",
-    "temperature",
-    "hardware_slowdown",
-    "hardware_temperature",
-    "power_brake",
-    "clock_setting",
-    "display_clock_setting",
-    "sync_boost",
-    "other",
-]
-"""Why the clocks of a GPU are below their maximum. The hardware halves the clocks, or lowers them further."""
+from loopwright.codegen.kinds import ThrottleReason
 
 
 def _shown(text: str) -> str:
@@ -46,9 +23,6 @@ LabelWord = Annotated[str, Field(pattern=f"^{worker_labels.WORD}$")]
 """The key or the value of a worker's label; see `loopwright.codegen.worker_labels`."""
 
 WorkloadHash = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
-
-FINISHED: frozenset[str] = frozenset({"succeeded", "failed", "cancelled"})
-"""States that a job or a task never leaves."""
 
 
 class Wire(BaseModel):

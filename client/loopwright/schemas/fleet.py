@@ -7,7 +7,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from loopwright.schemas.base import SandboxLevel, Wire
+from loopwright.codegen.kinds import SandboxLevel
+from loopwright.schemas.base import Wire
 
 
 class Slot(Wire):

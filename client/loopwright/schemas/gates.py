@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
+from loopwright.codegen.kinds import Change, GateVerdict
 from loopwright.schemas.base import Wire, WorkloadHash
 
 
@@ -49,7 +50,7 @@ class GateFunction(Wire):
     """Name of the function."""
     workload_hash: str
     """Digest of the function in its normalised form, which names the workload: 32 hexadecimal digits."""
-    change: Literal["same", "changed", "added", "removed", "failed"]
+    change: Change
     """``same``: the same program, which was not measured."""
     reference_us: float | None
     """Latency in the reference; None if the reference lacks the function."""
@@ -64,7 +65,7 @@ class GateFunction(Wire):
 class GateResult(Wire):
     """The result of a gate. Times are those of one run of the model, the sum over its functions, in microseconds."""
 
-    verdict: Literal["no regression", "regression", "unclear"]
+    verdict: GateVerdict
     """``unclear``: after all rounds neither a regression nor its absence was shown."""
     max_slowdown: float
     """The share by which it may be slower, as it was submitted."""

@@ -9,19 +9,9 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticSerializationError
 
 from loopwright.codegen import worker_labels
+from loopwright.codegen.kinds import AnsweredFrom, FailureKind, JobState, Lane, Stage, TaskState, TrialState
 from loopwright.codegen.math_mode import MathMode
-from loopwright.schemas.base import (
-    AnsweredFrom,
-    FailureKind,
-    FailureStage,
-    JobState,
-    Label,
-    LabelWord,
-    Lane,
-    TaskState,
-    TrialState,
-    Wire,
-)
+from loopwright.schemas.base import Label, LabelWord, Wire
 from loopwright.schemas.gates import Gate
 from loopwright.schemas.rechecks import RecheckFinished
 from loopwright.schemas.workloads import Best, Library, Tensor
@@ -278,7 +268,7 @@ class Trial(Wire):
     """Median latency of a call, in microseconds; None unless it was measured."""
     failure_kind: FailureKind | None
     """Why it has no latency; None unless it failed."""
-    failure_stage: FailureStage | None
+    failure_stage: Stage | None
     """Where it failed; None unless it failed."""
     failure_message: str | None
     """Message of the failure; None unless the trial failed."""

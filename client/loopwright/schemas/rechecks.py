@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
+from loopwright.codegen.kinds import RecheckVerdict
 from loopwright.schemas.base import Wire, WorkloadHash
 from loopwright.schemas.gates import Range
-
-RecheckVerdict = Literal["holds", "regression", "failed", "unclear"]
-"""``failed``: it no longer runs, or computes a wrong result; ``unclear``: after all rounds nothing was shown."""
 
 
 class NewRecheck(Wire):

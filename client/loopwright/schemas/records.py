@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Literal
 
+from loopwright.codegen.kinds import SandboxLevel
 from loopwright.codegen.math_mode import MathMode
-from loopwright.schemas.base import AppliedRule, DeviceState, SandboxLevel, Wire
+from loopwright.schemas.base import AppliedRule, DeviceState, Wire
 from loopwright.schemas.workloads import Certificate
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from loopwright.codegen.kinds import FailureKind, SandboxLevel
 from loopwright.codegen.math_mode import MathMode
-from loopwright.schemas.base import AppliedRule, DeviceState, FailureKind, SandboxLevel, Wire
+from loopwright.schemas.base import AppliedRule, DeviceState, Wire
 
 
 class Library(Wire):

@@ -18,21 +18,17 @@ import pytest
 
 from db import Database, migrate
 from db.inputs import NewJob
-from db.states import AnsweredFrom, JobState
 from db.views import ClaimedJob, JobView, TaskView
+from loopwright.codegen.kinds import AnsweredFrom, FailureKind, JobState, Origin, SandboxLevel, Stage
 from tests.support.postgres import EmptiedDatabases, new_database, postgres_server
 from tuner.budget import Budget
 from tuner.types import (
     Certificate,
     DeviceClass,
     Failure,
-    FailureKind,
     LibraryTime,
     MeasureCandidate,
     Measured,
-    Origin,
-    SandboxLevel,
-    Stage,
     TaskSpec,
     TensorInfo,
     Trial,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from db.states import AnsweredFrom, JobState, TaskState
+from loopwright.codegen.kinds import AnsweredFrom, JobState, TaskState
 from service.controller.claimed_tasks import ClaimedTasks
 from service.controller.ledger import DatabaseLedger
 from tests.contract.db.conftest import BASELINE, World

@@ -6,10 +6,10 @@ import pytest
 
 from db import cost_models
 from db.cost_models import FIRST, GROWTH, PER_WORKLOAD
-from db.states import JobState
 from db.views import FeatureSample
+from loopwright.codegen.kinds import FailureKind, JobState, Origin, Stage
 from tests.contract.db.conftest import World
-from tuner.types import LOSSES, Failure, FailureKind, MeasureCandidate, Measured, Origin, Stage
+from tuner.types import LOSSES, Failure, MeasureCandidate, Measured
 
 VERSION = "0.27"
 

@@ -9,8 +9,9 @@ import pytest
 
 from db import NotFound
 from db.views import Offer, WorkerCount
+from loopwright.codegen.kinds import SandboxLevel
 from tests.contract.db.conftest import World
-from tuner.types import SandboxLevel, TensorInfo
+from tuner.types import TensorInfo
 
 
 def register(world: World, id: str, **fields: Any) -> None:

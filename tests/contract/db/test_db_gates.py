@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from db.states import JobState
 from db.views import GateView
+from loopwright.codegen.kinds import JobState
 from tests.contract.db.conftest import World
 from tuner.errors import LeaseLost
 

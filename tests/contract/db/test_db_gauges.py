@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from db import migrate
-from db.states import JobState, LeaseLoss, WebhookEvent
+from db.states import LeaseLoss, WebhookEvent
 from db.upkeep.gauges import Outbox, Queue, Use
+from loopwright.codegen.kinds import JobState, SandboxLevel
 from tests.contract.db.conftest import World
-from tuner.types import Activity, SandboxLevel
+from tuner.types import Activity
 
 
 def test_the_queue_is_empty_at_first(world: World) -> None:

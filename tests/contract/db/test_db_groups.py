@@ -14,8 +14,9 @@ from db.access.views import DayView, Quota
 from db.access.visibility import Viewer
 from db.errors import QuotaExceeded
 from db.inputs import NewJob
-from db.states import JobState, Scope
+from db.states import Scope
 from db.views import JobView
+from loopwright.codegen.kinds import JobState
 from tests.contract.db.conftest import World
 from tuner.budget import Budget
 from tuner.types import TaskSpec

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from db import NotFound
-from db.states import JobState, WebhookEvent
+from db.states import WebhookEvent
 from db.views import WorkerView
 from db.workers import CHECKS
+from loopwright.codegen.kinds import FailureKind, JobState, Origin, SandboxLevel, Stage
 from tests.contract.db.conftest import World
-from tuner.types import Activity, Failure, FailureKind, MeasureCandidate, Origin, SandboxLevel, Stage
+from tuner.types import Activity, Failure, MeasureCandidate
 
 
 def register(world: World, id: str = "host/cpu", **fields: Any) -> None:

@@ -10,7 +10,8 @@ from sqlalchemy.exc import IntegrityError
 from db import IdempotencyConflict, InvalidPage, NotFound
 from db.access.views import Quota
 from db.inputs import Machine, NewJob
-from db.states import FinalState, JobState, Scope
+from db.states import FinalState, Scope
+from loopwright.codegen.kinds import JobState
 from tests.contract.db.conftest import World
 from tuner.budget import Budget
 from tuner.errors import LeaseLost

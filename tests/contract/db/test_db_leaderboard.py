@@ -9,20 +9,10 @@ import pytest
 
 from db import NotFound
 from db.results.leaderboard import LeaderboardQuery
-from db.states import AnsweredFrom, JobState
 from db.views import Peaks
+from loopwright.codegen.kinds import AnsweredFrom, FailureKind, JobState, Origin, SandboxLevel, Stage
 from tests.contract.db.conftest import World
-from tuner.types import (
-    Failure,
-    FailureKind,
-    MeasureCandidate,
-    Measured,
-    Operation,
-    Origin,
-    Outcome,
-    SandboxLevel,
-    Stage,
-)
+from tuner.types import Failure, MeasureCandidate, Measured, Operation, Outcome
 
 
 def names(world: World, **query: Any) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from db.states import AnsweredFrom
+from loopwright.codegen.kinds import AnsweredFrom
 from service.controller.claimed_tasks import ClaimedTasks
 from service.controller.ledger import DatabaseLedger
 from tests.contract.db.conftest import World

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from db.states import EventType, JobState, WebhookEvent
+from db.states import EventType, WebhookEvent
 from db.views import ClaimedJob, Rechecked
+from loopwright.codegen.kinds import JobState
 from tests.contract.db.conftest import World
 from tuner.errors import LeaseLost
 from tuner.types import DeviceClass

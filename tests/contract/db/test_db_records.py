@@ -12,20 +12,11 @@ from db import NotFound
 from db.devices import target_id
 from db.inputs import ImportedRecord
 from db.views import ImportCount
+from loopwright.codegen.kinds import FailureKind, SandboxLevel, Stage, ThrottleReason
 from loopwright.codegen.versions import CODEGEN_VERSION
 from tests.contract.db.conftest import World
 from tuner.errors import LeaseLost
-from tuner.types import (
-    BUILTIN_SPACE,
-    DeviceClass,
-    DeviceState,
-    Failure,
-    FailureKind,
-    Measured,
-    SandboxLevel,
-    Stage,
-    ThrottleReason,
-)
+from tuner.types import BUILTIN_SPACE, DeviceClass, DeviceState, Failure, Measured
 
 CUDA = DeviceClass('{"kind":{"name":"cuda"}}', "gpu-1", (), 1, 1, "runtime 1")
 

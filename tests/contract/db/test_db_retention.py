@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from db import Database, cost_models, retention
-from db.states import JobState
+from loopwright.codegen.kinds import FailureKind, JobState, Origin, Stage
 from tests.contract.db.conftest import World
-from tuner.types import Failure, FailureKind, MeasureCandidate, Measured, Origin, Stage
+from tuner.types import Failure, MeasureCandidate, Measured
 
 DAYS = 30
 

@@ -6,11 +6,12 @@ from dataclasses import replace
 import pytest
 
 from db import InvalidTransition, NotFound
-from db.states import AnsweredFrom, EventType, JobState, TaskState
+from db.states import EventType
 from db.views import TaskChanged
+from loopwright.codegen.kinds import AnsweredFrom, FailureKind, JobState, Origin, Stage, TaskState
 from tests.contract.db.conftest import World
 from tuner.errors import LeaseLost
-from tuner.types import Failure, FailureKind, LibraryTime, MeasureCandidate, Measured, Origin, Stage
+from tuner.types import Failure, LibraryTime, MeasureCandidate, Measured
 
 
 def test_one_job_tunes_what_two_want(world: World) -> None:

@@ -8,21 +8,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from db.inputs import ImportedRecord
-from db.states import EventType, JobState, TrialState
+from db.states import EventType
 from db.views import EventView, TrialFinished, TrialView
+from loopwright.codegen.kinds import FailureKind, JobState, Lane, Origin, Stage, TrialState
 from tests.contract.db.conftest import World
 from tuner.errors import LeaseLost
-from tuner.types import (
-    DeviceClass,
-    Failure,
-    FailureKind,
-    Lane,
-    MeasureCandidate,
-    Measured,
-    Origin,
-    Span,
-    Stage,
-)
+from tuner.types import DeviceClass, Failure, MeasureCandidate, Measured, Span
 
 UNSTORABLE = {"\x00", *map(chr, range(0xD800, 0xE000))}
 

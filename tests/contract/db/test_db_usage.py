@@ -10,9 +10,10 @@ import pytest
 from db import IdempotencyConflict
 from db.access.views import DayView, Quota
 from db.errors import QuotaExceeded
-from db.states import JobState, Scope
+from db.states import Scope
+from loopwright.codegen.kinds import FailureKind, JobState, Lane, Stage
 from tests.contract.db.conftest import World
-from tuner.types import Failure, FailureKind, Lane, Measured, Span, Stage
+from tuner.types import Failure, Measured, Span
 
 DAY = 86400.0
 

@@ -15,7 +15,8 @@ from db.access.usage import NEW_USER
 from db.access.views import BearerView, Quota
 from db.engine.connections import create_engine
 from db.errors import NameTaken
-from db.states import Scope, TokenKind
+from db.states import Scope
+from loopwright.codegen.kinds import TokenKind
 from tests.contract.db.conftest import World
 
 HOUR = timedelta(hours=1)

@@ -13,8 +13,9 @@ from db.access.visibility import Viewer, _criteria
 from db.results.leaderboard import LeaderboardQuery
 from db.states import Scope
 from db.views import RecordView
+from loopwright.codegen.kinds import SandboxLevel
 from tests.contract.db.conftest import World
-from tuner.types import Activity, SandboxLevel
+from tuner.types import Activity
 
 
 @pytest.fixture

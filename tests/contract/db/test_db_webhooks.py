@@ -10,7 +10,8 @@ import pytest
 
 from db import InvalidPage, NotFound
 from db.access.webhooks import MAX_ATTEMPTS, DeliveryView, DueDelivery, notify
-from db.states import FinalState, JobState, WebhookEvent
+from db.states import FinalState, WebhookEvent
+from loopwright.codegen.kinds import JobState
 from tests.contract.db.conftest import World
 
 EVERY_EVENT = list(WebhookEvent)

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from starlette.types import Message
 
-from db.states import Scope, TokenKind
+from db.states import Scope
+from loopwright.codegen.kinds import TokenKind
 from tests.integration.service.conftest import OWNER, Api, running, settings_in
 
 

@@ -9,7 +9,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from db import migrate
-from db.states import JobState
+from loopwright.codegen.kinds import JobState
 from service.api.metric_catalogue import METRICS
 from service.api.request_metrics import OTHER
 from tests.integration.service.conftest import Api

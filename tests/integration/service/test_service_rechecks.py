@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from db.states import JobState
+from loopwright.codegen.kinds import JobState
 from service.rechecks import jobs
 from tests.integration.service.conftest import Api
 from tests.integration.service.users import sign_up

@@ -16,6 +16,7 @@ from typing import Any
 import psutil
 import pytest
 
+from loopwright.codegen.kinds import FailureKind
 from loopwright.codegen.versions import TVM_VERSION
 from tests.integration.workers.children import LEVEL
 from tests.support import workloads
@@ -24,7 +25,7 @@ from tests.support.service import free_port
 from tests.support.waiting import wait_for
 from tuner.codec import decode, encode
 from tuner.ports import Raced
-from tuner.types import DeviceClass, Failure, FailureKind, Workload
+from tuner.types import DeviceClass, Failure, Workload
 from workers.board_messages import DescribedBoard
 from workers.boards.config import Board
 from workers.child import child_calls

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from loopwright.codegen.kinds import FailureKind, Stage
 from tests.integration.workers.children import FUNCTIONS, works
 from tuner.codec import decode, encode
-from tuner.types import Failure, FailureKind, Stage
+from tuner.types import Failure
 from workers.child.child_calls import Call
 from workers.child.warm_child import ChildError, Ending, WarmChild
 from workers.messages import Artifact, ArtifactFormat, BuiltRace, Candidate, MeasureAnswer, MeasureBatch

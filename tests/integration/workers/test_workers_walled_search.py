@@ -10,11 +10,12 @@ from dataclasses import replace
 import psutil
 import pytest
 
+from loopwright.codegen.kinds import Origin
 from tuner.errors import SearchFailed
 from tuner.ports import nothing_meanwhile
 from tuner.search.request import TuneRequest
 from tuner.testing.search_contract import Opens, SearchContract, measured, product, request
-from tuner.types import Origin, Workload
+from tuner.types import Workload
 from workers.child import walled_search
 from workers.child.walled_search import WalledSearch, search_child, train_base
 from workers.child.warm_child import WarmChild

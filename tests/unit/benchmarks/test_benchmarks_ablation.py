@@ -13,6 +13,7 @@ from benchmarks.search.ablation.remembering import RememberingFleet
 from benchmarks.search.ablation.report import NOT_RUN, REPORT, Effect, Ratio, packed, values
 from benchmarks.search.ablation.run import COLD, REFERENCE, WARM, CurveLedger
 from benchmarks.spread import bootstrap, interval
+from loopwright.codegen.kinds import FailureKind, Stage
 from tests.support.tuner_programs import LLVM, matmul, task
 from tuner.budget import Budget
 from tuner.ports import MeasureRequest
@@ -21,7 +22,7 @@ from tuner.search.request import TuneRequest
 from tuner.search.searcher import Searcher
 from tuner.testing.simulated_fleet import SimulatedFleet
 from tuner.tune import tune
-from tuner.types import Failure, FailureKind, Outcome, Stage
+from tuner.types import Failure, Outcome
 
 
 def lines(*, without: float, later: float = 1.0, cells: int = 8) -> list[dict[str, Any]]:

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 import yaml
 
-from db.states import JobState, LeaseLoss
+from db.states import LeaseLoss
+from loopwright.codegen.kinds import FailureKind, JobState
 from service.api.metric_catalogue import METRICS as CATALOGUE
 from service.metrics.fleet import MEASURED
 from tests.support.promql import selectors
 from tests.unit.docs import documents
-from tuner.types import FailureKind
 
 ROOT = Path(__file__).parents[3]
 PROMETHEUS = ROOT / "deploy" / "prometheus"

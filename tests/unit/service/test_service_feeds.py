@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from db import Database, migrate
-from db.states import JobState
 from db.views import EventView, JobView
 from loopwright import schemas
+from loopwright.codegen.kinds import JobState
 from service.api import feeds
 from service.api.feeds import FeedBroken, Feeds
 from service.jobs import wire

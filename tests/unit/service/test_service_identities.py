@@ -8,7 +8,8 @@ import pytest
 
 from db import Database, migrate
 from db.models import OWNER
-from db.states import Scope, TokenKind
+from db.states import Scope
+from loopwright.codegen.kinds import TokenKind
 from service.identity import visitor
 from service.identity.visitor import Identities
 

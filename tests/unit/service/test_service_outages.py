@@ -12,8 +12,8 @@ import pytest
 from db import Database, migrate
 from db.errors import DatabaseAway
 from db.inputs import NewJob
-from db.states import JobState
 from db.views import ClaimedJob, JobChanged, JobView
+from loopwright.codegen.kinds import JobState
 from service.controller import controller
 from service.controller.controller import Controller
 from service.controller.job_runner import JobRunner, RunEnd

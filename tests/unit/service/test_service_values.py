@@ -12,15 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
-from db.states import AnsweredFrom, EventType, JobState, TaskState, TrialState
+from db.states import EventType
 from db.views import Change, EventView, JobChanged, JobView, TaskChanged, TaskView, TrialFinished, TrialView
+from loopwright.codegen.kinds import AnsweredFrom, JobState, Lane, Origin, TaskState, ThrottleReason, TrialState
 from service.api.cache import Cache
 from service.jobs import wire
 from service.jobs.chrome_trace import chrome_trace
 from service.records.wire import device_state
 from service.workloads.ranks import spearman
 from tuner.budget import Budget
-from tuner.types import DeviceState, Lane, LibraryTime, Origin, Span, ThrottleReason
+from tuner.types import DeviceState, LibraryTime, Span
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from loopwright.codegen.kinds import FailureKind, Origin, SandboxLevel, Stage
 from tests.support.tuner_programs import elementwise
 from tuner.certify import certify, winner
 from tuner.errors import RaceFailed
@@ -17,14 +18,10 @@ from tuner.types import (
     Certificate,
     DeviceState,
     Failure,
-    FailureKind,
     MeasureCandidate,
     Measured,
     Operation,
-    Origin,
     Outcome,
-    SandboxLevel,
-    Stage,
     Trial,
 )
 

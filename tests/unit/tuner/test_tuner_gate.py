@@ -8,11 +8,12 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from loopwright.codegen.kinds import Change, FailureKind, GateVerdict, Stage
 from tuner.errors import RaceFailed
 from tuner.ports import Meanwhile, Raced, RaceRequest, RaceResult, nothing_meanwhile
-from tuner.races.gate import Change, GateResult, GateVerdict, Program, compare
+from tuner.races.gate import GateResult, Program, compare
 from tuner.races.sequential import SequentialConfig, Verdict, decide, estimate
-from tuner.types import Failure, FailureKind, Stage, Workload
+from tuner.types import Failure, Workload
 
 CONFIG = SequentialConfig()
 

@@ -8,6 +8,7 @@ from functools import cache
 import numpy as np
 from tvm.s_tir import Schedule
 
+from loopwright.codegen.kinds import Origin
 from loopwright.codegen.program.schedule import new_schedule
 from loopwright.codegen.serialization import module_from_json
 from loopwright.codegen.target import target_from
@@ -17,7 +18,6 @@ from tuner.search.individual import Individual
 from tuner.search.neighbourhood import Neighbourhood
 from tuner.space.builtin import builtin_space
 from tuner.space.design_space import DesignSpace
-from tuner.types import Origin
 
 
 @cache

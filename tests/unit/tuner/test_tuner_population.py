@@ -6,13 +6,13 @@ from functools import cache
 
 import pytest
 
+from loopwright.codegen.kinds import Origin
 from loopwright.codegen.serialization import module_from_json
 from loopwright.codegen.target import target_from
 from tests.support.tuner_programs import LLVM, matmul
 from tuner.search.individual import Individual
 from tuner.search.population import Population
 from tuner.space.builtin import builtin_space
-from tuner.types import Origin
 
 
 @cache

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from loopwright.codegen.kinds import FailureKind, RecheckVerdict, Stage
 from tuner.errors import RaceFailed
 from tuner.ports import Meanwhile, Raced, RaceRequest, RaceResult, nothing_meanwhile
-from tuner.races.recheck import Certified, RecheckResult, RecheckVerdict, recheck
+from tuner.races.recheck import Certified, RecheckResult, recheck
 from tuner.races.sequential import DEFAULT
-from tuner.types import Failure, FailureKind, Stage, Workload
+from tuner.types import Failure, Workload
 
 CERTIFIED = Certified(Workload("w", "family", "f", "module", "", ()), (False, True), "[]", best=1e-4, baseline=1e-3)
 

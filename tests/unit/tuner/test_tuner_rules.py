@@ -14,6 +14,7 @@ from tvm import topi
 from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import Trace
 
+from loopwright.codegen.kinds import Origin
 from loopwright.codegen.program.build import compile_module
 from loopwright.codegen.program.schedule import apply_trace, new_schedule, scheduled_module
 from loopwright.codegen.rule import KNOB, RULE
@@ -33,7 +34,6 @@ from tuner.space.rules.analysis.contraction import Contraction
 from tuner.space.rules.analysis.program import Program
 from tuner.space.rules.analysis.rule import Machine, Refused
 from tuner.space.rules.analysis.sketches import Sketches
-from tuner.types import Origin
 
 MACHINE = Machine.of(TARGET)
 RULES = {rule.name: rule for rule in CPU_RULES}

@@ -11,6 +11,7 @@ import pytest
 import tvm_ffi
 from tvm.s_tir import Schedule
 
+from loopwright.codegen.kinds import FailureKind, Origin, Stage
 from loopwright.codegen.program.schedule import apply_trace_json
 from loopwright.codegen.serialization import module_from_json
 from loopwright.codegen.target import target_from
@@ -24,7 +25,7 @@ from tuner.space.builtin import builtin_space, stock_space
 from tuner.space.design_space import DesignSpace
 from tuner.space.user import user_space
 from tuner.testing.simulated_fleet import SimulatedFleet
-from tuner.types import LOSSES, Failure, FailureKind, MeasureCandidate, Measured, Origin, Outcome, Stage, Workload
+from tuner.types import LOSSES, Failure, MeasureCandidate, Measured, Outcome, Workload
 
 FLEET = SimulatedFleet(LLVM)
 CONFIG = SearchConfig()

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from tvm.s_tir import Schedule
 
+from loopwright.codegen.kinds import Origin
 from loopwright.codegen.serialization import module_from_json, trace_to_json
 from loopwright.codegen.target import target_from
 from tests.support.tuner_programs import LLVM, matmul
@@ -20,7 +21,6 @@ from tuner.search.surrogate import Surrogate
 from tuner.space.builtin import stock_space
 from tuner.space.design_space import DesignSpace
 from tuner.testing.simulated_fleet import SimulatedFleet
-from tuner.types import Origin
 
 FLEET = SimulatedFleet(LLVM)
 CONFIG = SearchConfig()

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tvm import te
 
+from loopwright.codegen.kinds import Origin
 from loopwright.codegen.program.digest import normal_form, workload_digest, workload_family
 from loopwright.codegen.program.schedule import apply_trace_json
 from loopwright.codegen.serialization import module_from_json, trace_to_json
@@ -24,7 +25,7 @@ from tuner.search.neighbourhood import Neighbourhood
 from tuner.search.proposers.transfer import Transfer, fit_tile
 from tuner.space.builtin import builtin_space, stock_space
 from tuner.space.design_space import DesignSpace
-from tuner.types import Measured, Origin
+from tuner.types import Measured
 
 extents = st.integers(1, 4096)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from loopwright.codegen.kinds import FailureKind, Lane, Stage
 from tests.support.tuner_programs import LLVM, elementwise, matmul, split_outer, task, tile_both, traced
 from tuner.budget import Budget
 from tuner.errors import LeaseLost, SearchFailed
@@ -19,20 +20,7 @@ from tuner.search.searcher import Searcher
 from tuner.testing.memory_ledger import MemoryLedger
 from tuner.testing.simulated_fleet import SimulatedFleet
 from tuner.tune import tune
-from tuner.types import (
-    BASELINE,
-    Failure,
-    FailureKind,
-    Lane,
-    MeasureCandidate,
-    Measured,
-    Outcome,
-    Span,
-    Stage,
-    TaskSpec,
-    Trial,
-    Workload,
-)
+from tuner.types import BASELINE, Failure, MeasureCandidate, Measured, Outcome, Span, TaskSpec, Trial, Workload
 
 CONFIG = SearchConfig()
 BATCH = CONFIG.batch

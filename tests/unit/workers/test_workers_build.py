@@ -11,11 +11,12 @@ from tvm import te, topi
 
 from benchmarks.gpu.workloads import product as product_of_types
 from loopwright.codegen.host import lock as host_lock
+from loopwright.codegen.kinds import FailureKind, Stage
 from loopwright.codegen.serialization import module_from_json, trace_to_json
 from loopwright.codegen.target import target_from
 from tests.support import workloads as programs
 from tuner.space.builtin import builtin_space
-from tuner.types import Failure, FailureKind, Stage, Workload
+from tuner.types import Failure, Workload
 from tuner.workload import make_workload
 from workers.child import child_calls
 from workers.child.warm_child import WarmChild

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from tuner.types import FailureKind, Stage
+from loopwright.codegen.kinds import FailureKind, Stage
 from workers.child.child_calls import failure_of
 from workers.child.warm_child import ChildCrashed, ChildError, ChildLost, ChildRaised, ChildTimeout
 

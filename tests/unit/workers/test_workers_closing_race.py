@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from loopwright.codegen.kinds import FailureKind, Stage
 from tuner.errors import RaceFailed
 from tuner.ports import Meanwhile, Raced, RaceRequest, RaceResult
-from tuner.types import Failure, FailureKind, LibraryTime, Stage, TensorInfo
+from tuner.types import Failure, LibraryTime, TensorInfo
 from workers.messages import Artifact, ArtifactFormat, BuildAnswer, BuildRequest, BuiltRace, RaceAnswer
 from workers.ray import actor_calls
 from workers.ray.closing_race import ClosingRace

@@ -9,7 +9,8 @@ from typing import Any
 import pynvml
 import pytest
 
-from tuner.types import DeviceState, ThrottleReason
+from loopwright.codegen.kinds import ThrottleReason
+from tuner.types import DeviceState
 from workers.device import device_state
 from workers.device.device_state import state_reader
 from workers.messages import Device

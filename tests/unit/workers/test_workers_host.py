@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tuner.types import DeviceClass, SandboxLevel
+from loopwright.codegen.kinds import SandboxLevel
+from tuner.types import DeviceClass
 from workers.host import checks, head, token
 from workers.host.errors import CannotJoin, HeadAway
 from workers.host.head import Head

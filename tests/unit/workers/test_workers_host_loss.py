@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tuner.types import DeviceClass, SandboxLevel
+from loopwright.codegen.kinds import SandboxLevel
+from tuner.types import DeviceClass
 from workers.host import checks, head, run
 from workers.host.errors import HeadAway
 from workers.host.head import Head

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from loopwright.codegen.host import lock as host_lock
+from loopwright.codegen.kinds import FailureKind, Stage
 from tests.support import workloads as programs
 from tuner.ports import Raced
-from tuner.types import DeviceState, Failure, FailureKind, Stage, Workload
+from tuner.types import DeviceState, Failure, Workload
 from workers.clock import Clock
 from workers.device import build, measure
 from workers.device.library import library_name

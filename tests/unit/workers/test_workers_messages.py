@@ -17,23 +17,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loopwright.codegen.arrays import numpy_dtype
+from loopwright.codegen.kinds import FailureKind, Origin, SandboxLevel, Stage, ThrottleReason
 from service.api import sandbox
 from tuner.codec import Malformed, decode, encode
 from tuner.ports import Raced
 from tuner.search.request import TuneRequest
-from tuner.types import (
-    Certificate,
-    DeviceState,
-    Failure,
-    FailureKind,
-    MeasureCandidate,
-    Origin,
-    SandboxLevel,
-    Stage,
-    TensorInfo,
-    ThrottleReason,
-    Trial,
-)
+from tuner.types import Certificate, DeviceState, Failure, MeasureCandidate, TensorInfo, Trial
 from workers import board_messages, messages
 from workers.boards.config import Board
 from workers.boards.reference_results import packed, unpacked

@@ -11,10 +11,11 @@ import pytest
 import tvm
 
 from loopwright.codegen.host import lock as host_lock
+from loopwright.codegen.kinds import FailureKind
 from loopwright.codegen.math_mode import MathMode
 from tests.support import workloads
 from tuner.ports import Raced
-from tuner.types import Failure, FailureKind, LibraryTime, Workload
+from tuner.types import Failure, LibraryTime, Workload
 from workers.clock import Clock
 from workers.device import build, gpu_library
 from workers.device.race import ROUNDS, interleaved, run_race

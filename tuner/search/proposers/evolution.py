@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from loopwright.codegen.kinds import Origin
 from tuner.search.config import SearchConfig
 from tuner.search.encoding import DecisionVector
 from tuner.search.individual import Individual
@@ -15,7 +16,6 @@ from tuner.search.population import Population
 from tuner.search.proposers.transfer import Transfer
 from tuner.search.surrogate import Surrogate
 from tuner.space.design_space import DesignSpace
-from tuner.types import Origin
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from loopwright.codegen.kinds import Origin
 from loopwright.codegen.program.schedule import apply_trace_json
 from tuner.search.individual import Individual
 from tuner.search.population import Population
 from tuner.space.design_space import REFUSALS, DesignSpace
-from tuner.types import Origin
 
 
 class Known:

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from loopwright.codegen.kinds import Origin
 from tuner.search.config import SearchConfig
 from tuner.search.individual import Individual
 from tuner.search.population import Population
 from tuner.search.surrogate import Surrogate
 from tuner.space.design_space import DesignSpace
-from tuner.types import Origin
 
 
 @dataclass(frozen=True, slots=True)

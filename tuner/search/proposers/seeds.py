@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 from tvm.s_tir.schedule import Trace
 
+from loopwright.codegen.kinds import Origin
 from tuner.search.individual import Individual
 from tuner.search.population import Population
 from tuner.space.design_space import DesignSpace
-from tuner.types import Origin
 
 
 class Seeds:

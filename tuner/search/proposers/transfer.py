@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
+from loopwright.codegen.kinds import Origin
 from loopwright.codegen.rule import KNOB, RULE
 from loopwright.codegen.serialization import trace_to_json
 from tuner.search.encoding import Decision, DecisionVector, Key
 from tuner.search.individual import Individual
 from tuner.search.population import Population
 from tuner.space.design_space import DesignSpace
-from tuner.types import Origin
 
 
 class Transfer:

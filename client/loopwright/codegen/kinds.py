@@ -1,0 +1,165 @@
+"""Closed sets of words that several rooms share, on the wire and in the database. Imports no TVM."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class JobState(StrEnum):
+    QUEUED = "queued"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class TaskState(StrEnum):
+    QUEUED = "queued"
+    RUNNING = "running"
+    JOINED = "joined"
+    """Another job is tuning the same; its answer is this task's, too."""
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+FINISHED: frozenset[str] = frozenset({"succeeded", "failed", "cancelled"})
+"""States that a job or a task never leaves."""
+
+
+class AnsweredFrom(StrEnum):
+    """Where the result of a task came from."""
+
+    SEARCH = "search"
+    DATABASE = "database"
+    JOINED = "joined"
+
+
+class TrialState(StrEnum):
+    PROPOSED = "proposed"
+    MEASURED = "measured"
+    FAILED = "failed"
+
+
+class Origin(StrEnum):
+    """Where a candidate came from."""
+
+    BASELINE = "baseline"
+    SEED = "seed"
+    """A starting point that a rule of the space gives by analysis."""
+    RANDOM = "random"
+    MUTATION = "mutation"
+    TRANSFER = "transfer"
+    IMPORT = "import"
+    """Measured elsewhere and imported; no search proposes it."""
+
+
+class Lane(StrEnum):
+    """The kind of work in a `Span`."""
+
+    PROPOSE = "propose"
+    BUILD = "build"
+    MEASURE = "measure"
+
+
+class Stage(StrEnum):
+    """Where on its way a candidate failed."""
+
+    BUILD = "build"
+    RUN = "run"
+    CERTIFY = "certify"
+
+
+class FailureKind(StrEnum):
+    """Why a trial has no latency. Only `LOSSES` are retried."""
+
+    COMPILE = "COMPILE"
+    TIMEOUT = "TIMEOUT"
+    CRASH = "CRASH"
+    WRONG_RESULT = "WRONG_RESULT"
+    DEVICE_LOST = "DEVICE_LOST"
+    """A process that works for many candidates, or its machine, was lost."""
+    KILLED = "KILLED"
+    """The candidate's own process was killed from outside while it built or ran this candidate. As the outcome of a
+    trial: twice, and no job of the device class tries the candidate again."""
+
+
+class SandboxLevel(StrEnum):
+    """The walls around a process that runs submitted code, from strong to weak.
+
+    Every level but NONE refuses dangerous system calls.
+    """
+
+    NAMESPACES = "namespaces"
+    """A file system, processes, network and memory of its own."""
+    LANDLOCK = "landlock"
+    """The machine's file system, of which only named parts can be opened. What containers allow."""
+    NONE = "none"
+
+
+class ThrottleReason(StrEnum):
+    """Why the clocks of a GPU are below their maximum, as NVML reports it."""
+
+    POWER_CAP = "power_cap"
+    TEMPERATURE = "temperature"
+    HARDWARE_SLOWDOWN = "hardware_slowdown"
+    """The hardware halves the clocks, or lowers them further; the two that follow say why."""
+    HARDWARE_TEMPERATURE = "hardware_temperature"
+    POWER_BRAKE = "power_brake"
+    """The power supply asks for less."""
+    CLOCK_SETTING = "clock_setting"
+    """An operator limited the clocks."""
+    DISPLAY_CLOCK_SETTING = "display_clock_setting"
+    SYNC_BOOST = "sync_boost"
+    """The GPUs of its group have the same clocks."""
+    OTHER = "other"
+    """A reason that is not known here."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> ThrottleReason:
+        return cls.OTHER
+
+
+class GateVerdict(StrEnum):
+    PASSED = "no regression"
+    REGRESSION = "regression"
+    UNCLEAR = "unclear"
+    """After all rounds, neither was shown."""
+
+
+class Change(StrEnum):
+    """The change of a function between the reference and the candidate."""
+
+    SAME = "same"
+    """The same program: nothing was measured."""
+    CHANGED = "changed"
+    ADDED = "added"
+    REMOVED = "removed"
+    FAILED = "failed"
+    """It does not run, or computes a wrong result."""
+
+
+class RecheckVerdict(StrEnum):
+    HOLDS = "holds"
+    REGRESSION = "regression"
+    FAILED = "failed"
+    """It no longer runs, or computes a wrong result."""
+    UNCLEAR = "unclear"
+    """Neither was shown, or there was nothing to compare with."""
+
+    @property
+    def holds(self) -> bool | None:
+        """Return whether the certificate holds; None if it is unknown."""
+        return None if self is RecheckVerdict.UNCLEAR else self is RecheckVerdict.HOLDS
+
+
+class TokenKind(StrEnum):
+    OWNER = "owner"
+    """The token in a service's data directory."""
+    TOKEN = "token"
+    SESSION = "session"
+    """A signed-in browser."""
+    GUEST = "guest"
+    """A link for people without an account."""
+    CODE = "code"
+    """Can be exchanged once, for a session."""
