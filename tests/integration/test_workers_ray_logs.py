@@ -7,6 +7,7 @@ from pathlib import Path
 import ray
 
 from tests.support.waiting import wait_for
+from workers.ray import private
 from workers.ray.cluster import Cluster
 
 _FILE_BYTES = 10 * 2**20
@@ -18,7 +19,7 @@ def test_what_an_actor_prints_is_rotated(cluster: Cluster) -> None:
     def chatter() -> str:
         for _ in range(_WRITTEN_BYTES // 1000):
             print("x" * 999)
-        return str(Path(ray._private.worker._global_node.get_logs_dir_path()))
+        return str(private.logs_folder())
 
     folder = Path(ray.get(chatter.remote()))
     rotated = wait_for("a second rotated file", lambda: [*folder.glob("worker-*.out.2")] or None, 30)

@@ -56,12 +56,11 @@ def _strange(address: str, reason: str) -> str:
 
 
 def _ask(address: str) -> Head:
-    from ray._raylet import GcsClient  # type: ignore[attr-defined]
-
     from workers.ray.fleet_versions import announced
     from workers.ray.names import HOST_LABEL
+    from workers.ray.private import gcs_at
 
-    client = GcsClient(address=address)
+    client = gcs_at(address)
     stored = client.internal_kv_get(b"CLUSTER_METADATA", namespace=b"cluster", timeout=_ANSWER_SECONDS)
     nodes = client.get_all_node_info(timeout=_ANSWER_SECONDS).values()
     return Head(

@@ -7,20 +7,18 @@ in a cluster. Ray restarts actors that die.
 from __future__ import annotations
 
 import contextlib
-import functools
 import logging
 import os
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
 import ray
-from ray._private import parameter, ray_constants
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from loopwright.codegen.host.own_folder import own_folder
@@ -30,7 +28,7 @@ from tuner.types import Activity, DeviceClass
 from workers.boards.config import Board
 from workers.child import child_calls
 from workers.messages import DetectedDevice
-from workers.ray import actor_calls, fleet_versions, known_devices
+from workers.ray import actor_calls, fleet_versions, known_devices, private
 from workers.ray.actor_calls import Pending
 from workers.ray.actors import CONTROL, Builder, Measurer
 from workers.ray.board_measurer import BoardMeasurer
@@ -116,7 +114,7 @@ def _set_defaults(variables: dict[str, str]) -> None:
 def _keep_to_loopback() -> None:
     """See `LOOPBACK_ONLY`: Ray's processes read the variable; this one has imported Ray before."""
     os.environ.update(LOOPBACK_ONLY)
-    ray_constants.ENABLE_RAY_CLUSTER = False
+    private.bind_to_loopback()
 
 
 def _start_local() -> None:
@@ -124,7 +122,7 @@ def _start_local() -> None:
     folder = own_folder(Path(f"/tmp/loopwright-ray-{os.getuid()}")) / "ray"
     remove_old_sessions(folder)
     _keep_to_loopback()
-    with _without_monitors():
+    with private.without_monitors():
         ray.init(
             address="local",
             namespace=NAMESPACE,
@@ -135,17 +133,6 @@ def _start_local() -> None:
             _temp_dir=str(folder),
             configure_logging=False,
         )
-
-
-@contextlib.contextmanager
-def _without_monitors() -> Iterator[None]:
-    """Have `ray.init` start no autoscaler and no forwarding of logs, for which it has no option: 140 MB for nothing."""
-    made = parameter.RayParams
-    parameter.RayParams = functools.partial(made, no_monitor=True, include_log_monitor=False)
-    try:
-        yield
-    finally:
-        parameter.RayParams = made
 
 
 def _private_token(data_dir: Path) -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import ray
-
 from loopwright.codegen.versions import CODEGEN_VERSION, TVM_FFI_VERSION, TVM_VERSION
+from workers.ray import private
 
 _NAMESPACE = b"loopwright"
 _KEY = b"versions"
@@ -19,8 +18,7 @@ def own() -> str:
 
 def announce() -> None:
     """Store this process's versions at the head of the cluster that it is connected to, over those of one before."""
-    client = ray._private.worker.global_worker.gcs_client
-    client.internal_kv_put(_KEY, own().encode(), True, namespace=_NAMESPACE)
+    private.gcs().internal_kv_put(_KEY, own().encode(), True, namespace=_NAMESPACE)
 
 
 def announced(client: Any, seconds: float) -> str | None:

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 
-import ray
+from workers.ray import private
 
 Address = tuple[str, int]
 
@@ -25,10 +25,8 @@ settings at once, without a look at who asks."""
 
 def watch_ray(lost: Callable[[str], object]) -> None:
     """Call ``lost`` with the reason, in a thread, once the raylet of this process or the cluster's GCS is lost."""
-    node = ray._private.worker._global_node
-    host, _, port = node.gcs_address.rpartition(":")
-    watch("Ray's GCS", (host.strip("[]"), int(port)), lost)
-    watch("the raylet of this machine", (node.node_ip_address, node.node_manager_port), lost)
+    watch("Ray's GCS", private.gcs_address(), lost)
+    watch("the raylet of this machine", private.raylet_address(), lost)
 
 
 def watch(name: str, address: Address, lost: Callable[[str], object]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -123,6 +124,12 @@ def imports(tree: ast.AST) -> Iterator[str]:
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def test_private_parts_of_ray_are_used_in_one_file() -> None:
+    private = re.compile(r"\bray\._[a-z]|from ray import _")
+    users = {file for file in ROOT.joinpath("workers").rglob("*.py") if private.search(file.read_text())}
+    assert users == {ROOT / "workers/ray/private.py"}
 
 
 def environment_reads(tree: ast.AST) -> Iterator[str]:
