@@ -6,6 +6,8 @@ from enum import StrEnum
 
 
 class JobState(StrEnum):
+    """The state of a job."""
+
     QUEUED = "queued"
     RUNNING = "running"
     SUCCEEDED = "succeeded"
@@ -14,6 +16,8 @@ class JobState(StrEnum):
 
 
 class TaskState(StrEnum):
+    """The state of a task."""
+
     QUEUED = "queued"
     RUNNING = "running"
     JOINED = "joined"
@@ -36,6 +40,8 @@ class AnsweredFrom(StrEnum):
 
 
 class TrialState(StrEnum):
+    """The state of a trial."""
+
     PROPOSED = "proposed"
     MEASURED = "measured"
     FAILED = "failed"
@@ -55,7 +61,7 @@ class Origin(StrEnum):
 
 
 class Lane(StrEnum):
-    """The kind of work in a `Span`."""
+    """The kind of work in a slice of a timeline."""
 
     PROPOSE = "propose"
     BUILD = "build"
@@ -71,7 +77,7 @@ class Stage(StrEnum):
 
 
 class FailureKind(StrEnum):
-    """Why a trial has no latency. Only `LOSSES` are retried."""
+    """Why a trial has no latency. Only ``DEVICE_LOST`` and ``KILLED`` are retried."""
 
     COMPILE = "COMPILE"
     TIMEOUT = "TIMEOUT"
@@ -87,7 +93,7 @@ class FailureKind(StrEnum):
 class SandboxLevel(StrEnum):
     """The walls around a process that runs submitted code, from strong to weak.
 
-    Every level but NONE refuses dangerous system calls.
+    Every level but ``none`` refuses dangerous system calls.
     """
 
     NAMESPACES = "namespaces"
@@ -121,6 +127,8 @@ class ThrottleReason(StrEnum):
 
 
 class GateVerdict(StrEnum):
+    """What a race with a reference has shown."""
+
     PASSED = "no regression"
     REGRESSION = "regression"
     UNCLEAR = "unclear"
@@ -140,6 +148,8 @@ class Change(StrEnum):
 
 
 class RecheckVerdict(StrEnum):
+    """What a race of a certified best with its certificate has shown."""
+
     HOLDS = "holds"
     REGRESSION = "regression"
     FAILED = "failed"
@@ -154,6 +164,8 @@ class RecheckVerdict(StrEnum):
 
 
 class TokenKind(StrEnum):
+    """What the bearer of a token is."""
+
     OWNER = "owner"
     """The token in a service's data directory."""
     TOKEN = "token"

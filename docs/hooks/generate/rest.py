@@ -51,7 +51,8 @@ def _owners() -> dict[str, str]:
                 visit(each, tag)
         elif isinstance(node, dict):
             name = str(node.get("$ref", "")).removeprefix(_REF)
-            if name and name not in owners:
+            # The values of an enumeration stand where it is used.
+            if name and name not in owners and "enum" not in MODELS[name]:
                 owners[name] = tag
                 visit(MODELS[name], tag)
             for each in node.values():
@@ -139,7 +140,7 @@ def _type(schema: dict[str, Any]) -> str:
         name = ref.removeprefix(_REF)
         if name.startswith(_PAGE):
             return f"[page](../../rest.md#pages) of {_link(name.removeprefix(_PAGE).strip('_'))}"
-        return _link(name)
+        return _type(MODELS[name]) if "enum" in MODELS[name] else _link(name)
     if "anyOf" in schema:
         return " or ".join(dict.fromkeys(_type(each) for each in schema["anyOf"]))
     if "const" in schema:

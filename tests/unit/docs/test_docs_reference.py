@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from typing import Any, get_args
+from typing import Any
 
 import griffe
 import jsonschema
@@ -146,7 +146,7 @@ def test_every_status_of_an_endpoint_has_a_section_of_problems() -> None:
 def test_every_state_and_kind_of_failure_is_on_its_page() -> None:
     page = (ROOT / "docs" / "reference" / "statuses.md").read_text()
     for kinds in (FailureKind, JobState, TaskState, TrialState):
-        assert [kind for kind in get_args(kinds) if f"| `{kind}` |" not in page] == []
+        assert [kind for kind in kinds if f"| `{kind}` |" not in page] == []
 
 
 def test_the_statuses_of_the_command_line_are_on_its_page() -> None:

@@ -22,7 +22,7 @@ OPERATIONS = {
 
 def undescribed() -> Iterator[str]:
     for name, model in SCHEMA["components"]["schemas"].items():
-        for field, schema in model["properties"].items():
+        for field, schema in model.get("properties", {}).items():
             if not schema.get("description"):
                 yield f"{name}.{field}"
     for name, operation in OPERATIONS.items():
