@@ -54,7 +54,7 @@ class NewJob:
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class LabelledMachine:
     """A worker that jobs can be measured on; ``labels`` are its labels, each as key and value."""
 
     device_class: DeviceClass

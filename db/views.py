@@ -344,7 +344,7 @@ class WorkerView:
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class OfferView:
     """A device class with the number of live workers that have it."""
 
     device_class: DeviceClass

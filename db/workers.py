@@ -18,7 +18,7 @@ from db.models import Check, Target, Task, Trial, Worker
 from db.models import DeviceClass as DeviceClassRow
 from db.states import WebhookEvent
 from db.upsert import insert
-from db.views import CheckView, Offer, WorkerCount, WorkerView
+from db.views import CheckView, OfferView, WorkerCount, WorkerView
 from loopwright.codegen import worker_labels
 from loopwright.codegen.kinds import FailureKind, SandboxLevel
 from tuner.types import Activity, DeviceClass
@@ -208,7 +208,7 @@ class Workers:
                 session.scalars(select(Worker.id).where(or_(Worker.drained_at.is_not(None), Worker.leaving)))
             )
 
-    def offers(self, live_within: float, labels: Mapping[str, str] | None = None) -> list[Offer]:
+    def offers(self, live_within: float, labels: Mapping[str, str] | None = None) -> list[OfferView]:
         """The device classes that live workers with these labels have now, the most frequent first."""
         live_since = self._sessions.now() - timedelta(seconds=live_within)
         live = select(Worker.device_class_id, Worker.labels).where(Worker.last_seen_at >= live_since)
@@ -220,7 +220,7 @@ class Workers:
             )
             wanted = select(DeviceClassRow, Target.json).join(Target).where(DeviceClassRow.id.in_(counts))
             found = [
-                Offer(device_class_value(device_class, target_json), counts[device_class.id])
+                OfferView(device_class_value(device_class, target_json), counts[device_class.id])
                 for device_class, target_json in session.execute(wanted)
             ]
         return sorted(found, key=lambda offer: (-offer.workers, offer.device_class.id))

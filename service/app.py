@@ -18,8 +18,8 @@ from service.access.known_host import KnownHost
 from service.access.token_first import TokenFirst
 from service.api import openapi
 from service.api.feeds import Feeds
-from service.api.patience import DEFAULT, Patience
-from service.api.request_metrics import API_PREFIX, Measured, RequestMetrics
+from service.api.patience import DEFAULT, RequestPatience
+from service.api.request_metrics import API_PREFIX, CountedRequests, RequestMetrics
 from service.api.sandbox import Sandbox
 from service.api.shares import Shares
 from service.bodies.shape import JsonLimits
@@ -47,7 +47,7 @@ _PARSERS = 2
 """Threads that parse bodies. Not tuned."""
 
 
-def create_app(settings: Settings, patience: Patience = DEFAULT) -> FastAPI:
+def create_app(settings: Settings, patience: RequestPatience = DEFAULT) -> FastAPI:
     """The application, with a database and a sandbox of its own that live as long as it runs."""
 
     requests = RequestMetrics()
@@ -88,7 +88,7 @@ def create_app(settings: Settings, patience: Patience = DEFAULT) -> FastAPI:
     app.add_middleware(TokenFirst)
     app.add_middleware(KnownHost, hosts=settings.hosts)
     app.add_middleware(SafeHeaders)
-    app.add_middleware(Measured, metrics=requests)
+    app.add_middleware(CountedRequests, metrics=requests)
     if (traced := tracer()) is not None:
         app.add_middleware(Traced, tracer=traced)
     app.add_middleware(Identified, log_requests=settings.log_requests)

@@ -11,7 +11,7 @@ import uvicorn
 
 from db import Database
 from service.api.connections import PatientConnection
-from service.api.patience import DEFAULT, Patience
+from service.api.patience import DEFAULT, RequestPatience
 from service.api.shares import Shares
 from service.app import create_app
 from service.outage import await_database
@@ -21,7 +21,7 @@ _OTHER_FILES = 500
 """Descriptors that are no connections: of the database, of children, of files on their way to browsers."""
 
 
-def server(settings: Settings, patience: Patience = DEFAULT) -> uvicorn.Server:
+def server(settings: Settings, patience: RequestPatience = DEFAULT) -> uvicorn.Server:
     """Return the API's server, which is not running yet."""
     limit = settings.max_connections
     # Those over the limit are answered 503; from the double on they are dropped.

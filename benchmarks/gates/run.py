@@ -18,7 +18,7 @@ from benchmarks.services import offered
 from loopwright.codegen.functions import write_only
 from loopwright.codegen.serialization import module_from_json
 from tuner.ports import MeasureRequest, nothing_meanwhile
-from tuner.races.gate import Program, compare
+from tuner.races.gate import GateProgram, compare
 from tuner.types import Measured, Workload
 from tuner.workload import make_workload
 from workers.ray.cluster import Offer
@@ -83,11 +83,11 @@ def fastest(fleet: RayFleet, workload: Workload, offer: Offer) -> tuple[str, flo
     return best, found[best]
 
 
-def twins(workload: Workload, best: tuple[str, float]) -> tuple[Program, Program]:
+def twins(workload: Workload, best: tuple[str, float]) -> tuple[GateProgram, GateProgram]:
     """Return a program twice: its traces are the same, and their texts are not."""
     trace, seconds = best
     outputs = write_only(module_from_json(workload.module_json)["main"])
     return tuple(  # type: ignore[return-value]
-        Program(workload.name, 1, workload, outputs, json.dumps(json.loads(trace), indent=indent), seconds)
+        GateProgram(workload.name, 1, workload, outputs, json.dumps(json.loads(trace), indent=indent), seconds)
         for indent in (None, 1)
     )

@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Select, and_, exists, false, func, or_, se
 from sqlalchemy.orm import Session, aliased
 
 from db.devices import same_machine
-from db.inputs import Machine
+from db.inputs import LabelledMachine
 from db.models import NO_LABELS, Certificate, Gate, Job, Recheck, Task
 from db.models import DeviceClass as DeviceClassRow
 from loopwright.codegen.kinds import FINISHED, JobState
@@ -29,7 +29,7 @@ def asked_labels(session: Session) -> list[str]:
 _ASK_FOR_LABELS = and_(Job.state == JobState.QUEUED, Job.labels_json != NO_LABELS)
 
 
-def queued_jobs(machines: Collection[Machine] | None, asked: Collection[str]) -> Select[Job]:
+def queued_jobs(machines: Collection[LabelledMachine] | None, asked: Collection[str]) -> Select[Job]:
     """Return the queued jobs for these machines, or for any.
 
     ``asked`` are the labels that such jobs ask for; see `asked_labels`.
@@ -45,7 +45,7 @@ def queued_jobs(machines: Collection[Machine] | None, asked: Collection[str]) ->
     return queued.where(or_(*fitting))
 
 
-def _is_for(machines: Collection[Machine]) -> ColumnElement[bool]:
+def _is_for(machines: Collection[LabelledMachine]) -> ColumnElement[bool]:
     classes = {machine.device_class for machine in machines}
     return Job.device_class_id.in_(select(DeviceClassRow.id).where(or_(false(), *map(same_machine, classes))))
 

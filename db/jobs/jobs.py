@@ -18,7 +18,7 @@ from db.engine.connections import Sessions
 from db.engine.paging import Keyset, Page
 from db.errors import IdempotencyConflict, NotFound
 from db.events import job_event, task_event
-from db.inputs import Machine, NewJob
+from db.inputs import LabelledMachine, NewJob
 from db.jobs.claimable import answered_jobs, asked_labels, expired_jobs, queued_jobs
 from db.jobs.job_news import tell_queued
 from db.jobs.rows import insert_job, job_view
@@ -162,7 +162,7 @@ class Jobs:
         owner: str,
         lease_seconds: float,
         *,
-        machines: Collection[Machine] | None = None,
+        machines: Collection[LabelledMachine] | None = None,
         answered: bool = False,
     ) -> ClaimedJob | None:
         """Claim a queued job: of the highest priority, then of the user with the fewest that run, then the oldest.
@@ -214,7 +214,7 @@ class Jobs:
             for _ in jobs:
                 count_lease_loss(session, LeaseLoss.EXPIRED)
 
-    def waiting(self, seconds: float, machines: Collection[Machine]) -> int | None:
+    def waiting(self, seconds: float, machines: Collection[LabelledMachine]) -> int | None:
         """Return the highest priority of the jobs for these machines that are queued for so long; None without one."""
         since = self._sessions.now() - timedelta(seconds=seconds)
         with self._sessions.read() as session:

@@ -8,7 +8,7 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from service.api.patience import Patience
+from service.api.patience import RequestPatience
 from service.api.shares import Shares
 from service.problems import ProblemError
 
@@ -19,7 +19,7 @@ class PatientConnection(H11Protocol):
     A body that is read has its deadlines in `WholeBody`. ``addresses`` counts connections; one too many is dropped.
     """
 
-    def __init__(self, patience: Patience, addresses: Shares, **uvicorn: Any) -> None:
+    def __init__(self, patience: RequestPatience, addresses: Shares, **uvicorn: Any) -> None:
         super().__init__(**uvicorn)
         self._patience = patience
         self._addresses = addresses

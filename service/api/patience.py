@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RequestPatience:
     """Seconds, unless a field says otherwise. Not tuned."""
 
     head: float = 10.0
@@ -23,4 +23,4 @@ class Patience:
     """Bytes of a body that earn it another second."""
 
 
-DEFAULT = Patience()
+DEFAULT = RequestPatience()

@@ -21,7 +21,7 @@ _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 
 class RequestMetrics:
-    """The series of one app. `Measured` fills them."""
+    """The series of one app. `CountedRequests` fills them."""
 
     def __init__(self) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]  # Prometheus has no use for them
@@ -31,7 +31,7 @@ class RequestMetrics:
         self.in_flight = Gauge(in_flight.name, in_flight.help, registry=self.registry)
 
 
-class Measured:
+class CountedRequests:
     """ASGI middleware: counts each request once. Outermost, so that refused ones are counted too."""
 
     def __init__(self, app: ASGIApp, metrics: RequestMetrics) -> None:

@@ -9,7 +9,7 @@ import time
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.api.patience import Patience
+from service.api.patience import RequestPatience
 from service.api.shares import Shares
 from service.bodies.shape import JsonLimits, JsonShape
 from service.caller import caller_of
@@ -28,7 +28,7 @@ class WholeBody:
     bodies.
     """
 
-    def __init__(self, app: ASGIApp, limit: int, json: JsonLimits, patience: Patience) -> None:
+    def __init__(self, app: ASGIApp, limit: int, json: JsonLimits, patience: RequestPatience) -> None:
         self._app = app
         self._limit = limit
         self._json = json

@@ -22,7 +22,7 @@ import ray
 
 from db import Database
 from db.errors import DatabaseDamaged, Unavailable
-from db.inputs import Machine
+from db.inputs import LabelledMachine
 from db.leases import RENEW_SECONDS
 from db.views import ClaimedJob
 from loopwright.codegen import worker_labels
@@ -202,7 +202,7 @@ class Controller:
         news = self._news.there_is()
         if now < self._next_claim or not (news or now >= self._next_look):
             return False
-        machines = {Machine(offer.device_class, frozenset(offer.labels.items())) for offer in self._offers}
+        machines = {LabelledMachine(offer.device_class, frozenset(offer.labels.items())) for offer in self._offers}
         claimed = None
         if not self._loops.are_full:
             claimed = self._db.jobs.claim(self._settings.owner, self._db.lease_seconds, machines=machines)
@@ -222,7 +222,7 @@ class Controller:
             log.warning("job %s was taken over", claimed.job.id, extra={"job": claimed.job.id})
         return True
 
-    def _make_room(self, machines: Collection[Machine]) -> None:
+    def _make_room(self, machines: Collection[LabelledMachine]) -> None:
         """Have one job end its turn for one that waits: of a lower priority, or of the same and long at work."""
         priority = self._db.jobs.waiting(_WAIT_SECONDS, machines)
         loops = self._loops.running

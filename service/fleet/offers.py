@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from db.views import Offer
+from db.views import OfferView
 from loopwright.codegen import worker_labels
 from service.context import LIVE_SECONDS, Context
 from service.problems import ProblemError
 from tuner.types import DeviceClass
 
 
-def live_offers(ctx: Context, labels: Mapping[str, str] | None = None) -> list[Offer]:
+def live_offers(ctx: Context, labels: Mapping[str, str] | None = None) -> list[OfferView]:
     """Return the device classes of live workers with these labels: GPUs, then CPUs, then boards, each time the most
     frequent first. ``auto`` takes the first.
     """
@@ -89,7 +89,7 @@ def resolve_all(
     return machines
 
 
-def _resolved(ctx: Context, target: str | dict[str, Any], offers: Sequence[Offer]) -> DeviceClass | str:
+def _resolved(ctx: Context, target: str | dict[str, Any], offers: Sequence[OfferView]) -> DeviceClass | str:
     """Return the device class, or the target as the request has it if none of the offers runs code for it."""
     if isinstance(target, str) and target.strip() == "auto":
         return offers[0].device_class

@@ -71,10 +71,10 @@ def _program(
     function: schemas.ReferenceFunction,
     workloads: dict[str, Workload],
     outputs: dict[str, tuple[bool, ...]],
-) -> gate.Program:
+) -> gate.GateProgram:
     found = database.records.get(function.record_id)
     record, certificate = found.record, found.certificate
-    return gate.Program(
+    return gate.GateProgram(
         function.name,
         function.weight,
         workloads[function.workload_hash],

@@ -12,12 +12,12 @@ import httpx
 import pytest
 
 from service.api import sandbox
-from service.api.patience import Patience
+from service.api.patience import RequestPatience
 from tests.support.served_api import ServedApi, served
 from tests.support.waiting import wait_for
 from workers.walls.levels import Policy
 
-SHORT = Patience(head=1.0, rest=1.0, reader=1.0, stall=1.0, body=2.0, body_rate=1e9)
+SHORT = RequestPatience(head=1.0, rest=1.0, reader=1.0, stall=1.0, body=2.0, body_rate=1e9)
 ANSWER_SECONDS = 60.0
 """No passing test comes near."""
 

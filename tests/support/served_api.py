@@ -14,7 +14,7 @@ import uvicorn
 
 from db import Database, migrate
 from service import server as api
-from service.api.patience import DEFAULT, Patience
+from service.api.patience import DEFAULT, RequestPatience
 from service.context import Context
 from service.settings import Settings
 from tests.support.service import free_port
@@ -44,7 +44,7 @@ class ServedApi:
 
 
 @contextlib.contextmanager
-def served(folder: Path, patience: Patience = DEFAULT, **settings: Any) -> Iterator[ServedApi]:
+def served(folder: Path, patience: RequestPatience = DEFAULT, **settings: Any) -> Iterator[ServedApi]:
     """Serve in a thread until the context ends, with ``settings`` besides the necessary ones."""
     chosen = Settings(data_dir=folder, token=TOKEN, port=free_port(), guests=True, **settings)
     migrate.upgrade(chosen.database)

@@ -21,7 +21,7 @@ Key = tuple[str, str | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class GateProgram:
     """A function of a model, called ``weight`` times, with one schedule (None: unscheduled).
 
     ``seconds`` is a call's latency in its certificate, or in its record without one; ``outputs`` is that of
@@ -89,8 +89,8 @@ _VERDICTS = {
 
 
 def compare(
-    reference: Sequence[Program],
-    candidate: Sequence[Program],
+    reference: Sequence[GateProgram],
+    candidate: Sequence[GateProgram],
     bound: float,
     fleet: Fleet,
     *,
@@ -105,7 +105,7 @@ def compare(
     same = {program.key for program in reference} & {program.key for program in candidate}
     # What is in both takes the same time in both, whatever their certificates say.
     measured = {each.key: _Measured(each.seconds) for each in (*candidate, *reference)}
-    by_workload: dict[str, dict[str | None, Program]] = {}
+    by_workload: dict[str, dict[str | None, GateProgram]] = {}
     for program in (*reference, *candidate):
         if program.key not in same:
             by_workload.setdefault(program.workload.hash, {})[program.trace_json] = program
@@ -136,7 +136,7 @@ def compare(
 
 
 def _race(
-    programs: Sequence[Program], measured: Mapping[Key, _Measured], fleet: Fleet, seed: int, meanwhile: Meanwhile
+    programs: Sequence[GateProgram], measured: Mapping[Key, _Measured], fleet: Fleet, seed: int, meanwhile: Meanwhile
 ) -> None:
     """Race the programs of one workload in one process, and add what each took."""
     first = programs[0]
@@ -165,12 +165,12 @@ def _race(
             measured[program.key].secs.append(statistics.median(raced.run_secs))
 
 
-def _total(programs: Sequence[Program], seconds: Mapping[Key, float]) -> float:
+def _total(programs: Sequence[GateProgram], seconds: Mapping[Key, float]) -> float:
     return sum(program.weight * seconds[program.key] for program in programs)
 
 
 def _functions(
-    reference: Sequence[Program], candidate: Sequence[Program], measured: Mapping[Key, _Measured]
+    reference: Sequence[GateProgram], candidate: Sequence[GateProgram], measured: Mapping[Key, _Measured]
 ) -> tuple[GateOutcome, ...]:
     """Return what became of each function. Those of the same workload belong together; of the rest, of one name."""
     left, outcomes = list(reference), []
@@ -185,14 +185,14 @@ def _functions(
     return (*outcomes, *removed)
 
 
-def _partner(program: Program, left: Sequence[Program], candidate: Sequence[Program]) -> Program | None:
+def _partner(program: GateProgram, left: Sequence[GateProgram], candidate: Sequence[GateProgram]) -> GateProgram | None:
     taken = {each.workload.hash for each in candidate}
     equal = [each for each in left if each.workload.hash == program.workload.hash]
     named = [each for each in left if each.name == program.name and each.workload.hash not in taken]
     return next(iter([*equal, *named]), None)
 
 
-def _outcome(before: Program | None, program: Program, measured: Mapping[Key, _Measured]) -> GateOutcome:
+def _outcome(before: GateProgram | None, program: GateProgram, measured: Mapping[Key, _Measured]) -> GateOutcome:
     now, name, workload = measured[program.key], program.name, program.workload.hash
     then = None if before is None else measured[before.key]
     reference = None if then is None else then.median

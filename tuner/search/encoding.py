@@ -26,7 +26,7 @@ _TILES = ("SamplePerfectTile", "SamplePartitionedTile")
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class SampledChoice:
     """A sampling instruction of a trace, with its kind and the key (kind, index among its kind).
 
     ``categories`` is the number of those of a categorical choice, ``max_innermost`` the limit on the last factor of a
@@ -40,7 +40,7 @@ class Choice:
     max_innermost: int
 
     @classmethod
-    def of(cls, instruction: Instruction, kind: str, key: Key) -> Choice:
+    def of(cls, instruction: Instruction, kind: str, key: Key) -> SampledChoice:
         categories = len(instruction.attrs[0]) if kind == "SampleCategorical" else 0
         max_innermost = int(instruction.attrs[1]) if kind == "SamplePerfectTile" else 0
         return cls(instruction, kind, key, categories, max_innermost)
@@ -71,7 +71,7 @@ class DecisionVector:
     """
 
     trace: Trace
-    choices: tuple[Choice, ...]
+    choices: tuple[SampledChoice, ...]
     fixed: Encoding
     sketch: frozenset[object]
     layout: tuple[object, ...]
@@ -89,7 +89,7 @@ class DecisionVector:
         numbers: dict[object, int] = {}
         name: list[Key] = []
         fixed: Encoding = {}
-        choices: list[Choice] = []
+        choices: list[SampledChoice] = []
         decisions: list[Decision] = []
         for inst in trace.insts:
             kind = str(inst.kind.name)
@@ -101,7 +101,7 @@ class DecisionVector:
                 fixed[(kind, str(inst.attrs[0]))] = _half_log2(1 + abs(int(inst.inputs[1])))
             if inst in decided:
                 key = (kind, counts[kind]) if inst.outputs[0] not in knobs else (kind, knobs[inst.outputs[0]])
-                choices.append(Choice.of(inst, kind, key))
+                choices.append(SampledChoice.of(inst, kind, key))
                 decision = decided[inst]
                 decisions.append(tuple(map(int, decision)) if choices[-1].is_tile else (int(decision),))
                 counts[kind] += 1

@@ -16,7 +16,7 @@ from loopwright.codegen.program.schedule import new_schedule
 from tuner.space import gpu_epilogues, tensor_core, tf32
 from tuner.space.design_space import REFUSALS, DesignSpace
 from tuner.space.rules import CPU_RULES, EXPERIMENTAL_GPU_RULES, GPU_RULES
-from tuner.space.rules.analysis.rule import Machine
+from tuner.space.rules.analysis.rule import MachineLimits
 from tuner.space.rules.analysis.sketches import Sketches
 from tuner.space.rules.gpu.dlight import Dlight
 from tuner.workload import tune_context
@@ -38,13 +38,15 @@ def builtin_space(mod: tvm.IRModule, target: Target, seed: int, *, experimental:
     ``experimental``.
     """
     if target.kind.name == "llvm":
-        return _with_stock(mod, target, seed, _generator(mod, target), Sketches(mod, Machine.of(target), CPU_RULES))
+        return _with_stock(
+            mod, target, seed, _generator(mod, target), Sketches(mod, MachineLimits.of(target), CPU_RULES)
+        )
     generator = tensor_core.bf16_generator(mod, target) or _generator(mod, target)
     rules = (*GPU_RULES, Dlight(mod, target))
     if experimental:
-        sketches = Sketches(mod, Machine.of(target), (*EXPERIMENTAL_GPU_RULES, *rules))
+        sketches = Sketches(mod, MachineLimits.of(target), (*EXPERIMENTAL_GPU_RULES, *rules))
     else:
-        sketches = Sketches(mod, Machine.of(target), rules, without_seeds=EXPERIMENTAL_GPU_RULES)
+        sketches = Sketches(mod, MachineLimits.of(target), rules, without_seeds=EXPERIMENTAL_GPU_RULES)
     start = gpu_epilogues.inlined(mod)
     more = tf32.schedules(start.mod, target, seed)
     return _with_stock(mod, target, seed, generator, sketches, more=more, start=start, pipelines=True)

@@ -11,7 +11,7 @@ from tvm.s_tir import Schedule
 
 from loopwright.codegen.program.schedule import new_schedule
 from tuner.space.design_space import REFUSALS
-from tuner.space.rules.analysis.program import Block, Program
+from tuner.space.rules.analysis.program import AnalysedProgram, Block
 
 
 def inlined(mod: tvm.IRModule) -> Schedule:
@@ -20,7 +20,7 @@ def inlined(mod: tvm.IRModule) -> Schedule:
     It has no steps if there is more than one reduction or one result, or if TVM cannot inline a block.
     """
     schedule = new_schedule(mod)
-    program = Program.of(mod)
+    program = AnalysedProgram.of(mod)
     if program is None or len(program.reductions) != 1 or len(program.outputs) != 1:
         return schedule
     intermediate = [block for block in _from_reduction(program) if block.name not in program.outputs]
@@ -34,7 +34,7 @@ def inlined(mod: tvm.IRModule) -> Schedule:
     return schedule
 
 
-def _from_reduction(program: Program) -> list[Block]:
+def _from_reduction(program: AnalysedProgram) -> list[Block]:
     """Return the reduction and the blocks that are computed from it, in order."""
     found = list(program.reductions)
     for block in program.blocks:

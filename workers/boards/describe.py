@@ -28,7 +28,7 @@ _MOST_FEATURES = 500
 _MILLIDEGREES = 1000.0
 
 
-class Refused(Exception):
+class BoardRefused(Exception):
     """The board cannot be used as it is; the message says what to change."""
 
 
@@ -53,7 +53,7 @@ def describe(link: Link, board: DescribedBoard) -> Iterator[DetectedBoard | Fail
             said = _said(session)
             found = device_class(board, said, session.threads())
             result = DetectedBoard(DetectedDevice(board.name, found), said.system)
-    except (LostBoard, Refused) as error:
+    except (LostBoard, BoardRefused) as error:
         result = Failure(Stage.RUN, FailureKind.DEVICE_LOST, str(error))
     except Exception as error:  # TVM raises RPCError, RuntimeError and others while it asks the board
         result = Failure(Stage.RUN, FailureKind.DEVICE_LOST, for_users(str(error)))
@@ -73,12 +73,14 @@ def device_class(board: DescribedBoard, said: Said, threads: int) -> DeviceClass
     """Return the device class of a board; ``threads`` is the size of its runtime's pool. Raises Refused."""
     version = said.tvm or board.tvm
     if version is None:
-        raise Refused(
+        raise BoardRefused(
             "its server does not say which version of TVM it has; start deploy/board/serve.py on it, or give the "
             f"version as tvm = '{TVM_VERSION}' in the file of boards"
         )
     if version != TVM_VERSION:
-        raise Refused(f"it has TVM {version}, and this host {TVM_VERSION}; install apache-tvm=={TVM_VERSION} on it")
+        raise BoardRefused(
+            f"it has TVM {version}, and this host {TVM_VERSION}; install apache-tvm=={TVM_VERSION} on it"
+        )
     target = _target(board, said, threads)
     features = said.features or tuple(sorted(map(str, codegen.llvm_get_cpu_features(target))))
     digest = hashlib.sha256(" ".join(features).encode()).hexdigest()[:8]
@@ -98,21 +100,21 @@ def _target(board: DescribedBoard, said: Said, threads: int) -> Target:
     fields = json.loads(board.target_json)
     if "mtriple" not in fields:
         if said.machine is None:
-            raise Refused("its target has no mtriple; give one, such as aarch64-linux-gnu")
+            raise BoardRefused("its target has no mtriple; give one, such as aarch64-linux-gnu")
         fields["mtriple"] = f"{said.machine}-linux-gnu"
     if fields.setdefault("num-cores", threads) != threads:
-        raise Refused(
+        raise BoardRefused(
             f"its target has num-cores {fields['num-cores']}, and its server runs {threads} threads; start the server "
             f"with TVM_NUM_THREADS={fields['num-cores']}"
         )
     try:
         target = target_from(fields)
     except ValueError as error:
-        raise Refused(str(error)) from error
+        raise BoardRefused(str(error)) from error
     if said.machine is not None and linking.machine(target) != said.machine:
-        raise Refused(f"its target is for {linking.machine(target)}, and it is {said.machine}; change its mtriple")
+        raise BoardRefused(f"its target is for {linking.machine(target)}, and it is {said.machine}; change its mtriple")
     if linking.linker(target) is None:
-        raise Refused(f"this host has no linker for {linking.machine(target)}; {linking.linker_packages(target)}")
+        raise BoardRefused(f"this host has no linker for {linking.machine(target)}; {linking.linker_packages(target)}")
     return target
 
 

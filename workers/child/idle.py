@@ -12,7 +12,7 @@ REST_SECONDS = 600.0
 _LOOK_SECONDS = 30.0
 
 
-class Restful(Protocol):
+class CanRest(Protocol):
     def rest(self, seconds: float) -> None:
         """Stop the process if it has not been used for this time. It starts again when it is needed."""
 
@@ -22,11 +22,11 @@ class Rests:
 
     def __init__(self, seconds: float = REST_SECONDS) -> None:
         self._seconds = seconds
-        self._children: weakref.WeakSet[Restful] = weakref.WeakSet()
+        self._children: weakref.WeakSet[CanRest] = weakref.WeakSet()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
-    def look_after(self, child: Restful) -> None:
+    def look_after(self, child: CanRest) -> None:
         with self._lock:
             self._children.add(child)
             if self._thread is None:

@@ -19,7 +19,7 @@ from loopwright.codegen.arrays import numpy_dtype
 from loopwright.codegen.errors import InvalidModule
 from loopwright.codegen.functions import relax_funcs
 from loopwright.codegen.program.batching import batch_axis, not_batchlike
-from loopwright.codegen.program.dispatch import Variant, dispatch
+from loopwright.codegen.program.dispatch import ShapeVariant, dispatch
 from loopwright.codegen.program.lowering import bind_shapes, lower, relax_symbols
 from loopwright.frontends.program import Program
 from loopwright.shapes.plan import Extents, Portfolio, plan_shapes
@@ -64,7 +64,7 @@ def compiled(
     lowered = lookup.lower(whole, target, params)
     is_padded = portfolio.not_padded is None and _not_padded(lowered, portfolio.name) is None
     copied = [_copied(lowered, portfolio.name, bucket.extent) if is_padded else None for bucket in portfolio.buckets]
-    variants: list[Variant] = []
+    variants: list[ShapeVariant] = []
     functions: list[AppliedFunction] = []
     served: list[Served] = []
     for bucket, model, bytes_copied in zip(portfolio.buckets, models, copied, strict=True):
@@ -73,7 +73,7 @@ def compiled(
         smallest = _smallest(model, bucket.extent, bytes_copied)
         if smallest is not None:
             smallest = max(smallest, variants[-1].extent + 1 if variants else 1)
-            variants.append(Variant(bucket.extent, smallest, applied))
+            variants.append(ShapeVariant(bucket.extent, smallest, applied))
         served.append(Served(bucket.extent, smallest))
     built = applying.build(dispatch(lowered, portfolio.name, variants), target)
     return built, ApplyReport(tuple(functions), portfolio.name, tuple(served))

@@ -28,7 +28,7 @@ from typing import Any
 from loopwright.comparing.engines.engine import Prepare, Prepared, Variants
 from loopwright.comparing.files import Files
 from loopwright.comparing.given import Given, NotGiven, largest_error
-from loopwright.comparing.protocol import Answer, Choice, Sample, Variant
+from loopwright.comparing.protocol import Answer, ComparedVariant, EngineChoice, Sample
 
 WARM_SECONDS = 0.05
 """Calls before each sample, which wake the cores and bring the engine's data back into the caches."""
@@ -88,7 +88,7 @@ def prepare(
     return answer, ready
 
 
-def _tried(compile_variant: Prepare, given: Given) -> tuple[Variant, Prepared]:
+def _tried(compile_variant: Prepare, given: Given) -> tuple[ComparedVariant, Prepared]:
     """Compile a variant, and compare its outputs with what is expected.
 
     Raises:
@@ -101,17 +101,17 @@ def _tried(compile_variant: Prepare, given: Given) -> tuple[Variant, Prepared]:
     error = largest_error(prepared.outputs(), given.expected)
     if not error <= given.tolerance:
         raise ValueError(f"the output differs from the reference by {error:.1e}, more than {given.tolerance:.0e}")
-    return Variant(seconds, error, prepared.note), prepared
+    return ComparedVariant(seconds, error, prepared.note), prepared
 
 
-def choose(calls: dict[str, Callable[[], object]]) -> Choice:
+def choose(calls: dict[str, Callable[[], object]]) -> EngineChoice:
     """Compare the variants of an engine by samples in turn; the best sample of each counts."""
     samples: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(_TRIES):
         for name, call in calls.items():
             samples[name].append(sample(call))
     latencies = {name: min(taken) for name, taken in samples.items()}
-    return Choice(min(latencies, key=latencies.__getitem__), latencies)
+    return EngineChoice(min(latencies, key=latencies.__getitem__), latencies)
 
 
 def sample(call: Callable[[], object]) -> float:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from loopwright.codegen.host import lock as host_lock
-from loopwright.comparing.protocol import Answer, Choice, EngineResult, Sample
+from loopwright.comparing.protocol import Answer, EngineChoice, EngineResult, Sample
 from loopwright.comparing.rest import wait_for_rest
 
 
@@ -34,9 +34,9 @@ class EngineProcess:
         wait_for_rest(self._process.pid)
         return answer
 
-    def choose(self) -> Choice:
+    def choose(self) -> EngineChoice:
         """Let the engine time its variants, and return which it chose."""
-        return Choice(**self._ask("choose"))
+        return EngineChoice(**self._ask("choose"))
 
     def sample(self) -> Sample:
         """Return the seconds of a call."""

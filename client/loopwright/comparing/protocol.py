@@ -7,7 +7,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Variant:
+class ComparedVariant:
     """One choice of settings that works.
 
     Attributes:
@@ -24,7 +24,7 @@ class Variant:
 class Answer:
     """What became of the preparation; there are no ``variants`` if the engine cannot compute the model."""
 
-    variants: dict[str, Variant] = field(default_factory=dict)
+    variants: dict[str, ComparedVariant] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
     is_missing: bool = False
@@ -32,11 +32,13 @@ class Answer:
 
     @classmethod
     def from_json(cls, fields: dict[str, Any]) -> Answer:
-        return cls(**{**fields, "variants": {name: Variant(**each) for name, each in fields["variants"].items()}})
+        return cls(
+            **{**fields, "variants": {name: ComparedVariant(**each) for name, each in fields["variants"].items()}}
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class EngineChoice:
     """The answer to ``choose``: the fastest variant, and seconds a call of each."""
 
     variant: str
@@ -62,16 +64,16 @@ class EngineResult:
     """
 
     answer: Answer = field(default_factory=Answer)
-    choice: Choice | None = None
+    choice: EngineChoice | None = None
     samples: list[list[float]] = field(default_factory=list)
     peak_mb: float | None = None
 
     @property
-    def chosen(self) -> Variant | None:
+    def chosen(self) -> ComparedVariant | None:
         """The variant that was timed."""
         return self.answer.variants[self.choice.variant] if self.choice else None
 
     @classmethod
     def from_json(cls, fields: dict[str, Any]) -> EngineResult:
-        choice = Choice(**fields["choice"]) if fields["choice"] else None
+        choice = EngineChoice(**fields["choice"]) if fields["choice"] else None
         return cls(Answer.from_json(fields["answer"]), choice, fields["samples"], fields["peak_mb"])

@@ -19,7 +19,7 @@ _DRAWS = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class StochasticChoice:
     """A place where a trace chooses. ``options``: how many ways there are, the least and the most where they depend
     on the choices before; None where TVM does not say."""
 
@@ -38,7 +38,7 @@ class Choice:
 class SpaceDescription:
     """One entry a trace: its choices in order."""
 
-    traces: tuple[tuple[Choice, ...], ...]
+    traces: tuple[tuple[StochasticChoice, ...], ...]
     """For each trace, its choices in order."""
 
     @property
@@ -100,20 +100,20 @@ def explain(space: stochastic.Space, mod: Any, **options: Unpack[ModelOptions]) 
     return SpaceDescription(tuple(_choices(trace, workload) for trace in traces))
 
 
-def _choices(trace: list[Any], workload: Any) -> tuple[Choice, ...]:
+def _choices(trace: list[Any], workload: Any) -> tuple[StochasticChoice, ...]:
     draws = [_draw(trace, workload, seed) for seed in range(1, _DRAWS + 1)]
     return tuple(_merged(drawn) for drawn in zip(*draws, strict=True))
 
 
-def _merged(drawn: Sequence[Choice]) -> Choice:
+def _merged(drawn: Sequence[StochasticChoice]) -> StochasticChoice:
     counts = [choice.options for choice in drawn if choice.options]
     if len(counts) < len(drawn):
         return drawn[0]
     low, high = min(low for low, _ in counts), max(high for _, high in counts)
-    return Choice(drawn[0].instruction, drawn[0].about, (low, high))
+    return StochasticChoice(drawn[0].instruction, drawn[0].about, (low, high))
 
 
-def _draw(trace: list[Any], workload: Any, seed: int) -> list[Choice]:
+def _draw(trace: list[Any], workload: Any, seed: int) -> list[StochasticChoice]:
     """Return the choices of one replay with fresh decisions."""
     from loopwright.codegen.program.schedule import apply_trace
 
@@ -127,20 +127,22 @@ def _draw(trace: list[Any], workload: Any, seed: int) -> list[Choice]:
     ]
 
 
-def _choice(inst: Any, decision: Any, knobs: dict[Any, str]) -> Choice:
+def _choice(inst: Any, decision: Any, knobs: dict[Any, str]) -> StochasticChoice:
     kind = str(inst.kind.name)
     if kind == "SamplePerfectTile":
         parts, innermost = int(inst.attrs[0]), int(inst.attrs[1])
         extent = math.prod(int(factor) for factor in decision)
         about = f"of a loop of {extent} into {parts}, innermost at most {innermost}"
         count = factorisations(extent, parts, innermost)
-        return Choice(kind, about, (count, count))
+        return StochasticChoice(kind, about, (count, count))
     if kind == "SampleCategorical":
         candidates = [_plain(candidate) for candidate in inst.attrs[0]]
         knob = knobs.get(inst.outputs[0])
         of = "" if knob is None else f"of the knob {knob} "
-        return Choice(kind, f"{of}among {', '.join(map(str, candidates))}", (len(candidates), len(candidates)))
-    return Choice(kind, "as the program allows", None)
+        return StochasticChoice(
+            kind, f"{of}among {', '.join(map(str, candidates))}", (len(candidates), len(candidates))
+        )
+    return StochasticChoice(kind, "as the program allows", None)
 
 
 def _plain(value: Any) -> Any:

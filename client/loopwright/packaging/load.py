@@ -24,7 +24,7 @@ ALIGNMENT = 64
 """Bytes, of the memory that tuned code reads in vectors."""
 
 
-class Model:
+class PackagedModel:
     """Callable with the model's inputs in order: tensors of PyTorch or anything else with DLPack, without a copy if
     they are contiguous and aligned to 64 bytes. It returns what the inputs are: tensors of PyTorch, or arrays of NumPy.
 
@@ -51,7 +51,7 @@ class Model:
         return _like(self.run(*map(as_tensor, inputs)), inputs)
 
 
-def load(folder: str | Path = Path(__file__).parent) -> Model:
+def load(folder: str | Path = Path(__file__).parent) -> PackagedModel:
     """Return the packaged model in a folder.
 
     Args:
@@ -60,7 +60,7 @@ def load(folder: str | Path = Path(__file__).parent) -> Model:
     Raises:
         FileNotFoundError: there is none.
     """
-    return Model(Path(folder))
+    return PackagedModel(Path(folder))
 
 
 def load_runtime(folder: Path, threads: int) -> None:

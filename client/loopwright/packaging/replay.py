@@ -24,7 +24,7 @@ from loopwright.codegen.arrays import DRAWS, Array, numpy_dtype
 from loopwright.codegen.host import lock as host_lock
 from loopwright.comparing.given import largest_error
 from loopwright.packaging import runtime
-from loopwright.packaging.load import Model
+from loopwright.packaging.load import PackagedModel
 from loopwright.packaging.manifest import NAME, Check, Manifest
 
 SAMPLE_SECONDS = 0.01
@@ -56,7 +56,7 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     manifest = Manifest.model_validate_json((folder / NAME).read_text(encoding="utf-8"))
-    model = Model(folder)
+    model = PackagedModel(folder)
     print(json.dumps(asdict(whole(folder, manifest, model, rounds))), file=answers)
     checks = [(function.name, function.check) for function in manifest.functions if function.check]
     library = tvm_ffi.load_module(str(folder / "checks.so")) if checks else None
@@ -64,7 +64,7 @@ def main() -> None:
         print(json.dumps(asdict(function(library, name, check, rounds))), file=answers)
 
 
-def whole(folder: Path, manifest: Manifest, model: Model, rounds: int) -> Replayed:
+def whole(folder: Path, manifest: Manifest, model: PackagedModel, rounds: int) -> Replayed:
     """Run the model on its example, compare its outputs, and time it."""
     with np.load(folder / "example.npz") as example:
         inputs = [example[f"input_{n}"] for n in range(len(manifest.inputs))]

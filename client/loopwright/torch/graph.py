@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from loopwright.torch.saying import say_once
-from loopwright.torch.variant import Outcome, Tuning, Variant
+from loopwright.torch.variant import GraphVariant, Outcome, Tuning
 
 _STATIC = "_dynamo_static_input_type"
 """Dynamo marks so the tensors that a module holds: parameters and buffers."""
@@ -21,7 +21,7 @@ class Graph:
         places = [node for node in module.graph.nodes if node.op == "placeholder"]
         self._weights = [n for n, node in enumerate(places) if _STATIC in (node.meta.get("tensor_dict") or {})]
         self._inputs = [n for n in range(len(places)) if n not in set(self._weights)]
-        self._variants: dict[Any, tuple[Any, Variant]] = {}
+        self._variants: dict[Any, tuple[Any, GraphVariant]] = {}
 
     @torch.compiler.disable
     def __call__(self, *args: Any) -> Any:
@@ -35,7 +35,7 @@ class Graph:
         stamps = tuple(map(_stamp, weights))
         known = self._variants.get(shapes)
         if known is None or known[0] != stamps:
-            variant = Variant(self._module, self._weights, list(args), self._tuning)
+            variant = GraphVariant(self._module, self._weights, list(args), self._tuning)
             self._variants[shapes] = (stamps, variant)
             return variant.first()
         return known[1](args)

@@ -63,7 +63,7 @@ class Outcome:
     """The job that tunes its functions; None if there is none."""
 
 
-class Variant:
+class GraphVariant:
     """A program for one shape of a graph's inputs. `first` is its first call; for later calls, call the variant."""
 
     def __init__(self, module: Any, weights: Sequence[int], args: list[Any], tuning: Tuning) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from db import NotFound
-from db.views import Offer, WorkerCount
+from db.views import OfferView, WorkerCount
 from loopwright.codegen.kinds import SandboxLevel
 from tests.contract.db.conftest import World
 from tuner.types import TensorInfo
@@ -65,7 +65,7 @@ def test_offers_count_live_workers(world: World) -> None:
     other = replace(world.device_class, target_json='"llvm -mcpu=core2"')
     for id, device_class in (("a", other), ("b", world.device_class), ("c", other)):
         register(world, id, device_class=device_class)
-    assert world.db.workers.offers(10) == [Offer(other, 2), Offer(world.device_class, 1)]
+    assert world.db.workers.offers(10) == [OfferView(other, 2), OfferView(world.device_class, 1)]
     assert len(world.db.devices.all()) == 3
 
 
@@ -77,11 +77,11 @@ def test_offers_and_labels_are_those_of_live_workers(world: World) -> None:
     register(world, "b", labels={"rack": "b"}, device_class=other)
     register(world, "c")
     assert world.db.workers.labels(10) == {"a": {"rack": "a", "tier": "gold"}, "b": {"rack": "b"}, "c": {}}
-    assert world.db.workers.offers(10, {"rack": "a"}) == [Offer(world.device_class, 1)]
-    assert world.db.workers.offers(10, {"rack": "b"}) == [Offer(other, 1)]
+    assert world.db.workers.offers(10, {"rack": "a"}) == [OfferView(world.device_class, 1)]
+    assert world.db.workers.offers(10, {"rack": "b"}) == [OfferView(other, 1)]
     assert world.db.workers.offers(10, {"rack": "a", "tier": "tin"}) == []
     assert world.db.workers.offers(10, {"rack": "c"}) == []
-    assert world.db.workers.offers(10, {}) == [Offer(world.device_class, 2), Offer(other, 1)]
+    assert world.db.workers.offers(10, {}) == [OfferView(world.device_class, 2), OfferView(other, 1)]
 
 
 def test_a_device_class_is_stored_once(world: World) -> None:

@@ -9,7 +9,7 @@ from sqlalchemy.exc import IntegrityError
 
 from db import IdempotencyConflict, InvalidPage, NotFound
 from db.access.views import Quota
-from db.inputs import Machine, NewJob
+from db.inputs import LabelledMachine, NewJob
 from db.states import FinalState, Scope
 from loopwright.codegen.kinds import JobState
 from tests.contract.db.conftest import World
@@ -115,26 +115,26 @@ def test_only_jobs_for_machines_that_are_there_are_claimed(world: World) -> None
     own_target = replace(here, target_json='{"kind":"llvm","mcpu":"x86-64-v3"}')
     waits = world.job(device_class=elsewhere)
     jobs = {world.job(device_class=each).id for each in (here, own_target)}
-    claims = [world.db.jobs.claim("controller", 30, machines=[Machine(here)]) for _ in range(3)]
+    claims = [world.db.jobs.claim("controller", 30, machines=[LabelledMachine(here)]) for _ in range(3)]
     assert {claimed.job.id for claimed in claims[:2] if claimed} == jobs
     assert claims[2] is None
     assert world.db.jobs.claim("controller", 30, machines=[]) is None
     assert world.db.jobs.get(waits.id).state == "queued"
-    claimed = world.db.jobs.claim("controller", 30, machines=[Machine(here), Machine(elsewhere)])
+    claimed = world.db.jobs.claim("controller", 30, machines=[LabelledMachine(here), LabelledMachine(elsewhere)])
     assert claimed is not None
     assert claimed.job.id == waits.id
 
 
 def test_a_job_that_asks_for_labels_is_claimed_for_machines_that_have_them(world: World) -> None:
-    def machine(**labels: str) -> Machine:
-        return Machine(world.device_class, frozenset(labels.items()))
+    def machine(**labels: str) -> LabelledMachine:
+        return LabelledMachine(world.device_class, frozenset(labels.items()))
 
-    def claim(*machines: Machine) -> str | None:
+    def claim(*machines: LabelledMachine) -> str | None:
         claimed = world.db.jobs.claim("controller", 30, machines=machines)
         return None if claimed is None else claimed.job.id
 
     gold = world.job(labels={"tier": "gold", "rack": "a"})
-    other = Machine(replace(world.device_class, model="cpu-2"), frozenset({("tier", "gold"), ("rack", "a")}))
+    other = LabelledMachine(replace(world.device_class, model="cpu-2"), frozenset({("tier", "gold"), ("rack", "a")}))
     assert gold.labels == {"rack": "a", "tier": "gold"}
     assert claim(machine(), machine(rack="a"), machine(rack="b", tier="gold"), other) is None
     assert world.db.jobs.waiting(0, [machine()]) is None
@@ -154,7 +154,7 @@ def test_expired_jobs_are_queued_again_though_their_machines_have_gone(world: Wo
 
 
 def test_waiting_tells_the_highest_priority_of_those_that_wait_for_long(world: World) -> None:
-    machines = [Machine(world.device_class)]
+    machines = [LabelledMachine(world.device_class)]
     world.job(priority=3)
     world.clock.forward(10)
     world.job(priority=7)

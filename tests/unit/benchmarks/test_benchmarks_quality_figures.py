@@ -15,7 +15,7 @@ from benchmarks.quality.outcome import CASE, Outcome
 from benchmarks.quality.requirements import requirements
 from benchmarks.requirement import Requirement, missed
 from benchmarks.runner import cpu
-from loopwright.comparing.protocol import Answer, Choice, EngineResult, Variant
+from loopwright.comparing.protocol import Answer, ComparedVariant, EngineChoice, EngineResult
 from loopwright.comparing.ratios import geometric_mean, paired
 
 CONDITIONS = {"cpu": "some CPU", "features": ["avx2"], "threads": 2, "load": 0.1, "date": "2026-01-01", "code": "abc"}
@@ -25,8 +25,8 @@ def engine(*samples: list[float], failures: dict[str, str] | None = None) -> Eng
     """Return an engine's result with samples by process; without any, it could not compute the case."""
     if not samples:
         return EngineResult(Answer(failures=failures or {}))
-    answer = Answer({"best": Variant(1.5, 0.0, "")}, failures or {}, {"torch": "1"})
-    return EngineResult(answer, Choice("best", {"best": samples[0][0]}), list(samples), 100.0)
+    answer = Answer({"best": ComparedVariant(1.5, 0.0, "")}, failures or {}, {"torch": "1"})
+    return EngineResult(answer, EngineChoice("best", {"best": samples[0][0]}), list(samples), 100.0)
 
 
 def tuned(*history: tuple[str, int, float | None], tasks: dict[str, tuple[int, float, float]]) -> dict[str, Any]:

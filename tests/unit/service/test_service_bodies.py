@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from starlette.types import Message, Receive, Scope, Send
 
-from service.api.patience import Patience
+from service.api.patience import RequestPatience
 from service.bodies.shape import JsonLimits
 from service.bodies.whole import WholeBody
 from tests.support import own_loop
@@ -42,13 +42,13 @@ async def _unreachable(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 def test_a_body_that_is_too_large_is_refused_as_soon_as_it_is() -> None:
-    middleware = WholeBody(_unreachable, 10, JsonLimits(), Patience())
+    middleware = WholeBody(_unreachable, 10, JsonLimits(), RequestPatience())
     assert _asked(middleware, [], {"content-length": "11"})[0]["status"] == 413
     assert _asked(middleware, [b"12345", b"12345", b"6"])[0]["status"] == 413
 
 
 def test_json_of_too_many_values_is_refused_as_soon_as_it_is() -> None:
-    middleware = WholeBody(_unreachable, 100, JsonLimits(values=4), Patience())
+    middleware = WholeBody(_unreachable, 100, JsonLimits(values=4), RequestPatience())
     headers = {"content-type": "application/json"}
     assert _asked(middleware, [b"[1,2", b",3,4"], headers)[0]["status"] == 422
 
@@ -61,7 +61,7 @@ def test_bodies_take_a_limited_memory_until_they_are_answered() -> None:
             assert await receive() == {"type": "http.request", "body": b"1234567890", "more_body": False}
             await answered.wait()
 
-        middleware = WholeBody(slow, 10, JsonLimits(), Patience())
+        middleware = WholeBody(slow, 10, JsonLimits(), RequestPatience())
 
         def ask(user: str) -> asyncio.Task[None]:
             messages = iter([{"type": "http.request", "body": b"1234567890", "more_body": False}])

@@ -17,18 +17,18 @@ from loopwright.codegen.weights.prepacking import split
 from tests.support import rule_programs as programs
 from tests.support.cases import cases
 from tuner.space.builtin import builtin_space
-from tuner.space.rules.analysis.rule import Machine
+from tuner.space.rules.analysis.rule import MachineLimits
 
 TARGET = target_from({"kind": "llvm", "mtriple": "aarch64-linux-gnu", "mcpu": "cortex-a76", "num-cores": 4})
 
 
 def test_neon_has_32_registers_of_four_floats() -> None:
-    assert Machine.of(TARGET) == Machine(lanes=4, registers=32, threads=4)
+    assert MachineLimits.of(TARGET) == MachineLimits(lanes=4, registers=32, threads=4)
 
 
 @pytest.mark.parametrize("kind", ["generic-rv64", "sifive-u74"])
 def test_riscv_has_32_registers(kind: str) -> None:
-    assert Machine.of(target_from({"kind": "llvm", "mtriple": "riscv64-linux-gnu", "mcpu": kind})).registers == 32
+    assert MachineLimits.of(target_from({"kind": "llvm", "mtriple": "riscv64-linux-gnu", "mcpu": kind})).registers == 32
 
 
 PROGRAMS = {

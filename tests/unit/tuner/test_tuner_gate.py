@@ -11,7 +11,7 @@ import pytest
 from loopwright.codegen.kinds import Change, FailureKind, GateVerdict, Stage
 from tuner.errors import RaceFailed
 from tuner.ports import Meanwhile, Raced, RaceRequest, RaceResult, nothing_meanwhile
-from tuner.races.gate import GateResult, Program, compare
+from tuner.races.gate import GateProgram, GateResult, compare
 from tuner.races.sequential import SequentialConfig, Verdict, decide, estimate
 from tuner.types import Failure, Workload
 
@@ -105,12 +105,14 @@ class Fleet:
         return Raced(tuple(SECONDS[trace] * moment for _ in range(5)), 0.0, 0.0)
 
 
-def program(name: str, trace: str | None, workload: str | None = None, weight: int = 1, secs: float = 1e-4) -> Program:
+def program(
+    name: str, trace: str | None, workload: str | None = None, weight: int = 1, secs: float = 1e-4
+) -> GateProgram:
     of = Workload(workload or name, "family", name, workload or name, "", ())
-    return Program(name, weight, of, (False, True), None if trace is None else json.dumps(trace), secs)
+    return GateProgram(name, weight, of, (False, True), None if trace is None else json.dumps(trace), secs)
 
 
-def judged(reference: list[Program], candidate: list[Program], fleet: Fleet | None = None) -> GateResult:
+def judged(reference: list[GateProgram], candidate: list[GateProgram], fleet: Fleet | None = None) -> GateResult:
     return compare(reference, candidate, 1.03, fleet or Fleet(), seed=0, meanwhile=nothing_meanwhile)  # type: ignore[arg-type]
 
 
@@ -161,7 +163,7 @@ def test_added_and_removed_functions_count_in_the_sum() -> None:
 
 
 @pytest.mark.parametrize("bad", [program("f", "wrong"), program("g", "fast", "broken")])
-def test_a_candidate_that_fails_is_a_regression(bad: Program) -> None:
+def test_a_candidate_that_fails_is_a_regression(bad: GateProgram) -> None:
     found = judged([program("f", "fast")], [bad])
     assert found.verdict is GateVerdict.REGRESSION
     [failed] = [each for each in found.functions if each.change is Change.FAILED]

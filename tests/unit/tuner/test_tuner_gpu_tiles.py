@@ -8,19 +8,19 @@ from dataclasses import replace
 import pytest
 
 from loopwright.codegen.target import target_from
-from tuner.space.rules.analysis.gpu_tile import Operand, Shape, Tile, expected_cycles, knobs, seeds
+from tuner.space.rules.analysis.gpu_tile import GpuTile, Operand, Shape, expected_cycles, knobs, seeds
 from tuner.space.rules.analysis.occupancy import Multiprocessor
-from tuner.space.rules.analysis.rule import Machine
+from tuner.space.rules.analysis.rule import MachineLimits
 
 FLOAT = Operand(4, depth_is_last=False)
 SQUARE = Shape(1, 2048, 2048, 2048, FLOAT, FLOAT)
 DEEP = Shape(1, 128, 128, 8192, FLOAT, FLOAT)
 BATCHED = Shape(8, 96, 40, 512, FLOAT, FLOAT)
-TILE = Tile(8, 16, 8, 16, step=8, stages=2)
+TILE = GpuTile(8, 16, 8, 16, step=8, stages=2)
 
 
-def machine(arch: str) -> Machine:
-    return Machine.of(target_from({"kind": "cuda", "arch": arch}))
+def machine(arch: str) -> MachineLimits:
+    return MachineLimits.of(target_from({"kind": "cuda", "arch": arch}))
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_blocks_that_run_at_a_time(
 def test_a_tile_divides_the_product_and_fits_in_shared_memory() -> None:
     odd = Shape(1, 37, 120, 8 * 73, Operand(4, depth_is_last=True), FLOAT)
     largest = {knob.name: knob.values[-1] for knob in knobs(odd, machine("sm_90"))}
-    tile = Tile.of(odd, odd.depth, largest)
+    tile = GpuTile.of(odd, odd.depth, largest)
     assert (37 % tile.height, 120 % tile.width, odd.depth % tile.step) == (0, 0, 0)
     assert tile.shared_bytes(odd) <= 48 * 1024
 
@@ -73,7 +73,7 @@ def test_the_depth_of_a_product_of_one_tile_is_split() -> None:
 
 
 def test_a_tile_that_no_multiprocessor_can_run_takes_forever() -> None:
-    assert expected_cycles(SQUARE, machine("sm_90"), Tile(16, 32, 8, 32, step=8, stages=1)) == math.inf
+    assert expected_cycles(SQUARE, machine("sm_90"), GpuTile(16, 32, 8, 32, step=8, stages=1)) == math.inf
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_a_tile_that_no_multiprocessor_can_run_takes_forever() -> None:
 def test_seeds_are_tiles_of_several_sizes_that_some_block_can_have(shape: Shape, arch: str) -> None:
     gpu = machine(arch)
     found = seeds(shape, gpu, (1, 2, 4))
-    tiles = [(split, Tile.of(shape, shape.depth // split, values)) for split, values in found]
+    tiles = [(split, GpuTile.of(shape, shape.depth // split, values)) for split, values in found]
     assert len({(split, tile.height, tile.width) for split, tile in tiles}) == len(found) > 1
     cycles = [expected_cycles(shape, gpu, tile, split) for split, tile in tiles]
     assert cycles == sorted(cycles)

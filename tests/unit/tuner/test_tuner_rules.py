@@ -31,11 +31,11 @@ from tuner.search.evolutionary_search import EvolutionarySearch
 from tuner.space.builtin import builtin_space, stock_space
 from tuner.space.rules import CPU_RULES
 from tuner.space.rules.analysis.contraction import Contraction
-from tuner.space.rules.analysis.program import Program
-from tuner.space.rules.analysis.rule import Machine, Refused
+from tuner.space.rules.analysis.program import AnalysedProgram
+from tuner.space.rules.analysis.rule import MachineLimits, RuleRefused
 from tuner.space.rules.analysis.sketches import Sketches
 
-MACHINE = Machine.of(TARGET)
+MACHINE = MachineLimits.of(TARGET)
 RULES = {rule.name: rule for rule in CPU_RULES}
 COLUMN_SUMS = [programs.column_sum(32, 48, lambda y: topi.nn.relu(y)), convolutions.column_sum(50, 36)]
 """Their columns are a whole number of vectors: `column_reduce` is for them, too."""
@@ -109,7 +109,7 @@ def finished(sketches: Sketches, mod: tvm.IRModule, trace: Trace, seed: int = 1)
     trace.apply_to_schedule(schedule, remove_postproc=True)
     try:
         sketches.finish(schedule)
-    except Refused:
+    except RuleRefused:
         return None
     return schedule
 
@@ -133,7 +133,7 @@ def test_a_rule_is_for_its_own_functions(rule: str) -> None:
     for table in (PROGRAMS, MORE):
         for name, mods in table.items():
             for mod in mods:
-                program = Program.of(mod)
+                program = AnalysedProgram.of(mod)
                 assert program is not None
                 is_for_both = (rule, name) == ("elementwise", "winograd") or (
                     rule == "column_reduce" and mod in COLUMN_SUMS
@@ -175,7 +175,7 @@ def test_every_seed_packs_a_weight_once(rule: str, mod: tvm.IRModule) -> None:
 
 def test_a_call_has_features_where_a_line_of_a_tile_is_no_multiple_of_the_vectors() -> None:
     mod = programs.with_weight(convolutions.conv_nhwc(10, 4, 8, 1, moved=True), 1)
-    program, schedule = Program.of(mod), new_schedule(mod)
+    program, schedule = AnalysedProgram.of(mod), new_schedule(mod)
     assert program is not None
     values = {"rows": 5, "width": 4, "outer": 0, "lines": 1, "pack": 3}
     RULES["conv_direct"].apply(schedule, program, MACHINE, values)
@@ -187,7 +187,7 @@ def test_a_call_has_features_where_a_line_of_a_tile_is_no_multiple_of_the_vector
 
 def test_only_the_weight_itself_is_packed_once() -> None:
     """The left operand may be a constant, too."""
-    program = Program.of(programs.with_weight(PROGRAMS["register_tile"][0], 0))
+    program = AnalysedProgram.of(programs.with_weight(PROGRAMS["register_tile"][0], 0))
     assert program is not None
     contraction = Contraction.required(program)
     assert not contraction.right_is_weight
@@ -195,11 +195,11 @@ def test_only_the_weight_itself_is_packed_once() -> None:
 
 def test_a_tile_with_more_vectors_than_registers_is_refused() -> None:
     mod = PROGRAMS["register_tile"][0]
-    program = Program.of(mod)
+    program = AnalysedProgram.of(mod)
     assert program is not None
-    assert Machine(lanes=8, registers=16, threads=2) == MACHINE
+    assert MachineLimits(lanes=8, registers=16, threads=2) == MACHINE
     values = {"rows": 14, "vectors": 4, "pack": 0, "outer": 0, "block": 0, "unroll": 1}
-    with pytest.raises(Refused, match="registers"):
+    with pytest.raises(RuleRefused, match="registers"):
         RULES["register_tile"].apply(Schedule(mod), program, MACHINE, values)
 
 

@@ -14,8 +14,8 @@ from tests.support.gpu_products import product
 from tests.support.gpu_rules import TARGET, check_machine_code, check_rule, programs_of, source_of
 from tests.support.rule_programs import function, sketches_of
 from tuner.space.builtin import builtin_space
-from tuner.space.rules.analysis.program import Program
-from tuner.space.rules.analysis.rule import Machine
+from tuner.space.rules.analysis.program import AnalysedProgram
+from tuner.space.rules.analysis.rule import MachineLimits
 from tuner.space.rules.gpu.product import GpuProduct
 
 PRODUCTS = {
@@ -51,7 +51,7 @@ def test_a_pipelined_tile_is_copied_while_another_one_is_multiplied() -> None:
 
 
 def test_gpus_without_asynchronous_copies_have_no_pipelines() -> None:
-    older = Machine.of(target_from({"kind": "cuda", "arch": "sm_75"}))
+    older = MachineLimits.of(target_from({"kind": "cuda", "arch": "sm_75"}))
     stages = {knob.name: knob.values for knob in GpuProduct().knobs(_program("in order"), older)}["stages"]
     assert stages == (1,)
 
@@ -75,7 +75,7 @@ def _pipelined() -> list[Schedule]:
     return [schedule for schedule in schedules if ASYNC_STAGES in str(schedule.trace)]
 
 
-def _program(name: str) -> Program:
-    program = Program.of(PRODUCTS[name])
+def _program(name: str) -> AnalysedProgram:
+    program = AnalysedProgram.of(PRODUCTS[name])
     assert program is not None
     return program

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from loopwright.codegen.target import target_from
-from tuner.space.rules.analysis.rule import Machine
+from tuner.space.rules.analysis.rule import MachineLimits
 from workers.device import vector_width
 
 
@@ -25,7 +25,7 @@ def test_llvm_is_told_where_it_would_make_the_slower_vectors(
     mcpu: str, relative_speed: float, attributes: list[str]
 ) -> None:
     assert vector_width.attributes(mcpu, relative_speed) == attributes
-    machine = Machine.of(target_from({"kind": "llvm", "mcpu": mcpu, "mattr": attributes}))
+    machine = MachineLimits.of(target_from({"kind": "llvm", "mcpu": mcpu, "mattr": attributes}))
     assert machine.lanes == (16 if relative_speed >= 1 else 8)
 
 

@@ -26,7 +26,7 @@ from loopwright.codegen.graph.rewriting import (
     scalar_of,
     shape_of,
 )
-from loopwright.codegen.graph.views import Access, View, access, split_axes, view_of
+from loopwright.codegen.graph.views import BufferAccess, View, access, split_axes, view_of
 
 _LANES = 16
 """Elements of float32 in the longest vector."""
@@ -229,7 +229,7 @@ class _Attention(CallRewriter):
                 break
         return [*batch, (shape[-2],), (shape[-1],)]
 
-    def _read(self, tensor: Any, shape: tuple[int, ...]) -> tuple[View, Access] | None:
+    def _read(self, tensor: Any, shape: tuple[int, ...]) -> tuple[View, BufferAccess] | None:
         """Return a tensor as a view of another shape, which may have more of a batch, and how to read it."""
         own = shape_of(tensor) or ()
         same_size = math.prod(own) == math.prod(shape)
@@ -250,7 +250,7 @@ class _Operands:
         self.tensors: list[Any] = []
         self.keys: list[tuple[Any, tuple[int, ...]]] = []
 
-    def accessed(self, read: Access) -> Callable[[Sequence[Any]], Callable[..., Any]]:
+    def accessed(self, read: BufferAccess) -> Callable[[Sequence[Any]], Callable[..., Any]]:
         place = self._place(read.base, read.shape)
         return lambda tensors: lambda *index: read.at(tensors[place], index)
 

@@ -10,7 +10,7 @@ from tvm import relax, te
 from tvm.relax.expr_functor import mutator
 
 from loopwright.codegen.graph.rewriting import CallRewriter, dtype_of, reshaped, rewrite_calls, shape_of
-from loopwright.codegen.graph.views import Access, View, access, view_of
+from loopwright.codegen.graph.views import BufferAccess, View, access, view_of
 
 
 def flatten_rows(mod: tvm.IRModule) -> tvm.IRModule:
@@ -93,7 +93,7 @@ class _InPlace(CallRewriter):
 
         return self.builder_.call_te(compute, *tensors, primfunc_name_hint="matmul")
 
-    def _read(self, operand: Any) -> Access | None:
+    def _read(self, operand: Any) -> BufferAccess | None:
         """Return how to read an operand that is a permutation of a tensor; None for any other."""
         view = view_of(self, operand)
         walked = [stride for extent, stride in zip(view.shape, view.strides, strict=True) if extent > 1]
@@ -101,7 +101,7 @@ class _InPlace(CallRewriter):
         return access(view) if moved else None
 
 
-def _whole(operand: Any) -> Access:
+def _whole(operand: Any) -> BufferAccess:
     found = access(View.of(operand, shape_of(operand) or ()))
     assert found is not None
     return found

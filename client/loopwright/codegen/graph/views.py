@@ -72,7 +72,7 @@ class View:
 
 
 @dataclass(frozen=True)
-class Access:
+class BufferAccess:
     """How a function reads a view: its base under ``shape``, at ``index[axis] + start`` for each (axis, start)."""
 
     base: Any
@@ -85,7 +85,7 @@ class Access:
         return tensor(*places)
 
 
-def access(view: View) -> Access | None:
+def access(view: View) -> BufferAccess | None:
     """Return how to read a view by indices that are one axis each; None if that would need arithmetic."""
     total = math.prod(shape_of(view.base) or (0,))
     walked = sorted(
@@ -107,7 +107,7 @@ def access(view: View) -> Access | None:
             return None
         shape.insert(0, extent)
         axes.insert(0, (axis if axis >= 0 else None, start))
-    return Access(view.base, tuple(shape), tuple(axes))
+    return BufferAccess(view.base, tuple(shape), tuple(axes))
 
 
 def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:

@@ -24,7 +24,7 @@ _ANY = "any"
 
 
 @dataclass(frozen=True, slots=True)
-class Variant:
+class ShapeVariant:
     """A module with the value ``extent`` in place of the symbolic extent, for calls with ``smallest`` to ``extent``.
 
     If ``smallest`` is less than ``extent``, its functions are batch-like (`loopwright.codegen.program.batching`).
@@ -35,7 +35,7 @@ class Variant:
     module: tvm.IRModule
 
 
-def dispatch(mod: tvm.IRModule, symbol: str, variants: Sequence[Variant]) -> tvm.IRModule:
+def dispatch(mod: tvm.IRModule, symbol: str, variants: Sequence[ShapeVariant]) -> tvm.IRModule:
     """Return a lowered Relax module whose functions call those of the first variant for their extent, or of ``mod``.
 
     Args:
@@ -106,7 +106,7 @@ class _Chooser:
         self._extent = extent
 
     def body(
-        self, whole: Function, variants: Sequence[Variant], functions: Sequence[Mapping[str, Function]]
+        self, whole: Function, variants: Sequence[ShapeVariant], functions: Sequence[Mapping[str, Function]]
     ) -> relax.SeqExpr:
         """Return the choice among a variant's functions of the name that ``whole`` has, and ``whole``."""
         chosen = self._plain(whole)
@@ -114,7 +114,7 @@ class _Chooser:
             chosen = self._choice(variant, part[whole.name], chosen)
         return chosen
 
-    def _choice(self, variant: Variant, function: Function, otherwise: relax.SeqExpr) -> relax.SeqExpr:
+    def _choice(self, variant: ShapeVariant, function: Function, otherwise: relax.SeqExpr) -> relax.SeqExpr:
         """Return the call of a variant where it is for the extent, else ``otherwise``."""
         extent = tirx.const(variant.extent, str(self._extent.ty))
         if variant.smallest < variant.extent:

@@ -11,7 +11,7 @@ from tvm import tirx
 
 from tuner.space.rules.analysis.contraction import Contraction
 from tuner.space.rules.analysis.convolution import Convolution, coefficient, contains
-from tuner.space.rules.analysis.program import Block, Program, found, is_var
+from tuner.space.rules.analysis.program import AnalysedProgram, Block, found, is_var
 from tuner.space.rules.analysis.steps import remains
 
 
@@ -50,7 +50,7 @@ class Columns:
         return results
 
     @staticmethod
-    def of(program: Program) -> Columns | None:
+    def of(program: AnalysedProgram) -> Columns | None:
         if len(program.reductions) != 1 or Convolution.of(program) or Contraction.of(program):
             return None
         [block] = program.reductions

@@ -9,7 +9,7 @@ from typing import Any
 import tvm
 from tvm import tirx
 
-from tuner.space.rules.analysis.program import Block, Program, is_var
+from tuner.space.rules.analysis.program import AnalysedProgram, Block, is_var
 
 FLOAT = ("float32", "float32", "float32")
 
@@ -55,7 +55,7 @@ class Contraction:
         return self.right_column != len(self.right.indices) - 1
 
     @staticmethod
-    def required(program: Program, dtypes: tuple[str, str, str] = FLOAT) -> Contraction:
+    def required(program: AnalysedProgram, dtypes: tuple[str, str, str] = FLOAT) -> Contraction:
         """Return the product of a function that is known to be one."""
         contraction = Contraction.of(program, dtypes)
         assert contraction is not None, "the rule has no knobs for this function"
@@ -76,7 +76,7 @@ class Contraction:
         return loads
 
     @staticmethod
-    def of(program: Program, dtypes: tuple[str, str, str] = FLOAT) -> Contraction | None:
+    def of(program: AnalysedProgram, dtypes: tuple[str, str, str] = FLOAT) -> Contraction | None:
         """Return the product that is the only reduction of a function, or None.
 
         ``dtypes`` are those of the left operand, the right one and the result.

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from tuner.space.rules.analysis.convolution import Convolution
-from tuner.space.rules.analysis.rule import Machine
+from tuner.space.rules.analysis.rule import MachineLimits
 
 _MOST_ROWS = 28
 _MOST_VECTORS = 8
@@ -21,7 +21,7 @@ _TILE_OVERHEAD = 30
 
 
 @dataclass(frozen=True)
-class Tile:
+class ConvTile:
     """``rows`` x ``vectors`` vectors of ``lanes`` elements of the result, which are neighbours along its last axis."""
 
     rows: int
@@ -37,14 +37,14 @@ class Tile:
         return self.rows * self.vectors + self.vectors + 1
 
     @staticmethod
-    def of(convolution: Convolution, machine: Machine, rows: int, width: int) -> Tile:
+    def of(convolution: Convolution, machine: MachineLimits, rows: int, width: int) -> ConvTile:
         """Return the tile of that width with the longest vectors that it, and the axis, is a whole number of."""
         extent = width if convolution.channels_last else convolution.extent(convolution.pixels[-1])
         lanes = next(n for n in range(machine.lanes, 0, -1) if math.gcd(width, extent) % n == 0)
-        return Tile(rows, width // lanes, lanes)
+        return ConvTile(rows, width // lanes, lanes)
 
 
-def padded_channels(convolution: Convolution, machine: Machine) -> int:
+def padded_channels(convolution: Convolution, machine: MachineLimits) -> int:
     """Return the number of channels with those of padding, which are there if vectors of no good length divide them."""
     channels = convolution.channels
     longest = min(machine.lanes, channels)
@@ -56,7 +56,7 @@ def padded_channels(convolution: Convolution, machine: Machine) -> int:
     return math.ceil(channels / lanes) * lanes
 
 
-def tiles(convolution: Convolution, machine: Machine) -> list[Tile]:
+def tiles(convolution: Convolution, machine: MachineLimits) -> list[ConvTile]:
     """Return the tiles that fit the registers, the one that should be fastest first.
 
     Channels are a whole number of tiles. The last tile of a line of pixels may have fewer vectors or rows.
@@ -69,7 +69,7 @@ def tiles(convolution: Convolution, machine: Machine) -> list[Tile]:
     else:
         rows = [n for n in range(1, min(_MOST_ROWS, channels) + 1) if channels % n == 0]
         widths = _widths(pixels, machine)
-    sizes = [Tile.of(convolution, machine, n, width) for n in rows for width in widths]
+    sizes = [ConvTile.of(convolution, machine, n, width) for n in rows for width in widths]
     fitting = [size for size in sizes if size.registers <= machine.registers]
     if convolution.stride > 1 and not convolution.channels_last:
         # LLVM loads every other element well for one vector; for several, it loads one element after another.
@@ -78,13 +78,13 @@ def tiles(convolution: Convolution, machine: Machine) -> list[Tile]:
     return [tile for tile in sorted(fitting, key=costs.__getitem__) if costs[tile] <= _WORST * min(costs.values())]
 
 
-def _widths(extent: int, machine: Machine) -> list[int]:
+def _widths(extent: int, machine: MachineLimits) -> list[int]:
     """Return the widths of tiles that divide an axis into vectors without a rest."""
     lanes = [n for n in range(2, machine.lanes + 1) if extent % n == 0]
     return sorted({n * count for n in lanes for count in range(1, _MOST_VECTORS + 1) if n * count <= extent})
 
 
-def cycles(convolution: Convolution, tile: Tile, machine: Machine) -> float:
+def cycles(convolution: Convolution, tile: ConvTile, machine: MachineLimits) -> float:
     """Return an estimate of the cycles for all tiles of one line of pixels and all channels.
 
     Fitted by eye to tiles of a dozen convolutions on AMD Zen 4: only the order of tiles matters.

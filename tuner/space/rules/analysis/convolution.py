@@ -10,7 +10,7 @@ import tvm
 from tvm import tirx
 from tvm.sym import detect_linear_equation
 
-from tuner.space.rules.analysis.program import Block, Program, found, is_var, variables
+from tuner.space.rules.analysis.program import AnalysedProgram, Block, found, is_var, variables
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class Convolution:
         return coefficient(self.image.indices[self.image_dimension], var) or 0
 
     @staticmethod
-    def of(program: Program) -> Convolution | None:
+    def of(program: AnalysedProgram) -> Convolution | None:
         """Return the convolution that is the only reduction of a function of float32, or None.
 
         Depthwise convolutions, in which no two channels read the same elements, are none.
@@ -148,7 +148,7 @@ def _is_image(load: Any) -> bool:
     return not all(isinstance(index, tvm.ir.Var | tirx.IntImm) for index in load.indices)
 
 
-def _prepared(program: Program, loads: tuple[Any, ...]) -> list[str]:
+def _prepared(program: AnalysedProgram, loads: tuple[Any, ...]) -> list[str]:
     """Return the names of the blocks that write what is loaded, but those that only copy."""
     writers = [b for b in program.blocks if any(b.store.buffer.same_as(load.source) for load in loads)]
     return [block.name for block in writers if not isinstance(block.store.value, tvm.ir.TensorLoad)]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tuner.space.rules.analysis.program import Program, is_var
+from tuner.space.rules.analysis.program import AnalysedProgram, is_var
 
 
-def is_plain(program: Program) -> bool:
+def is_plain(program: AnalysedProgram) -> bool:
     """Return whether all blocks write at their axes, in order, and read what others wrote at the same indices."""
     for block in program.blocks:
         axes = [axis for axis, _ in block.spatial]

@@ -21,7 +21,7 @@ from loopwright.codegen.gpu.async_copy import FIRST_ASYNC
 from tuner.space.rules.analysis.contraction import Contraction
 from tuner.space.rules.analysis.occupancy import MULTIPROCESSORS, WARP, Multiprocessor
 from tuner.space.rules.analysis.program import is_var
-from tuner.space.rules.analysis.rule import Knob, Knobs, Machine
+from tuner.space.rules.analysis.rule import Knob, Knobs, MachineLimits
 from tuner.space.rules.analysis.steps import copy_ahead, divisors, fuse, largest_divisor
 
 ELEMENTS = ("float32", "float16", "bfloat16")
@@ -86,7 +86,7 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True)
-class Tile:
+class GpuTile:
     """A tile, whose height, width and step divide the product's rows, columns and depth.
 
     A block has ``row_threads`` by ``column_threads`` threads, and a thread ``rows`` by ``columns`` sums. ``step``
@@ -101,7 +101,7 @@ class Tile:
     stages: int
 
     @staticmethod
-    def of(shape: Shape, depth: int, values: Knobs) -> Tile:
+    def of(shape: Shape, depth: int, values: Knobs) -> GpuTile:
         """Return the tile for values of `knobs`. ``depth`` is the part of the product's depth that a block sums up."""
         rows, row_threads = _divided(shape.rows, values["rows"], values["threads_along_rows"])
         most = min(values["columns"], _MOST_SUMS // rows)
@@ -110,7 +110,7 @@ class Tile:
         sides = (rows * row_threads, columns * column_threads)
         step = max(n for n in divisors(depth, most) if n == 1 or _step_bytes(shape, *sides, n) <= _SHARED_BYTES)
         stages = min(values["stages"], depth // step, _SHARED_BYTES // _step_bytes(shape, *sides, step))
-        return Tile(rows, row_threads, columns, column_threads, step, max(1, stages))
+        return GpuTile(rows, row_threads, columns, column_threads, step, max(1, stages))
 
     @property
     def threads(self) -> int:
@@ -140,7 +140,7 @@ class Tile:
         return self.rows * self.columns + operands + _OTHER_REGISTERS
 
 
-def knobs(shape: Shape, machine: Machine) -> tuple[Knob, ...]:
+def knobs(shape: Shape, machine: MachineLimits) -> tuple[Knob, ...]:
     """Return the knobs of a product's tile; none if no tile of some size divides the product."""
     rows, columns = (math.prod(_divided(n, _SUMS[-1], _THREADS[-1])) for n in (shape.rows, shape.columns))
     if rows * columns < _LEAST_SUMS:
@@ -155,7 +155,7 @@ def knobs(shape: Shape, machine: Machine) -> tuple[Knob, ...]:
     )
 
 
-def seeds(shape: Shape, machine: Machine, splits: Sequence[int]) -> list[tuple[int, Knobs]]:
+def seeds(shape: Shape, machine: MachineLimits, splits: Sequence[int]) -> list[tuple[int, Knobs]]:
     """Return in how many parts to split the depth, with values of the knobs, for tiles of several sizes.
 
     Those that `expected_cycles` prefers come first. More stages, which it may find to be equal, come before fewer.
@@ -164,7 +164,7 @@ def seeds(shape: Shape, machine: Machine, splits: Sequence[int]) -> list[tuple[i
     fastest: dict[tuple[int, int, int], tuple[float, int, Knobs]] = {}
     for split, *chosen in itertools.product(splits, *choices):
         values = dict(zip(names, chosen, strict=True))
-        tile = Tile.of(shape, shape.depth // split, values)
+        tile = GpuTile.of(shape, shape.depth // split, values)
         cost = (expected_cycles(shape, machine, tile, split), -tile.stages)
         size = (split, tile.height, tile.width)
         if size not in fastest or cost < fastest[size][:2]:
@@ -173,7 +173,7 @@ def seeds(shape: Shape, machine: Machine, splits: Sequence[int]) -> list[tuple[i
     return [(size[0], fastest[size][2]) for size in best]
 
 
-def expected_cycles(shape: Shape, machine: Machine, tile: Tile, split: int = 1) -> float:
+def expected_cycles(shape: Shape, machine: MachineLimits, tile: GpuTile, split: int = 1) -> float:
     """Return about how many clock cycles a product takes, whose depth is split over so many blocks.
 
     A multiprocessor multiplies, reads shared memory and copies from the L2 cache. The blocks that it runs at a time
@@ -218,7 +218,7 @@ def _row(operand: Operand, step: int) -> int:
     return step + (access - step) % (2 * access) if operand.depth_is_last else step
 
 
-def apply(schedule: Schedule, product: Contraction, block: Any, tile: Tile, result: Any = None) -> None:
+def apply(schedule: Schedule, product: Contraction, block: Any, tile: GpuTile, result: Any = None) -> None:
     """Schedule the sums of a product over a part of the depth, with what reads them.
 
     ``block`` has the loops of the product's axes first, and sums in its last one. ``result`` is the block that reads
@@ -269,7 +269,9 @@ def _bytes(load: Any) -> int:
     return int(DataType(str(load.source.dtype)).bits) // 8
 
 
-def _copy(schedule: Schedule, product: Contraction, block: Any, tile: Tile, index: int, load: Any, steps: Any) -> int:
+def _copy(
+    schedule: Schedule, product: Contraction, block: Any, tile: GpuTile, index: int, load: Any, steps: Any
+) -> int:
     """Copy an operand's elements of a step to shared memory, and return how many are copied at a time."""
     copy = schedule.cache_read(block, index, "shared")
     schedule.compute_at(copy, steps, preserve_unit_loops=True)

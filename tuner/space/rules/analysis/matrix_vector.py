@@ -8,7 +8,7 @@ from typing import Any
 
 from tuner.space.rules.analysis.contraction import Contraction
 from tuner.space.rules.analysis.epilogue import is_plain
-from tuner.space.rules.analysis.program import Block, Program, is_var
+from tuner.space.rules.analysis.program import AnalysedProgram, Block, is_var
 
 
 @dataclass(frozen=True)
@@ -48,14 +48,14 @@ class MatrixVector:
         return math.prod(self.block.spatial[axis][1] for axis in self.rows)
 
     @staticmethod
-    def required(program: Program) -> MatrixVector:
+    def required(program: AnalysedProgram) -> MatrixVector:
         """Return the product of a function that is known to be one."""
         product = MatrixVector.of(program)
         assert product is not None, "the rule has no knobs for this function"
         return product
 
     @staticmethod
-    def of(program: Program) -> MatrixVector | None:
+    def of(program: AnalysedProgram) -> MatrixVector | None:
         """Return the product that is the only reduction of a function, or None.
 
         Both operands are parameters, and what follows the product reads it at the indices of the result.

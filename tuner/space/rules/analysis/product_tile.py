@@ -18,8 +18,8 @@ from tvm.s_tir import Schedule
 
 from loopwright.codegen.weights.packed_weight import PACKS
 from tuner.space.rules.analysis.contraction import Contraction
-from tuner.space.rules.analysis.program import Program
-from tuner.space.rules.analysis.rule import Knob, Knobs, Machine, Refused
+from tuner.space.rules.analysis.program import AnalysedProgram
+from tuner.space.rules.analysis.rule import Knob, Knobs, MachineLimits, RuleRefused
 from tuner.space.rules.analysis.steps import fuse, inline, largest_divisor, parallelize, vectorize
 
 _ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14)
@@ -58,7 +58,7 @@ def knobs(contraction: Contraction, packs: bool) -> tuple[Knob, ...]:
     )
 
 
-def seeds(contraction: Contraction, machine: Machine, packs: bool) -> Iterable[Knobs]:
+def seeds(contraction: Contraction, machine: MachineLimits, packs: bool) -> Iterable[Knobs]:
     """Return the tiles that load least for their work, waste least by padding and share the work best."""
     scored = []
     for rows in _ROWS:
@@ -96,7 +96,12 @@ class ProductTile:
     """The steps that schedule one function with a product; ``dot`` is None for one multiplication at a time."""
 
     def __init__(
-        self, schedule: Schedule, program: Program, contraction: Contraction, machine: Machine, dot: Dot | None = None
+        self,
+        schedule: Schedule,
+        program: AnalysedProgram,
+        contraction: Contraction,
+        machine: MachineLimits,
+        dot: Dot | None = None,
     ) -> None:
         self._schedule = schedule
         self._program = program
@@ -113,7 +118,7 @@ class ProductTile:
     def apply(self, values: Knobs) -> None:
         sch, contraction = self._schedule, self._contraction
         if registers(values["rows"], values["vectors"]) > self._registers:
-            raise Refused("the tile has more vectors than the processor has registers")
+            raise RuleRefused("the tile has more vectors than the processor has registers")
         width = values["vectors"] * self._lanes
         self._find_blocks(values["rows"], width)
         loops = sch.get_loops(self._product)
@@ -182,7 +187,7 @@ class ProductTile:
         sch, contraction, group = self._schedule, self._contraction, self._group
         if pack == _IN_PLACE and self._right_pad is None:
             if contraction.right_is_transposed:
-                raise Refused("the right operand's columns are not contiguous")
+                raise RuleRefused("the right operand's columns are not contiguous")
             return None
         copy = self._right_pad
         if copy is None:

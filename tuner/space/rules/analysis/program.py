@@ -68,7 +68,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Program:
+class AnalysedProgram:
     """The function ``main`` of a workload. ``blocks`` are in order; rules apply where each has one store."""
 
     blocks: tuple[Block, ...]
@@ -78,7 +78,7 @@ class Program:
     """The parameter that is a weight (`loopwright.codegen.weights.layout_free`); None if there is none."""
 
     @staticmethod
-    def of(mod: tvm.IRModule) -> Program | None:
+    def of(mod: tvm.IRModule) -> AnalysedProgram | None:
         """Return the analysis of a module's ``main``; None if it is of no form that rules take.
 
         That form is a sequence of perfect loop nests: a block in each, one store in each block, static extents, no
@@ -104,7 +104,7 @@ class Program:
                 return None
         outputs = tuple(b.name for b in computing if any(b.store.buffer.same_as(param) for param in func.params))
         position = weight_of(func)
-        return Program(tuple(computing), outputs, None if position is None else func.params[position])
+        return AnalysedProgram(tuple(computing), outputs, None if position is None else func.params[position])
 
     def block(self, name: str) -> Block:
         return next(block for block in self.blocks if block.name == name)

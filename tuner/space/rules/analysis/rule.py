@@ -11,7 +11,7 @@ from tvm.target import Target, codegen
 
 from loopwright.codegen.program.linking import machine
 from loopwright.codegen.target import compute_capability
-from tuner.space.rules.analysis.program import Program
+from tuner.space.rules.analysis.program import AnalysedProgram
 
 _32_REGISTERS = ("aarch64", "riscv64")
 """Architectures with 32 vector registers, of 128 bits at least: Neon, and the V extension."""
@@ -20,7 +20,7 @@ Knobs = Mapping[str, int]
 """A value for each knob of a rule, by the knob's name."""
 
 
-class Refused(ValueError):
+class RuleRefused(ValueError):
     """These values of the knobs make no program: the search draws others."""
 
 
@@ -33,7 +33,7 @@ class Knob:
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class MachineLimits:
     """What rules need to know of the processor.
 
     ``lanes`` is the number of float32 in a vector, ``registers`` the number of vector registers, ``threads`` the number
@@ -49,16 +49,16 @@ class Machine:
     capability: int = 0
 
     @staticmethod
-    def of(target: Target) -> Machine:
+    def of(target: Target) -> MachineLimits:
         if target.kind.name == "cuda":
-            return Machine(4, 255, 1024, capability=compute_capability(target))
+            return MachineLimits(4, 255, 1024, capability=compute_capability(target))
         features = set(map(str, codegen.llvm_get_cpu_features(target)))
         threads = int(target.attrs.get("num-cores", 1))
         if "avx512f" in features and "prefer-256-bit" not in features:
-            return Machine(16, 32, threads, "avx512vnni" in features)
+            return MachineLimits(16, 32, threads, "avx512vnni" in features)
         if machine(target) in _32_REGISTERS:
-            return Machine(4, 32, threads)
-        return Machine(8 if "avx2" in features else 4, 32 if "avx512vl" in features else 16, threads)
+            return MachineLimits(4, 32, threads)
+        return MachineLimits(8 if "avx2" in features else 4, 32 if "avx512vl" in features else 16, threads)
 
 
 class Rule(Protocol):
@@ -67,15 +67,15 @@ class Rule(Protocol):
     name: str
     version: int
 
-    def knobs(self, program: Program, machine: Machine) -> tuple[Knob, ...]:
+    def knobs(self, program: AnalysedProgram, machine: MachineLimits) -> tuple[Knob, ...]:
         """Return the knobs for a function; none if the rule does not apply to it."""
         ...
 
-    def seeds(self, program: Program, machine: Machine) -> Iterable[Knobs]:
+    def seeds(self, program: AnalysedProgram, machine: MachineLimits) -> Iterable[Knobs]:
         """Return values to measure first, the most promising first: `knobs` was not empty."""
         ...
 
-    def apply(self, schedule: Schedule, program: Program, machine: Machine, values: Knobs) -> None:
+    def apply(self, schedule: Schedule, program: AnalysedProgram, machine: MachineLimits, values: Knobs) -> None:
         """Schedule the whole function by concrete instructions, which anybody can replay.
 
         Raises Refused, or what TVM raises, if the values make no program.

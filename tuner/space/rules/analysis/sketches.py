@@ -11,14 +11,14 @@ from tvm.s_tir.schedule import Trace
 
 from loopwright.codegen.program.schedule import new_schedule
 from loopwright.codegen.rule import KNOB, RULE
-from tuner.space.rules.analysis.program import Program
-from tuner.space.rules.analysis.rule import Knob, Knobs, Machine, Refused, Rule
+from tuner.space.rules.analysis.program import AnalysedProgram
+from tuner.space.rules.analysis.rule import Knob, Knobs, MachineLimits, Rule, RuleRefused
 
 
 @dataclass(frozen=True)
 class _Sketch:
     rule: Rule
-    program: Program
+    program: AnalysedProgram
     knobs: tuple[Knob, ...]
     trace: Trace
 
@@ -27,12 +27,12 @@ class Sketches:
     """The sketches of all rules that apply to a function. Rules ``without_seeds`` have sketches only."""
 
     def __init__(
-        self, mod: tvm.IRModule, machine: Machine, rules: Sequence[Rule], without_seeds: Sequence[Rule] = ()
+        self, mod: tvm.IRModule, machine: MachineLimits, rules: Sequence[Rule], without_seeds: Sequence[Rule] = ()
     ) -> None:
         self._machine = machine
         self._without_seeds = without_seeds
         self._sketches: dict[str, _Sketch] = {}
-        program = Program.of(mod)
+        program = AnalysedProgram.of(mod)
         if program is None:
             return
         for rule in (*rules, *without_seeds):
@@ -73,7 +73,7 @@ class Sketches:
                 values[key.removeprefix(KNOB)] = int(value)
         sketch = self._sketches.get(names[0])
         if sketch is None:
-            raise Refused(f"the rule {names[0]} does not apply to this function")
+            raise RuleRefused(f"the rule {names[0]} does not apply to this function")
         sketch.rule.apply(schedule, sketch.program, self._machine, values)
         return True
 

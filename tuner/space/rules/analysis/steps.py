@@ -10,14 +10,14 @@ from tvm import tirx
 from tvm.s_tir import Schedule
 
 from loopwright.codegen.gpu.async_copy import ASYNC_STAGES
-from tuner.space.rules.analysis.program import Block, Program, found
+from tuner.space.rules.analysis.program import AnalysedProgram, Block, found
 
 _COSTLY = frozenset(
     {"tirx.exp", "tirx.exp2", "tirx.log", "tirx.erf", "tirx.tanh", "tirx.sigmoid", "tirx.pow", "tirx.sqrt"}
 )
 
 
-def inline(schedule: Schedule, program: Program, keep: frozenset[str] = frozenset()) -> list[Block]:
+def inline(schedule: Schedule, program: AnalysedProgram, keep: frozenset[str] = frozenset()) -> list[Block]:
     """Inline the blocks that only map elements, and return the blocks that remain.
 
     A block remains if its result is the function's, if it is to be kept, or if it would have to be computed several
@@ -32,7 +32,7 @@ def inline(schedule: Schedule, program: Program, keep: frozenset[str] = frozense
     return remaining
 
 
-def inline_all(schedule: Schedule, program: Program) -> list[Block]:
+def inline_all(schedule: Schedule, program: AnalysedProgram) -> list[Block]:
     """Inline the blocks that neither reduce nor write the result, and return the others."""
     stages = [block for block in program.blocks if block.is_reduction or block.name in program.outputs]
     for block in program.blocks:
@@ -41,7 +41,7 @@ def inline_all(schedule: Schedule, program: Program) -> list[Block]:
     return stages
 
 
-def remains(program: Program, block: Block) -> bool:
+def remains(program: AnalysedProgram, block: Block) -> bool:
     """Return whether `inline` leaves a block that it is not told to keep."""
     repeated = len(program.consumers(block)) > 1 and block.calls & _COSTLY
     return block.is_reduction or block.name in program.outputs or bool(repeated)

@@ -18,8 +18,8 @@ from tvm.s_tir import Schedule
 from loopwright.codegen.cpu import row_reduction
 from loopwright.codegen.cpu.row_reduction import RowReduction
 from tuner.space.rules.analysis.product_tile import registers
-from tuner.space.rules.analysis.program import Block, Program, is_var
-from tuner.space.rules.analysis.rule import Knob, Knobs, Machine, Refused
+from tuner.space.rules.analysis.program import AnalysedProgram, Block, is_var
+from tuner.space.rules.analysis.rule import Knob, Knobs, MachineLimits, RuleRefused
 from tuner.space.rules.analysis.steps import fuse, inline, parallelize, separate_partial_tiles, vectorize
 
 _ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14)
@@ -35,7 +35,7 @@ class Attention:
     name = "attention"
     version = 1
 
-    def knobs(self, program: Program, machine: Machine) -> tuple[Knob, ...]:
+    def knobs(self, program: AnalysedProgram, machine: MachineLimits) -> tuple[Knob, ...]:
         parts = _Parts.of(program)
         if parts is None or parts.columns % machine.lanes or parts.width % machine.lanes:
             return ()
@@ -48,7 +48,7 @@ class Attention:
             Knob("value_vectors", _dividing(parts.width, machine)),
         )
 
-    def seeds(self, program: Program, machine: Machine) -> Iterable[Knobs]:
+    def seeds(self, program: AnalysedProgram, machine: MachineLimits) -> Iterable[Knobs]:
         parts = _Parts.required(program)
         scores = _tiles(parts.rows, parts.columns, machine)
         values = _tiles(parts.rows, parts.width, machine)
@@ -61,7 +61,7 @@ class Attention:
                 "value_vectors": value[1],
             }
 
-    def apply(self, schedule: Schedule, program: Program, machine: Machine, values: Knobs) -> None:
+    def apply(self, schedule: Schedule, program: AnalysedProgram, machine: MachineLimits, values: Knobs) -> None:
         _Steps(schedule, program, _Parts.required(program), machine).apply(values)
 
 
@@ -96,14 +96,14 @@ class _Parts:
     """What copies masks into rows that are a whole number of vectors."""
 
     @staticmethod
-    def required(program: Program) -> _Parts:
+    def required(program: AnalysedProgram) -> _Parts:
         """Return the parts of a function that is known to be attention."""
         parts = _Parts.of(program)
         assert parts is not None, "the rule has no knobs for this function"
         return parts
 
     @staticmethod
-    def of(program: Program) -> _Parts | None:
+    def of(program: AnalysedProgram) -> _Parts | None:
         """Return the parts of a function that is attention on float32 with several heads, or None."""
         reductions = program.reductions
         products = [block for block in reductions if _is_product(block)]
@@ -136,7 +136,7 @@ class _Parts:
 
 
 class _Steps:
-    def __init__(self, schedule: Schedule, program: Program, parts: _Parts, machine: Machine) -> None:
+    def __init__(self, schedule: Schedule, program: AnalysedProgram, parts: _Parts, machine: MachineLimits) -> None:
         self._schedule = schedule
         self._program = program
         self._parts = parts
@@ -148,7 +148,7 @@ class _Steps:
         for kind in ("score", "value"):
             tile_rows, vectors = values[f"{kind}_rows"], values[f"{kind}_vectors"]
             if registers(tile_rows, vectors) > self._machine.registers:
-                raise Refused("the tile has more vectors than the processor has registers")
+                raise RuleRefused("the tile has more vectors than the processor has registers")
         stages = [block.name for block in (parts.exponentials, parts.weights) if block is not None]
         copies = [block.name for block in (parts.keys, *parts.masks) if block is not None]
         inline(sch, self._program, keep=frozenset([*stages, *copies]))
@@ -245,7 +245,7 @@ def _is_product(block: Block) -> bool:
     return len(loads) == 2 and not loads[0].source.same_as(loads[1].source)
 
 
-def _follows(program: Program, last: Block, values: Block) -> bool:
+def _follows(program: AnalysedProgram, last: Block, values: Block) -> bool:
     """Return whether the last block maps the elements of the values, directly or by blocks that only do so."""
     if last.reads(values.store.buffer):
         return True
@@ -253,12 +253,12 @@ def _follows(program: Program, last: Block, values: Block) -> bool:
     return any(b is not None and not b.is_reduction and _follows(program, b, values) for b in sources)
 
 
-def _dividing(columns: int, machine: Machine) -> tuple[int, ...]:
+def _dividing(columns: int, machine: MachineLimits) -> tuple[int, ...]:
     """Return the numbers of vectors that a tile may have: the columns are a whole number of tiles."""
     return tuple(vectors for vectors in _VECTORS if columns % (vectors * machine.lanes) == 0)
 
 
-def _tiles(rows: int, columns: int, machine: Machine) -> list[tuple[int, int]]:
+def _tiles(rows: int, columns: int, machine: MachineLimits) -> list[tuple[int, int]]:
     """Return tiles (rows, vectors) for a product, those that load least for their work and waste least first."""
     scored = [
         (math.ceil(rows / tile) * tile / rows * (1 + (tile + vectors) / (tile * vectors)), tile, vectors)

@@ -15,8 +15,8 @@ from tvm.s_tir import Schedule
 
 from tuner.space.rules.analysis.columns import Columns, conditions
 from tuner.space.rules.analysis.convolution import contains
-from tuner.space.rules.analysis.program import Block, Program
-from tuner.space.rules.analysis.rule import Knob, Knobs, Machine, Refused
+from tuner.space.rules.analysis.program import AnalysedProgram, Block
+from tuner.space.rules.analysis.rule import Knob, Knobs, MachineLimits, RuleRefused
 from tuner.space.rules.analysis.steps import divisors, fuse, inline, parallelize, separate_partial_tiles, vectorize
 
 _BY_TASK, _FIRST = 0, 1
@@ -36,7 +36,7 @@ class ColumnReduce:
     name = "column_reduce"
     version = 1
 
-    def knobs(self, program: Program, machine: Machine) -> tuple[Knob, ...]:
+    def knobs(self, program: AnalysedProgram, machine: MachineLimits) -> tuple[Knob, ...]:
         columns = Columns.of(program)
         if columns is None or not _widths(columns, machine):
             return ()
@@ -48,21 +48,21 @@ class ColumnReduce:
             Knob("parallel", (_SERIAL, _PARALLEL)),
         )
 
-    def seeds(self, program: Program, machine: Machine) -> Iterable[Knobs]:
+    def seeds(self, program: AnalysedProgram, machine: MachineLimits) -> Iterable[Knobs]:
         columns = Columns.of(program)
         assert columns is not None, "the rule has no knobs for this function"
         return _seeds(columns, machine)
 
-    def apply(self, schedule: Schedule, program: Program, machine: Machine, values: Knobs) -> None:
+    def apply(self, schedule: Schedule, program: AnalysedProgram, machine: MachineLimits, values: Knobs) -> None:
         columns = Columns.of(program)
         assert columns is not None, "the rule has no knobs for this function"
         lanes = _lanes(columns, machine, values["width"])
         if values["rows"] * values["width"] // lanes + 2 > machine.registers:
-            raise Refused("the tile has more vectors than the processor has registers")
+            raise RuleRefused("the tile has more vectors than the processor has registers")
         _schedule(schedule, program, columns, lanes, values)
 
 
-def _schedule(sch: Schedule, program: Program, columns: Columns, lanes: int, values: Knobs) -> None:
+def _schedule(sch: Schedule, program: AnalysedProgram, columns: Columns, lanes: int, values: Knobs) -> None:
     name, padding = columns.block.name, columns.padding
     last = inline(sch, program, frozenset({padding} if padding is not None else ()))[-1].name
     block = sch.get_sblock(name)
@@ -110,19 +110,19 @@ def _pad(sch: Schedule, padding: Block, lanes: int, task: Any, parallel: bool) -
         sch.vectorize(sch.split(inner, [None, math.gcd(int(sch.get(inner).extent), lanes)])[1])
 
 
-def _lanes(columns: Columns, machine: Machine, width: int) -> int:
+def _lanes(columns: Columns, machine: MachineLimits, width: int) -> int:
     common = math.gcd(width, columns.extent(columns.lane))
     return next(n for n in range(machine.lanes, 0, -1) if common % n == 0)
 
 
-def _widths(columns: Columns, machine: Machine) -> list[int]:
+def _widths(columns: Columns, machine: MachineLimits) -> list[int]:
     """Return the numbers of lanes that a tile may have: whole numbers of vectors that divide the axis."""
     extent = columns.extent(columns.lane)
     lanes = next(n for n in range(machine.lanes, 0, -1) if extent % n == 0)
     return [lanes * n for n in _VECTORS if extent % (lanes * n) == 0] if lanes > 1 else []
 
 
-def _seeds(columns: Columns, machine: Machine) -> Iterable[Knobs]:
+def _seeds(columns: Columns, machine: MachineLimits) -> Iterable[Knobs]:
     """Return tiles with enough vectors to hide the latency of a sum, and a row or a few, whose windows overlap."""
     widths, rows = _widths(columns, machine), columns.extent(columns.row)
     wide = [width for width in widths if width <= 4 * widths[0]][-1]
@@ -138,7 +138,7 @@ def _seeds(columns: Columns, machine: Machine) -> Iterable[Knobs]:
             yield {"width": width, "rows": height, "lines": lines, "padding": padding, "parallel": parallel}
 
 
-def _best_lines(columns: Columns, machine: Machine, width: int, padding: int) -> int:
+def _best_lines(columns: Columns, machine: MachineLimits, width: int, padding: int) -> int:
     """Return the number of lines in a task with which the threads finish early and together."""
     rows, lines = columns.extent(columns.row), columns.extent(columns.line)
     total = math.prod(extent for _, extent in columns.block.spatial)

@@ -14,8 +14,8 @@ from tvm.s_tir import Schedule
 from loopwright.codegen.cpu import column_reduction
 from loopwright.codegen.cpu.column_reduction import ColumnReduction
 from tuner.space.rules.analysis.columns import Columns
-from tuner.space.rules.analysis.program import Block, Program, is_var
-from tuner.space.rules.analysis.rule import Knob, Knobs, Machine
+from tuner.space.rules.analysis.program import AnalysedProgram, Block, is_var
+from tuner.space.rules.analysis.rule import Knob, Knobs, MachineLimits
 from tuner.space.rules.analysis.steps import divisors, inline, largest_divisor, vectorize
 
 _PARTS = 32
@@ -27,20 +27,20 @@ class ColumnSum:
     name = "column_sum"
     version = 1
 
-    def knobs(self, program: Program, machine: Machine) -> tuple[Knob, ...]:
+    def knobs(self, program: AnalysedProgram, machine: MachineLimits) -> tuple[Knob, ...]:
         block = _reduction(program)
         if block is None:
             return ()
         parts = tuple(n for n in divisors(block.reduced[0][1], _PARTS) if n > 1)
         return (Knob("parts", parts), Knob("at_once", _AT_ONCE)) if parts else ()
 
-    def seeds(self, program: Program, machine: Machine) -> Iterable[Knobs]:
+    def seeds(self, program: AnalysedProgram, machine: MachineLimits) -> Iterable[Knobs]:
         parts, _ = self.knobs(program, machine)
         shared = [n for n in parts.values if n % machine.threads == 0] or parts.values
         for at_once in (4, 16, 8):
             yield {"parts": shared[0], "at_once": at_once}
 
-    def apply(self, schedule: Schedule, program: Program, machine: Machine, values: Knobs) -> None:
+    def apply(self, schedule: Schedule, program: AnalysedProgram, machine: MachineLimits, values: Knobs) -> None:
         found = _reduction(program)
         assert found is not None, "the rule has no knobs for this function"
         last = inline(schedule, program)[-1].name
@@ -68,7 +68,7 @@ class ColumnSum:
             vectorize(schedule, last, schedule.get_loops(schedule.get_sblock(last))[-1], machine.lanes)
 
 
-def _reduction(program: Program) -> Block | None:
+def _reduction(program: AnalysedProgram) -> Block | None:
     """Return the sum, or maximum, of the rows of a matrix that a function computes, or None."""
     columns = Columns.of(program)
     if columns is None or columns.row is not None or columns.padding is not None or len(columns.block.reduced) != 1:

@@ -17,10 +17,10 @@ from typing import Any
 from tvm.s_tir import Schedule
 
 from loopwright.codegen.weights.packed_weight import PACKS
-from tuner.space.rules.analysis.conv_tile import Tile, cycles, padded_channels, tiles
+from tuner.space.rules.analysis.conv_tile import ConvTile, cycles, padded_channels, tiles
 from tuner.space.rules.analysis.convolution import Convolution
-from tuner.space.rules.analysis.program import Program
-from tuner.space.rules.analysis.rule import Knob, Knobs, Machine, Refused
+from tuner.space.rules.analysis.program import AnalysedProgram
+from tuner.space.rules.analysis.rule import Knob, Knobs, MachineLimits, RuleRefused
 from tuner.space.rules.analysis.steps import (
     divisors,
     fuse,
@@ -46,7 +46,7 @@ class ConvDirect:
     name = "conv_direct"
     version = 1
 
-    def knobs(self, program: Program, machine: Machine) -> tuple[Knob, ...]:
+    def knobs(self, program: AnalysedProgram, machine: MachineLimits) -> tuple[Knob, ...]:
         convolution = Convolution.of(program)
         if convolution is None or not _is_simple(program, convolution):
             return ()
@@ -62,21 +62,21 @@ class ConvDirect:
             Knob("pack", (_ONCE,) if _packs_once(convolution, machine) else (_IN_PLACE, _BY_TASK, _FIRST)),
         )
 
-    def seeds(self, program: Program, machine: Machine) -> Iterable[Knobs]:
+    def seeds(self, program: AnalysedProgram, machine: MachineLimits) -> Iterable[Knobs]:
         convolution = Convolution.of(program)
         assert convolution is not None, "the rule has no knobs for this function"
         return _seeds(convolution, machine)
 
-    def apply(self, schedule: Schedule, program: Program, machine: Machine, values: Knobs) -> None:
+    def apply(self, schedule: Schedule, program: AnalysedProgram, machine: MachineLimits, values: Knobs) -> None:
         convolution = Convolution.of(program)
         assert convolution is not None, "the rule has no knobs for this function"
-        tile = Tile.of(convolution, machine, values["rows"], values["width"])
+        tile = ConvTile.of(convolution, machine, values["rows"], values["width"])
         if tile.registers > machine.registers:
-            raise Refused("the tile has more vectors than the processor has registers")
+            raise RuleRefused("the tile has more vectors than the processor has registers")
         if values["pack"] == _BY_TASK and values["outer"] == _PIXELS:
-            raise Refused("a panel of the kernel would be packed again for each line of pixels")
+            raise RuleRefused("a panel of the kernel would be packed again for each line of pixels")
         if values["pack"] == _IN_PLACE and not convolution.kernel_is_contiguous:
-            raise Refused("the kernel's channels are not contiguous")
+            raise RuleRefused("the kernel's channels are not contiguous")
         last = inline(schedule, program, frozenset(convolution.prepared))[-1].name
         for name in convolution.prepared:
             # LLVM makes vectors of the inner loop. TVM would compute vectors with conditions one element after another.
@@ -87,19 +87,19 @@ class ConvDirect:
         _schedule(schedule, convolution, tile, values, last)
 
 
-def _packs_once(convolution: Convolution, machine: Machine) -> bool:
+def _packs_once(convolution: Convolution, machine: MachineLimits) -> bool:
     """Return whether the kernel may be packed before all calls; one that is padded first is not read by the packing."""
     return convolution.kernel_is_weight and padded_channels(convolution, machine) == convolution.channels
 
 
-def _is_simple(program: Program, convolution: Convolution) -> bool:
+def _is_simple(program: AnalysedProgram, convolution: Convolution) -> bool:
     """Return whether all blocks are the convolution, its result, or prepare it, or are inlined."""
     known = (*convolution.prepared, convolution.block.name, program.blocks[-1].name)
     remaining = [block.name for block in program.blocks if remains(program, block)]
     return program.outputs == (program.blocks[-1].name,) and all(name in known for name in remaining)
 
 
-def _schedule(sch: Schedule, convolution: Convolution, tile: Tile, values: Knobs, last: str) -> None:
+def _schedule(sch: Schedule, convolution: Convolution, tile: ConvTile, values: Knobs, last: str) -> None:
     block = sch.get_sblock(convolution.block.name)
     if convolution.phases:
         _interleave(sch, convolution)
@@ -170,7 +170,7 @@ def _interleave(sch: Schedule, convolution: Convolution) -> None:
     sch.transform_layout(sch.get_sblock(convolution.block.name), ("write", 0), interleaved)
 
 
-def _packed(sch: Schedule, convolution: Convolution, tile: Tile) -> Any:
+def _packed(sch: Schedule, convolution: Convolution, tile: ConvTile) -> Any:
     """Copy the kernel into panels ``[channels / size, …, size]`` of the channels of a tile."""
     size = tile.width if convolution.channels_last else tile.rows
     place = convolution.kernel_dimension
@@ -186,7 +186,7 @@ def _packed(sch: Schedule, convolution: Convolution, tile: Tile) -> Any:
     return copy
 
 
-def _pack(sch: Schedule, copy: Any, task: Any, tile: Tile) -> None:
+def _pack(sch: Schedule, copy: Any, task: Any, tile: ConvTile) -> None:
     if task is not None:
         sch.compute_at(copy, task)
     else:
@@ -196,9 +196,9 @@ def _pack(sch: Schedule, copy: Any, task: Any, tile: Tile) -> None:
         sch.vectorize(sch.split(inner, [None, tile.lanes])[1])
 
 
-def _seeds(convolution: Convolution, machine: Machine) -> Iterable[Knobs]:
+def _seeds(convolution: Convolution, machine: MachineLimits) -> Iterable[Knobs]:
     """Return the tiles that should take the fewest cycles, first with the kernel as it is, then in other orders."""
-    best: dict[int, Tile] = {}
+    best: dict[int, ConvTile] = {}
     for tile in tiles(convolution, machine):
         best.setdefault(tile.width, tile)
     choices = [*best.values()][:_SEED_TILES]
@@ -213,7 +213,7 @@ def _seeds(convolution: Convolution, machine: Machine) -> Iterable[Knobs]:
         yield {"rows": tile.rows, "width": tile.width, "outer": outer, "lines": lines, "pack": pack}
 
 
-def _best_lines(convolution: Convolution, tile: Tile, machine: Machine, pack: int) -> int:
+def _best_lines(convolution: Convolution, tile: ConvTile, machine: MachineLimits, pack: int) -> int:
     """Return the smallest number of lines in a task with which the threads finish early and together."""
     panels = padded_channels(convolution, machine) // (tile.width if convolution.channels_last else tile.rows)
     others = math.prod(convolution.extent(n) for n in convolution.other_axes[:-1])

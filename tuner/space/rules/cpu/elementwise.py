@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from tvm.s_tir import Schedule
 
-from tuner.space.rules.analysis.program import Program, is_var
-from tuner.space.rules.analysis.rule import Knob, Knobs, Machine
+from tuner.space.rules.analysis.program import AnalysedProgram, is_var
+from tuner.space.rules.analysis.rule import Knob, Knobs, MachineLimits
 from tuner.space.rules.analysis.steps import fuse, inline, largest_divisor, parallelize, vectorize
 
 _TASKS = (0, 1, 2, 4, 8)
@@ -18,16 +18,16 @@ class Elementwise:
     name = "elementwise"
     version = 1
 
-    def knobs(self, program: Program, machine: Machine) -> tuple[Knob, ...]:
+    def knobs(self, program: AnalysedProgram, machine: MachineLimits) -> tuple[Knob, ...]:
         if program.reductions or len(program.outputs) != 1:
             return ()
         return (Knob("tasks", _TASKS), Knob("vectors", (1, 2, 4)))
 
-    def seeds(self, program: Program, machine: Machine) -> Iterable[Knobs]:
+    def seeds(self, program: AnalysedProgram, machine: MachineLimits) -> Iterable[Knobs]:
         for tasks in (1, 4, 0):
             yield {"tasks": tasks, "vectors": 1}
 
-    def apply(self, schedule: Schedule, program: Program, machine: Machine, values: Knobs) -> None:
+    def apply(self, schedule: Schedule, program: AnalysedProgram, machine: MachineLimits, values: Knobs) -> None:
         name = inline(schedule, program)[-1].name
         loops = schedule.get_loops(schedule.get_sblock(name))
         loops = [loop for loop in loops if int(schedule.get(loop).extent) > 1]
@@ -51,7 +51,7 @@ class Elementwise:
         vectorize(schedule, name, inner, width)
 
 
-def is_flat(program: Program) -> bool:
+def is_flat(program: AnalysedProgram) -> bool:
     """Return whether all blocks read and write the same elements, so that the axes do not matter."""
     shape = [extent for _, extent in program.blocks[0].spatial]
     for block in program.blocks:

@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from tvm.s_tir import Schedule
 
 from tuner.space.rules.analysis.contraction import Contraction
-from tuner.space.rules.analysis.program import Program
-from tuner.space.rules.analysis.rule import Knob, Knobs, Machine, Refused
+from tuner.space.rules.analysis.program import AnalysedProgram
+from tuner.space.rules.analysis.rule import Knob, Knobs, MachineLimits, RuleRefused
 from tuner.space.rules.analysis.steps import fuse, inline, largest_divisor, parallelize, vectorize
 
 _BLOCKS = (64, 128, 256, 512, 1024, 2048)
@@ -27,7 +27,7 @@ class Gemv:
     name = "gemv"
     version = 1
 
-    def knobs(self, program: Program, machine: Machine) -> tuple[Knob, ...]:
+    def knobs(self, program: AnalysedProgram, machine: MachineLimits) -> tuple[Knob, ...]:
         contraction = Contraction.of(program)
         if contraction is None or contraction.rows > 1 or contraction.columns < machine.lanes:
             return ()
@@ -35,12 +35,12 @@ class Gemv:
             return ()
         return (Knob("block", _BLOCKS), Knob("at_once", _AT_ONCE))
 
-    def seeds(self, program: Program, machine: Machine) -> Iterable[Knobs]:
+    def seeds(self, program: AnalysedProgram, machine: MachineLimits) -> Iterable[Knobs]:
         for at_once in (8, 4):
             yield {"block": 256, "at_once": at_once}
         yield {"block": 64, "at_once": 4}
 
-    def apply(self, schedule: Schedule, program: Program, machine: Machine, values: Knobs) -> None:
+    def apply(self, schedule: Schedule, program: AnalysedProgram, machine: MachineLimits, values: Knobs) -> None:
         contraction = Contraction.required(program)
         last = inline(schedule, program)[-1].name
         name = contraction.block.name
@@ -68,11 +68,13 @@ class Gemv:
         vectorize(schedule, last, schedule.get_loops(write)[-1], lanes)
 
 
-def _dot_products(schedule: Schedule, contraction: Contraction, last: str, machine: Machine, values: Knobs) -> None:
+def _dot_products(
+    schedule: Schedule, contraction: Contraction, last: str, machine: MachineLimits, values: Knobs
+) -> None:
     """Split the sum into a vector of partial sums, for some columns at a time."""
     lanes = machine.lanes
     if contraction.depth % lanes or contraction.depth == lanes:
-        raise Refused("the depth is no whole number of vectors, or one vector")
+        raise RuleRefused("the depth is no whole number of vectors, or one vector")
     name = contraction.block.name
     product = schedule.get_sblock(name)
     count = len(contraction.block.spatial)

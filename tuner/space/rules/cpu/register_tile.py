@@ -9,15 +9,15 @@ from tvm.s_tir import Schedule
 from tuner.space.rules.analysis import product_tile
 from tuner.space.rules.analysis.contraction import Contraction
 from tuner.space.rules.analysis.product_tile import ProductTile
-from tuner.space.rules.analysis.program import Program
-from tuner.space.rules.analysis.rule import Knob, Knobs, Machine
+from tuner.space.rules.analysis.program import AnalysedProgram
+from tuner.space.rules.analysis.rule import Knob, Knobs, MachineLimits
 
 
 class RegisterTile:
     name = "register_tile"
     version = 1
 
-    def knobs(self, program: Program, machine: Machine) -> tuple[Knob, ...]:
+    def knobs(self, program: AnalysedProgram, machine: MachineLimits) -> tuple[Knob, ...]:
         contraction = Contraction.of(program)
         if contraction is None or contraction.columns < machine.lanes // 2:
             return ()
@@ -25,8 +25,8 @@ class RegisterTile:
             return ()
         return product_tile.knobs(contraction, packs=False)
 
-    def seeds(self, program: Program, machine: Machine) -> Iterable[Knobs]:
+    def seeds(self, program: AnalysedProgram, machine: MachineLimits) -> Iterable[Knobs]:
         return product_tile.seeds(Contraction.required(program), machine, packs=False)
 
-    def apply(self, schedule: Schedule, program: Program, machine: Machine, values: Knobs) -> None:
+    def apply(self, schedule: Schedule, program: AnalysedProgram, machine: MachineLimits, values: Knobs) -> None:
         ProductTile(schedule, program, Contraction.required(program), machine).apply(values)

@@ -16,8 +16,8 @@ from tvm.s_tir import Schedule
 from loopwright.codegen.cpu import row_reduction
 from loopwright.codegen.cpu.row_reduction import RowReduction
 from tuner.space.rules.analysis.contraction import Contraction
-from tuner.space.rules.analysis.program import Block, Program, is_var
-from tuner.space.rules.analysis.rule import Knob, Knobs, Machine
+from tuner.space.rules.analysis.program import AnalysedProgram, Block, is_var
+from tuner.space.rules.analysis.rule import Knob, Knobs, MachineLimits
 from tuner.space.rules.analysis.steps import fuse, inline, largest_divisor, parallelize, remains, vectorize
 
 _SERIAL, _PARALLEL = 0, 1
@@ -29,17 +29,17 @@ class RowReduce:
     name = "row_reduce"
     version = 1
 
-    def knobs(self, program: Program, machine: Machine) -> tuple[Knob, ...]:
+    def knobs(self, program: AnalysedProgram, machine: MachineLimits) -> tuple[Knob, ...]:
         if row_axes(program) is None:
             return ()
         return (Knob("parallel", (_SERIAL, _PARALLEL)), Knob("vectors", (1, 2, 4, 8)), Knob("rows", (1, 2, 4, 8)))
 
-    def seeds(self, program: Program, machine: Machine) -> Iterable[Knobs]:
+    def seeds(self, program: AnalysedProgram, machine: MachineLimits) -> Iterable[Knobs]:
         for vectors, rows in ((2, 4), (4, 1), (4, 8)):
             yield {"parallel": _PARALLEL, "vectors": vectors, "rows": rows}
         yield {"parallel": _SERIAL, "vectors": 4, "rows": 4}
 
-    def apply(self, schedule: Schedule, program: Program, machine: Machine, values: Knobs) -> None:
+    def apply(self, schedule: Schedule, program: AnalysedProgram, machine: MachineLimits, values: Knobs) -> None:
         rows = row_axes(program)
         assert rows is not None, "the rule has no knobs for this function"
         stages = inline(schedule, program)
@@ -66,7 +66,7 @@ class RowReduce:
                 vectorize(schedule, name, loops[-1], machine.lanes)
 
 
-def _with_terms(schedule: Schedule, program: Program, stage: Block, stages: list[Block]) -> list[str]:
+def _with_terms(schedule: Schedule, program: AnalysedProgram, stage: Block, stages: list[Block]) -> list[str]:
     """Return the names of a stage's blocks. Terms of a reduction that are not just read become a row of their own."""
     if not stage.is_reduction or (len(stage.reduced) == 1 and _only_reads(program, stage, stages)):
         return [stage.name]
@@ -75,7 +75,7 @@ def _with_terms(schedule: Schedule, program: Program, stage: Block, stages: list
     return [str(schedule.get(terms).name_hint), stage.name]
 
 
-def _only_reads(program: Program, stage: Block, stages: list[Block]) -> bool:
+def _only_reads(program: AnalysedProgram, stage: Block, stages: list[Block]) -> bool:
     """Return whether a reduction's terms are the elements of a buffer that is still there after inlining."""
     if len(stage.loads) != 1 or not stage.store.value.b.same_as(stage.loads[0]):
         return False
@@ -94,7 +94,7 @@ def _reduce(schedule: Schedule, stage: Block, lanes: int, vectors: int) -> None:
     schedule.tensorize(schedule.get_loops(block)[-1], reduction.name)
 
 
-def row_axes(program: Program, dtypes: tuple[str, ...] = ("float32",)) -> list[int] | None:
+def row_axes(program: AnalysedProgram, dtypes: tuple[str, ...] = ("float32",)) -> list[int] | None:
     """Return the extents of the rows' axes, those of one element left out; None if the function is of another form."""
     reductions = program.reductions
     if (

@@ -10,8 +10,8 @@ from loopwright.codegen.cpu import dot_product
 from tuner.space.rules.analysis import product_tile
 from tuner.space.rules.analysis.contraction import Contraction
 from tuner.space.rules.analysis.product_tile import Dot, ProductTile
-from tuner.space.rules.analysis.program import Program
-from tuner.space.rules.analysis.rule import Knob, Knobs, Machine
+from tuner.space.rules.analysis.program import AnalysedProgram
+from tuner.space.rules.analysis.rule import Knob, Knobs, MachineLimits
 
 _DOT = Dot(dot_product.U8_S8, 4)
 
@@ -20,18 +20,18 @@ class Vnni:
     name = "vnni"
     version = 1
 
-    def knobs(self, program: Program, machine: Machine) -> tuple[Knob, ...]:
+    def knobs(self, program: AnalysedProgram, machine: MachineLimits) -> tuple[Knob, ...]:
         contraction = Contraction.of(program, ("uint8", "int8", "int32"))
         if contraction is None or not machine.has_vnni:
             return ()
         return product_tile.knobs(contraction, packs=True)
 
-    def seeds(self, program: Program, machine: Machine) -> Iterable[Knobs]:
+    def seeds(self, program: AnalysedProgram, machine: MachineLimits) -> Iterable[Knobs]:
         return product_tile.seeds(self._contraction(program), machine, packs=True)
 
-    def apply(self, schedule: Schedule, program: Program, machine: Machine, values: Knobs) -> None:
+    def apply(self, schedule: Schedule, program: AnalysedProgram, machine: MachineLimits, values: Knobs) -> None:
         dot_product.register(_DOT.intrinsic)
         ProductTile(schedule, program, self._contraction(program), machine, _DOT).apply(values)
 
-    def _contraction(self, program: Program) -> Contraction:
+    def _contraction(self, program: AnalysedProgram) -> Contraction:
         return Contraction.required(program, ("uint8", "int8", "int32"))

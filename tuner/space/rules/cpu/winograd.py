@@ -12,8 +12,8 @@ import tvm
 from tvm.s_tir import Schedule
 
 from loopwright.codegen.graph.winograd import IMAGE, LINES, OUTPUTS, PAD, ROWS, SIZE
-from tuner.space.rules.analysis.program import Program
-from tuner.space.rules.analysis.rule import Knob, Knobs, Machine
+from tuner.space.rules.analysis.program import AnalysedProgram
+from tuner.space.rules.analysis.rule import Knob, Knobs, MachineLimits
 from tuner.space.rules.analysis.steps import fuse, inline, parallelize
 
 _LANES = (4, 8, 16)
@@ -25,19 +25,19 @@ class Winograd:
     name = "winograd"
     version = 1
 
-    def knobs(self, program: Program, machine: Machine) -> tuple[Knob, ...]:
+    def knobs(self, program: AnalysedProgram, machine: MachineLimits) -> tuple[Knob, ...]:
         if program.reductions or not (_is_image(program) or _is_result(program)):
             return ()
         channels = program.block(_moved(program) or program.outputs[0]).spatial[-1][1]
         lanes = tuple(n for n in _LANES if n <= machine.lanes and channels % n == 0)
         return (Knob("lanes", lanes), Knob("inner", (_TILES, _CHANNELS))) if lanes else ()
 
-    def seeds(self, program: Program, machine: Machine) -> Iterable[Knobs]:
+    def seeds(self, program: AnalysedProgram, machine: MachineLimits) -> Iterable[Knobs]:
         lanes, _ = self.knobs(program, machine)
         for inner in (_CHANNELS, _TILES):
             yield {"lanes": lanes.values[-1], "inner": inner}
 
-    def apply(self, schedule: Schedule, program: Program, machine: Machine, values: Knobs) -> None:
+    def apply(self, schedule: Schedule, program: AnalysedProgram, machine: MachineLimits, values: Knobs) -> None:
         if _is_image(program):
             _image(schedule, values)
         else:
@@ -62,7 +62,7 @@ def _image(sch: Schedule, values: Knobs) -> None:
     parallelize(sch, fuse(sch, sch.get_loops(pad)[:-1]))
 
 
-def _result(sch: Schedule, program: Program, values: Knobs) -> None:
+def _result(sch: Schedule, program: AnalysedProgram, values: Knobs) -> None:
     moved = _moved(program)
     remaining = inline(sch, program, frozenset({ROWS, moved} if moved else {ROWS}))
     rows, write = sch.get_sblock(ROWS), sch.get_sblock(remaining[1].name)
@@ -83,11 +83,11 @@ def _result(sch: Schedule, program: Program, values: Knobs) -> None:
     sch.vectorize(inner)
 
 
-def _is_image(program: Program) -> bool:
+def _is_image(program: AnalysedProgram) -> bool:
     return [block.name for block in program.blocks] == [PAD, LINES, IMAGE]
 
 
-def _is_result(program: Program) -> bool:
+def _is_result(program: AnalysedProgram) -> bool:
     """Return whether outputs come from transformed products, and whatever follows keeps their order."""
     if program.blocks[0].name != ROWS or len(program.outputs) != 1:
         return False
@@ -96,7 +96,7 @@ def _is_result(program: Program) -> bool:
     return len(extents) == 4 and [*extents[:2], extents[3]] == [batch, rows, channels]
 
 
-def _moved(program: Program) -> str | None:
+def _moved(program: AnalysedProgram) -> str | None:
     """Return the name of the block whose result the last one only copies, with its axes in another order; or None."""
     last = program.blocks[-1]
     copied = program.producer(last.store.value.source) if isinstance(last.store.value, tvm.ir.TensorLoad) else None

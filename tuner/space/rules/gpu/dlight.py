@@ -13,8 +13,8 @@ from tvm_ffi import structural_equal
 from loopwright.codegen.functions import prim_funcs
 from loopwright.codegen.program.defaults import WITHOUT_TENSOR_CORES, default_schedule
 from loopwright.codegen.program.intrinsics import only_intrinsics_of
-from tuner.space.rules.analysis.program import Program
-from tuner.space.rules.analysis.rule import Knob, Knobs, Machine
+from tuner.space.rules.analysis.program import AnalysedProgram
+from tuner.space.rules.analysis.rule import Knob, Knobs, MachineLimits
 
 _SCHEDULE = "schedule"
 
@@ -57,13 +57,13 @@ class Dlight:
                 known.append(body)
                 self._traces[place] = schedule.trace
 
-    def knobs(self, program: Program, machine: Machine) -> tuple[Knob, ...]:
+    def knobs(self, program: AnalysedProgram, machine: MachineLimits) -> tuple[Knob, ...]:
         return (Knob(_SCHEDULE, tuple(self._traces)),) if self._traces else ()
 
-    def seeds(self, program: Program, machine: Machine) -> Iterable[Knobs]:
+    def seeds(self, program: AnalysedProgram, machine: MachineLimits) -> Iterable[Knobs]:
         return [{_SCHEDULE: place} for place in self._traces]
 
-    def apply(self, schedule: Schedule, program: Program, machine: Machine, values: Knobs) -> None:
+    def apply(self, schedule: Schedule, program: AnalysedProgram, machine: MachineLimits, values: Knobs) -> None:
         self._traces[values[_SCHEDULE]].apply_to_schedule(schedule, remove_postproc=False)
 
 

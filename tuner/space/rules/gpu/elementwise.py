@@ -14,8 +14,8 @@ from typing import Any
 from tvm import DataType, ir
 from tvm.s_tir import Schedule
 
-from tuner.space.rules.analysis.program import Program, found, is_var
-from tuner.space.rules.analysis.rule import Knob, Knobs, Machine
+from tuner.space.rules.analysis.program import AnalysedProgram, found, is_var
+from tuner.space.rules.analysis.rule import Knob, Knobs, MachineLimits
 from tuner.space.rules.analysis.steps import fuse
 from tuner.space.rules.cpu.elementwise import is_flat
 
@@ -30,7 +30,7 @@ class GpuElementwise:
     name = "gpu_elementwise"
     version = 1
 
-    def knobs(self, program: Program, machine: Machine) -> tuple[Knob, ...]:
+    def knobs(self, program: AnalysedProgram, machine: MachineLimits) -> tuple[Knob, ...]:
         if program.reductions or program.outputs != (program.blocks[-1].name,):
             return ()
         for block in program.blocks:
@@ -46,12 +46,12 @@ class GpuElementwise:
             Knob("unroll", (0, 1)),
         )
 
-    def seeds(self, program: Program, machine: Machine) -> Iterable[Knobs]:
+    def seeds(self, program: AnalysedProgram, machine: MachineLimits) -> Iterable[Knobs]:
         longest = _vectors(program, machine)[-1]
         for threads, repeats in ((256, 1), (512, 2), (128, 4)):
             yield {"vector": longest, "threads": threads, "repeats": repeats, "strided": 1, "unroll": 1}
 
-    def apply(self, schedule: Schedule, program: Program, machine: Machine, values: Knobs) -> None:
+    def apply(self, schedule: Schedule, program: AnalysedProgram, machine: MachineLimits, values: Knobs) -> None:
         *others, last = program.blocks
         for block in others:
             schedule.compute_inline(schedule.get_sblock(block.name))
@@ -83,7 +83,7 @@ def _last_axes(schedule: Schedule, loops: Sequence[Any]) -> tuple[list[Any], Any
     return list(loops[:place]), fuse(schedule, list(loops[place:])), extents[place]
 
 
-def _vectors(program: Program, machine: Machine) -> tuple[int, ...]:
+def _vectors(program: AnalysedProgram, machine: MachineLimits) -> tuple[int, ...]:
     """Return the lengths of vectors that the function's elements make, in ascending order."""
     block = program.blocks[-1]
     large = [(axis, extent) for axis, extent in block.spatial if extent > 1]
@@ -96,14 +96,14 @@ def _vectors(program: Program, machine: Machine) -> tuple[int, ...]:
     return tuple(vector for vector in _VECTORS if vector <= most and length % vector == 0)
 
 
-def _bytes(program: Program) -> set[int]:
+def _bytes(program: AnalysedProgram) -> set[int]:
     """Return the sizes of the elements of all buffers."""
     buffers = [access.source for block in program.blocks for access in block.loads]
     buffers += [block.store.buffer for block in program.blocks]
     return {(DataType(str(buffer.dtype)).bits + 7) // 8 for buffer in buffers}
 
 
-def _is_adjacent(program: Program) -> Iterable[bool]:
+def _is_adjacent(program: AnalysedProgram) -> Iterable[bool]:
     """Say of each access whether the last axis is its last index, or in none of its indices."""
     for block in program.blocks:
         large = [axis for axis, extent in block.spatial if extent > 1]

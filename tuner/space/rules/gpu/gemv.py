@@ -16,8 +16,8 @@ from tvm import DataType
 from tvm.s_tir import Schedule
 
 from tuner.space.rules.analysis.matrix_vector import MatrixVector
-from tuner.space.rules.analysis.program import Program
-from tuner.space.rules.analysis.rule import Knob, Knobs, Machine
+from tuner.space.rules.analysis.program import AnalysedProgram
+from tuner.space.rules.analysis.rule import Knob, Knobs, MachineLimits
 from tuner.space.rules.analysis.steps import fuse, inline_all, largest_divisor
 
 _MOST_VECTORS = 8
@@ -43,7 +43,7 @@ class GpuGemv:
     name = "gpu_gemv"
     version = 1
 
-    def knobs(self, program: Program, machine: Machine) -> tuple[Knob, ...]:
+    def knobs(self, program: AnalysedProgram, machine: MachineLimits) -> tuple[Knob, ...]:
         product = _product(program)
         if product is None:
             return ()
@@ -61,7 +61,7 @@ class GpuGemv:
             Knob("unroll", _UNROLL),
         )
 
-    def seeds(self, program: Program, machine: Machine) -> Iterable[Knobs]:
+    def seeds(self, program: AnalysedProgram, machine: MachineLimits) -> Iterable[Knobs]:
         knobs = {knob.name: knob.values for knob in self.knobs(program, machine)}
         product = MatrixVector.required(program)
         for lanes, groups, columns, unroll in _SEEDS_OF_ROWS if product.depth_is_last else _SEEDS_OF_COLUMNS:
@@ -73,7 +73,7 @@ class GpuGemv:
                 "unroll": unroll,
             }
 
-    def apply(self, schedule: Schedule, program: Program, machine: Machine, values: Knobs) -> None:
+    def apply(self, schedule: Schedule, program: AnalysedProgram, machine: MachineLimits, values: Knobs) -> None:
         product = MatrixVector.required(program)
         last = inline_all(schedule, program)[-1].name
         block = schedule.get_sblock(product.block.name)
@@ -179,7 +179,7 @@ def _accumulate(
     schedule.decompose_reduction(parts, step)
 
 
-def _product(program: Program) -> MatrixVector | None:
+def _product(program: AnalysedProgram) -> MatrixVector | None:
     product = MatrixVector.of(program)
     if product is None or product.vectors > _MOST_VECTORS:
         return None
@@ -187,7 +187,7 @@ def _product(program: Program) -> MatrixVector | None:
     return product if all(str(buffer.dtype) in _ELEMENTS for buffer in buffers) else None
 
 
-def _lengths(product: MatrixVector, machine: Machine) -> tuple[int, ...]:
+def _lengths(product: MatrixVector, machine: MachineLimits) -> tuple[int, ...]:
     """Return how many adjacent elements may be read at a time, in ascending order: at most 128 bits."""
     extent = product.depth if product.depth_is_last else product.columns
     size = _bytes(product.matrix.source)

@@ -15,10 +15,10 @@ from tvm.s_tir import Schedule
 from tuner.space.rules.analysis import gpu_tile
 from tuner.space.rules.analysis.contraction import Contraction
 from tuner.space.rules.analysis.epilogue import is_plain
-from tuner.space.rules.analysis.gpu_tile import Shape, Tile
+from tuner.space.rules.analysis.gpu_tile import GpuTile, Shape
 from tuner.space.rules.analysis.occupancy import MULTIPROCESSORS
-from tuner.space.rules.analysis.program import Program
-from tuner.space.rules.analysis.rule import Knob, Knobs, Machine
+from tuner.space.rules.analysis.program import AnalysedProgram
+from tuner.space.rules.analysis.rule import Knob, Knobs, MachineLimits
 from tuner.space.rules.analysis.steps import fuse, inline_all
 
 _TILE = 64 * 64
@@ -35,7 +35,7 @@ class GpuProduct:
     name = "gpu_product"
     version = 1
 
-    def knobs(self, program: Program, machine: Machine) -> tuple[Knob, ...]:
+    def knobs(self, program: AnalysedProgram, machine: MachineLimits) -> tuple[Knob, ...]:
         product = _product(program)
         if product is None:
             return ()
@@ -43,14 +43,14 @@ class GpuProduct:
         tile = gpu_tile.knobs(Shape.of(product), machine)
         return (Knob("splits", splits), *tile) if splits and tile else ()
 
-    def seeds(self, program: Program, machine: Machine) -> Iterable[Knobs]:
+    def seeds(self, program: AnalysedProgram, machine: MachineLimits) -> Iterable[Knobs]:
         product = Contraction.required(program, _types(program))
         for split, values in gpu_tile.seeds(Shape.of(product), machine, _splits(product)):
             yield {"splits": split, **values}
 
-    def apply(self, schedule: Schedule, program: Program, machine: Machine, values: Knobs) -> None:
+    def apply(self, schedule: Schedule, program: AnalysedProgram, machine: MachineLimits, values: Knobs) -> None:
         product = Contraction.required(program, _types(program))
-        tile = Tile.of(Shape.of(product), product.depth // values["splits"], values)
+        tile = GpuTile.of(Shape.of(product), product.depth // values["splits"], values)
         last = inline_all(schedule, program)[-1].name
         total = schedule.get_sblock(product.block.name)
         result = schedule.get_sblock(last) if last != product.block.name else None
@@ -70,7 +70,7 @@ class GpuProduct:
         schedule.bind(thread, "threadIdx.x")
 
 
-def _product(program: Program) -> Contraction | None:
+def _product(program: AnalysedProgram) -> Contraction | None:
     """Return the product of a function whose operands are parameters; None if there is none."""
     if len(program.reductions) != 1 or not is_plain(program):
         return None
@@ -93,7 +93,7 @@ def _splits(product: Contraction) -> tuple[int, ...]:
     return tuple(splits) if is_float or len(splits) > 1 else ()
 
 
-def _types(program: Program) -> tuple[str, str, str]:
+def _types(program: AnalysedProgram) -> tuple[str, str, str]:
     """Return the types of a product's operands and result, of which only the last one is compared."""
     [block] = program.reductions
     return ("", "", block.dtype)

@@ -13,8 +13,8 @@ from typing import Any
 from tvm import DataType
 from tvm.s_tir import Schedule
 
-from tuner.space.rules.analysis.program import Block, Program
-from tuner.space.rules.analysis.rule import Knob, Knobs, Machine, Refused
+from tuner.space.rules.analysis.program import AnalysedProgram, Block
+from tuner.space.rules.analysis.rule import Knob, Knobs, MachineLimits, RuleRefused
 from tuner.space.rules.analysis.steps import fuse, inline_all, largest_divisor
 from tuner.space.rules.cpu.row_reduce import leading, row_axes
 
@@ -32,7 +32,7 @@ class GpuRowReduce:
     name = "gpu_row_reduce"
     version = 1
 
-    def knobs(self, program: Program, machine: Machine) -> tuple[Knob, ...]:
+    def knobs(self, program: AnalysedProgram, machine: MachineLimits) -> tuple[Knob, ...]:
         rows = row_axes(program, _ELEMENTS)
         if rows is None or leading(program.blocks[-1], rows) == 0:
             return ()
@@ -46,14 +46,14 @@ class GpuRowReduce:
             Knob("shared", (0, 1) if 0 < row_bytes <= _SHARED_BYTES // 2 else (0,)),
         )
 
-    def seeds(self, program: Program, machine: Machine) -> Iterable[Knobs]:
+    def seeds(self, program: AnalysedProgram, machine: MachineLimits) -> Iterable[Knobs]:
         vector, shared = _vectors(program, machine)[-1], self.knobs(program, machine)[-1].values[-1]
         steps = _length(program) // vector
         block = next((threads for threads in _THREADS if threads * 4 >= steps), _THREADS[-1])
         for threads, rows in ((block, 1), (128, 4), (min(2 * block, _THREADS[-1]), 1)):
             yield {"vector": vector, "threads": threads, "rows": rows, "shared": shared}
 
-    def apply(self, schedule: Schedule, program: Program, machine: Machine, values: Knobs) -> None:
+    def apply(self, schedule: Schedule, program: AnalysedProgram, machine: MachineLimits, values: Knobs) -> None:
         rows = row_axes(program, _ELEMENTS)
         assert rows is not None, "the rule has no knobs for this function"
         rows_in_shared = _whole_rows(program) if values["shared"] else []
@@ -92,7 +92,7 @@ def _cached(schedule: Schedule, stages: list[Block], buffer: Any) -> Any:
         for n, region in enumerate(schedule.get(block).reads):
             if str(region.source.name) == str(buffer.name):
                 return schedule.cache_read(block, n, "shared")
-    raise Refused("the row is not read")
+    raise RuleRefused("the row is not read")
 
 
 def _share(schedule: Schedule, loops: list[Any], threads: int, most: int) -> Any:
@@ -104,7 +104,7 @@ def _share(schedule: Schedule, loops: list[Any], threads: int, most: int) -> Any
     return lane
 
 
-def _length(program: Program) -> int:
+def _length(program: AnalysedProgram) -> int:
     """Return the number of elements of a row."""
     return program.reductions[0].reduced[0][1]
 
@@ -113,7 +113,7 @@ def _bytes(buffer: Any) -> int:
     return (DataType(str(buffer.dtype)).bits + 7) // 8
 
 
-def _vectors(program: Program, machine: Machine) -> tuple[int, ...]:
+def _vectors(program: AnalysedProgram, machine: MachineLimits) -> tuple[int, ...]:
     """Return the lengths of vectors, in ascending order: at most 128 bits of the largest elements."""
     buffers = [load.source for block in program.blocks for load in block.loads]
     largest = max(map(_bytes, [*buffers, program.blocks[-1].store.buffer]))
@@ -121,7 +121,7 @@ def _vectors(program: Program, machine: Machine) -> tuple[int, ...]:
     return tuple(vector for vector in _VECTORS if vector * largest <= machine.lanes * 4 and length % vector == 0)
 
 
-def _whole_rows(program: Program) -> list[Any]:
+def _whole_rows(program: AnalysedProgram) -> list[Any]:
     """Return the parameters that have an element for each of the rows' elements."""
     size = _length(program) * math.prod(extent for _, extent in program.reductions[0].spatial)
     buffers: list[Any] = []
