@@ -20,8 +20,8 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for line in (ROOT / ".dockerignore").read_text().splitlines():
         for source in ROOT.glob(line[1:]) if line.startswith("!") else ():
             if source.is_dir():
-                ignored = shutil.ignore_patterns("__pycache__", "node_modules", "dist", "site", "results")
-                shutil.copytree(source, copy / source.name, ignore=ignored)
+                built = ("results",) if source.name == "benchmarks" else ("node_modules", "dist", "site")
+                shutil.copytree(source, copy / source.name, ignore=shutil.ignore_patterns("__pycache__", *built))
             else:
                 shutil.copy(source, copy)
     shutil.copytree(ROOT / MERMAID, copy / MERMAID)
