@@ -16,11 +16,11 @@ from loopwright.codegen.kinds import (
     Stage,
     TaskState,
     ThrottleReason,
-    TokenKind,
     TrialState,
 )
 from loopwright.schemas.access import (
     AuditEntry,
+    BearerKind,
     ChangeUser,
     DayOfUse,
     GuestLink,
@@ -114,6 +114,7 @@ __all__ = [
     "AppliedRule",
     "Assembly",
     "AuditEntry",
+    "BearerKind",
     "Best",
     "Budget",
     "Certificate",
@@ -207,7 +208,6 @@ __all__ = [
     "Tensor",
     "ThrottleReason",
     "Token",
-    "TokenKind",
     "TokenMade",
     "Trial",
     "TrialFinished",

@@ -10,6 +10,8 @@ from pydantic import Field
 from loopwright.codegen.kinds import TokenKind
 from loopwright.schemas.base import Label, Wire
 
+BearerKind = Literal[TokenKind.OWNER, TokenKind.TOKEN, TokenKind.SESSION, TokenKind.GUEST]
+"""The kinds of tokens that somebody bears; a code is exchanged for a session at once."""
 Right = Literal["read", "submit", "cancel", "import", "invite", "readmit", "administer"]
 Scope = Literal["read", "submit", "admin"]
 """The rights of a user or a token; each scope includes the previous ones."""
@@ -22,7 +24,7 @@ class Me(Wire):
 
     user: str
     """Name of the user."""
-    kind: TokenKind
+    kind: BearerKind
     """What the bearer is: the ``owner``'s token, a ``token`` that somebody made, the ``session`` of a browser, or a
     ``guest``'s link."""
     scope: Scope
@@ -71,7 +73,7 @@ class Token(Wire):
     """Id of the token, for ``DELETE /tokens/{id}``."""
     user: str
     """User of the token."""
-    kind: TokenKind
+    kind: BearerKind
     """The ``owner``'s token, a ``token`` that somebody made, the ``session`` of a browser, or a ``guest``'s link."""
     name: str
     """Name of the token."""
