@@ -17,12 +17,11 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from service.app import create_app
-from service.settings import Settings
 from tests.integration.service.conftest import Api, played, running, settings_in
 from tests.integration.service.users import sign_up
+from tests.support.openapi_document import openapi_document
 
-SCHEMA = schemathesis.openapi.from_dict(create_app(Settings()).openapi())
+SCHEMA = schemathesis.openapi.from_dict(openapi_document())
 OPERATIONS = {result.ok().label: result.ok() for result in SCHEMA.get_all_operations()}
 MODES = [
     pytest.param(label, mode, id=f"{label}-{mode.value}")

@@ -6,11 +6,10 @@ import pytest
 from fastapi import APIRouter
 from fastapi.testclient import TestClient
 
-from service.app import create_app
 from service.identity.rights import declare, needs
-from service.settings import Settings
 from tests.integration.service.conftest import Api
 from tests.integration.service.users import sign_up
+from tests.support.openapi_document import openapi_document
 
 READ, SUBMIT, ADMIN = 0, 1, 2
 NEEDS = {
@@ -50,7 +49,7 @@ PREFIX = "/api/v1"
 
 
 def operations() -> list[str]:
-    paths = create_app(Settings()).openapi()["paths"]
+    paths = openapi_document()["paths"]
     below = {path.removeprefix(PREFIX): methods for path, methods in paths.items() if path.startswith(PREFIX)}
     return [f"{method.upper()} {path}" for path, methods in below.items() for method in methods]
 

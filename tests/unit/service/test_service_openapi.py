@@ -9,10 +9,9 @@ import pytest
 
 from loopwright import schemas
 from service.api.openapi import field_texts
-from service.app import create_app
-from service.settings import Settings
+from tests.support.openapi_document import openapi_document
 
-SCHEMA: dict[str, Any] = create_app(Settings()).openapi()
+SCHEMA: dict[str, Any] = openapi_document()
 OPERATIONS = {
     f"{method.upper()} {path}": operation
     for path, operations in SCHEMA["paths"].items()
