@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -24,9 +25,10 @@ def test_a_task_is_answered_by_a_search_that_was_allowed_as_much(world: World) -
     assert ClaimedTasks.read(world.db, tasks.claimed).open == [left]
 
 
-def test_a_search_that_was_allowed_less_answers_nothing(world: World) -> None:
+@pytest.mark.parametrize(("functions", "trials"), [("a", 64), ("ab", 65)])
+def test_a_search_that_was_allowed_less_answers_nothing(world: World, functions: str, trials: int) -> None:
     world.measured(0.5, hash="a", budget=32)
-    world.job("a", max_trials=64)
+    world.job(*functions, max_trials=trials)
     tasks = ClaimedTasks.read(world.db, world.claim())
     assert not tasks.answer(tasks.open[0], AnsweredFrom.DATABASE)
 
