@@ -50,7 +50,7 @@ class Workers:
         """Store a worker's report as seen now, and replace its earlier report."""
         with self._sessions.write() as session:
             put_device_class(session, device_class)
-            said = {
+            report = {
                 "host": host,
                 "device": device,
                 "device_class_id": device_class.id,
@@ -60,8 +60,8 @@ class Workers:
                 "last_seen_at": self._sessions.now(),
                 **asdict(activity),
             }
-            statement = insert(session, Worker).values(id=worker_id, **said)
-            session.execute(statement.on_conflict_do_update(index_elements=["id"], set_=said))
+            statement = insert(session, Worker).values(id=worker_id, **report)
+            session.execute(statement.on_conflict_do_update(index_elements=["id"], set_=report))
 
     def all(self, live_within: float) -> list[WorkerView]:
         """All workers that ever registered, by host and id."""
@@ -176,8 +176,8 @@ class Workers:
             now = self._sessions.now()
             if worker is None or worker.last_seen_at >= now - timedelta(seconds=after):
                 return
-            told = told_since(session, WebhookEvent.WORKER_LOST, worker.last_seen_at)
-            if all(facts["worker"] != worker_id for facts in told):
+            notified = told_since(session, WebhookEvent.WORKER_LOST, worker.last_seen_at)
+            if all(facts["worker"] != worker_id for facts in notified):
                 facts = _facts(worker) | {"last_seen_at": worker.last_seen_at.isoformat()}
                 notify(session, WebhookEvent.WORKER_LOST, facts, now)
 

@@ -40,7 +40,7 @@ def main() -> None:
     role = options.pop("role")
     if role not in _ROLES:
         parser().error(f"there is no role {role!r}; the roles are {', '.join(_ROLES)}")
-    asked = {name: options.pop(name) for name in ("grant_to", "days", "dry_run", "shrink", "to")}
+    arguments = {name: options.pop(name) for name in ("grant_to", "days", "dry_run", "shrink", "to")}
     if options.pop("die_with_parent"):
         die_with_parent()
     settings = read_settings(options)
@@ -56,10 +56,10 @@ def main() -> None:
     from service.process.exit_status import explained
 
     with explained(settings):
-        run(role, settings, asked)
+        run(role, settings, arguments)
 
 
-def run(role: str, settings: Settings, asked: dict[str, Any]) -> None:
+def run(role: str, settings: Settings, arguments: dict[str, Any]) -> None:
     """Run a role until it exits. ``asked`` contains the options that only some roles have."""
     if role == "serve":
         serve(settings)
@@ -70,9 +70,9 @@ def run(role: str, settings: Settings, asked: dict[str, Any]) -> None:
 
         await_database(settings.database)
         migrate.upgrade(settings.database)
-        if asked["grant_to"] is not None:
+        if arguments["grant_to"] is not None:
             try:
-                migrate.grant(settings.database, asked["grant_to"])
+                migrate.grant(settings.database, arguments["grant_to"])
             except CannotGrant as error:
                 sys.exit(f"loopwright: {error}")
     elif role == "api":
@@ -93,13 +93,13 @@ def run(role: str, settings: Settings, asked: dict[str, Any]) -> None:
     elif role == "prune":
         from service import upkeep
 
-        upkeep.prune(settings, days=asked["days"], dry_run=asked["dry_run"], shrinks=asked["shrink"])
+        upkeep.prune(settings, days=arguments["days"], dry_run=arguments["dry_run"], shrinks=arguments["shrink"])
     elif role == "backup":
         from service import upkeep
 
-        if asked["to"] is None:
+        if arguments["to"] is None:
             sys.exit("loopwright: say where to with --to FILE")
-        upkeep.back_up(settings, Path(asked["to"]))
+        upkeep.back_up(settings, Path(arguments["to"]))
     elif role == "doctor":
         from service import doctor
 

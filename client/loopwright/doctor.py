@@ -121,10 +121,10 @@ def of_the_checkout(options: list[str]) -> Iterator[Finding]:
     try:
         ended = subprocess.run(command, capture_output=True, text=True, timeout=_SERVICE_SECONDS, check=True)
     except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
-        said = error.stderr if isinstance(error.stderr, str) else ""
+        output = error.stderr if isinstance(error.stderr, str) else ""
         yield Finding.problem(
             "parts that serve",
-            (said.strip().splitlines() or [str(error)])[-1],
+            (output.strip().splitlines() or [str(error)])[-1],
             "see what it says; scripts/setup installs what is missing",
         )
         return

@@ -75,9 +75,9 @@ def add_device_time(session: Session, user_name: str, attempt: Span, now: dateti
     _add(session, user_name, now, device_seconds=device_seconds([attempt]))
 
 
-def _check(limit: float | None, used: int, asked: int, what: str, retry_after_s: int | None) -> None:
-    if limit is not None and used + asked > limit:
-        detail = f"Your limit is {limit:,g} {what}; {used:,} are in use, and this request needs {asked:,} more."
+def _check(limit: float | None, used: int, requested: int, what: str, retry_after_s: int | None) -> None:
+    if limit is not None and used + requested > limit:
+        detail = f"Your limit is {limit:,g} {what}; {used:,} are in use, and this request needs {requested:,} more."
         raise QuotaExceeded(detail, retry_after_s)
 
 

@@ -29,7 +29,7 @@ def asked_labels(session: Session) -> list[str]:
 _ASK_FOR_LABELS = and_(Job.state == JobState.QUEUED, Job.labels_json != NO_LABELS)
 
 
-def queued_jobs(machines: Collection[LabelledMachine] | None, asked: Collection[str]) -> Select[Job]:
+def queued_jobs(machines: Collection[LabelledMachine] | None, label_sets: Collection[str]) -> Select[Job]:
     """Return the queued jobs for these machines, or for any.
 
     ``asked`` are the labels that such jobs ask for; see `asked_labels`.
@@ -38,7 +38,7 @@ def queued_jobs(machines: Collection[LabelledMachine] | None, asked: Collection[
     if machines is None:
         return queued
     fitting = [and_(Job.labels_json == NO_LABELS, _is_for(machines))]
-    for labels_json in asked:
+    for labels_json in label_sets:
         wanted = json.loads(labels_json).items()
         having = [machine for machine in machines if wanted <= machine.labels]
         fitting.append(and_(Job.labels_json == labels_json, _is_for(having)))

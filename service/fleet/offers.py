@@ -93,8 +93,8 @@ def _resolved(ctx: Context, target: str | dict[str, Any], offers: Sequence[Offer
     """Return the device class, or the target as the request has it if none of the offers runs code for it."""
     if isinstance(target, str) and target.strip() == "auto":
         return offers[0].device_class
-    given = json.dumps(target) if isinstance(target, dict) else target
-    match = ctx.sandbox.match(given, [offer.device_class.target_json for offer in offers])
+    target_text = json.dumps(target) if isinstance(target, dict) else target
+    match = ctx.sandbox.match(target_text, [offer.device_class.target_json for offer in offers])
     if match.offer is None:
         return json.dumps(target, sort_keys=True) if isinstance(target, dict) else repr(target)
     return replace(offers[match.offer].device_class, target_json=match.target_json)

@@ -59,8 +59,8 @@ class JsonLine(logging.Formatter):
 def _facts(record: logging.LogRecord) -> dict[str, Any]:
     """Return the ids that are known, and what was given as ``extra``."""
     # Ray marks records with attributes of its own, which begin with an underscore.
-    given = {name: value for name, value in vars(record).items() if name not in _OWN and not name.startswith("_")}
-    return {**known(), **given}
+    extra = {name: value for name, value in vars(record).items() if name not in _OWN and not name.startswith("_")}
+    return {**known(), **extra}
 
 
 def set_up(log_format: LogFormat) -> None:

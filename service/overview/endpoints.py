@@ -149,7 +149,7 @@ def _cell(value: Any) -> Any:
 
 
 def _taken(text: io.StringIO) -> str:
-    said = text.getvalue()
+    content = text.getvalue()
     text.seek(0)
     text.truncate()
-    return said
+    return content

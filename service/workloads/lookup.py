@@ -29,7 +29,7 @@ def look_up(ctx: Ctx, body: schemas.Lookup) -> schemas.LookupAnswer:
     target_json = resolve(ctx, body.target).target_json
     hashes = _hashes(ctx, body.functions)
     known = ctx.database.lookup.bests(hashes, target_json, device_class_id=body.device_class, modules=body.modules)
-    asked = dict.fromkeys(hashes)
+    wanted = dict.fromkeys(hashes)
     return schemas.LookupAnswer(
         target=json.loads(target_json),
         functions=hashes,
@@ -39,10 +39,10 @@ def look_up(ctx: Ctx, body: schemas.Lookup) -> schemas.LookupAnswer:
                 best=wire.best(known[workload_hash].best),
                 module=_module(known[workload_hash].module_json),
             )
-            for workload_hash in asked
+            for workload_hash in wanted
             if workload_hash in known
         ],
-        misses=[workload_hash for workload_hash in asked if workload_hash not in known],
+        misses=[workload_hash for workload_hash in wanted if workload_hash not in known],
     )
 
 

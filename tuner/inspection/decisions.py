@@ -147,7 +147,7 @@ def _scheduled(func: tvm.tirx.PrimFunc) -> Iterator[Cell]:
     """Extents of the loops that run on threads or in vectors, by the block in them."""
     loops: list[tvm.tirx.For] = []
     tvm_ffi.structural_walk(func.body, (tvm.tirx.For, loops.append), order="pre")
-    told = set()
+    informative = set()
     for loop in loops:
         if int(loop.kind) not in (_PARALLEL, _VECTORIZED, _BOUND) or not isinstance(loop.extent, tvm.tirx.IntImm):
             continue
@@ -161,8 +161,8 @@ def _scheduled(func: tvm.tirx.PrimFunc) -> Iterator[Cell]:
         kind: Kind = "vector" if int(loop.kind) == _VECTORIZED else "parallel"
         word = str(loop.thread_binding.thread_tag) if int(loop.kind) == _BOUND else kind
         name = f"{names[-1]}: {word}"
-        if name not in told:
-            told.add(name)
+        if name not in informative:
+            informative.add(name)
             yield name, kind, float(int(loop.extent))
 
 

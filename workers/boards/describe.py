@@ -33,7 +33,7 @@ class BoardRefused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Description:
     """The properties that a board reports; None for each that its server cannot report."""
 
     tvm: str | None = None
@@ -50,9 +50,9 @@ def describe(link: Link, board: DescribedBoard) -> Iterator[DetectedBoard | Fail
     result: DetectedBoard | Failure
     try:
         with connected(link) as session:
-            said = _said(session)
-            found = device_class(board, said, session.threads())
-            result = DetectedBoard(DetectedDevice(board.name, found), said.system)
+            description = _description(session)
+            found = device_class(board, description, session.threads())
+            result = DetectedBoard(DetectedDevice(board.name, found), description.system)
     except (LostBoard, BoardRefused) as error:
         result = Failure(Stage.RUN, FailureKind.DEVICE_LOST, str(error))
     except Exception as error:  # TVM raises RPCError, RuntimeError and others while it asks the board
@@ -69,9 +69,9 @@ def temperature(link: Link, path: str) -> Iterator[Temperature]:
     yield Temperature(int(text) / _MILLIDEGREES if digits.isdigit() else None)
 
 
-def device_class(board: DescribedBoard, said: Said, threads: int) -> DeviceClass:
+def device_class(board: DescribedBoard, description: Description, threads: int) -> DeviceClass:
     """Return the device class of a board; ``threads`` is the size of its runtime's pool. Raises Refused."""
-    version = said.tvm or board.tvm
+    version = description.tvm or board.tvm
     if version is None:
         raise BoardRefused(
             "its server does not say which version of TVM it has; start deploy/board/serve.py on it, or give the "
@@ -81,27 +81,27 @@ def device_class(board: DescribedBoard, said: Said, threads: int) -> DeviceClass
         raise BoardRefused(
             f"it has TVM {version}, and this host {TVM_VERSION}; install apache-tvm=={TVM_VERSION} on it"
         )
-    target = _target(board, said, threads)
-    features = said.features or tuple(sorted(map(str, codegen.llvm_get_cpu_features(target))))
+    target = _target(board, description, threads)
+    features = description.features or tuple(sorted(map(str, codegen.llvm_get_cpu_features(target))))
     digest = hashlib.sha256(" ".join(features).encode()).hexdigest()[:8]
-    model = board.model or said.cpu or str(target.attrs.get("mcpu", linking.machine(target)))
+    model = board.model or description.cpu or str(target.attrs.get("mcpu", linking.machine(target)))
     return DeviceClass(
         target_json=canonical_target(target),
         model=f"{model} {digest}",
         features=features,
-        cores=said.cores or threads,
+        cores=description.cores or threads,
         threads=threads,
         runtime=f"tvm {version}, llvm {codegen.llvm_version_major()}{OVER_RPC}",
     )
 
 
-def _target(board: DescribedBoard, said: Said, threads: int) -> Target:
+def _target(board: DescribedBoard, description: Description, threads: int) -> Target:
     """Return the board's target, with what its operator left out. Raises Refused."""
     fields = json.loads(board.target_json)
     if "mtriple" not in fields:
-        if said.machine is None:
+        if description.machine is None:
             raise BoardRefused("its target has no mtriple; give one, such as aarch64-linux-gnu")
-        fields["mtriple"] = f"{said.machine}-linux-gnu"
+        fields["mtriple"] = f"{description.machine}-linux-gnu"
     if fields.setdefault("num-cores", threads) != threads:
         raise BoardRefused(
             f"its target has num-cores {fields['num-cores']}, and its server runs {threads} threads; start the server "
@@ -111,20 +111,22 @@ def _target(board: DescribedBoard, said: Said, threads: int) -> Target:
         target = target_from(fields)
     except ValueError as error:
         raise BoardRefused(str(error)) from error
-    if said.machine is not None and linking.machine(target) != said.machine:
-        raise BoardRefused(f"its target is for {linking.machine(target)}, and it is {said.machine}; change its mtriple")
+    if description.machine is not None and linking.machine(target) != description.machine:
+        raise BoardRefused(
+            f"its target is for {linking.machine(target)}, and it is {description.machine}; change its mtriple"
+        )
     if linking.linker(target) is None:
         raise BoardRefused(f"this host has no linker for {linking.machine(target)}; {linking.linker_packages(target)}")
     return target
 
 
-def _said(session: BoardSession) -> Said:
+def _description(session: BoardSession) -> Description:
     """Ask the board; what it answers is checked, since programs of users run on it."""
     try:
         ask = session.rpc.get_function(_DESCRIBE)
     except AttributeError:
-        return Said()
+        return Description()
     fields: dict[str, Any] = json.loads(str(ask()))
     texts = {name: str(fields[name])[:_MOST_TEXT] for name in ("tvm", "machine", "cpu", "system")}
     features = tuple(str(feature)[:_MOST_TEXT] for feature in fields["features"][:_MOST_FEATURES])
-    return Said(**texts, features=features, cores=int(fields["cores"]))
+    return Description(**texts, features=features, cores=int(fields["cores"]))

@@ -282,8 +282,8 @@ def _run(request: dict[str, Any], questions: int | None, into: int, enter: Calla
         module, name = request["function"].split(":")
         try:
             function = getattr(importlib.import_module(module), name)
-            asked = None if questions is None else _questions(questions)
-            for value in function(**decoded(function, request["arguments"], asked)):
+            session_questions = None if questions is None else _questions(questions)
+            for value in function(**decoded(function, request["arguments"], session_questions)):
                 write_frame(into, {"clock": value} if isinstance(value, Clock) else {"value": encode(value)})
         except MemoryError:
             _use_reserve(request["memory_bytes"])

@@ -28,19 +28,19 @@ _EPSILON = 1e-5
 _NARROW = ("float16", "bfloat16")
 
 
-def candidates(torch: Any, given: Sequence[Tensor], shape: Shape, dtype: str) -> Iterator[Call]:
+def candidates(torch: Any, tensors: Sequence[Tensor], shape: Shape, dtype: str) -> Iterator[Call]:
     """Yield calls that use all of ``given`` and have a result of the shape.
 
     A product or a convolution of float16 or bfloat16 whose result is float32 is tried with a result of the inputs'
     type, too: cuDNN has no other convolutions, and PyTorch has other products for CUDA alone. cuBLAS and cuDNN add up
     in float32 and round once.
     """
-    if not 1 <= len(given) <= _MOST_INPUTS:
+    if not 1 <= len(tensors) <= _MOST_INPUTS:
         return
-    yield from _row_operations(torch, given, shape, dtype)
-    for positions in permutations(range(len(given)), 2):
-        left, right = (given[position] for position in positions)
-        addends = [tensor for position, tensor in enumerate(given) if position not in positions]
+    yield from _row_operations(torch, tensors, shape, dtype)
+    for positions in permutations(range(len(tensors)), 2):
+        left, right = (tensors[position] for position in positions)
+        addends = [tensor for position, tensor in enumerate(tensors) if position not in positions]
         if left.dtype != right.dtype:
             continue
         for main, rest in chain(
@@ -69,10 +69,10 @@ def _activations(torch: Any) -> Iterator[Callable[[Tensor], Tensor]]:
     yield partial(functional.silu, inplace=True)
 
 
-def _row_operations(torch: Any, given: Sequence[Tensor], shape: Shape, dtype: str) -> Iterator[Call]:
+def _row_operations(torch: Any, tensors: Sequence[Tensor], shape: Shape, dtype: str) -> Iterator[Call]:
     """Yield softmax, its logarithm and layer norm over the last axis."""
     functional = torch.nn.functional
-    for x, *factors in permutations(given):
+    for x, *factors in permutations(tensors):
         if tuple(x.shape) != shape or not shape or not x.is_floating_point() or len(factors) > 2:
             continue
         if not factors:
@@ -128,10 +128,10 @@ def _written(call: Call, out: Tensor) -> Tensor:
 
 def _result_types(factor: Tensor, dtype: str) -> list[str]:
     """Return the types that a library may give a product or a convolution whose result is ``dtype``."""
-    given = str(factor.dtype).removeprefix("torch.")
-    if given in _NARROW and dtype == "float32":
-        return [dtype, given]
-    return [dtype] if given == dtype or (given, dtype) == ("int8", "int32") else []
+    own = str(factor.dtype).removeprefix("torch.")
+    if own in _NARROW and dtype == "float32":
+        return [dtype, own]
+    return [dtype] if own == dtype or (own, dtype) == ("int8", "int32") else []
 
 
 def _convolutions(

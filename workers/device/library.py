@@ -40,10 +40,10 @@ def find(inputs: Sequence[Array], outputs: Sequence[bool], expected: Sequence[Ar
     function = only_result(inputs, outputs, expected)
     if function is None:
         return None
-    given, result = function
-    if result.dtype not in (np.float32, np.float64) or any(array.dtype != result.dtype for array in given):
+    operands, result = function
+    if result.dtype not in (np.float32, np.float64) or any(array.dtype != result.dtype for array in operands):
         return None
-    for call in _products(given, result.shape):
+    for call in _products(operands, result.shape):
         try:
             product = call()
         except ValueError:
@@ -53,15 +53,15 @@ def find(inputs: Sequence[Array], outputs: Sequence[bool], expected: Sequence[Ar
     return None
 
 
-def _products(given: Sequence[Array], shape: tuple[int, ...]) -> Iterator[Call]:
+def _products(operands: Sequence[Array], shape: tuple[int, ...]) -> Iterator[Call]:
     """Yield products of the first two arrays, plain or with the second transposed, plus the third if there is one.
 
     Each product comes twice: as it is, and with negative values set to 0.
     """
-    if len(given) not in (2, 3) or min(given[0].ndim, given[1].ndim) < 2:
+    if len(operands) not in (2, 3) or min(operands[0].ndim, operands[1].ndim) < 2:
         return
-    bias = given[2] if len(given) == 3 else None
-    for left, right in ((given[0], given[1]), (given[0], np.swapaxes(given[1], -1, -2))):
+    bias = operands[2] if len(operands) == 3 else None
+    for left, right in ((operands[0], operands[1]), (operands[0], np.swapaxes(operands[1], -1, -2))):
         if left.shape[-1] != right.shape[-2] or np.prod(shape) * left.shape[-1] > _MOST_WORK:
             continue
         for is_clipped in (False, True):

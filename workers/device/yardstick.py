@@ -33,6 +33,6 @@ def only_result(
     ``outputs`` says for each argument whether the function only writes it, ``expected`` are the values of all arguments
     after a call.
     """
-    given = [array for array, is_output in zip(inputs, outputs, strict=True) if not is_output]
+    operands = [array for array, is_output in zip(inputs, outputs, strict=True) if not is_output]
     results = [array for array, is_output in zip(expected, outputs, strict=True) if is_output]
-    return (given, results[0]) if len(results) == 1 else None
+    return (operands, results[0]) if len(results) == 1 else None

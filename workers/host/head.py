@@ -45,8 +45,8 @@ def ask(options: HostOptions) -> Head:
     if child.returncode == _REFUSED:
         raise CannotJoin(refusal(options.address, options.token_file))
     if child.returncode != 0:
-        said = child.stderr.strip().splitlines() or ["no reason is known"]
-        raise HeadAway(_strange(options.address, said[-1]))
+        lines = child.stderr.strip().splitlines() or ["no reason is known"]
+        raise HeadAway(_strange(options.address, lines[-1]))
     fields = json.loads(child.stdout)
     return Head(fields["ray"], fields["python"], fields["announced"], tuple(fields["hosts"]))
 

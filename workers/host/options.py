@@ -86,19 +86,19 @@ def parser() -> argparse.ArgumentParser:
 def read(arguments: Sequence[str] | None = None) -> HostOptions:
     """Return the options; bad ones end the process with exit status 2."""
     program = parser()
-    given = program.parse_args(arguments)
+    parsed = program.parse_args(arguments)
     try:
-        labels = worker_labels.parse(given.label)
+        labels = worker_labels.parse(parsed.label)
     except InvalidLabel as error:
         program.error(str(error))
     return HostOptions(
-        address=given.address,
-        token_file=given.token_file,
-        name=given.name or platform.node(),
+        address=parsed.address,
+        token_file=parsed.token_file,
+        name=parsed.name or platform.node(),
         labels=labels,
-        walls=given.sandbox,
-        drain_seconds=given.drain_seconds,
-        reconnect_seconds=given.reconnect_seconds,
+        walls=parsed.sandbox,
+        drain_seconds=parsed.drain_seconds,
+        reconnect_seconds=parsed.reconnect_seconds,
     )
 
 

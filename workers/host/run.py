@@ -79,7 +79,7 @@ class Host:
         """Wait until the node is lost, and return how; None once the host is to leave. Raises CannotJoin."""
         address = self._options.address
         answered = time.monotonic()
-        told = was_away = False
+        reported = was_away = False
         while self._node is not None and not self._stop.wait(_LOOK_SECONDS):
             if not self._node.is_running:
                 return f"this machine's node of Ray ended: {self._node.last_words()}"
@@ -90,13 +90,13 @@ class Host:
                 silent = time.monotonic() - answered
                 if silent > _LOST_SECONDS:
                     return f"{address} has not answered for {silent:.0f} s ({error})"
-                if silent > _SILENT_SECONDS and not told:
+                if silent > _SILENT_SECONDS and not reported:
                     self._say(f"{address} does not answer ({error}); this host waits for it")
-                    told = True
+                    reported = True
                 continue
-            if told:
+            if reported:
                 self._say(f"{address} answers again")
-            answered, told = time.monotonic(), False
+            answered, reported = time.monotonic(), False
             if was_away:
                 # Ray's own processes take up to a minute to notice that the head is another one.
                 with contextlib.suppress(HeadAway):  # it is starting: it is asked again

@@ -90,11 +90,11 @@ class _Driven:
     def _name(self, node_id: str) -> str:
         return f"measurer-{node_id[:12]}-{self._suffix}"
 
-    def _take_in(self, asked: Pending[DetectedBoard | Failure]) -> None:
+    def _take_in(self, call: Pending[DetectedBoard | Failure]) -> None:
         self._asked = None
         assert self._node_id is not None
         try:
-            found = asked.result()
+            found = call.result()
             if not isinstance(found, Failure):
                 self._joined = JoinedBoard(self._node_id, found, self._name(self._node_id))
                 self._complain(None)

@@ -60,7 +60,7 @@ class Sharing:
     def _ahead_of(self, share: Share) -> list[Share]:
         """Return the loops that wait and are served before this one, with the lock."""
         now = self._clock()
-        waiting = [each for each in self._shares if each.awaited and now - each.said < _WORD_SECONDS]
+        waiting = [each for each in self._shares if each.awaited and now - each.reported_at < _WORD_SECONDS]
         if self._favoured not in waiting and now >= self._next_favour:
             self._favoured = min(waiting, key=lambda each: each.served, default=None)
             self._next_favour = now + _FAVOUR_SECONDS
@@ -95,7 +95,7 @@ class Share:
         self.calls: Counter[str] = Counter()
         self.awaited: frozenset[str] = frozenset()
         """Actors to which the loop would make calls if it were its turn."""
-        self.said = -math.inf
+        self.reported_at = -math.inf
         """When it last told so."""
         self.has_begun = False
         self.served = -math.inf
@@ -171,7 +171,7 @@ class Share:
         """Say what the loop waits for now, instead of what it said before."""
         with self._sharing._changed:
             before, self.awaited = self.awaited, frozenset(actors)
-            self.said = self._sharing._clock()
+            self.reported_at = self._sharing._clock()
             if before - self.awaited:
                 self._sharing._note_change()
 

@@ -62,19 +62,19 @@ def as_database(ask: Ask, target: Target | None) -> Any:
         if len(funcs) != 1:
             return None
         [(_, func)] = funcs
-        asked = digests_of(func)
-        serves = learn(asked)
-        best = next((bests[digest] for digest in asked if bests[digest] is not None), None)
+        candidates = digests_of(func)
+        serves = learn(candidates)
+        best = next((bests[digest] for digest in candidates if bests[digest] is not None), None)
         if best is None or best.trace is None:
             return None
-        if asked[0] not in records:
+        if candidates[0] not in records:
             check_codegen_version(best.codegen_version)
             workload = normal_form(func)
             trace = replay(workload, best.trace, serves).trace
-            records[asked[0]] = ms.database.TuningRecord(
+            records[candidates[0]] = ms.database.TuningRecord(
                 trace, ms.database.Workload(workload), [best.best_us * 1e-6], serves
             )
-        return records[asked[0]]
+        return records[candidates[0]]
 
     @derived_object
     class CertifiedBests(ms.database.PyDatabase):

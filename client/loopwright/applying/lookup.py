@@ -61,10 +61,10 @@ def look_up_all(
         _check_math(programs, target)
     mods = [lower(program, target or ASSUMED, params) for program in programs]
     functions = [digests(mod) for mod in mods]
-    asked = _asked(functions)
-    if target is not None and not asked:
+    wanted = _each_once(functions)
+    if target is not None and not wanted:
         return [LookedUp(mod, target, {}) for mod in mods]
-    answer = ask(asked)
+    answer = ask(wanted)
     hits = {hit.workload_hash: hit.best for hit in answer.hits}
     if target is None:
         target = resolved(answer)
@@ -72,7 +72,7 @@ def look_up_all(
         if target.kind.name != ASSUMED.kind.name and any(has_relax(program.module) for program in programs):
             mods = [lower(program, target, params) for program in programs]
             functions = [digests(mod) for mod in mods]
-            others = [digest for digest in _asked(functions) if digest not in asked]
+            others = [digest for digest in _each_once(functions) if digest not in wanted]
             if others:
                 hits |= {hit.workload_hash: hit.best for hit in ask(others).hits}
     return [LookedUp(mod, target, _bests(each, hits)) for mod, each in zip(mods, functions, strict=True)]
@@ -83,7 +83,7 @@ def _check_math(programs: Sequence[Program], target: Target) -> None:
         check_math(program.module, target)
 
 
-def _asked(functions: Sequence[dict[str, list[str]]]) -> list[str]:
+def _each_once(functions: Sequence[dict[str, list[str]]]) -> list[str]:
     """Return the digests of all models, each once."""
     return list(dict.fromkeys(digest for model in functions for each in model.values() for digest in each))
 

@@ -177,7 +177,7 @@ def resubmit(
     as_json: Json = False,
 ) -> None:
     """Submit a job's program again, with the same target, space and options unless given."""
-    given: dict[str, Any] = {
+    limits: dict[str, Any] = {
         "max_trials": max_trials,
         "max_seconds": max_seconds,
         "max_device_seconds": max_device_seconds,
@@ -186,7 +186,7 @@ def resubmit(
     }
     with connect(context) as client:
         job = client.job(job_id).resubmit(
-            seed=seed, force=force, **{key: each for key, each in given.items() if each is not None}
+            seed=seed, force=force, **{key: each for key, each in limits.items() if each is not None}
         )
         if wait:
             _follow(job, None, as_json)

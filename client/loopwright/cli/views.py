@@ -95,15 +95,15 @@ def show_event(event: JobEvent, task_names: dict[str, str]) -> None:
     data = event.data
     task = task_names.get(data.get("workload_hash", ""), "task")
     if event.type == "job":
-        said = _joined(data["state"], data.get("error"))
+        line = _joined(data["state"], data.get("error"))
     elif event.type == "task":
         best = f"{latency(data['best_us'])}, {ratio(data.get('speedup'))}" if data.get("best_us") is not None else None
-        said = f"{task}: {_joined(data['state'], best, 'certified' if data.get('certified') else None)}"
+        line = f"{task}: {_joined(data['state'], best, 'certified' if data.get('certified') else None)}"
     elif event.type == "recheck":
-        said = _joined(f"{data['name']}: {data['result']['verdict']}", data["result"]["message"])
+        line = _joined(f"{data['name']}: {data['result']['verdict']}", data["result"]["message"])
     else:
-        said = f"{task} #{data['number']}: {_outcome(data)} ({data['origin']})"
-    print_line(f"{event.id:>6}  {event.type:<7}  {said}")
+        line = f"{task} #{data['number']}: {_outcome(data)} ({data['origin']})"
+    print_line(f"{event.id:>6}  {event.type:<7}  {line}")
 
 
 def _outcome(trial: dict[str, Any]) -> str:

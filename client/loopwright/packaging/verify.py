@@ -42,9 +42,9 @@ def read(folder: Path) -> Manifest:
         "changed since it was packaged": changed,
         "not in its manifest": sorted(set(found) - set(manifest.files)),
     }
-    said = "; ".join(f"{', '.join(names)}: {what}" for what, names in complaints.items() if names)
-    if said:
-        raise NoPackage(f"{folder} was changed after it was packaged: {said}")
+    summary = "; ".join(f"{', '.join(names)}: {what}" for what, names in complaints.items() if names)
+    if summary:
+        raise NoPackage(f"{folder} was changed after it was packaged: {summary}")
     return manifest
 
 

@@ -210,9 +210,9 @@ def _delay(response: httpx.Response, attempt: int, attempts: int, patience: floa
     """
     if response.status_code not in PASSING:
         return None
-    asked = response.headers.get("Retry-After", "")
-    if not asked.isdigit():
+    value = response.headers.get("Retry-After", "")
+    if not value.isdigit():
         return retry_delay(attempt) if attempt < attempts else None
-    delay = float(asked) * random.uniform(1.0, 1.5)
+    delay = float(value) * random.uniform(1.0, 1.5)
     may_wait = delay <= patience if response.status_code == httpx.codes.TOO_MANY_REQUESTS else attempt < attempts
     return min(delay, LONGEST_DELAY) if may_wait else None

@@ -32,8 +32,8 @@ class Webhooks:
         Raises:
             ValueError: the URL or an event is not accepted.
         """
-        given = {} if events is None else {"events": events}
-        made = self._transport.request("POST", _API, json=body(schemas.NewWebhook, url=url, **given))
+        fields = {} if events is None else {"events": events}
+        made = self._transport.request("POST", _API, json=body(schemas.NewWebhook, url=url, **fields))
         return parse(schemas.WebhookMade, made)
 
     def delete(self, webhook_id: str) -> None:

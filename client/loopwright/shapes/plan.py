@@ -135,8 +135,8 @@ def plan_shapes(
         )
     if max_buckets < 1:
         raise ValueError(f"max_buckets={max_buckets} leaves nothing to tune; give 1 or more")
-    [(name, given)] = many.items()
-    weights = _weights(name, given)
+    [(name, frequencies)] = many.items()
+    weights = _weights(name, frequencies)
     extents, total = list(weights), sum(weights.values())
     if not_padded is None:
         chosen = _padded(weights, max_buckets, bucket_price)
@@ -163,8 +163,8 @@ def plan_shapes(
 
 def _weights(name: str, calls: Calls) -> dict[int, float]:
     """Return the positive weights by extent, in order of the extents."""
-    given: Mapping[Any, float] = calls if isinstance(calls, Mapping) else dict.fromkeys(calls, 1.0)
-    weights = {operator.index(extent): float(weight) for extent, weight in sorted(given.items())}
+    frequencies: Mapping[Any, float] = calls if isinstance(calls, Mapping) else dict.fromkeys(calls, 1.0)
+    weights = {operator.index(extent): float(weight) for extent, weight in sorted(frequencies.items())}
     if wrong := [extent for extent in weights if extent < 1]:
         raise ValueError(f"shapes gives {name} the extent {wrong[0]}; give extents of 1 and more")
     if wrong := [extent for extent, weight in weights.items() if not 0 <= weight < math.inf]:

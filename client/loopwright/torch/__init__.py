@@ -53,15 +53,15 @@ def backend(
     Raises:
         ValueError: an option is unknown, or cannot be what was given.
     """
-    given = dict(options or {})
-    tune = given.pop("tune", "background")
+    rest = dict(options or {})
+    tune = rest.pop("tune", "background")
     if tune not in _TUNE:
         raise ValueError(f"tune is {tune!r}; it may be {', '.join(map(repr, _TUNE))}")
-    client = given.pop("client", None) or _own_client()
-    budget: dict[str, Any] = {name: given.pop(name) for name in _BUDGET if name in given}
-    if given:
+    client = rest.pop("client", None) or _own_client()
+    budget: dict[str, Any] = {name: rest.pop(name) for name in _BUDGET if name in rest}
+    if rest:
         known = ", ".join(("tune", *_BUDGET, "client"))
-        raise ValueError(f"unknown options: {', '.join(sorted(given))}; known are {known}")
+        raise ValueError(f"unknown options: {', '.join(sorted(rest))}; known are {known}")
     graph = Graph(module, Tuning(client, tune, budget))
     _graphs[next(_numbers)] = graph
     return graph

@@ -37,15 +37,15 @@ class _SharedMemoryLimit:
         for func in mod.functions.values():
             if not isinstance(func, tvm.tirx.PrimFunc):
                 continue
-            declared, asked = shared_memory(func)
+            declared, dynamic = shared_memory(func)
             if declared > STATIC_SHARED_BYTES:
                 raise ValueError(
                     f"a kernel declares {declared} bytes of shared memory, and CUDA allows {STATIC_SHARED_BYTES}; "
                     "more can be had in the scope shared.dyn"
                 )
-            if self._most is not None and declared + asked > self._most:
+            if self._most is not None and declared + dynamic > self._most:
                 raise ValueError(
-                    f"a kernel needs {declared + asked} bytes of shared memory for each block, and {self._arch} has "
+                    f"a kernel needs {declared + dynamic} bytes of shared memory for each block, and {self._arch} has "
                     f"{self._most}; use smaller tiles"
                 )
 

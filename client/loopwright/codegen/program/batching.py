@@ -125,11 +125,11 @@ class _Proof:
         results = call.ty.fields if isinstance(call.ty, relax.TupleType) else [call.ty]
         arguments = [*call.args[1].fields, *call.args[2:]]
         arguments = [each for a in arguments for each in (a.values if isinstance(a, relax.ShapeExpr) else [a])]
-        given = [*arguments, *results]
-        if len(given) != len(func.params):
+        tensors = [*arguments, *results]
+        if len(tensors) != len(func.params):
             raise _Unproven(f"a call of {name} has other parameters than {name}")
         extents: dict[Var, Expr] = {}
-        for param, argument in zip(func.params, given, strict=True):
+        for param, argument in zip(func.params, tensors, strict=True):
             if not isinstance(param.ty, tirx.buffer.BufferType):
                 extents[param] = argument
                 continue
