@@ -50,12 +50,12 @@ def draft(url: str, message: str) -> None:
 
 
 def current(url: str) -> str | None:
-    """The revision of the database at `url`; None before the first one."""
+    """Return the revision of the database at `url`; None before the first one."""
     return _in_transaction(url, _revision)
 
 
 def head() -> str | None:
-    """The revision that this code needs."""
+    """Return the revision that this code needs."""
     return ScriptDirectory.from_config(_config(None)).get_current_head()
 
 
@@ -70,7 +70,7 @@ def is_behind(url: str) -> bool:
 
 
 def differences(url: str) -> list[Any]:
-    """What the models say and the database at `url` lacks, or the reverse, in Alembic's words."""
+    """Return what the models say and the database at `url` lacks, or the reverse, in Alembic's words."""
     options = {"compare_type": True}
     return _in_transaction(
         url, lambda connection: compare_metadata(MigrationContext.configure(connection, opts=options), Base.metadata)

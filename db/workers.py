@@ -209,7 +209,7 @@ class Workers:
             )
 
     def offers(self, live_within: float, labels: Mapping[str, str] | None = None) -> list[OfferView]:
-        """The device classes that live workers with these labels have now, the most frequent first."""
+        """Return the device classes that live workers with these labels have now, the most frequent first."""
         live_since = self._sessions.now() - timedelta(seconds=live_within)
         live = select(Worker.device_class_id, Worker.labels).where(Worker.last_seen_at >= live_since)
         with self._sessions.read() as session:

@@ -48,7 +48,7 @@ _PARSERS = 2
 
 
 def create_app(settings: Settings, patience: RequestPatience = DEFAULT) -> FastAPI:
-    """The application, with a database and a sandbox of its own that live as long as it runs."""
+    """Return the application, with a database and a sandbox of its own that live as long as it runs."""
 
     requests = RequestMetrics()
 

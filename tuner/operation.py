@@ -112,7 +112,7 @@ class _Block:
         return bool(divisions) and not any(self._is_reduced(var) for each in divisions for var in self._of(each))
 
     def _of(self, index: Any) -> list[Any]:
-        """The axes in an index."""
+        """Return the axes in an index."""
         return [var for var in _found(index, tvm.ir.Var) if any(var.same_as(axis) for axis in self.axes)]
 
     def _is_reduced(self, var: Any) -> bool:

@@ -24,7 +24,8 @@ _USED_EVERY = timedelta(minutes=10)
 
 
 def secret_digest(secret: str) -> str:
-    """What is stored of a secret. Secrets have 256 random bits, so that a plain hash cannot be reversed by guessing."""
+    """Return what is stored of a secret. Secrets have 256 random bits, so that a plain hash cannot be reversed by
+    guessing."""
     return hashlib.sha256(secret.encode(errors="replace")).hexdigest()
 
 

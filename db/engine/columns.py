@@ -37,7 +37,7 @@ def digest(*parts: str) -> str:
 
 
 def clean_text(text: str) -> str:
-    """The text as both databases can hold it.
+    """Return the text as both databases can hold it.
 
     Messages of crashed processes may carry NUL (PostgreSQL refuses it) or lone surrogates (not UTF-8): each becomes
     U+FFFD.

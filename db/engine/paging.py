@@ -68,7 +68,7 @@ class Keyset:
         )
 
     def decode(self, token: str) -> list[Any]:
-        """The key in `token`; raises `InvalidPage` unless `encode` of the same list could have written it."""
+        """Return the key in `token`; raises `InvalidPage` unless `encode` of the same list could have written it."""
         try:
             name, *values = json.loads(base64.urlsafe_b64decode(token.encode("ascii") + b"=" * (-len(token) % 4)))
             types = [column.type.python_type for column in self._columns]
@@ -85,7 +85,7 @@ class Keyset:
 
 
 def _fits(value: Any, type_: type) -> bool:
-    """Whether a column of `type_` can hold the value, on both databases."""
+    """Return whether a column of `type_` can hold the value, on both databases."""
     if type(value) is not type_:
         return False
     if isinstance(value, datetime):

@@ -37,7 +37,8 @@ def workload_line_bytes(module_bytes: int) -> int:
 
 
 def pack(pair: Mapping[str, str]) -> bytes:
-    """The texts under ``database_workload`` and ``database_tuning_record`` as a tar; equal texts make equal bytes."""
+    """Return the texts under ``database_workload`` and ``database_tuning_record`` as a tar; equal texts make equal
+    bytes."""
     workloads, records = (pair[name.removesuffix(".json")] for name in (WORKLOADS, RECORDS))
     return b"".join(packed(len(workloads.encode()), [(workloads, records)], io.BytesIO()))
 
@@ -82,7 +83,7 @@ def _fill(size: int) -> bytes:
 
 
 def unpack(data: bytes, member_bytes: int = MEMBER_BYTES) -> tuple[str, str]:
-    """The texts of the workloads and of the records, which stand at the top of the tar or in one folder.
+    """Return the texts of the workloads and of the records, which stand at the top of the tar or in one folder.
 
     Bytes that are not UTF-8 are replaced, so that they spoil one line and not the file. Raises InvalidArchive.
     """

@@ -83,7 +83,7 @@ def _line(value: Any) -> str:
 
 
 def _take(file: str, text: str, take: Callable[[str], _T], errors: list[str]) -> Iterator[tuple[int, _T]]:
-    """What ``take`` makes of each line, by position; its refusals go to ``errors``. Blank lines say nothing."""
+    """Return what ``take`` makes of each line, by position; its refusals go to ``errors``. Blank lines say nothing."""
     for position, line in enumerate(text.split("\n")):
         if not line.strip():
             continue
@@ -148,7 +148,7 @@ def _samples(run_secs: Any) -> list[float]:
 
 
 def _replayed(mod: tvm.IRModule, trace: Any, target: Target) -> str:
-    """The trace as TVM writes it after a replay, which must take all its decisions as they are.
+    """Return the trace as TVM writes it after a replay, which must take all its decisions as they are.
 
     Foreign intrinsics are held back by their names, and what the replayed program calls must come from them alone:
     a trace can bring expressions of its own (in index maps, say).
@@ -170,7 +170,8 @@ def _replayed(mod: tvm.IRModule, trace: Any, target: Target) -> str:
 
 
 def _intrinsic_findings(trace: Any, target: Target) -> set[str]:
-    """What the tensor intrinsics that a trace names call. Raises InvalidSpace for one of neither TVM nor Loopwright."""
+    """Return what the tensor intrinsics that a trace names call. Raises InvalidSpace for one of neither TVM nor
+    Loopwright."""
     names = [attributes[0] if attributes else None for kind, _, attributes, _ in trace[0] if kind == "Tensorize"]
     if names:
         load_intrinsics(target)

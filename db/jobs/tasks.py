@@ -54,11 +54,11 @@ class Tasks:
         self._sessions = sessions
 
     def of_job(self, job_id: str) -> list[TaskView]:
-        """The tasks of a job in their order, with their progress; empty for an unknown job."""
+        """Return the tasks of a job in their order, with their progress; empty for an unknown job."""
         return self.of_jobs([job_id])[job_id]
 
     def of_jobs(self, job_ids: Iterable[str]) -> dict[str, list[TaskView]]:
-        """The same for several jobs, by job id."""
+        """Return the tasks of several jobs, by job id."""
         tasks_of: dict[str, list[TaskView]] = {job_id: [] for job_id in job_ids}
         wanted = (
             select(Task, Certificate)

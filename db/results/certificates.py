@@ -68,7 +68,7 @@ def certificate_view(row: CertificateRow, candidate_hash: str) -> CertificateVie
 
 
 def certificate_of_record(session: Session, trial_id: str) -> CertificateView | None:
-    """The newest certificate of a trial."""
+    """Return the newest certificate of a trial."""
     newest = select(CertificateRow, Trial.candidate_hash).join(Trial).where(CertificateRow.trial_id == trial_id)
     row = session.execute(newest.order_by(CertificateRow.created_at.desc(), CertificateRow.id).limit(1)).one_or_none()
     return None if row is None else certificate_view(*row)
@@ -170,7 +170,7 @@ class Certificates:
         }
 
     def _search_secs(self, session: Session, task: Task) -> float:
-        """The task's share, by trials, of the time since its job began to tune it."""
+        """Return the task's share, by trials, of the time since its job began to tune it."""
         mine, all_of_job = session.execute(
             select(func.count(case((Trial.task_id == task.id, 1))), func.count())
             .join(Task, Trial.task_id == Task.id)

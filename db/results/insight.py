@@ -58,7 +58,7 @@ class Insight:
         self._sessions = sessions
 
     def device_class(self, workload_hash: str) -> str | None:
-        """The one with the most measured trials of the workload."""
+        """Return the device class with the most measured trials of the workload."""
         most = (
             select(Trial.device_class_id)
             .where(Trial.workload_hash == workload_hash, Trial.median.is_not(None))
@@ -76,7 +76,7 @@ class Insight:
         page_size: int = 50,
         page_token: str | None = None,
     ) -> Page[HistoryEntry]:
-        """The certificates of a workload, the oldest first; raises `InvalidPage`."""
+        """Return the certificates of a workload, the oldest first; raises `InvalidPage`."""
         is_best = exists().where(Best.certificate_id == Certificate.id)
         wanted = (
             select(
@@ -102,7 +102,7 @@ class Insight:
             return _OLDEST.page(session, wanted, _history, page_size, page_token)
 
     def fastest(self, workload_hash: str, device_class_id: str, limit: int) -> list[MeasuredTrace]:
-        """The fastest trials of the workload on the device class, baselines aside."""
+        """Return the fastest trials of the workload on the device class, baselines aside."""
         certified = exists().where(Certificate.trial_id == Trial.id)
         wanted = (
             select(Trial.id, Trial.trace_json, Trial.median, Trial.origin, certified)
@@ -119,7 +119,8 @@ class Insight:
             return [MeasuredTrace(*row) for row in session.execute(wanted)]  # type: ignore[arg-type]
 
     def predictions(self, workload_hash: str, device_class_id: str, limit: int) -> list[Prediction]:
-        """The newest `limit` ranked trials of the workload on the device class, in the order they were proposed."""
+        """Return the newest `limit` ranked trials of the workload on the device class, in the order they were
+        proposed."""
         wanted = (
             select(Trial.id, Task.job_id, Task.id, Trial.created_at, Trial.predicted, Trial.median)
             .join(Task, Trial.task_id == Task.id)

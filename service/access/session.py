@@ -82,5 +82,5 @@ def _at_most(lifetime: timedelta, expires_at: datetime | None) -> timedelta:
 
 
 def _browser(request: Request) -> str:
-    """What a list of sessions tells them apart by."""
+    """Return what a list of sessions tells them apart by."""
     return request.headers.get("user-agent", "").encode("ascii", "replace").decode()[:200] or "a browser"

@@ -89,7 +89,10 @@ def _token(view: TokenView) -> schemas.Token:
 
 
 def _within(visitor: Visitor, lifetime: timedelta | None) -> timedelta | None:
-    """What a token makes ends with it at the latest. A signed-in browser stands for its user, not for its session."""
+    """Return a lifetime that ends with the visitor's token at the latest.
+
+    A signed-in browser stands for its user, and what it makes outlives its session.
+    """
     expires_at = visitor.bearer.expires_at
     if expires_at is None or visitor.bearer.kind is TokenKind.SESSION:
         return lifetime

@@ -24,7 +24,7 @@ class Cache(Generic[Value]):
         self._lock = threading.Lock()
 
     def __contains__(self, key: Hashable) -> bool:
-        """Whether the value of ``key`` is there; it may be gone a moment later."""
+        """Return whether the value of ``key`` is there; it may be gone a moment later."""
         with self._lock:
             return key in self._kept
 

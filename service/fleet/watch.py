@@ -134,7 +134,7 @@ class Watch:
         self._db.devices.put_peaks(offer.device_class, peaks)
 
     def _judge(self, view: WorkerView) -> bool:
-        """Whether the worker is held out; the database is told when that changes."""
+        """Return whether the worker is held out, and store it where that has changed."""
         reason = complaint(view.checks, self._db.workers.lost(view.id, LOST_WITHIN_SECONDS))
         if reason != view.quarantine_reason:
             log.warning("%s: %s", view.id, reason or "measures again", extra={"worker": view.id})

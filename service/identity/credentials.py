@@ -83,7 +83,8 @@ def _cookie(headers: Headers) -> str | None:
 
 
 def _is_own_page(headers: Headers, method: str) -> bool:
-    """Whether the dashboard sent a request. SameSite=Strict lets pages of other ports of the same host send cookies."""
+    """Return whether the dashboard sent a request. SameSite=Strict lets pages of other ports of the same host send
+    cookies."""
     site = headers.get("sec-fetch-site")
     if method in READS:
         return site in (None, "same-origin", "none")

@@ -47,7 +47,7 @@ def look_up(ctx: Ctx, body: schemas.Lookup) -> schemas.LookupAnswer:
 
 
 def _hashes(ctx: Context, functions: list[str | schemas.LoweredFunction]) -> list[str]:
-    """The workload hash of each function; a sandbox computes those of functions given as modules."""
+    """Return the workload hash of each function; a sandbox computes those of functions given as modules."""
     modules = [function.data for function in functions if isinstance(function, schemas.LoweredFunction)]
     digests = iter(ctx.sandbox.digests(modules) if modules else ())
     return [function if isinstance(function, str) else next(digests) for function in functions]

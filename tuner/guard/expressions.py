@@ -105,7 +105,7 @@ class Expressions:
             self._expr(node)
 
     def _base(self, node: ast.expr) -> None:
-        """What stands before `[` or `.`: not a literal, whose strings could be taken out again."""
+        """Return what stands before `[` or `.`: not a literal, whose strings could be taken out again."""
         if not isinstance(node, ast.Name | ast.Attribute | ast.Subscript | ast.Call):
             refuse(node.lineno, f"`{shown(node)}` is taken apart", "write its parts where they are used")
         self._expr(node)

@@ -231,6 +231,6 @@ def _is_docstring(node: ast.stmt) -> bool:
 
 
 def _is_s_tir(decorator: ast.expr) -> bool:
-    """Whether `s_tir=True` stands in the decorator, whose options are constants."""
+    """Return whether `s_tir=True` stands in the decorator, whose options are constants."""
     keywords = decorator.keywords if isinstance(decorator, ast.Call) else []
     return any(k.arg == "s_tir" and isinstance(k.value, ast.Constant) and k.value.value is True for k in keywords)

@@ -87,7 +87,7 @@ def _cells(mod: tvm.IRModule, loops: dict[str, list[str]], trace_json: str) -> I
 
 
 def _sampled(trace: list[Any], loops: dict[str, list[str]]) -> Iterator[Cell]:
-    """What the trace's sampling instructions decided."""
+    """Return what the trace's sampling instructions decided."""
     instructions, decided = trace
     decisions = dict(decided)
     named: dict[str, str] = {}
@@ -131,7 +131,7 @@ def _sampled(trace: list[Any], loops: dict[str, list[str]]) -> Iterator[Cell]:
 
 
 def _purpose(use: tuple[str, list[Any], list[Any]] | None, named: dict[str, str]) -> str:
-    """What a categorical choice is used for."""
+    """Return what a categorical choice is used for."""
     if use is None:
         return "choice"
     kind, inputs, attributes = use

@@ -112,7 +112,7 @@ def _extract(mod: tvm.IRModule, target: tvm.target.Target, unproven: bool) -> Ta
 
 
 def _for_each(mod: tvm.IRModule, bindings: list[Shapes], target: tvm.target.Target, unproven: bool) -> Tasks:
-    """The tasks of every binding, each named after the first that it comes from."""
+    """Return the tasks of every binding, each named after the first that it comes from."""
     if not bindings:
         raise InvalidModule('the list of shapes is empty; give one or more, as [{"n": 1}, {"n": 64}]')
     tasks: dict[str, TaskSpec] = {}
@@ -149,6 +149,6 @@ def _check_space(space: list[Any], modules: list[str], target: tvm.target.Target
 
 
 def _diagnosis(error: Exception) -> str:
-    """What a user can use of TVM's message: its first lines, without the native stack."""
+    """Return what a user can use of TVM's message: its first lines, without the native stack."""
     lines = [line for line in str(error).splitlines() if line.strip() and not line.startswith(("  File", "Traceback"))]
     return " ".join(" ".join(lines[:6]).split())[:600] or type(error).__name__

@@ -107,7 +107,8 @@ ANNOTATIONS = frozenset(
 
 
 def user_space(mod: tvm.IRModule, target: Target, traces: list[Any], seed: int) -> DesignSpace:
-    """The space of a user's traces (TVM's ``[instructions, decisions]``), kept to those that apply to this workload.
+    """Return the space of a user's traces (TVM's ``[instructions, decisions]``), kept to those that apply to this
+    workload.
 
     Raises:
         InvalidSpace: an instruction is not allowed, or no trace applies.
@@ -159,7 +160,7 @@ def check_trace(trace: Any, name: str, also: frozenset[str] = frozenset()) -> No
 
 
 def _is_instruction(value: Any) -> bool:
-    """Whether it is ``[kind, inputs, attributes, outputs]``."""
+    """Return whether it is ``[kind, inputs, attributes, outputs]``."""
     return (
         isinstance(value, list)
         and len(value) == 4

@@ -165,7 +165,7 @@ def runs_on(target_json: str, offer_json: str) -> bool:
 
 
 def _instructions(target: Target) -> set[str]:
-    """The instruction sets that code for an llvm target may use, in LLVM's names."""
+    """Return the instruction sets that code for an llvm target may use, in LLVM's names."""
     return {name for name in map(str, codegen.llvm_get_cpu_features(target)) if not name.startswith(_ADVICE)}
 
 
