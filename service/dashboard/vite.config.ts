@@ -8,5 +8,6 @@ export default defineConfig({
   server: { proxy: { "/api": service, "/version": service } },
   // ECharts is the one large chunk, and it is loaded only by the views that plot. scripts/bundle-size.mjs reads the manifest.
   build: { chunkSizeWarningLimit: 700, manifest: true },
-  test: { include: ["src/**/*.test.ts"] },
+  // The tests are of functions alone, which keep nothing: all files share a worker.
+  test: { include: ["src/**/*.test.ts"], isolate: false },
 });
