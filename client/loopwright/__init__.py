@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         UnsupportedModel,
         UnsupportedVersion,
         WaitTimedOut,
+        WrongAnswer,
     )
     from loopwright.frontends.space_description import SpaceDescription, explain
     from loopwright.jobs.check_result import CheckResult
@@ -91,6 +92,7 @@ __all__ = [
     "UnsupportedModel",
     "UnsupportedVersion",
     "WaitTimedOut",
+    "WrongAnswer",
     "__version__",
     "explain",
     "export_library",

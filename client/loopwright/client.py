@@ -7,6 +7,7 @@ import re
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Unpack, overload
@@ -381,12 +382,19 @@ class Client:
         mod: Any,
         target: Any = "auto",
         params: dict[str, Any] | None = None,
+        *,
+        verify: bool = True,
         **options: Unpack[ModelOptions],
     ) -> Any:
         """Build a module with the best schedules.
 
         Functions that missed are built as TVM builds them by default; ``last_report`` names them. A module for another
         architecture does not run on this machine: `loopwright.export_library` writes a library for the other machine.
+
+        A model of PyTorch, or of ONNX where ONNX Runtime is installed, is compared with the compiled program: both are
+        called once, and must agree in number, dtypes, shapes and values of their outputs (``last_report.agreement``).
+        Nothing is compared if the target is not this machine's CPU, if ``params`` are bound, or if the example inputs
+        have other extents than ``shapes``.
 
         With many values of an extent in ``shapes``, a call may have any extent: the module has a tuned variant for each
         bucket that the certificates show to be faster, and the untuned functions for all other calls.
@@ -395,6 +403,7 @@ class Client:
             mod: the model, as for `submit`.
             target: the target to build for.
             params: values that are bound to ``main`` by name (Relax only). The model's own weights are always bound.
+            verify: whether to compare the program with the model.
             options: the options of a plain model, as they were submitted.
 
         Returns:
@@ -403,15 +412,26 @@ class Client:
 
         Raises:
             UnsupportedModel: the model cannot be turned into a module; the message names the part.
+            WrongAnswer: the program does not compute what the model computes.
             TvmUnavailable: TVM is not installed.
         """
         source = as_model(mod, **options)
         if is_portfolio(source.shapes):
             return self._compile_portfolio(source, target, params)
-        applied, built_for = self._apply(self.look_up(source, target, params))
+        require_tvm()
         from loopwright.applying import apply as applying
+        from loopwright.applying.agreement import agreement
+        from loopwright.applying.lookup import look_up
 
-        return applying.build(applied, built_for)
+        program = _program(source, source.shape)
+        looked_up = look_up(program, self._ask(target), _tvm_target(target), params)
+        applied, self.last_report = applying.apply(looked_up)
+        built = applying.build(applied, looked_up.target)
+        if verify and not params:
+            found = agreement(program.reference, built, applied, looked_up.target)
+            self.last_report = replace(self.last_report, agreement=found)
+        self.last_report.log()
+        return built
 
     def compare(
         self,
@@ -741,7 +761,7 @@ def _program(source: Model, shape: dict[str, int]) -> Program:
     module = bind_shapes(program.module, shape)
     if source.exact_math:
         module = with_exact_math(module)
-    return Program(with_tf32(module) if source.math == "tf32" else module, program.weights)
+    return replace(program, module=with_tf32(module) if source.math == "tf32" else module)
 
 
 def _tvm_target(target: Any) -> Any:

@@ -32,6 +32,10 @@ class UnsupportedModel(LoopwrightError, ValueError):
     """The model is of an accepted kind, but cannot be converted; the message names the part, and says what to do."""
 
 
+class WrongAnswer(LoopwrightError):
+    """A compiled program does not compute what the model computes. Please report it; ``verify=False`` compiles it."""
+
+
 class ServiceError(LoopwrightError):
     """The service answered with a problem (RFC 9457): ``title``, ``detail`` and the HTTP ``status``."""
 

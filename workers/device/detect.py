@@ -9,47 +9,19 @@ import hashlib
 import json
 import platform
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import tvm
 from tvm.target import Target, codegen
 
+from loopwright.codegen.host import cpu
 from loopwright.codegen.host.threads import usable_cores
-from loopwright.codegen.target import canonical_target, most_shared_bytes, target_from, triple
+from loopwright.codegen.target import canonical_target, instructions, most_shared_bytes, target_from, triple
 from loopwright.codegen.versions import TVM_VERSION
 from tuner.inspection.answers import TargetMatch
 from tuner.types import DeviceClass
 from workers.device import vector_width
 from workers.messages import DetectedDevice
-
-# LLVM's names for processor generations, newest first, each with CPU flags that only it and newer ones have. LLVM's own
-# detection goes by model numbers, which hypervisors report wrongly; the generated code depends on the flags.
-_GENERATIONS: dict[str, list[tuple[str, set[str]]]] = {
-    "GenuineIntel": [
-        ("sapphirerapids", {"amx_tile", "avx512_fp16", "avx512_bf16"}),
-        ("icelake-server", {"avx512_vbmi2", "avx512_vnni", "avx512f"}),
-        ("cascadelake", {"avx512_vnni", "avx512f"}),
-        ("skylake-avx512", {"avx512f", "avx512dq", "avx512bw", "avx512vl"}),
-        ("haswell", {"avx2", "fma", "bmi2"}),
-    ],
-    "AuthenticAMD": [
-        ("znver4", {"avx512f", "avx512_bf16", "avx512_vnni", "avx512_vbmi2"}),
-        ("znver3", {"avx2", "vaes", "vpclmulqdq", "fma"}),
-        ("znver2", {"avx2", "clwb", "fma"}),
-        ("znver1", {"avx2", "fma", "sha_ni"}),
-    ],
-}
-_LEVELS: list[tuple[str, set[str]]] = [
-    ("x86-64-v4", {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}),
-    ("x86-64-v3", {"avx2", "fma", "bmi1", "bmi2", "f16c"}),
-    ("x86-64-v2", {"sse4_2", "popcnt"}),
-]
-# LLVM lists hints to its scheduler among the features; code that follows a hint runs on any processor.
-_ADVICE = (
-    "slow-", "fast-", "faster-", "prefer-", "false-deps-", "tuning-", "no-bypass-", "allow-light-", "idivq-",
-    "sbb-dep-", "macrofusion", "branchfusion", "vzeroupper", "ermsb", "fsrm", "pconfig",
-)  # fmt: skip
 
 # Attributes that describe the machine rather than the code for it.
 _MACHINE = {
@@ -68,11 +40,11 @@ def runtime_version() -> str:
 
 
 def _cpu() -> DetectedDevice:
-    vendor, flags = _cpuinfo()
+    vendor, flags = cpu.flags()
     cores = usable_cores()
     target: dict[str, Any] = {"kind": "llvm", "num-cores": cores}
     if platform.machine() in ("x86_64", "AMD64"):
-        target["mcpu"] = x86_generation(vendor, flags)
+        target["mcpu"] = cpu.x86_generation(vendor, flags)
         if "avx512f" in flags:
             target["mattr"] = vector_width.attributes(target["mcpu"], vector_width.relative_speed(target["mcpu"]))
     else:
@@ -89,21 +61,6 @@ def _cpu() -> DetectedDevice:
         runtime=runtime_version(),
     )
     return DetectedDevice("cpu", device_class)
-
-
-def x86_generation(vendor: str, flags: set[str]) -> str:
-    """Return the newest processor name whose instructions all appear in ``flags`` (names as in /proc/cpuinfo)."""
-    for name, needed in [*_GENERATIONS.get(vendor, []), *_LEVELS]:
-        if needed <= flags:
-            return name
-    return "x86-64"
-
-
-def _cpuinfo() -> tuple[str, set[str]]:
-    lines = Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines()
-    fields = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-    vendor = fields.get("vendor_id") or fields.get("CPU implementer") or "unknown"
-    return vendor, set((fields.get("flags") or fields.get("Features") or "").split())
 
 
 def _gpus() -> list[DetectedDevice]:
@@ -161,12 +118,7 @@ def runs_on(target_json: str, offer_json: str) -> bool:
     if target.kind.name == "cuda":
         return _arch(target) == _arch(offer)
     same_machine = triple(target).split("-")[0] == triple(offer).split("-")[0]
-    return same_machine and _instructions(target) <= _instructions(offer)
-
-
-def _instructions(target: Target) -> set[str]:
-    """Return the instruction sets that code for an llvm target may use, in LLVM's names."""
-    return {name for name in map(str, codegen.llvm_get_cpu_features(target)) if not name.startswith(_ADVICE)}
+    return same_machine and instructions(target) <= instructions(offer)
 
 
 def _arch(target: Target) -> str:

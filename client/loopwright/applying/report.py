@@ -45,6 +45,18 @@ class Served:
 
 
 @dataclass(frozen=True, slots=True)
+class Agreement:
+    """One call of the compiled program gave what the model's own framework gives, in dtypes, shapes and values."""
+
+    reference: str
+    """What ran the model: ``PyTorch`` or ``ONNX Runtime``."""
+    max_rel_error: float
+    """The largest difference, as a share of the largest value of its output."""
+    tolerance: float
+    """The difference that is allowed for the model's precision; integers and booleans are equal."""
+
+
+@dataclass(frozen=True, slots=True)
 class ApplyReport:
     """What hit and what missed, function by function, in order of name."""
 
@@ -54,6 +66,8 @@ class ApplyReport:
     """The symbolic extent of a module that `Client.compile` built for a portfolio."""
     served: tuple[Served, ...] = ()
     """What became of its buckets. Calls with other extents run untuned."""
+    agreement: Agreement | None = None
+    """The comparison of the compiled program with the model itself; None if there was none (see `Client.compile`)."""
 
     @property
     def hits(self) -> tuple[AppliedFunction, ...]:
@@ -104,6 +118,9 @@ class ApplyReport:
                 lines.append(f"  {self.symbol}={each.smallest} to {each.extent}: padded to {each.extent}")
             else:
                 lines.append(f"  {self.symbol}={each.extent}: tuned for")
+        if self.agreement is not None:
+            error, tolerance = self.agreement.max_rel_error, self.agreement.tolerance
+            lines.append(f"  as {self.agreement.reference} computes it: error {error:.1e}, {tolerance:g} allowed")
         if self.served:
             lines.append(f"  other {self.symbol}: untuned")
         return "\n".join(lines)

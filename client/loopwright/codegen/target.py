@@ -29,6 +29,12 @@ _SHARED_KIB = {
 """By compute capability: shared memory in KiB that a block can have if the kernel asks for it when it is launched
 ("Maximum amount of shared memory per thread block" in the CUDA C++ Programming Guide). TVM's kernels ask for it."""
 
+# LLVM lists hints to its scheduler among the features; code that follows a hint runs on any processor.
+_ADVICE = (
+    "slow-", "fast-", "faster-", "prefer-", "false-deps-", "tuning-", "no-bypass-", "allow-light-", "idivq-",
+    "sbb-dep-", "macrofusion", "branchfusion", "vzeroupper", "ermsb", "fsrm", "pconfig",
+)  # fmt: skip
+
 _WORD = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _NAMES = frozenset({"kind", "tag", "keys", "device", "model", "mcpu", "mtriple", "arch"})
 """Fields that hold a word, or a list of words."""
@@ -180,3 +186,8 @@ def _options_to_dict(text: str) -> dict[str, Any]:
 def _without_derived(fields: dict[str, Any]) -> dict[str, Any]:
     kept = {k: v for k, v in fields.items() if k not in ("keys", "tag") and v not in ("", [], None)}
     return {k: _without_derived(v) if isinstance(v, dict) else v for k, v in kept.items()}
+
+
+def instructions(target: Target) -> set[str]:
+    """Return the instruction sets that code for an llvm target may use, in LLVM's names."""
+    return {name for name in map(str, codegen.llvm_get_cpu_features(target)) if not name.startswith(_ADVICE)}

@@ -19,12 +19,10 @@ from loopwright.comparing.engines.tuned import as_arrays as tvm_arrays
 from loopwright.comparing.files import Files, Form, written_onnx
 from loopwright.comparing.given import Array, as_arrays
 from loopwright.frontends import onnx, to_program, torch, tvm_module, tvmscript
+from loopwright.frontends.precision import TOLERANCE, precision
 from loopwright.frontends.torch.values import flattened
 from loopwright.model import Model
 
-TOLERANCE = {"f64": 1e-6, "f32": 1e-3, "f16": 2e-2, "bf16": 3e-2}
-"""Of the largest magnitude of an output: engines add in different orders, and round to the precision."""
-_PRECISIONS = {"float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16"}
 _NO_PYTORCH = "this model is no program of PyTorch, from which ONNX could be written; compare its .onnx file"
 
 
@@ -136,16 +134,14 @@ def _of_file(source: Model, path: Path) -> Model:
 
 
 def _with_precision(files: Files, arrays: list[Array]) -> Files:
-    precision, tolerance = _precision([array.dtype.name for array in arrays])
-    return Files(**{**vars(files), "precision": precision, "tolerance": tolerance})
+    lowest, tolerance = _precision([array.dtype.name for array in arrays])
+    return Files(**{**vars(files), "precision": lowest, "tolerance": tolerance})
 
 
 def _precision(kinds: list[str]) -> tuple[str, float]:
     """Return the lowest precision of floating-point numbers among some dtypes, and what it tolerates."""
-    found = [_PRECISIONS[kind] for kind in kinds if kind in _PRECISIONS]
-    order = list(_PRECISIONS.values())
-    precision = max(found, key=order.index, default="f32")
-    return precision, TOLERANCE[precision]
+    lowest = precision(kinds)
+    return lowest, TOLERANCE[lowest]
 
 
 def _drawn(param: Any, generator: np.random.Generator) -> Array:

@@ -8,6 +8,7 @@ import psutil
 import pytest
 from tvm.target import codegen
 
+from loopwright.codegen.host import cpu
 from loopwright.codegen.target import canonical_target, target_from
 from workers.device import detect
 
@@ -60,7 +61,7 @@ ZEN4 = ZEN3 | SKYLAKE | {"avx512_bf16", "avx512_vnni", "avx512_vbmi2", "gfni"}
     ],
 )
 def test_a_processor_is_named_by_its_flags(vendor: str, flags: set[str], name: str) -> None:
-    assert detect.x86_generation(vendor, flags) == name
+    assert cpu.x86_generation(vendor, flags) == name
 
 
 def offer(mcpu: str, *mattr: str) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 from loopwright.errors import UnsupportedModel, first_line
 from loopwright.extras import require_tvm
+from loopwright.frontends.onnx.reference import OnnxReference
 from loopwright.frontends.program import Program, detach
 from loopwright.model import Model
 
@@ -40,4 +41,5 @@ def to_program(source: Model) -> Program:
             f"there is no translation of a part of this ONNX model: {first_line(error)}; write that part with other "
             "operators, or export it for another opset"
         ) from error
-    return detach(mod)
+    shape = source.shape if isinstance(source.shapes, dict) else {}
+    return detach(mod, OnnxReference(source.model, shape))

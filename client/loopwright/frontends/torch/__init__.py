@@ -20,6 +20,7 @@ from loopwright.extras import require_tvm
 from loopwright.frontends.program import Program, detach
 from loopwright.frontends.torch import dims as torch_dims
 from loopwright.frontends.torch import operators as torch_operators
+from loopwright.frontends.torch.reference import TorchReference
 from loopwright.frontends.torch.values import flattened, is_tree, replaced, tensors
 from loopwright.model import Model
 
@@ -45,7 +46,8 @@ def to_program(source: Model) -> Program:
     with warnings.catch_warnings():
         # PyTorch warns of a class of its own whenever an exported program is copied.
         warnings.filterwarnings("ignore", message=".*LeafSpec", category=FutureWarning)
-        return detach(_translated(exported(source)))
+        program = exported(source)
+        return detach(_translated(program), TorchReference(program))
 
 
 def exported(source: Model) -> Any:

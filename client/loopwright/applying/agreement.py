@@ -1,0 +1,104 @@
+"""Agreement of a compiled program with the model itself: one call of each on the same inputs. Needs TVM.
+
+A certificate says that a schedule computes what TVM's own program of a function computes. It says nothing about what
+made that program of the model: the importer, and the rewritings of its graph. This comparison covers them.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import tvm
+from tvm import relax
+from tvm.target import Target, codegen
+
+from loopwright.applying.report import Agreement
+from loopwright.codegen.arrays import compare
+from loopwright.codegen.functions import has_relax
+from loopwright.codegen.host import cpu
+from loopwright.codegen.program import linking
+from loopwright.codegen.target import instructions
+from loopwright.errors import WrongAnswer
+from loopwright.frontends.precision import TOLERANCE, precision
+from loopwright.frontends.reference import Reference
+
+
+def agreement(reference: Reference | None, executable: Any, mod: tvm.IRModule, target: Target) -> Agreement | None:
+    """Call a compiled module and its model once, and compare the outputs in number, dtype, shape and values.
+
+    Returns:
+        None if there is nothing to compare with: the model has no framework of its own, or its example inputs have
+        other extents than the module; or if the module is not for this machine's CPU.
+
+    Raises:
+        WrongAnswer: an output differs; the message says how.
+    """
+    if reference is None or not has_relax(mod) or not _runs_here(target):
+        return None
+    call = reference.call()
+    if call is None or not _takes(mod, call.inputs):
+        return None
+    run = relax.VirtualMachine(executable, tvm.cpu())["main"]
+    outputs = list(_tensors(run(*(tvm.runtime.tensor(each.numpy()) for each in map(_tensor, call.inputs)))))
+    expected = list(map(_tensor, call.outputs))
+    if len(outputs) != len(expected):
+        raise WrongAnswer(f"the program returns {len(outputs)} tensors, and {reference.name} {len(expected)}")
+    limit = TOLERANCE[precision(call.dtypes)]
+    worst = 0.0
+    for position, (output, wanted) in enumerate(zip(outputs, expected, strict=True)):
+        form, its_form = (f"{each.dtype}{list(map(int, each.shape))}" for each in (output, wanted))
+        if form != its_form:
+            raise WrongAnswer(f"output {position} is {form}, and {reference.name} returns {its_form}")
+        rtol = limit if "float" in str(output.dtype) else 0.0
+        found = compare(output.numpy(), wanted.numpy(), rtol)
+        if not found.close:
+            raise WrongAnswer(
+                f"output {position} differs from {reference.name}'s by {found.max_rel_error:.3g} of its largest value "
+                f"({found.max_abs_error:.3g}); {rtol:g} is allowed"
+            )
+        worst = max(worst, found.max_rel_error)
+    return Agreement(reference.name, worst, limit)
+
+
+def _tensor(value: Any) -> Any:
+    """Return an array or a tensor of a framework, whose memory TVM may not take as it is, as one of TVM."""
+    return tvm.runtime.tensor(value) if isinstance(value, np.ndarray) else tvm.runtime.from_dlpack(value)
+
+
+def _tensors(value: Any) -> Iterator[Any]:
+    """Yield the tensors within what a Relax function returned."""
+    if hasattr(value, "numpy"):
+        yield value
+    else:
+        for each in value:
+            yield from _tensors(each)
+
+
+def _takes(mod: tvm.IRModule, inputs: Any) -> bool:
+    """Return whether ``main`` takes inputs of these extents; symbolic ones take all."""
+    main = next((func for var, func in mod.functions_items() if var.name_hint == "main"), None)
+    if not isinstance(main, relax.Function) or len(main.params) != len(inputs):
+        return False
+    return all(_fits(param, value.shape) for param, value in zip(main.params, inputs, strict=True))
+
+
+def _fits(param: relax.Var, extents: Sequence[int]) -> bool:
+    shape = getattr(param.ty, "shape", None)
+    if shape is None or len(shape) != len(extents):
+        return False
+    return all(int(getattr(wanted, "value", extent)) == extent for wanted, extent in zip(shape, extents, strict=True))
+
+
+def _runs_here(target: Target) -> bool:
+    """Return whether code for a target runs on this machine's CPU."""
+    if target.kind.name != "llvm" or linking.machine(target) != platform.machine():
+        return False
+    try:
+        # Not LLVM's own detection, which goes by the model that a hypervisor reports.
+        name = cpu.x86_generation(*cpu.flags()) if platform.machine() == "x86_64" else codegen.llvm_get_system_cpu()
+    except OSError:  # no Linux
+        return False
+    return instructions(target) <= instructions(Target({"kind": "llvm", "mcpu": name}))

@@ -1,0 +1,44 @@
+"""The processor of this machine: its flags, and the name of its generation. Imports no TVM."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+# LLVM's names for processor generations, newest first, each with CPU flags that only it and newer ones have. LLVM's own
+# detection goes by model numbers, which hypervisors report wrongly; the generated code depends on the flags.
+_GENERATIONS: dict[str, list[tuple[str, set[str]]]] = {
+    "GenuineIntel": [
+        ("sapphirerapids", {"amx_tile", "avx512_fp16", "avx512_bf16"}),
+        ("icelake-server", {"avx512_vbmi2", "avx512_vnni", "avx512f"}),
+        ("cascadelake", {"avx512_vnni", "avx512f"}),
+        ("skylake-avx512", {"avx512f", "avx512dq", "avx512bw", "avx512vl"}),
+        ("haswell", {"avx2", "fma", "bmi2"}),
+    ],
+    "AuthenticAMD": [
+        ("znver4", {"avx512f", "avx512_bf16", "avx512_vnni", "avx512_vbmi2"}),
+        ("znver3", {"avx2", "vaes", "vpclmulqdq", "fma"}),
+        ("znver2", {"avx2", "clwb", "fma"}),
+        ("znver1", {"avx2", "fma", "sha_ni"}),
+    ],
+}
+_LEVELS: list[tuple[str, set[str]]] = [
+    ("x86-64-v4", {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}),
+    ("x86-64-v3", {"avx2", "fma", "bmi1", "bmi2", "f16c"}),
+    ("x86-64-v2", {"sse4_2", "popcnt"}),
+]
+
+
+def x86_generation(vendor: str, flags: set[str]) -> str:
+    """Return the newest processor name whose instructions all appear in ``flags`` (names as in /proc/cpuinfo)."""
+    for name, needed in [*_GENERATIONS.get(vendor, []), *_LEVELS]:
+        if needed <= flags:
+            return name
+    return "x86-64"
+
+
+def flags() -> tuple[str, set[str]]:
+    """Return the vendor of this machine's processor, and its flags, as in /proc/cpuinfo (Linux)."""
+    lines = Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines()
+    fields = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    vendor = fields.get("vendor_id") or fields.get("CPU implementer") or "unknown"
+    return vendor, set((fields.get("flags") or fields.get("Features") or "").split())

@@ -1,0 +1,66 @@
+"""An ONNX model, called by ONNX Runtime, if it is installed, on drawn inputs."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from loopwright.frontends.reference import Call
+
+_DTYPES = {
+    "tensor(float)": "float32",
+    "tensor(double)": "float64",
+    "tensor(float16)": "float16",
+    "tensor(bool)": "bool",
+    **{f"tensor({kind}int{bits})": f"{kind}int{bits}" for kind in ("", "u") for bits in (8, 16, 32, 64)},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class OnnxReference:
+    """See `loopwright.frontends.reference.Reference`. ``model`` is an ``onnx.ModelProto``, or the path of a file.
+
+    ``shape`` has values of symbolic extents, by name.
+    """
+
+    model: Any
+    shape: dict[str, int]
+    name: str = "ONNX Runtime"
+
+    def call(self) -> Call | None:
+        if importlib.util.find_spec("onnxruntime") is None:
+            return None
+        runtime = importlib.import_module("onnxruntime")
+        options = runtime.SessionOptions()
+        options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        options.log_severity_level = 4
+        model = self.model if isinstance(self.model, str | os.PathLike) else self.model.SerializeToString()
+        try:
+            session = runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        except Exception:  # larger than what is one message, or with an operator that it lacks
+            return None
+        generator = np.random.default_rng(0)
+        feeds = {each.name: self._drawn(each, generator) for each in session.get_inputs()}
+        if any(array is None for array in feeds.values()):
+            return None
+        outputs = session.run(None, feeds)
+        if not all(isinstance(each, np.ndarray) for each in outputs):
+            return None
+        dtypes = frozenset(array.dtype.name for array in (*feeds.values(), *outputs) if array is not None)
+        return Call(list(feeds.values()), outputs, dtypes)
+
+    def _drawn(self, value: Any, generator: np.random.Generator) -> np.ndarray[Any, Any] | None:
+        """Draw numbers from a standard normal distribution, and integers from 0 and 1, which may be indices."""
+        shape: list[Any] = [
+            self.shape.get(extent, extent) if isinstance(extent, str) else extent for extent in value.shape
+        ]
+        if value.type not in _DTYPES or not all(isinstance(extent, int) for extent in shape):
+            return None
+        if "float" in _DTYPES[value.type]:
+            return generator.standard_normal(shape).astype(_DTYPES[value.type])
+        return generator.integers(0, 2, shape).astype(_DTYPES[value.type])

@@ -1,0 +1,15 @@
+"""How far the outputs of two implementations of a model may differ, by the precision that it computes in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+TOLERANCE = {"f64": 1e-6, "f32": 1e-3, "f16": 2e-2, "bf16": 3e-2}
+"""Of the largest magnitude of an output: implementations add in different orders, and round to the precision."""
+_PRECISIONS = {"float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16"}
+
+
+def precision(dtypes: Iterable[str]) -> str:
+    """Return the lowest precision of floating-point numbers among the dtypes of weights, inputs and outputs."""
+    order = list(TOLERANCE)
+    return max((_PRECISIONS[dtype] for dtype in dtypes if dtype in _PRECISIONS), key=order.index, default="f32")

@@ -1,0 +1,118 @@
+"""A compiled program is compared with the model itself, in dtype, shape and values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.helper as oh
+import pytest
+import torch
+from torch import nn
+
+import loopwright
+from loopwright import Client, WrongAnswer
+from loopwright.codegen.host import cpu
+from loopwright.frontends.onnx.reference import OnnxReference
+from loopwright.frontends.reference import Call
+from loopwright.frontends.torch.reference import TorchReference
+from tests.unit.client.fake_service import FakeService
+from tests.unit.client.known_bests import LLVM, serve
+
+MODEL = nn.Sequential(nn.Linear(8, 4), nn.ReLU()).eval()
+INPUTS = (torch.linspace(-1, 1, 24).reshape(3, 8),)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_known(service: FakeService) -> None:
+    serve(service)
+
+
+def onnx_model(*extents: Any) -> onnx.ModelProto:
+    node = oh.make_node("Mul", ["x", "x"], ["y"])
+    values = [oh.make_tensor_value_info(name, onnx.TensorProto.FLOAT, extents) for name in "xy"]
+    graph = oh.make_graph([node], "squares", values[:1], values[1:])
+    return oh.make_model(graph, opset_imports=[oh.make_opsetid("", 18)], ir_version=10)
+
+
+def test_a_model_of_pytorch_agrees(client: Client) -> None:
+    client.compile(MODEL, LLVM, example_inputs=INPUTS)
+    assert client.last_report is not None
+    assert client.last_report.agreement is not None
+    assert client.last_report.agreement.reference == "PyTorch"
+    assert client.last_report.agreement.max_rel_error < client.last_report.agreement.tolerance == 1e-3
+    assert "as PyTorch computes it: error " in str(client.last_report)
+
+
+@pytest.mark.parametrize("from_file", [False, True])
+def test_a_model_of_onnx_agrees(client: Client, tmp_path: Path, from_file: bool) -> None:
+    model = onnx_model("n", 5)
+    onnx.save(model, tmp_path / "squares.onnx")
+    client.compile(tmp_path / "squares.onnx" if from_file else model, LLVM, shapes={"n": 3})
+    assert client.last_report is not None
+    assert client.last_report.agreement is not None
+    assert client.last_report.agreement.reference == "ONNX Runtime"
+
+
+WRONG = [
+    (lambda y: [y + 0.1], "output 0 differs from PyTorch's by "),
+    (lambda y: [torch.where(y == y.max(), torch.nan, y)], "output 0 differs from PyTorch's by inf"),
+    (lambda y: [y.double()], r"output 0 is float32\[3, 4\], and PyTorch returns float64\[3, 4\]"),
+    (lambda y: [y.reshape(4, 3)], r"output 0 is float32\[3, 4\], and PyTorch returns float32\[4, 3\]"),
+    (lambda y: [y, y], "the program returns 1 tensors, and PyTorch 2"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), WRONG)
+def test_another_answer_is_an_error(client: Client, monkeypatch: pytest.MonkeyPatch, change: Any, message: str) -> None:
+    right = TorchReference.call
+
+    def call(self: TorchReference) -> Call:
+        made = right(self)
+        assert made is not None
+        outputs: Sequence[Any] = change(*made.outputs)
+        return Call(made.inputs, outputs, made.dtypes)
+
+    monkeypatch.setattr(TorchReference, "call", call)
+    with pytest.raises(WrongAnswer, match=message):
+        client.compile(MODEL, LLVM, example_inputs=INPUTS)
+    client.compile(MODEL, LLVM, example_inputs=INPUTS, verify=False)
+    assert client.last_report is not None
+    assert client.last_report.agreement is None
+
+
+def test_what_cannot_be_compared_is_compiled(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    exported = torch.export.export(MODEL, INPUTS)
+    without_inputs = torch.export.export(MODEL, INPUTS)
+    without_inputs.example_inputs = None
+    elsewhere = {"kind": "llvm", "mtriple": "aarch64-linux-gnu", "num-cores": 1}
+    for model, target in (
+        (without_inputs, LLVM),
+        (exported, elsewhere),
+        (onnx_model("n", 5), LLVM),
+        (loopwright.frontends.to_program(exported).module, LLVM),
+    ):
+        client.compile(model, target)
+        assert client.last_report is not None
+        assert client.last_report.agreement is None
+    monkeypatch.setattr(cpu, "flags", lambda: ("GenuineIntel", {"sse4_2", "popcnt"}))
+    client.compile(exported, {"kind": "llvm", "mcpu": "haswell"})
+    assert client.last_report.agreement is None
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert OnnxReference(onnx_model(2, 5), {}).call() is None
+
+
+def test_a_call_is_made_on_copies() -> None:
+    class Counting(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x.add_(1)
+
+    inputs = torch.zeros(3)
+    call = TorchReference(torch.export.export(Counting(), (inputs,))).call()
+    assert call is not None
+    assert np.array_equal(inputs, np.zeros(3))
+    assert np.array_equal(call.inputs[0], np.zeros(3))
+    assert np.array_equal(call.outputs[0], np.ones(3))
