@@ -65,6 +65,21 @@ class Stage:
         """The trial that waits in the measuring slot, if one does."""
         self._held_after: int | None = None
         self._changed = threading.Condition()
+        self._races = threading.Event()
+        self._races.set()
+
+    @contextlib.contextmanager
+    def races_held(self) -> Iterator[None]:
+        """Let no race end before the context does."""
+        self._races.clear()
+        try:
+            yield
+        finally:
+            self._races.set()
+
+    def await_race(self, meanwhile: Meanwhile) -> None:
+        while not self._races.wait(0.05):
+            meanwhile()
 
     @contextlib.contextmanager
     def held(self, *, after: int) -> Iterator[None]:
@@ -115,6 +130,7 @@ class PlayedFleet:
         self._stage.in_slot = None
 
     def race(self, request: RaceRequest, meanwhile: Meanwhile) -> RaceResult:
+        self._stage.await_race(meanwhile)
         contenders: dict[str, Raced | Failure] = {}
         for key, trace in request.contenders.items():
             asked = MeasureRequest(key, request.module_json, request.args, trace, None)

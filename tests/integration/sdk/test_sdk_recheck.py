@@ -1,4 +1,4 @@
-"""Bests that are raced anew, through a real service: by hand, from Python and the command line."""
+"""Bests that are raced anew, through a service: by hand, from Python and the command line."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from pathlib import Path
 from loopwright import Client
 from tests.integration.sdk.test_cli import Cli
 from tests.support.certificates import claim
+from tests.support.played_service import PlayedService
 from tests.support.programs import product_relu
 from tests.support.sdk import tuned
 from tests.support.service_client import ServiceClient
+from tests.support.waiting import wait_for
 
 
 def test_a_best_that_claims_too_much_is_found_and_searched_anew(
@@ -30,6 +32,15 @@ def test_a_best_that_claims_too_much_is_found_and_searched_anew(
     assert renewed is not None
     assert renewed.certificate.regressed_at is None
     assert renewed.best_us > best.best_us
+
+
+def test_a_race_is_cancelled(client: Client, service: PlayedService) -> None:
+    [task] = tuned(client.submit(product_relu(124), max_trials=4)).tasks
+    with service.stage.races_held():
+        job = client.recheck([task.workload_hash])
+        wait_for("the job to run", lambda: job.refresh().state == "running")
+        job.cancel()
+        wait_for("its end", lambda: job.refresh().state == "cancelled")
 
 
 def test_a_workload_without_a_best_is_refused(service: ServiceClient, tmp_path: Path) -> None:

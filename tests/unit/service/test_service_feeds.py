@@ -127,6 +127,26 @@ def test_streams_that_begin_late_or_lag_miss_nothing_and_get_nothing_twice(
     assert streams == [whole, *(whole[number * 4 + 1 :] for number in range(6))]
 
 
+def test_one_event_is_enough_to_wake_a_follower(job: RunningJob) -> None:
+    job.happen(1)
+
+    async def test(found: Feeds) -> None:
+        async with found.follow(job.id) as feed:
+            last_id = job.ids()[-1]
+            for _ in range(2):
+                waiting = asyncio.create_task(feed.after(last_id))
+                await asyncio.sleep(0.05)
+                assert not waiting.done()
+                await asyncio.to_thread(job.happen, 1)
+                last_id = (await waiting)[-1].id
+            waiting = asyncio.create_task(feed.after(job.ids()[-1]))
+            await asyncio.sleep(0.05)
+            await asyncio.to_thread(job.finish)
+            assert (await waiting)[-1].id == job.ids()[-1]
+
+    follow(job, test)
+
+
 def test_a_number_from_the_future_delays_nobody_else(job: RunningJob) -> None:
     async def test(found: Feeds) -> list[list[int]]:
         streams = [asyncio.create_task(read(found, job.id, last_id)) for last_id in (2**62, 0)]
