@@ -12,6 +12,8 @@ from tests.support.programs import product_relu
 from tests.support.service import Service
 from tests.support.waiting import wait_for
 
+pytestmark = pytest.mark.whole
+
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:

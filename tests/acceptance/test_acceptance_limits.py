@@ -35,6 +35,7 @@ def test_a_job_is_cancelled_while_it_searches(service: Service) -> None:
     assert service.items(f"/jobs/{job_id}/trials") == []
 
 
+@pytest.mark.whole
 def test_time_ends_while_a_job_searches(service: Service) -> None:
     job = service.finished(service.submit(long_chain(200), budget={"max_trials": 64, "max_seconds": 3}))
     assert job["state"] == "succeeded"

@@ -8,6 +8,7 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from db import Database
@@ -178,6 +179,7 @@ def test_a_job_is_cancelled_and_submitted_again(page: Page, service: PlayedServi
     assert (again["name"], again["budget"]["max_trials"]) == ("endless", 4)
 
 
+@pytest.mark.whole
 def test_a_stopped_service_is_missed_and_found_again(fresh_page: Page, watched: Watched, tmp_path: Path) -> None:
     watched.expected += ["ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED_ENCODING", "503 (Service Unavailable)"]
     page = fresh_page

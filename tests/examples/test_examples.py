@@ -64,6 +64,8 @@ EXAMPLES: dict[str, Callable[[Client], None]] = {
     "transformer": lambda client: transformer.main(client, trials=12),
 }
 
+SLOW = ("compare_engines", "metaschedule_records", "resnet18")
+
 
 @pytest.fixture(scope="module")
 def client(service: ServiceClient) -> Iterator[Client]:
@@ -78,7 +80,9 @@ def test_every_example_is_run() -> None:
     assert all(f"]({name}.py)" in listed for name in EXAMPLES)
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.whole) if name in SLOW else name for name in EXAMPLES]
+)
 def test_example(client: Client, name: str, capfd: pytest.CaptureFixture[str]) -> None:
     EXAMPLES[name](client)
     assert capfd.readouterr().out.strip(), "an example tells what it found"

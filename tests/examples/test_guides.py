@@ -80,7 +80,10 @@ def replacements(service: ServiceClient, client: Client, job: Job) -> dict[str, 
 
 
 @pytest.mark.usefixtures("_as_a_reader")
-@pytest.mark.parametrize("document", RUN, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "document",
+    [pytest.param(path, id=path.stem, marks=pytest.mark.whole if path.stem == "comparing" else ()) for path in RUN],
+)
 def test_a_guide_does_what_it_says(
     document: Path,
     service: ServiceClient,

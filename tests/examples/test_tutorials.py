@@ -14,7 +14,10 @@ from tests.support.snippets import FLEET, TUTORIALS, Reader, blocks
 TRIALS = {"quick-start": 16, "tvmscript": 16}
 """Where the command line would say that a function deserves more than eight."""
 RUN = [path for path in TUTORIALS if path != FLEET and any(block.runs for block in blocks(path))]
-PLAYED = [pytest.param("played", path, id=f"played-{path.stem}") for path in RUN]
+PLAYED = [
+    pytest.param("played", path, id=f"played-{path.stem}", marks=pytest.mark.whole if path.stem == "pytorch" else ())
+    for path in RUN
+]
 REAL = [
     pytest.param("real", path, id=f"real-{path.stem}", marks=() if path.stem == "quick-start" else pytest.mark.whole)
     for path in RUN

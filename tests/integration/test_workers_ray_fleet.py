@@ -658,6 +658,7 @@ def test_a_miscompiled_contender_is_rejected_for_its_wrong_result(offer: Offer, 
     assert (rejected.stage, rejected.kind) == (Stage.CERTIFY, FailureKind.WRONG_RESULT)
 
 
+@pytest.mark.whole
 def test_the_reference_of_a_gpu_is_built_for_the_processor_beside_it(
     offer: Offer, start: Start, recording: str, gpu: str
 ) -> None:
@@ -696,6 +697,7 @@ def test_a_job_on_a_simulated_gpu(cuda_builder: str, gpu: str) -> None:
     assert statistics.median(certificate.best_run_secs) == pytest.approx(best, rel=0.02)
 
 
+@pytest.mark.whole
 def test_a_job_that_permits_tf32_on_a_simulated_gpu(cuda_builder: str, gpu: str) -> None:
     """Builders make CUDA code of candidates with TF32, and the certificate has the tolerance for it."""
     target = '{"arch": "sm_80", "kind": "cuda"}'

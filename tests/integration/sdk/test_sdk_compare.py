@@ -56,6 +56,7 @@ def test_a_tuned_model_is_compared_and_the_comparison_is_stored_with_its_job(
     assert job.comparison() == found
 
 
+@pytest.mark.whole
 def test_the_command_compares_a_saved_program(
     service: ServiceClient, client: Client, inputs: tuple[torch.Tensor], tmp_path: Path
 ) -> None:

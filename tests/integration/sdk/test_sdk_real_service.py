@@ -81,6 +81,7 @@ def test_a_search_takes_up_what_is_known(model: Job) -> None:
     assert "transfer" in {trial.origin for trial in again.trials()}
 
 
+@pytest.mark.whole
 def test_a_slower_model_fails_its_check(client: Client, real_service: Service, tmp_path: Path) -> None:
     saved(tmp_path / "model.pt2", 32)
     saved(tmp_path / "larger.pt2", 2048)

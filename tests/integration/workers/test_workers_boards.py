@@ -167,6 +167,7 @@ def test_a_server_of_tvm_alone_needs_the_hosts_version_from_the_operator(child: 
     assert said.model.startswith("Stock ")
 
 
+@pytest.mark.whole
 def test_a_board_behind_a_tracker(child: WarmChild, tmp_path: Path) -> None:
     port = free_port()
     ports = ["--port", str(port), "--port-end", str(port + 1)]
