@@ -22,7 +22,7 @@ CHECKOUT = Path(__file__).resolve().parents[3]
 PROGRAM = """
 import contextlib, sys, time
 from pathlib import Path
-from loopwright.codegen import host_lock
+from loopwright.codegen.host import lock as host_lock
 kinds = {"quiet": host_lock.quiet, "busy": lambda: contextlib.closing(host_lock.SharedHold())}
 host_lock.directory = lambda: Path(sys.argv[1])
 kind, hold, times = sys.argv[2], float(sys.argv[3]), int(sys.argv[4])

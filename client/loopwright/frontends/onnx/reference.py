@@ -42,13 +42,13 @@ class OnnxReference:
         model = self.model if isinstance(self.model, str | os.PathLike) else self.model.SerializeToString()
         try:
             session = runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-        except Exception:  # larger than what is one message, or with an operator that it lacks
+            generator = np.random.default_rng(0)
+            feeds = {each.name: self._drawn(each, generator) for each in session.get_inputs()}
+            if any(array is None for array in feeds.values()):
+                return None
+            outputs = session.run(None, feeds)
+        except Exception:  # an operator that it lacks, more than fits into one message, or inputs that cannot be drawn
             return None
-        generator = np.random.default_rng(0)
-        feeds = {each.name: self._drawn(each, generator) for each in session.get_inputs()}
-        if any(array is None for array in feeds.values()):
-            return None
-        outputs = session.run(None, feeds)
         if not all(isinstance(each, np.ndarray) for each in outputs):
             return None
         dtypes = frozenset(array.dtype.name for array in (*feeds.values(), *outputs) if array is not None)
