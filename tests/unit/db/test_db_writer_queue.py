@@ -18,7 +18,7 @@ from tests.support.waiting import wait_for
 SECONDS = 120.0
 """After which a process of a test has hung."""
 
-FOR_EVER = "from db import writer_queue; writer_queue.TURN_SECONDS = 1e6\n"
+FOR_EVER = "from db.engine import writer_queue; writer_queue.TURN_SECONDS = 1e6\n"
 """A turn is had, or the test hangs: nobody goes on without."""
 
 ALONE = f"""
