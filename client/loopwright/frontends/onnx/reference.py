@@ -8,8 +8,6 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from loopwright.frontends.reference import Call
 
 _DTYPES = {
@@ -35,7 +33,7 @@ class OnnxReference:
     def call(self) -> Call | None:
         if importlib.util.find_spec("onnxruntime") is None:
             return None
-        runtime = importlib.import_module("onnxruntime")
+        runtime, np = importlib.import_module("onnxruntime"), importlib.import_module("numpy")
         options = runtime.SessionOptions()
         options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
         options.log_severity_level = 4
@@ -54,8 +52,11 @@ class OnnxReference:
         dtypes = frozenset(array.dtype.name for array in (*feeds.values(), *outputs) if array is not None)
         return Call(list(feeds.values()), outputs, dtypes)
 
-    def _drawn(self, value: Any, generator: np.random.Generator) -> np.ndarray[Any, Any] | None:
-        """Draw numbers from a standard normal distribution, and integers from 0 and 1, which may be indices."""
+    def _drawn(self, value: Any, generator: Any) -> Any:
+        """Draw numbers from a standard normal distribution, and integers from 0 and 1, which may be indices.
+
+        Returns None for an input of another type, or without a fixed shape.
+        """
         shape: list[Any] = [
             self.shape.get(extent, extent) if isinstance(extent, str) else extent for extent in value.shape
         ]
