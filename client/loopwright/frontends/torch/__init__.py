@@ -20,6 +20,7 @@ from loopwright.extras import require_tvm
 from loopwright.frontends.program import Program, detach
 from loopwright.frontends.torch import dims as torch_dims
 from loopwright.frontends.torch import operators as torch_operators
+from loopwright.frontends.torch import state
 from loopwright.frontends.torch.reference import TorchReference
 from loopwright.frontends.torch.values import flattened, is_tree, replaced, tensors
 from loopwright.model import Model
@@ -41,7 +42,10 @@ def accepts(model: Any) -> bool:
 
 
 def to_program(source: Model) -> Program:
-    """Translate by TVM's importers; a module is captured by ``torch.export`` first, which runs it once."""
+    """Translate by TVM's importers; a module is captured by ``torch.export`` first.
+
+    A copy of the module is run, so that its own buffers stay as they are.
+    """
     require_tvm()
     with warnings.catch_warnings():
         # PyTorch warns of a class of its own whenever an exported program is copied.
@@ -68,10 +72,11 @@ def exported(source: Model) -> Any:
             "torch.nn.Module that was traced or scripted"
         )
     inputs, named = _inputs(model, source.example_inputs)
-    outputs = _outputs(model, inputs, named)
+    outputs = _outputs(state.isolated(model), inputs, named)
+    own = state.isolated(model)
     if is_tree((inputs, named), outputs):
-        return export(type(model).__name__, model, inputs, named)
-    flat, by_name = flattened(model, inputs, named)
+        return export(type(model).__name__, own, inputs, named)
+    flat, by_name = flattened(own, inputs, named)
     return export(type(model).__name__, flat, (), by_name)
 
 
@@ -133,12 +138,16 @@ def _outputs(model: Any, inputs: tuple[Any, ...], named: dict[str, Any]) -> Any:
     """Return the model's outputs for copies of its example inputs: caches change as they are used."""
     torch = importlib.import_module("torch")
     name = type(model).__name__
-    if model.training and any(_behaves_otherwise(module) for module in model.modules()):
-        raise UnsupportedModel(f"{name} is in training mode, and what is tuned is inference; call .eval() on it first")
+
+    def call() -> Any:
+        args, kwargs = replaced((inputs, named), {})
+        return model(*args, **kwargs)
+
     try:
         with torch.no_grad():
-            args, kwargs = replaced((inputs, named), {})
-            return model(*args, **kwargs)
+            return state.run(model, call)
+    except UnsupportedModel:
+        raise
     except Exception as error:
         raise UnsupportedModel(
             f"{name} does not run on its example_inputs: {first_line(error)}; give them as the model is called, "
@@ -167,11 +176,6 @@ def _dense(value: Any) -> Any:
     if value.device.type == "meta":
         raise UnsupportedModel("an example input is on the meta device, and has no values; give one that has, on cpu")
     return value.contiguous()
-
-
-def _behaves_otherwise(module: Any) -> bool:
-    """Return whether a module computes something else in training mode."""
-    return any(word in type(module).__name__ for word in ("BatchNorm", "Dropout", "InstanceNorm"))
 
 
 def export(name: str, module: Any, inputs: tuple[Any, ...], named: Mapping[str, Any] | None = None) -> Any:
@@ -215,9 +219,14 @@ def _where(error: BaseException) -> str:
 
 def _translated(program: Any) -> Any:
     importer = importlib.import_module("tvm.relax.frontend.torch")
+    program = _decomposed(program)
+    state.check(program)
     try:
         mod = importer.from_exported_program(
-            program, unwrap_unit_return_tuple=True, custom_convert_map=torch_operators.converters()
+            program,
+            unwrap_unit_return_tuple=True,
+            custom_convert_map=torch_operators.converters(),
+            run_ep_decomposition=False,
         )
     except Exception as error:
         raise UnsupportedModel(
@@ -225,3 +234,18 @@ def _translated(program: Any) -> Any:
             "operators, or tune the parts around it"
         ) from error
     return torch_dims.named(mod, program)
+
+
+def _decomposed(program: Any) -> Any:
+    """Return a program in the core operators of PyTorch; TVM takes sparse weights as they are."""
+    torch = importlib.import_module("torch")
+    values = [*program.state_dict.values(), *program.constants.values()]
+    if any(isinstance(value, torch.Tensor) and value.layout is not torch.strided for value in values):
+        return program
+    try:
+        return program.run_decompositions()
+    except Exception as error:
+        raise UnsupportedModel(
+            f"torch.export cannot decompose this model into core operators: {first_line(error)}; write that part with "
+            "other operators, or tune the parts around it"
+        ) from error
