@@ -248,7 +248,9 @@ def test_negative_indices_of_earlier_versions_count_from_the_end() -> None:
 
 @pytest.mark.parametrize(
     ("starts", "ends", "axes", "steps"),
-    [([-3], [-1], [-1], [1]), ([-1], [-100], [1], [-2]), ([-100, -4], [2**63 - 1, -1], [0, 1], [1, 2])],
+    [([-3], [-1], [-1], [1]), ([-1], [-100], [1], [-2]), ([-100, -4], [2**63 - 1, -1], [0, 1], [1, 2])]
+    + [([-1], [-(2**63) + 1], [axis], [-1]) for axis in (0, 1)]  # the whole axis
+    + [([0, -1], [4, -100], [0, 1], [1, -1])],
 )
 def test_negative_places_of_slices_count_from_the_end(
     starts: list[int], ends: list[int], axes: list[int], steps: list[int]

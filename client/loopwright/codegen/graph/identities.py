@@ -46,7 +46,9 @@ class Identities(CallRewriter):
         if name == "concat":
             return self._joined(call)
         if name in ("broadcast_to", "astype", "strided_slice", "wrap_param"):
-            unchanged = shape_of(source) == shape and dtype_of(source) == dtype_of(call)
+            unchanged = (
+                shape_of(source) == shape and dtype_of(source) == dtype_of(call) and not _may_reverse(name, call)
+            )
             return source if unchanged else call
         if name in _RESHAPES and shape_of(source) is not None:
             inner = self.call_of(source, "reshape")
@@ -123,6 +125,14 @@ class Identities(CallRewriter):
         selected = relax.op.where(condition, *kept)
         same = all(dtype_of(branch) == dtype_of(call) for branch in kept)
         return selected if same and shape_of(self.builder_.normalize(selected)) == shape else call
+
+
+def _may_reverse(name: str, call: tvm.ir.Call) -> bool:
+    """Return whether the call is a slice with a step other than 1, which may move elements in a tensor of its shape."""
+    if name != "strided_slice" or len(call.args) < 5:
+        return False
+    steps = getattr(call.args[4], "fields", [None])
+    return any(getattr(step, "value", None) != 1 for step in steps)
 
 
 def _size(tensor: Any) -> int:
