@@ -260,6 +260,27 @@ def test_negative_places_of_slices_count_from_the_end(
     check(model, X)
 
 
+def test_a_convolution_whose_layout_cannot_be_converted_keeps_its_own(caplog: pytest.LogCaptureFixture) -> None:
+    rng = np.random.default_rng(0)
+    shapes = {"x": (1, 12, 6), "w": (6, 6, 1, 3), "v": (6, 6)}
+    values = {name: rng.standard_normal(shape, dtype="float32") for name, shape in shapes.items()}
+    values |= {"axis": np.array([2]), "flat": np.array([12, 6]), "back": np.array([1, 12, 6])}
+    nodes = [
+        helper.make_node("Transpose", ["x"], ["rows"], perm=[0, 2, 1]),
+        helper.make_node("Unsqueeze", ["rows", "axis"], ["image"]),
+        helper.make_node("Conv", ["image", "w"], ["c"], pads=[0, 1, 0, 1]),
+        helper.make_node("Squeeze", ["c", "axis"], ["s"]),
+        helper.make_node("Relu", ["s"], ["r"]),
+        helper.make_node("Transpose", ["r"], ["t"], perm=[0, 2, 1]),
+        helper.make_node("Reshape", ["t", "flat"], ["f"]),
+        helper.make_node("MatMul", ["f", "v"], ["g"]),
+        helper.make_node("Reshape", ["g", "back"], ["h"]),
+        helper.make_node("Max", ["h", "x"], ["y"]),
+    ]
+    check(model_of(nodes, values, weights=list(values)[1:]), values["x"])
+    assert "keep their layout" in caplog.text
+
+
 def test_models_that_scatter_and_compute_shapes() -> None:
     values = {
         "x": X,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import tvm
@@ -23,6 +24,8 @@ from loopwright.codegen.graph.rewriting import (
 PASS = "ChannelsLast"
 """Under ``tvm.transform.PassContext(disabled_pass=["ChannelsLast"])`` convolutions keep their layout."""
 
+_log = logging.getLogger(__name__)
+
 _ENDS = "loopwright.ends_function"
 
 _LAYOUTS = {"relax.nn.conv2d": ["NHWC", "HWIO"]}
@@ -33,11 +36,18 @@ def choose_layouts(mod: tvm.IRModule) -> tvm.IRModule:
 
     With channels last, a vector of the output is contiguous however wide an image is, and a 1x1 convolution is a
     product. The weights are transposed once, here. Inputs and outputs of functions keep their layout; what is between
-    convolutions follows them.
+    convolutions follows them. A module whose layout TVM cannot convert is returned as it is, with a warning in the log.
     """
     if PASS in tvm.transform.PassContext.current().disabled_pass or not _is_convolution_network(mod):
         return mod
-    return transform.ConvertLayout(_LAYOUTS)(mod)
+    try:
+        return transform.ConvertLayout(_LAYOUTS)(mod)
+    except (RuntimeError, IndexError) as error:  # InternalError of TVM is a RuntimeError
+        _log.warning(
+            "convolutions keep their layout: TVM cannot convert that of another operator (%s)",
+            (str(error).strip() or type(error).__name__).splitlines()[-1],
+        )
+        return mod
 
 
 def take_in_transposes(mod: tvm.IRModule) -> tvm.IRModule:
