@@ -399,3 +399,78 @@ def test_extents_without_a_name_have_the_name_of_their_input() -> None:
     shape = frontends.to_program(model).module["main"].params[0].ty.shape
     assert [str(extent.name) for extent in shape] == ["x_0", "x_1"]
     assert not model.graph.input[0].type.tensor_type.shape.dim[0].dim_param
+
+
+NAN = np.where(np.arange(24).reshape(4, 6) % 5, X, np.nan).astype("float32")
+HALVES = np.ones((2, 4096), "float16")
+NUMBERS = np.array([[7, -7, 9], [-8, 2, 5]], "int32")
+
+
+@pytest.mark.parametrize(
+    ("operator", "values", "attributes", "opset"),
+    [
+        ("Min", {"a": NAN, "b": X}, {}, 18),
+        ("Max", {"a": X, "b": NAN}, {}, 18),
+        ("Max", {"a": NAN, "b": X[:1], "c": X}, {}, 18),
+        ("Max", {"a": NUMBERS, "b": NUMBERS[::-1].copy()}, {}, 18),
+        ("Div", {"a": NUMBERS, "b": np.array([2, -1, -3], "int32")}, {}, 18),
+        ("Div", {"a": np.abs(NUMBERS).astype("uint8"), "b": np.array([2, 1, 4], "uint8")}, {}, 18),
+        ("ReduceMean", {"a": NUMBERS}, {"axes": [1], "keepdims": 0}, 13),
+        ("ReduceSum", {"a": HALVES}, {"axes": [1]}, 11),
+        ("ReduceMean", {"a": HALVES}, {"axes": [1]}, 13),
+        ("ReduceL2", {"a": HALVES}, {"axes": [1]}, 13),
+        ("Softmax", {"a": np.zeros_like(HALVES)}, {}, 13),
+        ("Slice", {"a": X}, {"starts": [1, 0], "ends": [-1, 3], "axes": [0, 1]}, 9),
+        ("Slice", {"a": X}, {"starts": [1], "ends": [100]}, 1),
+        ("Scatter", {"a": X, "i": np.array([[1], [-1]]), "u": ONES[:, :1]}, {"axis": 0}, 10),
+        ("Scatter", {"a": X, "i": np.array([[1], [-1]]), "u": ONES[:, :1]}, {"axis": 1}, 9),
+        ("ScatterElements", {"a": X, "i": np.array([[1], [-1]]), "u": ONES[:, :1]}, {"axis": 0}, 18),
+    ],
+)
+def test_results_are_those_of_onnx_runtime(
+    operator: str, values: dict[str, np.ndarray[Any, Any]], attributes: dict[str, Any], opset: int
+) -> None:
+    runtime = pytest.importorskip("onnxruntime")
+    model = model_of([helper.make_node(operator, list(values), ["y"], **attributes)], values, opset=opset)
+    dtype = helper.np_dtype_to_tensor_dtype(values["a"].dtype)
+    model.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", dtype, None))
+    (expected,) = runtime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"]).run(
+        None, values
+    )
+    (got,) = run(model, *values.values())
+    assert got.dtype == expected.dtype
+    np.testing.assert_allclose(got, expected, rtol=1e-3)
+
+
+def test_an_integer_divided_by_zero_does_not_end_the_process() -> None:
+    values = {"a": np.array([-(2**31), 7], "int32"), "b": np.array([-1, 0], "int32")}
+    (got,) = run(model_of([helper.make_node("Div", ["a", "b"], ["y"])], values), *values.values())
+    assert got.tolist() == [-(2**31), 0]
+
+
+def test_the_places_of_maxima_are_refused() -> None:
+    values = {"x": np.zeros((1, 1, 4, 4), "float32")}
+    pool = helper.make_node("MaxPool", ["x"], ["y", "i"], kernel_shape=[2, 2])
+    with pytest.raises(UnsupportedModel, match=r"MaxPool.*places"):
+        frontends.to_program(model_of([pool], values, outputs=("y", "i")))
+
+
+@pytest.mark.parametrize("extent", [1, 3])
+def test_a_branch_that_shapes_decide_is_taken_at_import(extent: int) -> None:
+    x = np.ones((1, 4, extent), "float32")
+    values = {"x": x, "last": np.array(-1), "one": np.array(1), "axis": np.array([-1])}
+    then, other = (
+        helper.make_graph([helper.make_node(*call, ["s"])], "branch", [], [helper.make_empty_tensor_value_info("s")])
+        for call in (("Squeeze", ["r", "axis"]), ("Identity", ["r"]))
+    )
+    nodes = [
+        helper.make_node("Relu", ["x"], ["r"]),
+        helper.make_node("Shape", ["r"], ["shape"]),
+        helper.make_node("Gather", ["shape", "last"], ["n"]),
+        helper.make_node("Equal", ["n", "one"], ["c"]),
+        helper.make_node("If", ["c"], ["q"], then_branch=then, else_branch=other),
+        helper.make_node("Size", ["q"], ["size"]),
+        helper.make_node("Cast", ["size"], ["f"], to=TensorProto.FLOAT),
+        helper.make_node("Add", ["q", "f"], ["y"]),
+    ]
+    check(model_of(nodes, values, weights=list(values)[1:]), x)

@@ -14,12 +14,18 @@ from onnx.reference import ReferenceEvaluator
 from tvm import relax
 from tvm.relax.frontend.onnx import onnx_frontend
 
+from loopwright.frontends.onnx import exact as onnx_exact
 from loopwright.frontends.onnx import loops as onnx_loops
 from loopwright.frontends.onnx import operators as onnx_operators
 from loopwright.frontends.onnx import recurrent as onnx_recurrent
 from loopwright.frontends.onnx.node import Node, constant
 
-_CONVERTERS = {**onnx_operators.CONVERTERS, **onnx_loops.CONVERTERS, **onnx_recurrent.CONVERTERS}
+_CONVERTERS = {
+    **onnx_operators.CONVERTERS,
+    **onnx_exact.CONVERTERS,
+    **onnx_loops.CONVERTERS,
+    **onnx_recurrent.CONVERTERS,
+}
 _DOMAINS = frozenset({"", "ai.onnx", "com.microsoft"})
 _EXPANDED = (
     "Attention",
@@ -150,7 +156,11 @@ class _Importer(onnx_frontend.ONNXGraphImporter):
     def _construct_nodes(self, graph: onnx.GraphProto) -> None:
         """Let outputs that are shapes, or one extent of a shape, be tensors, as they are in ONNX."""
         try:
-            super()._construct_nodes(graph)
+            if any(node.op_type == "If" for node in graph.node):
+                for node in graph.node:
+                    self._construct_node(node)
+            else:
+                super()._construct_nodes(graph)
         except ValueError as error:
             if "ShapeExpr" not in str(error):
                 raise
@@ -159,6 +169,16 @@ class _Importer(onnx_frontend.ONNXGraphImporter):
             ) from error
         for output in graph.output:
             self._nodes[output.name] = self.tensor(self._nodes[output.name])
+
+    def _construct_node(self, node: onnx.NodeProto) -> None:
+        """Translate a node; of If with a known condition, the branch that is taken."""
+        condition = constant(self._nodes[node.input[0]]) if node.op_type == "If" else None
+        if condition is None:
+            super()._construct_nodes(onnx.GraphProto(node=[node]))
+            return
+        wanted = "then_branch" if condition.item() else "else_branch"
+        branch = next(each.g for each in node.attribute if each.name == wanted)
+        self._nodes.update(zip(node.output, self.call(branch, []), strict=True))
 
     def call(self, graph: onnx.GraphProto, values: list[Any]) -> list[Any]:
         """Return the outputs of a graph within an operator for values of its inputs."""

@@ -10,6 +10,7 @@ import onnx
 import tvm
 from tvm import relax, te, tirx
 
+from loopwright.frontends.onnx.exact import slice_of, widened
 from loopwright.frontends.onnx.node import Converter, Node, constant, extents
 
 
@@ -188,8 +189,24 @@ def _static(*places: int) -> Converter:
 
 
 def _scatter(node: Node) -> Any:
-    """ScatterElements of earlier versions."""
-    return node.importer._convert_operator("ScatterElements", node.inputs, node.attributes, 11)
+    """Convert Scatter and ScatterElements, to ScatterND: TVM's misplaces the elements of fewer indices than data."""
+    data, indices, updates = node.inputs[:3]
+    shape, given = extents(data), extents(indices)
+    axis = node.attributes.get("axis", 0) % len(shape)
+    if all(extent == own for place, (extent, own) in enumerate(zip(given, shape, strict=True)) if place != axis):
+        if node.operator == "ScatterElements":
+            return node.as_usual()
+        return node.importer._convert_operator("ScatterElements", node.inputs, node.attributes, 11)
+    wide = node.emit(relax.op.astype(indices, "int64"))
+    flat = node.emit(relax.op.reshape(wide, [math.prod(given), 1]))
+    grid = np.indices(given).reshape(len(given), -1).T
+    before, behind = (
+        [relax.const(part, "int64")] if part.size else [] for part in (grid[:, :axis], grid[:, axis + 1 :])
+    )
+    places = node.emit(relax.op.concat([*before, flat, *behind], 1))
+    flat_updates = node.emit(relax.op.reshape(updates, [math.prod(given)]))
+    inputs = type(node.inputs)([data, places, flat_updates])
+    return node.importer._convert_operator("ScatterND", inputs, node.attributes, max(node.opset, 11))
 
 
 def _eye_like(node: Node) -> Any:
@@ -377,14 +394,15 @@ CONVERTERS: dict[str, Converter] = {
     "RoiAlign": _roi_align,
     "STFT": _short_time_fourier,
     "Scatter": _scatter,
+    "ScatterElements": _scatter,
     "Shape": _shape,
-    "Slice": _static(1, 2, 3, 4),
+    "Slice": slice_of(_static(1, 2, 3, 4)),
     "Upsample": _upsample,
     **dict.fromkeys(
         (
             f"Reduce{name}"
             for name in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
         ),
-        _reduction,
+        widened(_reduction),
     ),
 }
