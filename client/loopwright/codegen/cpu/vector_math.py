@@ -2,9 +2,9 @@
 
 `with_vector_math` replaces calls of exp, tanh, sigmoid, erf, log, cosh and sinh, and powers with a small whole
 exponent, in a scheduled function for a CPU. Largest errors against the exact values, over all arguments with a normal
-result, in units in the last place: exp 1.1, log 1, tanh 6, erf 6, sigmoid 3, cosh 4, sinh 5. NaN stays NaN, and infinities and
-values out of range give what the C library gives, except that results of exp below 1.7e-38 are 0. tanh and erf are
-within [-1, 1].
+result, in units in the last place: exp 1.1, log 1, tanh 6, erf 6, sigmoid 3, cosh 4, sinh 5. NaN stays NaN, and
+infinities and values out of range give what the C library gives, except that results of exp below 1.7e-38 are 0. tanh
+and erf are within [-1, 1].
 
 A function with the attribute ``loopwright.exact_math`` is left as it is.
 
