@@ -47,7 +47,7 @@ def checkout(tmp_path: Path) -> Path:
 def ran(checkout: Path, *words: str) -> dict[str, int]:
     """Return the counts of pytest's last line."""
     command = [sys.executable, "-m", "pytest", *words]
-    plugins = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": "xdist.plugin"}
+    plugins = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": "xdist.plugin", "PYTEST_ADDOPTS": ""}
     done = subprocess.run(command, cwd=checkout, env=os.environ | plugins, capture_output=True, text=True, check=False)
     counts = re.findall(r"(\d+) (passed|failed|deselected)", done.stdout.splitlines()[-1])
     return {outcome: int(count) for count, outcome in counts}
