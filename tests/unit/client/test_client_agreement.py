@@ -84,6 +84,13 @@ def test_another_answer_is_an_error(client: Client, monkeypatch: pytest.MonkeyPa
     assert client.last_report.agreement is None
 
 
+class TooLarge:
+    """A model of more than 2 GiB, as protobuf refuses to write it."""
+
+    def SerializeToString(self) -> bytes:
+        raise ValueError("Message onnx.ModelProto exceeds maximum protobuf size of 2GB")
+
+
 def test_what_cannot_be_compared_is_compiled(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     exported = torch.export.export(MODEL, INPUTS)
     without_inputs = torch.export.export(MODEL, INPUTS)
@@ -101,6 +108,7 @@ def test_what_cannot_be_compared_is_compiled(client: Client, monkeypatch: pytest
     monkeypatch.setattr(cpu, "flags", lambda: ("GenuineIntel", {"sse4_2", "popcnt"}))
     client.compile(exported, {"kind": "llvm", "mcpu": "haswell"})
     assert client.last_report.agreement is None
+    assert OnnxReference(TooLarge(), {}).call() is None
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert OnnxReference(onnx_model(2, 5), {}).call() is None
 

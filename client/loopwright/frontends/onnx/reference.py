@@ -37,8 +37,8 @@ class OnnxReference:
         options = runtime.SessionOptions()
         options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
         options.log_severity_level = 4
-        model = self.model if isinstance(self.model, str | os.PathLike) else self.model.SerializeToString()
         try:
+            model = self.model if isinstance(self.model, str | os.PathLike) else self.model.SerializeToString()
             session = runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
             generator = np.random.default_rng(0)
             feeds = {each.name: self._drawn(each, generator) for each in session.get_inputs()}
