@@ -189,6 +189,14 @@ def real_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         yield service
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _one_sandbox() -> Iterator[None]:
+    """Give each API in this process one child that imports TVM, not two: a child costs seconds of processor time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("service.app._SANDBOXES", 1)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def no_job_outlives_its_test(request: pytest.FixtureRequest) -> Iterator[None]:
     """Tests share the database of `service`: a job that goes on would change a best while the next test compares it.

@@ -27,6 +27,7 @@ def _cancelled(service: Service, job_id: str) -> float:
     return time.monotonic() - asked
 
 
+@pytest.mark.whole
 def test_a_job_is_cancelled_while_it_searches(service: Service) -> None:
     job_id = service.submit(long_chain(200), trials=64)
     _running(service, job_id)

@@ -10,6 +10,7 @@ from ipaddress import IPv6Address, ip_address
 from pathlib import Path
 
 import psutil
+import pytest
 
 from tests.support.processes import clean_environment
 from tests.support.programs import product_relu
@@ -48,6 +49,7 @@ def test_no_process_listens_beyond_loopback(service: Service) -> None:
     assert {name: addresses for name, addresses in found.items() if not all(map(is_loopback, addresses))} == {}
 
 
+@pytest.mark.whole
 def test_a_service_on_a_port_that_is_taken_is_refused(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])

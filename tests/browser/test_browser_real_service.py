@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import row, sign_in
@@ -12,6 +13,7 @@ from tests.support.service import Service
 from tests.support.waiting import wait_for
 
 
+@pytest.mark.whole
 def test_a_running_job_is_followed_without_reloading(fresh_page: Page, real_service: Service) -> None:
     page, service = fresh_page, real_service
     sign_in(page, service)

@@ -64,7 +64,16 @@ EXAMPLES: dict[str, Callable[[Client], None]] = {
     "transformer": lambda client: transformer.main(client, trials=12),
 }
 
-SLOW = ("compare_engines", "metaschedule_records", "resnet18")
+SLOW = (
+    "compare_engines",
+    "deployment",
+    "metaschedule_records",
+    "package_model",
+    "perceptron",
+    "resnet18",
+    "torch_compile",
+    "transformer",
+)
 
 
 @pytest.fixture(scope="module")

@@ -24,6 +24,7 @@ from tests.support.snippets import GUIDES, Reader, Replacements, blocks
 
 TRIALS = 8
 PRODUCT = product_relu(244)
+SLOW = ("comparing", "packaging")
 RUN = [path for path in GUIDES if any(block.runs for block in blocks(path))]
 INPUT = (torch.linspace(-1, 1, 4 * 72).reshape(4, 72),)
 
@@ -82,7 +83,7 @@ def replacements(service: ServiceClient, client: Client, job: Job) -> dict[str, 
 @pytest.mark.usefixtures("_as_a_reader")
 @pytest.mark.parametrize(
     "document",
-    [pytest.param(path, id=path.stem, marks=pytest.mark.whole if path.stem == "comparing" else ()) for path in RUN],
+    [pytest.param(path, id=path.stem, marks=pytest.mark.whole if path.stem in SLOW else ()) for path in RUN],
 )
 def test_a_guide_does_what_it_says(
     document: Path,

@@ -36,6 +36,7 @@ def url(tmp_path: Path) -> str:
     return url
 
 
+@pytest.mark.whole
 def test_a_candidate_that_was_killed_twice_is_not_tried_again(offer: Offer, url: str) -> None:
     builder = actor_class(KillingBuilder).options(name="killing builder", namespace=NAMESPACE, num_cpus=0)
     killing = builder.remote(programs.killed().module_json)

@@ -96,6 +96,7 @@ def test_a_worker_that_does_not_answer_is_not_seen(
     assert worker(database, offer).last_seen_at > seen
 
 
+@pytest.mark.whole
 def test_a_job_waits_while_its_only_worker_is_held_out(
     cluster: Cluster, offer: Offer, database: Database, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

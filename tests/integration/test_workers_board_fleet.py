@@ -54,6 +54,7 @@ def test_a_board_is_offered_beside_its_host_and_says_what_it_does(on_board: Offe
     assert on_board.system.startswith("Linux ")
 
 
+@pytest.mark.whole
 def test_a_board_that_is_away_at_the_start_is_offered_once_it_is_there(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

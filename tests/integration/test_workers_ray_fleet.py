@@ -244,6 +244,7 @@ def test_an_outcome_tells_who_built_and_measured_it_and_when(fleet: RayFleet, of
     assert all(end <= start for (_, end), (start, _) in itertools.pairwise(slices))
 
 
+@pytest.mark.whole
 def test_a_measurer_times_its_reference_kernels(offer: Offer) -> None:
     actor = ray.get_actor(offer.measurer, NAMESPACE)
     peaks = actor_calls.PEAKS(actor, offer.device_class.target_json).result()
@@ -280,7 +281,7 @@ def test_a_cluster_tells_what_its_workers_are_at(cluster: Cluster, offer: Offer)
     assert cluster.activity(30)[offer.id].slot_trial_id is None
 
 
-@pytest.mark.parametrize("policy", [Policy.PREFER, Policy.OFF])
+@pytest.mark.parametrize("policy", [Policy.PREFER, pytest.param(Policy.OFF, marks=pytest.mark.whole)])
 def test_what_was_run_says_behind_which_walls(offer: Offer, start: Start, policy: Policy) -> None:
     measurer = offer.measurer if policy is Policy.PREFER else start(Measurer, "cpu", 1, policy)
     level = choose(policy)
@@ -332,7 +333,14 @@ def test_what_is_built_is_measured_while_the_loop_waits_for_a_search(fleet: RayF
     assert isinstance(outcome, Measured)
 
 
-@pytest.mark.parametrize("victim", ["builder", "builder's child", "measurer", "measurer's child", "measuring fork"])
+@pytest.mark.parametrize(
+    "victim",
+    [
+        "builder",
+        *(pytest.param(each, marks=pytest.mark.whole) for each in ("builder's child", "measurer", "measurer's child")),
+        "measuring fork",
+    ],
+)
 def test_a_process_killed_midway_costs_no_request(fleet: RayFleet, offer: Offer, victim: str) -> None:
     child = warm_child_of(offer.measurer)
     pids: dict[str, Callable[[], int]] = {
@@ -385,6 +393,7 @@ def test_a_program_whose_process_is_killed_costs_only_itself(fleet: RayFleet, of
         assert [span.lane for span in outcome.spans] == [Lane.BUILD, Lane.MEASURE]
 
 
+@pytest.mark.whole
 def test_a_program_that_is_measured_alone_has_a_process_of_its_own(offer: Offer, start: Start) -> None:
     batches = start(BatchRecorder)
     fleet = RayFleet(offer.device_class.target_json, offer.builders, {batches: offer.host})
@@ -415,6 +424,7 @@ def test_a_trace_that_does_not_apply_is_a_compile_failure(fleet: RayFleet) -> No
     assert "GetNothing" in outcome.message
 
 
+@pytest.mark.whole
 def test_a_build_over_its_deadline(offer: Offer, start: Start) -> None:
     fleet = RayFleet(
         offer.device_class.target_json,
@@ -443,7 +453,7 @@ def test_a_build_that_takes_far_longer_than_others_of_its_module(
     assert isinstance(outcomes["baseline"], Measured)
 
 
-@pytest.mark.parametrize("lost", ["builder", "measurer"])
+@pytest.mark.parametrize("lost", [pytest.param("builder", marks=pytest.mark.whole), "measurer"])
 def test_with_all_actors_lost_there_is_no_device(offer: Offer, start: Start, lost: str) -> None:
     builder = start(Builder, False, Policy.PREFER) if lost == "builder" else next(iter(offer.builders))
     measurer = start(Measurer, "cpu", 1, Policy.PREFER) if lost == "measurer" else offer.measurer
@@ -517,6 +527,7 @@ def test_a_worker_that_joins_or_is_back_is_taken_up(offer: Offer, spares: tuple[
         race_on()
 
 
+@pytest.mark.whole
 def test_a_worker_that_was_lost_is_not_taken_up_again(offer: Offer, start: Start) -> None:
     gone, kept = start(Measurer, "cpu", 1, Policy.PREFER), offer.measurer
     workers = {gone: "gone", kept: "kept"}
@@ -530,6 +541,7 @@ def test_a_worker_that_was_lost_is_not_taken_up_again(offer: Offer, start: Start
     assert {outcome.worker for outcome in outcomes.values() if isinstance(outcome, Measured)} == {"kept"}
 
 
+@pytest.mark.whole
 def test_a_small_loop_overtakes_a_large_one(offer: Offer) -> None:
     sharing = Sharing(lambda: 0.0)  # so that the large one's turn does not come by itself
     fleets = {}
@@ -558,6 +570,7 @@ def test_a_small_loop_overtakes_a_large_one(offer: Offer) -> None:
     assert len(before) <= begun
 
 
+@pytest.mark.whole
 def test_a_measurer_whose_host_leaves_says_so(start: Start) -> None:
     measurer = start(Measurer, "cpu", 1, Policy.PREFER)
     assert not status_of(measurer).leaving

@@ -33,6 +33,7 @@ def inputs() -> tuple[torch.Tensor]:
     return (torch.linspace(-1, 1, 4 * 48).reshape(4, 48),)
 
 
+@pytest.mark.whole
 def test_a_tuned_model_is_compared_and_the_comparison_is_stored_with_its_job(
     client: Client, inputs: tuple[torch.Tensor]
 ) -> None:

@@ -58,6 +58,7 @@ def test_bests_are_certified_timed_as_one_model_and_compiled(client: Client, mod
     np.testing.assert_allclose(got.numpy(), scores(**values), rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.whole
 def test_a_best_is_raced_anew(client: Client, model: Job) -> None:
     workload = model.tasks[0].workload_hash
     best = client.best(workload)
@@ -100,6 +101,7 @@ def test_a_slower_model_fails_its_check(client: Client, real_service: Service, t
     assert summary.count("\n|") == 4
 
 
+@pytest.mark.whole
 def test_a_portfolio_of_shapes_is_tuned_in_one_job_and_runs_at_every_extent(
     client: Client, real_service: Service, tmp_path: Path
 ) -> None:
@@ -136,6 +138,7 @@ def _symbols(node: torch.fx.Node) -> list[torch.SymInt]:
     return [extent for extent in getattr(value, "shape", ()) if isinstance(extent, torch.SymInt)]
 
 
+@pytest.mark.whole
 def test_torch_compile_tunes_and_uses_what_it_found(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(variant, "_is_better", lambda now, was: True)
     torch._dynamo.reset()

@@ -59,9 +59,8 @@ class Layer(nn.Module):
         return torch.relu(self.linear(x)) * self.factor, x.shape[0]
 
 
-@pytest.mark.parametrize(
-    "name", ["GPT-2", *(pytest.param(name, marks=pytest.mark.whole) for name in SOME if name != "GPT-2")]
-)
+@pytest.mark.whole
+@pytest.mark.parametrize("name", SOME)
 def test_architectures_compute_the_same(client: Client, name: str) -> None:
     made: Architecture = next(one for one in ARCHITECTURES if one.name == name)
     model = made.model()
@@ -230,6 +229,7 @@ def test_unknown_options_are_named(client: Client, options: dict[str, Any]) -> N
         callable_(torch.randn(4, 24))
 
 
+@pytest.mark.whole
 def test_the_backend_is_known_without_importing_it() -> None:
     program = "import sys, torch; assert 'loopwright' not in sys.modules; print(torch.compiler.list_backends())"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

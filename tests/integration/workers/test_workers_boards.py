@@ -148,6 +148,7 @@ def test_a_board_that_cannot_be_used_is_refused_with_a_reason(
     assert reason in found
 
 
+@pytest.mark.whole
 def test_a_server_of_tvm_alone_needs_the_hosts_version_from_the_operator(child: WarmChild, tmp_path: Path) -> None:
     server = tmp_path / "stock.py"
     server.write_text(
@@ -206,6 +207,7 @@ def test_a_race_compares_results_with_those_of_the_host(measurer: BoardMeasurer)
     assert (result.system or "").startswith("Linux ")
 
 
+@pytest.mark.whole
 def test_reference_kernels_run_on_the_board(measurer: BoardMeasurer) -> None:
     speed = decode(DeviceSpeed, measurer.check(HOST))
     assert speed.flops > 1e6
@@ -223,6 +225,7 @@ def test_a_program_that_crashes_the_server_is_at_fault_and_the_next_is_measured(
     wait_for("the crashed program to go", lambda: not uploads(served) - before)
 
 
+@pytest.mark.whole
 def test_a_program_that_hangs_meets_its_deadline_and_the_next_is_measured(
     served: ServedBoard, measurer: BoardMeasurer
 ) -> None:
@@ -260,6 +263,7 @@ def test_a_board_whose_name_is_unknown_is_refused(served: ServedBoard) -> None:
     assert found.message.startswith("no-such-host.invalid: ")
 
 
+@pytest.mark.whole
 def test_a_board_that_stays_away_is_lost_and_is_started_anew_once(tmp_path: Path, served: ServedBoard) -> None:
     """The third loss starts it anew: the command notes it, and the board stays away all the same."""
     note = tmp_path / "note"

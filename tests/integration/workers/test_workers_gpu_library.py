@@ -10,7 +10,7 @@ from workers.child.warm_child import WarmChild
 from workers.walls.levels import Level
 
 
-@pytest.mark.parametrize("level", [Level.NAMESPACES, Level.LANDLOCK])
+@pytest.mark.parametrize("level", [Level.NAMESPACES, pytest.param(Level.LANDLOCK, marks=pytest.mark.whole)])
 def test_pytorch_computes_behind_walls(level: Level) -> None:
     child = WarmChild([MEASURE.module, FUNCTIONS], level=level)
     try:

@@ -54,11 +54,15 @@ def written(folder: Path, inputs: Any = NAMED, *, with_onnx: bool = True) -> Fil
     return files
 
 
+@pytest.fixture(scope="module", params=[NAMED, tuple(NAMED.values())], ids=["named", "in order"])
+def files(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Files:
+    return written(tmp_path_factory.mktemp("files"), request.param)
+
+
 @pytest.mark.parametrize("name", ["torch", "ort", "openvino"])
-@pytest.mark.parametrize("inputs", [NAMED, tuple(NAMED.values())], ids=["named", "in order"])
-def test_an_engine_computes_what_pytorch_computes(tmp_path: Path, name: str, inputs: Any) -> None:
+def test_an_engine_computes_what_pytorch_computes(files: Files, name: str) -> None:
     engine = RIVALS[name]
-    answer, ready = prepare(engine.module, list(engine.packages), written(tmp_path, inputs), 1, None)
+    answer, ready = prepare(engine.module, list(engine.packages), files, 1, None)
     assert answer.variants, answer.failures
     assert set(answer.versions) == set(engine.packages)
     assert all(variant.error < 1e-5 for variant in answer.variants.values())
@@ -66,7 +70,7 @@ def test_an_engine_computes_what_pytorch_computes(tmp_path: Path, name: str, inp
 
 
 def test_an_engine_that_computes_something_else_has_no_variant(tmp_path: Path) -> None:
-    files = written(tmp_path)
+    files = written(tmp_path, with_onnx=False)
     files.write(files.inputs, [each + 1 for each in files.expected])
     answer, ready = prepare(PYTORCH.module, ["torch"], Files.read(tmp_path), 1, None)
     assert not ready

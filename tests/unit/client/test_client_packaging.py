@@ -264,6 +264,7 @@ def test_what_cannot_be_packaged_is_refused(
     assert not (tmp_path / "functions").exists()
 
 
+@pytest.mark.whole
 def test_a_model_of_which_nothing_is_known_is_packaged(
     service: FakeService, client: loopwright.Client, tmp_path: Path
 ) -> None:

@@ -28,14 +28,14 @@ WHOLE = pytest.mark.whole
 @pytest.mark.parametrize(
     ("model", "mask"),
     [
-        (lambda q, k, v: attend(q, k, v), None),
+        pytest.param(lambda q, k, v: attend(q, k, v), None, marks=WHOLE),
         (lambda q, k, v: attend(q, k, v, is_causal=True), None),
-        (lambda q, k, v: attend(q, k, v, scale=0.25), None),
+        pytest.param(lambda q, k, v: attend(q, k, v, scale=0.25), None, marks=WHOLE),
         pytest.param(lambda q, k, v, m: attend(q, k, v, attn_mask=m), torch.randn(2, 1, 6, 7), marks=WHOLE),
         (lambda q, k, v, m: attend(q, k, v, attn_mask=m), HIDING),
         pytest.param(lambda q, k, v: torch.softmax(q @ k.transpose(-1, -2) / 2, -1) @ v, None, marks=WHOLE),
         (lambda q, k, v, m: torch.softmax(q @ k.mT * 0.5 + m, -1) @ v, torch.randn(2, 1, 1, 7)),
-        (lambda q, k, v, m: torch.softmax((q @ k.mT).masked_fill(~m, -1e4), -1) @ v, HIDING),
+        pytest.param(lambda q, k, v, m: torch.softmax((q @ k.mT).masked_fill(~m, -1e4), -1) @ v, HIDING, marks=WHOLE),
     ],
     ids=["plain", "causal", "scale", "additive", "boolean", "written", "written-additive", "written-where"],
 )

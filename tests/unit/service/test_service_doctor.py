@@ -123,6 +123,7 @@ def test_a_head_of_ray_that_does_not_answer(tmp_path: Path) -> None:
         assert found(tmp_path, ray_address=f"127.0.0.1:{head.getsockname()[1]}")["Ray"].health is Health.OK
 
 
+@pytest.mark.whole
 def test_a_port_that_somebody_else_has(tmp_path: Path) -> None:
     port = free_port()
     with socket.create_server(("127.0.0.1", port)):

@@ -35,7 +35,9 @@ def test_another_tvm_is_refused_at_the_start(start: str, arguments: list[str], t
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("role", [[], ["api"]], ids=["service", "api"])
+@pytest.mark.parametrize(
+    "role", [pytest.param([], id="service", marks=pytest.mark.whole), pytest.param(["api"], id="api")]
+)
 def test_without_the_walls_that_are_required_nothing_starts(role: list[str], tmp_path: Path) -> None:
     reasons = "{levels.Level.NAMESPACES: 'forbidden', levels.Level.LANDLOCK: 'too old'}"
     code = f"from workers.walls import levels; levels.obstacles = lambda: {reasons}; {START_SERVICE}"

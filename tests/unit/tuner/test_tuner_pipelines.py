@@ -36,7 +36,12 @@ def pipelined(space: DesignSpace) -> list[tvm.s_tir.schedule.Trace]:
 
 @pytest.mark.parametrize(
     ("dtype", "sums"),
-    [("float16", "float32"), ("float16", "float16"), ("bfloat16", "float32"), ("int8", "int32")],
+    [
+        pytest.param("float16", "float32", marks=pytest.mark.whole),
+        pytest.param("float16", "float16", marks=pytest.mark.whole),
+        ("bfloat16", "float32"),
+        pytest.param("int8", "int32", marks=pytest.mark.whole),
+    ],
 )
 def test_products_on_tensor_cores_have_sketches_with_and_without_pipelines(dtype: str, sums: str) -> None:
     space = builtin_space(workload(dtype, sums), TARGET, 1)

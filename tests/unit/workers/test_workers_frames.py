@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workers.child import frames
@@ -40,6 +40,7 @@ def read(reader: FrameReader) -> Any:
     return frame
 
 
+@settings(max_examples=25)
 @given(values=st.lists(FRAMES, min_size=1, max_size=5))
 def test_values_come_back_as_they_went(values: list[Any]) -> None:
     out, into = os.pipe()

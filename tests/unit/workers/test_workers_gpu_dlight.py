@@ -77,7 +77,7 @@ def test_the_space_has_what_other_rules_of_dlight_make_of_a_function(name: str) 
     assert not any(structural_equal(one, other) for place, one in enumerate(bodies) for other in bodies[:place])
 
 
-@pytest.mark.parametrize(("name", "every"), cases(PROGRAMS, "fp16 product", "linear", "transposed", "RMS norm"))
+@pytest.mark.parametrize(("name", "every"), cases(PROGRAMS, "fp16 product", "transposed"))
 def test_what_they_make_computes_the_same_and_replays(name: str, every: bool) -> None:
     mod, target = PROGRAMS[name][0], with_assumed_attributes(TARGET)
     for schedule in made(name).values():

@@ -32,10 +32,7 @@ PRODUCTS = {
 MULTIPLIED = cases(
     PRODUCTS,
     "transposed, columns of a prime",
-    "transposed, batched",
-    "in order, depth of a prime",
     "in order, fp16, sums fp32, eight vectors",
-    "the vector on the right",
 )
 
 

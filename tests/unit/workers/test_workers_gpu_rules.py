@@ -45,7 +45,7 @@ ELEMENTWISE = {
     "cast of fp16": cast("float16", "float32"),
     "cast of int8": cast("int8", "float32"),
 }
-MAPPED = cases(ELEMENTWISE, "odd extents, fp16", "flat, fp16", "one element", "transposed, fp16", "cast of int8")
+MAPPED = cases(ELEMENTWISE, "odd extents, fp16", "one element", "transposed, fp16")
 
 
 @pytest.mark.parametrize(("name", "every"), MAPPED)
@@ -110,7 +110,7 @@ ROWS = {
 }
 
 
-@pytest.mark.parametrize(("name", "every"), cases(ROWS, "softmax of odd extents", "mean", "greatest, bf16", "RMS norm"))
+@pytest.mark.parametrize(("name", "every"), cases(ROWS, "softmax of odd extents", "greatest, bf16"))
 def test_what_the_rule_for_rows_makes_computes_the_same(name: str, every: bool) -> None:
     check_rule(ROWS[name], "gpu_row_reduce", every)
 

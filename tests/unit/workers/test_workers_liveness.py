@@ -40,7 +40,7 @@ def serve(server: socket.socket, answer: Callable[[socket.socket], None], lost: 
         assert lost == []
 
 
-@pytest.mark.parametrize("answer", [settings, refusal])
+@pytest.mark.parametrize("answer", [settings, pytest.param(refusal, marks=pytest.mark.whole)])
 def test_who_answers_is_not_lost_and_who_falls_silent_is(answer: Callable[[socket.socket], None]) -> None:
     lost: list[str] = []
     with socket.create_server(("127.0.0.1", 0)) as server:
