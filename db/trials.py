@@ -39,7 +39,7 @@ _BY_POSITION = Keyset("trials", Task.position, TrialRow.number)
 
 def _distance(one: list[Any], other: list[Any]) -> float:
     """Return the distance of two workloads of a family: the sum of |log| of the ratios of their extents."""
-    extents = zip(*([extent for shape, _ in args for extent in shape] for args in (one, other)), strict=True)
+    extents = zip(*([extent for shape, *_ in args for extent in shape] for args in (one, other)), strict=True)
     return sum(abs(math.log(max(a, 1) / max(b, 1))) for a, b in extents)
 
 

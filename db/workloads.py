@@ -17,6 +17,7 @@ from db.models import Trial, WorkloadHolder
 from db.models import Workload as WorkloadRow
 from db.upsert import insert, insert_new
 from db.views import WorkloadDetail, WorkloadView
+from loopwright.codegen.kinds import Values
 from tuner.types import Operation, TensorInfo, Workload
 
 _NEWEST = Keyset("workloads", WorkloadRow.created_at, WorkloadRow.hash, descending=True)
@@ -43,7 +44,7 @@ def put_workloads(
             "name": workload.name,
             "module_json": workload.module_json,
             "script": workload.script,
-            "args": [[list(tensor.shape), tensor.dtype] for tensor in workload.args],
+            "args": [[list(tensor.shape), tensor.dtype, tensor.values] for tensor in workload.args],
             "op": workload.operation.op,
             "compute_dtype": workload.operation.dtype,
             "flop": workload.operation.flop,
@@ -65,7 +66,7 @@ def put_workloads(
 
 
 def _view(row: WorkloadRow, records: int) -> WorkloadView:
-    args = tuple(TensorInfo(tuple(shape), dtype) for shape, dtype in row.args)
+    args = tuple(TensorInfo(tuple(shape), dtype, Values(values)) for shape, dtype, values in row.args)
     operation = Operation(row.op, row.compute_dtype, row.flop)
     return WorkloadView(row.hash, row.family, row.name, args, operation, row.tvm_version, row.created_at, records)
 

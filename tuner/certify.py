@@ -92,8 +92,8 @@ def _certificate(
     return Certificate(
         candidate_hash=best if best is not None else BASELINE.hash,
         inputs=(
-            f"{len(DRAWS)} sets of random inputs ({' and '.join(DRAWS)}; indices in range), outputs filled with NaN or "
-            "an unlikely integer before the call, all arguments compared after it"
+            f"{len(DRAWS)} sets of random inputs ({', '.join(DRAWS)}; indices in range), outputs filled with NaN or an "
+            "unlikely number before the call, all arguments compared after it"
             + (_BY_CONSENT if workload.math == TF32 else "")
         ),
         rtol=rtol,

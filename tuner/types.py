@@ -18,7 +18,7 @@ from typing import Annotated
 
 from annotated_types import Gt, MaxLen, MinLen
 
-from loopwright.codegen.kinds import FailureKind, Lane, Origin, SandboxLevel, Stage, ThrottleReason
+from loopwright.codegen.kinds import FailureKind, Lane, Origin, SandboxLevel, Stage, ThrottleReason, Values
 from loopwright.codegen.math_mode import FP32, TF32, MathMode
 from tuner.codec import Base64
 
@@ -60,10 +60,11 @@ class StopReason(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TensorInfo:
-    """A buffer argument: its shape (elements) and TVM dtype."""
+    """A buffer argument: its shape (elements), TVM dtype, and the values that it may have in a test."""
 
     shape: tuple[int, ...]
     dtype: str
+    values: Values = Values.ANY
 
     @property
     def bytes(self) -> int:

@@ -9,6 +9,7 @@ import tvm.s_tir
 from tvm.s_tir import meta_schedule as ms
 from tvm.target import Target
 
+from loopwright.codegen.program.argument_values import argument_values
 from loopwright.codegen.program.digest import normal_form, workload_digest, workload_family
 from loopwright.codegen.program.intrinsics import only_intrinsics_of
 from loopwright.codegen.serialization import module_to_json
@@ -32,8 +33,11 @@ def make_workload(func: tvm.tirx.PrimFunc, name: str) -> Workload:
 
 
 def tensor_args(func: tvm.tirx.PrimFunc) -> tuple[TensorInfo, ...]:
-    """Return shapes and dtypes of the buffer parameters, in order. Static shapes only."""
-    return tuple(TensorInfo(tuple(int(extent) for extent in b.shape), str(b.dtype)) for b in func.params)
+    """Describe the buffer parameters, in order. Static shapes only."""
+    return tuple(
+        TensorInfo(tuple(int(extent) for extent in buffer.shape), str(buffer.dtype), values)
+        for buffer, values in zip(func.params, argument_values(func), strict=True)
+    )
 
 
 def tune_context(mod: tvm.IRModule, target: Target, space: Any, seed: int) -> ms.TuneContext:

@@ -103,7 +103,11 @@ def _workload(number: int) -> dict[str, Any]:
         "name": f"fused_matmul_add_{number}",
         "module_json": _module(number % 64),
         "script": product_relu(64),
-        "args": [[[height, depth], "float32"], [[depth, width], "float32"], [[height, width], "float32"]],
+        "args": [
+            [[height, depth], "float32", "any"],
+            [[depth, width], "float32", "any"],
+            [[height, width], "float32", "any"],
+        ],
         "op": "matmul",
         "compute_dtype": "float32",
         "flop": 2.0 * height * width * depth,

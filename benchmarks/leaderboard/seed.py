@@ -68,7 +68,11 @@ def _rows(number: int, device_class: DeviceClass, peak: float) -> Iterator[tuple
     draw = random.Random(number)
     op = draw.choice(_OPS)
     extents = [2 ** draw.randint(4, 11) for _ in range(3)]
-    args = [[[extents[0], extents[2]], "float32"], [[extents[2], extents[1]], "float32"], [extents[:2], "float32"]]
+    args = [
+        [[extents[0], extents[2]], "float32", "any"],
+        [[extents[2], extents[1]], "float32", "any"],
+        [extents[:2], "float32", "any"],
+    ]
     fused = draw.choice(("", "_add", "_add_relu", "_multiply", "_gelu"))
     name = f"{'fused_' if fused else ''}{op}{fused}_{number}"
     flop = 2.0 * extents[0] * extents[1] * extents[2]

@@ -13,6 +13,7 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from db.engine.connections import Sessions
 from db.models import Best, Certificate, DeviceClass, Job, Target, Task, Trial, Workload
+from loopwright.codegen.kinds import Values
 from tuner.types import TensorInfo
 
 Columns = TypeVarTuple("Columns")
@@ -135,7 +136,7 @@ def _rows(session: Session, query: LeaderboardQuery, offset: int, limit: int) ->
 
 def _row(
     best: Best,
-    args: list[tuple[list[int], str]],
+    args: list[tuple[list[int], str, str]],
     target_json: str,
     model: str,
     trial_id: str,
@@ -148,7 +149,7 @@ def _row(
         workload_hash=best.workload_hash,
         name=best.name,
         op=best.op,
-        args=tuple(TensorInfo(tuple(shape), dtype) for shape, dtype in args),
+        args=tuple(TensorInfo(tuple(shape), dtype, Values(values)) for shape, dtype, values in args),
         target_json=target_json,
         device_class_id=best.device_class_id,
         device_model=model,

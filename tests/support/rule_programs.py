@@ -157,26 +157,32 @@ def check_program(mod: tvm.IRModule, schedule: Any, target: Target = TARGET) -> 
 
 
 def check_results(mod: tvm.IRModule, program: tvm.IRModule, target: Target = TARGET) -> None:
-    """Build a program of a workload, and compare it with the unscheduled one on random inputs."""
-    results = _run(mod, program, target)
-    for info, result, expected in zip(tensor_args(mod["main"]), results, _expected(mod), strict=True):
-        assert compare(result, expected, tolerance(info.dtype)).close
+    """Build a program of a workload, and compare it with the unscheduled one on random inputs of each kind."""
+    for draw, results, expected in zip(DRAWS, _run(mod, program, target), _expected(mod), strict=True):
+        for info, result, wanted in zip(tensor_args(mod["main"]), results, expected, strict=True):
+            found = compare(result, wanted, tolerance(info.dtype))
+            assert found.close, f"{found.max_abs_error} on {draw} inputs"
 
 
 @functools.cache
-def _expected(mod: tvm.IRModule) -> list[Array]:
+def _expected(mod: tvm.IRModule) -> list[list[Array]]:
     return _run(mod, mod, TARGET)
 
 
-def _run(mod: tvm.IRModule, program: tvm.IRModule, target: Target) -> list[Array]:
-    """Return all arguments after a call of a program of a workload."""
+def _run(mod: tvm.IRModule, program: tvm.IRModule, target: Target) -> list[list[Array]]:
+    """Return all arguments after a call of a program of a workload on random inputs of each kind."""
     rng = np.random.default_rng(0)
-    arguments = [
-        tvm.runtime.tensor(poison(info) if output else random_array(info, DRAWS[0], rng, 1))
-        for info, output in zip(tensor_args(mod["main"]), write_only(mod["main"]), strict=True)
-    ]
-    compile_module(program, target)["main"](*arguments)
-    return [argument.numpy() for argument in arguments]
+    infos = list(zip(tensor_args(mod["main"]), write_only(mod["main"]), strict=True))
+    function = compile_module(program, target)["main"]
+    results = []
+    for draw in DRAWS:
+        arguments = [
+            tvm.runtime.tensor(poison(info, draw) if output else random_array(info, draw, rng, 1))
+            for info, output in infos
+        ]
+        function(*arguments)
+        results.append([argument.numpy() for argument in arguments])
+    return results
 
 
 def sketches_of(space: DesignSpace, rule: str) -> list[Any]:

@@ -20,7 +20,7 @@ def draw(args: Sequence[TensorInfo], outputs: Sequence[bool], kind: str, seed: i
     rng = default_rng(seed)
     bound = index_bound(args)
     return [
-        poison(info) if output else random_array(info, kind, rng, bound)
+        poison(info, kind) if output else random_array(info, kind, rng, bound)
         for info, output in zip(args, outputs, strict=True)
     ]
 

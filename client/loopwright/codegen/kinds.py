@@ -15,6 +15,17 @@ class JobState(StrEnum):
     CANCELLED = "cancelled"
 
 
+class Values(StrEnum):
+    """Values that an argument of a function may have in a test."""
+
+    ANY = "any"
+    NUMBER = "number"
+    """Any but NaN."""
+    INDEX = "index"
+    """Within the axes of the arguments."""
+    NONZERO = "nonzero"
+
+
 class TaskState(StrEnum):
     """The state of a task."""
 

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from loopwright.codegen.kinds import Values
 from loopwright.schemas import Certificate
 
 NAME = "manifest.json"
@@ -17,11 +18,12 @@ class Part(BaseModel):
 
 
 class TensorSpec(Part):
-    """``name`` is empty where there is none."""
+    """``name`` is empty where there is none. ``values`` are those with which a function is verified."""
 
     name: str
     shape: tuple[int, ...]
     dtype: str
+    values: Values = Values.ANY
 
 
 class Packing(Part):

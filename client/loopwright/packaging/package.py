@@ -21,6 +21,7 @@ from loopwright.applying.report import AppliedFunction, ApplyReport
 from loopwright.codegen.functions import prim_funcs, relax_funcs, write_only
 from loopwright.codegen.host import threads
 from loopwright.codegen.program import linking, schedule
+from loopwright.codegen.program.argument_values import argument_values
 from loopwright.codegen.program.build import compile_module
 from loopwright.codegen.program.digest import function_digest, normal_form
 from loopwright.codegen.versions import VECTOR_MATH_VERSION
@@ -145,8 +146,8 @@ def _check(
         packing = Packing(function=f"{name}_pack", argument=packed.argument, shape=packed.shape, dtype=packed.dtype)
     plain = workload["main"]
     args = tuple(
-        TensorSpec(name=str(param.name), shape=tuple(map(int, param.shape)), dtype=str(param.dtype))
-        for param in plain.params
+        TensorSpec(name=str(param.name), shape=tuple(map(int, param.shape)), dtype=str(param.dtype), values=values)
+        for param, values in zip(plain.params, argument_values(plain), strict=True)
     )
     return Check(tuned=name, reference=f"{name}_unscheduled", args=args, outputs=write_only(plain), packing=packing)
 

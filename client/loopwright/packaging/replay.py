@@ -128,7 +128,7 @@ def function(library: Any, name: str, check: Check, rounds: int) -> Replayed:
 def _draw(check: Check, kind: str, seed: int) -> list[Array]:
     rng, bound = np.random.default_rng(seed), arrays.index_bound(check.args)
     return [
-        arrays.poison(spec) if is_output else arrays.random_array(spec, kind, rng, bound)
+        arrays.poison(spec, kind) if is_output else arrays.random_array(spec, kind, rng, bound)
         for spec, is_output in zip(check.args, check.outputs, strict=True)
     ]
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loopwright.codegen.arrays import DRAWS, Array, compare, index_bound, numpy_dtype, poison, random_array, tolerance
+from loopwright.codegen.kinds import Values
 from loopwright.codegen.math_mode import TF32
 from tuner.types import TensorInfo
 
@@ -59,11 +60,49 @@ def test_draws_are_what_they_say(dtype: str) -> None:
     assert uniform.max() <= 1.0
 
 
-def test_wide_integers_are_indices_in_range() -> None:
-    args = [TensorInfo((1, 12), "float32"), TensorInfo((5,), "int64")]
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_divisors_are_not_zero_and_have_both_signs(dtype: str) -> None:
+    drawn = random_array(TensorInfo((5_000,), dtype, Values.NONZERO), "normal", RNG, 2)
+    assert (drawn != 0).all()
+    assert (drawn.astype(np.int64) < 0).any() == dtype.startswith("int")
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_special_values_are_few_and_of_each_kind(dtype: str) -> None:
+    drawn = random_array(TensorInfo((20, 30), dtype), "special", RNG, 4).astype(np.float64)
+    has_infinity = dtype != "float8_e4m3fn"
+    assert 1 <= np.isnan(drawn).sum() <= 4
+    assert (drawn == np.inf).any() == (drawn == -np.inf).any() == has_infinity
+    assert (np.signbit(drawn) & (drawn == 0)).any()
+    assert ((drawn != 0) & (np.abs(drawn) < 1e-4)).any() == (not dtype.startswith("float8_e4"))
+    numbers = random_array(TensorInfo((20, 30), dtype, Values.NUMBER), "special", RNG, 4).astype(np.float64)
+    assert not np.isnan(numbers).any()
+    assert random_array(TensorInfo((), dtype), "special", RNG, 4).shape == ()
+
+
+def test_a_huge_element_excuses_no_other() -> None:
+    reference = _normal(8, 64).astype(np.float64)
+    reference[2, 3] = 1e30
+    result = reference.copy()
+    result[2, 4] += 0.01
+    assert not compare(result, reference, tolerance("float32")).close
+    column = reference.reshape(-1)[:, None].copy()
+    assert compare(column, column.copy(), tolerance("float32")).close
+    assert not compare(column + 0.01, column, tolerance("float32")).close
+
+
+def test_an_element_that_is_never_written_differs_also_where_the_result_is_not_a_number() -> None:
+    info = TensorInfo((4,), "float32")
+    outcomes = [compare(poison(info, draw), np.full(4, np.nan, np.float32), 1e-4).close for draw in DRAWS]
+    assert outcomes == [True, False, False]
+
+
+def test_integers_that_are_indices_are_in_range() -> None:
+    args = [TensorInfo((1, 12), "float32"), TensorInfo((5,), "int64", Values.INDEX)]
     assert index_bound(args) == 5
-    drawn = random_array(TensorInfo((200,), "int64"), "normal", RNG, index_bound(args))
-    assert set(drawn.tolist()) == set(range(5))
+    for dtype in ("int8", "int64"):
+        drawn = random_array(TensorInfo((200,), dtype, Values.INDEX), "normal", RNG, index_bound(args))
+        assert set(drawn.tolist()) == set(range(5))
     assert index_bound([TensorInfo((1,), "float32"), TensorInfo((), "int32")]) == 1
 
 
@@ -186,7 +225,7 @@ def _product_of_rounded_factors(draw: str, terms: int, bits: int) -> tuple[Float
 
 
 @pytest.mark.parametrize("terms", [8, 64, 512, 4096])
-@pytest.mark.parametrize("draw", DRAWS)
+@pytest.mark.parametrize("draw", ["normal", "uniform"])
 def test_products_in_tf32_are_close_by_its_tolerance_and_not_by_that_of_float32(draw: str, terms: int) -> None:
     result, reference = _product_of_rounded_factors(draw, terms, 10)
     assert compare(result, reference, tolerance("float32", TF32)).close

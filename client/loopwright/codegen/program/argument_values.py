@@ -1,0 +1,98 @@
+"""Which values the arguments of a function may have in a test, from what the function does with their elements."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection
+from typing import Any
+
+import tvm_ffi
+from tvm import tirx
+from tvm.ir import Call, TensorLoad, Var, prim
+
+from loopwright.codegen.kinds import Values
+
+_DIVISIONS = (prim.Div, prim.Mod, prim.FloorDiv, prim.FloorMod)
+_COMPARISONS = (prim.Max, prim.Min, prim.LT, prim.LE, prim.GT, prim.GE)
+
+
+def argument_values(func: tirx.PrimFunc) -> tuple[Values, ...]:
+    """Return for each buffer parameter which values it may have.
+
+    Elements may be used by way of other buffers and of variables. A divisor that the function chooses by a condition
+    (`where(b == 0, 1, b)`) may be 0: the function takes care of it.
+    """
+    uses = _Uses(func)
+    indices, divisors = uses.origins(uses.indices), uses.origins(uses.divisors, without=uses.chosen)
+    numbers = Values.NUMBER if uses.order_decides else Values.ANY
+
+    def values(param: Var) -> Values:
+        if "float" in str(param.dtype):
+            return numbers
+        return Values.INDEX if param in indices else Values.NONZERO if param in divisors else Values.ANY
+
+    return tuple(map(values, func.params))
+
+
+class _Uses:
+    """``indices`` and ``divisors`` are the buffers whose elements are used so at first hand, ``chosen`` those whose
+    elements a condition chooses.
+
+    ``order_decides``: a reduction compares floating-point numbers. Whether it ends with NaN or with a number then
+    depends on the order, which schedules change.
+    """
+
+    def __init__(self, func: tirx.PrimFunc) -> None:
+        self._named: dict[Var, Any] = {bind.var: bind.value for bind in _nodes(func.body, tirx.Bind, prim.Let)}
+        self._computed_from: defaultdict[Var, set[Var]] = defaultdict(set)
+        self.indices: set[Var] = set()
+        self.divisors: set[Var] = set()
+        self.chosen: set[Var] = set()
+        self.order_decides = False
+        for access in _nodes(func.body, TensorLoad, tirx.BufferStore):
+            for index in access.indices:
+                self.indices |= self._read(index)
+        for division in _nodes(func.body, *_DIVISIONS):
+            if not _is_float(division.b) and not self._chooses(division.b):
+                self.divisors |= self._read(division.b)
+        for store in _nodes(func.body, tirx.BufferStore):
+            read = self._read(store.value)
+            self._computed_from[store.buffer] |= read
+            if self._chooses(store.value):
+                self.chosen.add(store.buffer)
+            if store.buffer in read:
+                self.order_decides |= any(_is_float(found.a) for found in self._all(store.value, *_COMPARISONS))
+
+    def origins(self, buffers: set[Var], *, without: Collection[Var] = ()) -> set[Var]:
+        """Return the buffers from which the elements of some are computed, and these themselves.
+
+        What the elements of the buffers ``without`` are computed from does not count.
+        """
+        found, new = set(buffers), set(buffers)
+        while new:
+            new = set().union(*(self._computed_from[buffer] for buffer in new if buffer not in without)) - found
+            found |= new
+        return found
+
+    def _read(self, expression: Any) -> set[Var]:
+        return {load.source for load in self._all(expression, TensorLoad)}
+
+    def _chooses(self, expression: Any) -> bool:
+        calls = (str(getattr(call.op, "name", "")) for call in self._all(expression, Call))
+        return bool(self._all(expression, prim.Select)) or "prim.if_then_else" in calls
+
+    def _all(self, expression: Any, *kinds: type) -> list[Any]:
+        """Return the nodes of an expression, and of the values of its variables."""
+        named = [self._named[var] for var in _nodes(expression, Var) if var in self._named]
+        return _nodes(expression, *kinds) + [node for value in named for node in self._all(value, *kinds)]
+
+
+def _is_float(expression: Any) -> bool:
+    return "float" in str(expression.ty.dtype)
+
+
+def _nodes(part: Any, *kinds: type) -> list[Any]:
+    found: list[Any] = []
+    for kind in kinds:
+        tvm_ffi.structural_walk(part, (kind, found.append), order="pre")
+    return found

@@ -1,0 +1,66 @@
+"""Which values arguments may have in a test: what is an index, a divisor, or compared in an order that may change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import tvm
+from tvm import te, tirx, topi
+
+from loopwright.codegen.kinds import Values
+from loopwright.codegen.program.argument_values import argument_values
+
+ANY, NUMBER, INDEX, NONZERO = Values
+X, Y = te.placeholder((4, 8), name="X"), te.placeholder((4, 8), name="Y")
+N, M = te.placeholder((4, 8), "int32", name="N"), te.placeholder((4, 8), "int32", name="M")
+WIDE, PLACES = te.placeholder((4,), "int64", name="WIDE"), te.placeholder((4,), "int32", name="PLACES")
+
+
+def values(*tensors: Any) -> tuple[Values, ...]:
+    return argument_values(te.create_prim_func(list(tensors)))
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        (lambda: (X, Y, topi.add(X, Y)), (ANY, ANY, ANY)),
+        (lambda: (X, topi.maximum(X, 0.0)), (ANY, ANY)),
+        (lambda: (X, topi.max(X, axis=1)), (NUMBER, NUMBER)),
+        (lambda: (X, topi.argmax(X, axis=1)), (NUMBER, ANY)),
+        (lambda: (X, Y, topi.add(topi.nn.softmax(X), Y)), (NUMBER, NUMBER, NUMBER)),
+        (lambda: (X, topi.sum(X, axis=1)), (ANY, ANY)),
+        (lambda: (N, topi.max(N, axis=1)), (ANY, ANY)),
+        (lambda: (N, M, topi.floor_divide(N, M)), (ANY, NONZERO, ANY)),
+        (lambda: (N, M, topi.floor_mod(N, topi.add(M, M))), (ANY, NONZERO, ANY)),
+        (lambda: (X, Y, topi.divide(X, Y)), (ANY, ANY, ANY)),
+        (lambda: (X, PLACES, topi.take(X, PLACES, axis=0)), (ANY, INDEX, ANY)),
+        (lambda: (X, WIDE, topi.take(X, topi.cast(WIDE, "int32"), axis=0)), (ANY, INDEX, ANY)),
+        (lambda: (N, M, topi.add(N, M)), (ANY, ANY, ANY)),
+    ],
+    ids=[
+        *("sum", "relu", "greatest", "its place", "softmax", "sum of a row", "greatest integer", "quotient"),
+        *("remainder of a sum", "quotient of floats", "gather", "gather, cast", "sum of integers"),
+    ],
+)
+def test_values_follow_from_what_becomes_of_elements(made: Callable[[], Any], expected: tuple[Values, ...]) -> None:
+    assert values(*made()) == expected
+
+
+def test_a_divisor_that_a_condition_chooses_may_be_zero() -> None:
+    safe = te.compute((4, 8), lambda i, j: tirx.Select(M[i, j] == 0, tirx.const(1, "int32"), M[i, j]), name="safe")
+    assert values(N, M, topi.floor_divide(N, safe)) == (ANY, ANY, ANY)
+
+
+GATHER = """
+@T.prim_func(s_tir=True)
+def main(places: T.Buffer((8,), "int32"), x: T.Buffer((8,), "float32"), y: T.Buffer((8,), "float32")):
+    for i in range(8):
+        place: T.int32 = places[i] + 1
+        y[i] = x[place % 8]
+"""
+
+
+def test_elements_are_followed_through_variables() -> None:
+    assert argument_values(tvm.script.from_source(GATHER)) == (INDEX, ANY, ANY)
