@@ -19,7 +19,6 @@ from loopwright.errors import UnsupportedModel, first_line
 from loopwright.extras import require_tvm
 from loopwright.frontends.program import Program, detach
 from loopwright.frontends.torch import dims as torch_dims
-from loopwright.frontends.torch import operators as torch_operators
 from loopwright.frontends.torch import state
 from loopwright.frontends.torch.reference import TorchReference
 from loopwright.frontends.torch.values import flattened, is_tree, replaced, tensors
@@ -218,19 +217,15 @@ def _where(error: BaseException) -> str:
 
 
 def _translated(program: Any) -> Any:
-    importer = importlib.import_module("tvm.relax.frontend.torch")
+    # It imports TVM and PyTorch.
+    importer = importlib.import_module("loopwright.frontends.torch.importer")
     program = _decomposed(program)
     state.check(program)
     try:
-        mod = importer.from_exported_program(
-            program,
-            unwrap_unit_return_tuple=True,
-            custom_convert_map=torch_operators.converters(),
-            run_ep_decomposition=False,
-        )
+        mod = importer.import_program(program)
     except Exception as error:
         raise UnsupportedModel(
-            f"TVM has no translation for a part of this model: {first_line(error)}; write that part with other "
+            f"there is no translation of a part of this model: {first_line(error)}; write that part with other "
             "operators, or tune the parts around it"
         ) from error
     return torch_dims.named(mod, program)

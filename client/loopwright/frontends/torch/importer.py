@@ -1,0 +1,128 @@
+"""PyTorch's exported programs in Relax: TVM's importer, with our translations before its own, each of which is checked.
+
+``torch.export`` says of each node which dtype and shape its result has. A translation with another is refused.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import tvm
+from tvm import relax, tirx
+from tvm.relax.frontend.torch.exported_program_translator import ExportedProgramImporter
+
+from loopwright.errors import first_line
+from loopwright.frontends.torch import accumulation, division, indexing, operators, promotion
+from loopwright.frontends.torch.node import Converter, Node, dtype_of, is_known, is_tensor
+
+CONVERTERS: dict[str, Converter] = {
+    **operators.CONVERTERS,
+    **indexing.CONVERTERS,
+    **promotion.CONVERTERS,
+    **division.CONVERTERS,
+    **accumulation.CONVERTERS,
+}
+
+
+def import_program(program: Any) -> tvm.IRModule:
+    """Return the module of a decomposed exported program, whose parameters are constants.
+
+    Raises:
+        Exception: an operator has no translation, or the translation has another dtype or shape than PyTorch's
+            result; the message names the operator.
+    """
+    return _Importer().from_exported_program(program, False, True, False, None)
+
+
+class _Importer(ExportedProgramImporter):
+    """Also branches of ``torch.cond`` are translated and checked in this way."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        usual: dict[str, Any] = self.create_convert_map()
+        self.convert_map = {name: functools.partial(self._convert, usual.get(name)) for name in (*usual, *CONVERTERS)}
+
+    def _translate_fx_graph(self, graph_module: Any, nodes: Any, *others: Any) -> Any:
+        self._check_unsupported_func_type(nodes)
+        return super()._translate_fx_graph(graph_module, nodes, *others)
+
+    def _convert(self, usual: Callable[[Any], Any] | None, fx_node: Any) -> Any:
+        converter = CONVERTERS.get(fx_node.target.__name__)
+        try:
+            if converter is None:
+                assert usual is not None
+                result = usual(fx_node)
+            else:
+                result = converter(self._node(fx_node, usual))
+            result = self._emitted(result)
+            _check(fx_node, result)
+        except Exception as error:
+            raise ValueError(f"{_origin(fx_node)}: {first_line(error)}") from error
+        return result
+
+    def _node(self, fx_node: Any, usual: Callable[[Any], Any] | None) -> Node:
+        parameters = fx_node.target._schema.arguments
+        given = {parameter.name: parameter.default_value for parameter in parameters}
+        given.update(zip((parameter.name for parameter in parameters), fx_node.args, strict=False))
+        given.update(fx_node.kwargs)
+        arguments = {name: self._retrieve_args(_plain(value)) for name, value in given.items()}
+        as_usual = functools.partial(usual, fx_node) if usual is not None else _no_translation
+        return Node(fx_node.target.__name__, arguments, fx_node.meta.get("val"), self.block_builder, as_usual)
+
+    def _emitted(self, result: Any) -> Any:
+        """Return a result as the other translations expect it."""
+        if isinstance(result, tuple | list):
+            return tuple(map(self._emitted, result))
+        if isinstance(result, relax.Call):
+            return self.block_builder.emit(result)
+        return result
+
+
+def _origin(fx_node: Any) -> Any:
+    """Return the operator that computed what a node returns."""
+    return fx_node.args[0].target if fx_node.target is operator.getitem else fx_node.target
+
+
+def _plain(value: Any) -> Any:
+    """Return an argument with lists of Python in place of those of ``torch.fx``, which are no lists."""
+    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def _no_translation() -> Any:
+    raise ValueError("has no translation for these arguments")
+
+
+def _check(fx_node: Any, result: Any) -> None:
+    expected = fx_node.meta.get("val")
+    if not isinstance(expected, torch.Tensor) or not fx_node.users or not is_tensor(result):
+        return
+    dtype, shape = str(result.ty.dtype), result.ty.shape
+    if dtype != dtype_of(expected):
+        raise ValueError(f"the translation has dtype {dtype}, and PyTorch's result {dtype_of(expected)}")
+    if shape is None:
+        raise ValueError("the translation has a shape that depends on values")
+    if len(shape) != len(expected.shape) or not all(map(_agree, shape, expected.shape)):
+        raise ValueError(
+            f"the translation has shape {list(map(str, shape))}, and PyTorch's result {list(expected.shape)}"
+        )
+
+
+def _agree(extent: Any, expected: Any) -> bool:
+    """Return whether an extent of TIR is equal to one of PyTorch, whose symbols have the same names.
+
+    They are compared at one place, far from the origin. Symbols that are in one of them only are not known to differ.
+    """
+    if isinstance(extent, int) or isinstance(expected, int):
+        return not (is_known(extent) and isinstance(expected, int)) or int(extent) == expected
+    expression = expected.node.expr
+    values = {symbol: 1009 * (place + 2) for place, symbol in enumerate(sorted(expression.free_symbols, key=str))}
+    analyzer, named = tvm.sym.Analyzer(), {str(symbol): value for symbol, value in values.items()}
+    for var in tirx.analysis.undefined_vars(extent):
+        if str(var.name) in named:
+            analyzer.bind(var, tirx.IntImm("int64", named[str(var.name)]))
+    found, wanted = analyzer.simplify(extent), expression.subs(values)
+    return not (is_known(found) and wanted.is_Integer) or int(found) == int(wanted)
