@@ -126,13 +126,18 @@ def _name(heaviest: _Block, blocks: Sequence[_Block]) -> str:
     if heaviest.is_contraction:
         return _convolution(heaviest, windows) if windows else _product(heaviest)
     if windows:
-        kind = "max" if _found(heaviest.values[0], tirx.Max) else "avg"
+        kind = "max" if _is_maximum(heaviest.values[0]) else "avg"
         return f"{kind}_pool{windows}d"
     calls = {call for block in blocks for call in block.calls}
-    takes_maximum = any(block.reduced and _found(block.values[0], tirx.Max) for block in blocks)
+    takes_maximum = any(block.reduced and _is_maximum(block.values[0]) for block in blocks)
     if takes_maximum and calls.intersection(_EXPONENTIALS):
         return "softmax"
     return "norm" if calls.intersection(_ROOTS) else "reduction"
+
+
+def _is_maximum(value: Any) -> bool:
+    """Return whether a reduction takes a maximum; one that keeps NaN selects."""
+    return isinstance(value, tirx.Select) or bool(_found(value, tirx.Max))
 
 
 def _convolution(block: _Block, windows: int) -> str:

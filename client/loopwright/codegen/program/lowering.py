@@ -15,6 +15,7 @@ from loopwright.codegen.graph.layout import declare_elementwise
 from loopwright.codegen.graph.preparation import KEPT, prepare
 from loopwright.codegen.graph.rewriting import OPAQUE
 from loopwright.codegen.program.clamping import clamp
+from loopwright.codegen.program.extremes import LEGALIZATIONS
 from loopwright.codegen.program.own_calls import bind_calls
 from loopwright.codegen.weights.layout_free import declare_weights
 
@@ -48,7 +49,7 @@ def _legalised_and_fused(mod: tvm.IRModule) -> tvm.IRModule:
     """
     for apply in (
         relax.backend.DispatchSortScan(),
-        relax.transform.LegalizeOps(skip_ops=list(KEPT)),
+        relax.transform.LegalizeOps(LEGALIZATIONS, skip_ops=list(KEPT)),
         relax.transform.AnnotateTIROpPattern(),
         declare_elementwise,
         relax.transform.FuseOps(),

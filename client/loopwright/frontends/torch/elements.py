@@ -1,13 +1,14 @@
-"""Elements of tensors that are broadcast, in TE."""
+"""Functions of scalars, applied to the elements of tensors."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from tvm import te
 
-from loopwright.frontends.torch.node import Node, is_known
+from loopwright.codegen.program.broadcasting import at, broadcast
+from loopwright.frontends.torch.node import Node
 
 
 def elementwise(node: Node, element: Callable[..., Any], *operands: Any) -> Any:
@@ -18,22 +19,3 @@ def elementwise(node: Node, element: Callable[..., Any], *operands: Any) -> Any:
         return te.compute(shape, lambda *place: element(*(at(tensor, place) for tensor in tensors)), name="elementwise")
 
     return node.compute(compute, *operands)
-
-
-def broadcast(shapes: Sequence[Sequence[Any]]) -> list[Any]:
-    """Return the shape to which shapes are broadcast. A symbolic extent is taken to be the same as others."""
-    result: list[Any] = []
-    for axis in range(max(map(len, shapes))):
-        extents = [shape[len(shape) - 1 - axis] for shape in shapes if axis < len(shape)]
-        result.insert(0, next((extent for extent in extents if not _is_one(extent)), extents[0]))
-    return result
-
-
-def at(tensor: te.Tensor, place: Sequence[Any]) -> Any:
-    """Return the element at a place in the shape to which a tensor is broadcast."""
-    own = place[len(place) - len(tensor.shape) :]
-    return tensor(*(0 if _is_one(extent) else index for extent, index in zip(tensor.shape, own, strict=True)))
-
-
-def _is_one(extent: Any) -> bool:
-    return is_known(extent) and int(extent) == 1

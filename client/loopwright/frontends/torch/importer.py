@@ -16,7 +16,7 @@ from tvm import relax, tirx
 from tvm.relax.frontend.torch.exported_program_translator import ExportedProgramImporter
 
 from loopwright.errors import first_line
-from loopwright.frontends.torch import accumulation, division, indexing, operators, promotion
+from loopwright.frontends.torch import accumulation, division, indexing, operators, promotion, selection
 from loopwright.frontends.torch.node import Converter, Node, dtype_of, is_known, is_tensor
 
 CONVERTERS: dict[str, Converter] = {
@@ -25,6 +25,7 @@ CONVERTERS: dict[str, Converter] = {
     **promotion.CONVERTERS,
     **division.CONVERTERS,
     **accumulation.CONVERTERS,
+    **selection.CONVERTERS,
 }
 
 
@@ -71,7 +72,8 @@ class _Importer(ExportedProgramImporter):
         given.update(fx_node.kwargs)
         arguments = {name: self._retrieve_args(_plain(value)) for name, value in given.items()}
         as_usual = functools.partial(usual, fx_node) if usual is not None else _no_translation
-        return Node(fx_node.target.__name__, arguments, fx_node.meta.get("val"), self.block_builder, as_usual)
+        name, result = fx_node.target.__name__, fx_node.meta.get("val")
+        return Node(name, arguments, result, self.block_builder, as_usual, _used(fx_node))
 
     def _emitted(self, result: Any) -> Any:
         """Return a result as the other translations expect it."""
@@ -80,6 +82,12 @@ class _Importer(ExportedProgramImporter):
         if isinstance(result, relax.Call):
             return self.block_builder.emit(result)
         return result
+
+
+def _used(fx_node: Any) -> frozenset[int] | None:
+    """Return which of several results other nodes take; None if a node takes all of them together."""
+    places: set[Any] = {user.args[1] if user.target is operator.getitem else None for user in fx_node.users}
+    return None if None in places else frozenset(places)
 
 
 def _origin(fx_node: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 from tvm import relax, te, tirx
 
-from loopwright.frontends.torch.elements import at, broadcast
+from loopwright.codegen.program.broadcasting import at, broadcast
 from loopwright.frontends.torch.node import Converter, Node, is_known
 
 

@@ -27,6 +27,8 @@ class Node:
     result: Any
     builder: Any
     usual: Callable[[], Any]
+    used: frozenset[int] | None = None
+    """Which of several results are used; None if all may be."""
 
     def __getitem__(self, name: str) -> Any:
         return self.arguments[name]
@@ -35,6 +37,10 @@ class Node:
     def dtype(self) -> str:
         """The dtype of the result, or of the first of several results."""
         return dtype_of(self.result[0] if isinstance(self.result, tuple | list) else self.result)
+
+    def uses(self, place: int) -> bool:
+        """Return whether one of several results is used."""
+        return self.used is None or place in self.used
 
     def emit(self, expr: Any) -> Any:
         return self.builder.emit(expr)

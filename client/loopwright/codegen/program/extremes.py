@@ -1,0 +1,214 @@
+"""Maxima and minima that keep NaN and infinities, in place of TVM's own legalisations.
+
+TVM's maximum of two numbers is the second one if one of them is NaN, and its maximum of a row begins with the least
+finite number. PyTorch and ONNX return NaN if an element is NaN, and begin with minus infinity.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from tvm import te, tirx, topi
+
+from loopwright.codegen.graph.rewriting import dtype_of
+from loopwright.codegen.program.broadcasting import at, broadcast
+
+_Legalization = Callable[[Any, Any], Any]
+_Pair = Callable[[Any, Any], Any]
+
+
+def _is_nan(value: Any) -> Any:
+    """Return whether an element of a dtype of floating-point numbers is NaN."""
+    return tirx.isnan(tirx.Cast("float32", value) if str(value.ty) == "bfloat16" else value)
+
+
+def _larger(left: Any, right: Any) -> Any:
+    return tirx.Select(tirx.any(left < right, _is_nan(right)), right, left)
+
+
+def _smaller(left: Any, right: Any) -> Any:
+    return tirx.Select(tirx.any(left > right, _is_nan(right)), right, left)
+
+
+def _limited(value: Any, low: Any, high: Any) -> Any:
+    """Return a value within constants; comparisons with NaN are false. One instruction for each limit."""
+    value = value if low is None else tirx.Select(value < low, low, value)
+    return value if high is None else tirx.Select(value > high, high, value)
+
+
+def _limits(call: Any) -> tuple[float, float]:
+    """Return the least and the greatest result of an activation or of a clip."""
+    if call.op.name == "relax.nn.relu":
+        return 0.0, math.inf
+    if call.op.name == "relax.nn.relu6":
+        return 0.0, 6.0
+    return float(call.args[1].value), float(call.args[2].value)
+
+
+def _is_float(value: Any) -> bool:
+    return "float" in str(dtype_of(value))
+
+
+def _name(call: Any) -> str:
+    return str(call.op.name).split(".")[-1]
+
+
+def _usual(builder: Any, call: Any) -> Any:
+    return call.op.get_attr("FLegalize")(builder, call)
+
+
+def _clip(builder: Any, call: Any) -> Any:
+    if not _is_float(call):
+        return _usual(builder, call)
+    low, high = (None if math.isinf(limit) else tirx.const(limit, dtype_of(call)) for limit in _limits(call))
+
+    def clip(data: te.Tensor) -> te.Tensor:
+        return te.compute(data.shape, lambda *place: _limited(data(*place), low, high), name="compute")
+
+    return builder.call_te(clip, call.args[0], primfunc_name_hint=_name(call))
+
+
+def _elementwise(pair: _Pair) -> _Legalization:
+    def legalize(builder: Any, call: Any) -> Any:
+        if not _is_float(call):
+            return _usual(builder, call)
+
+        def extreme(left: te.Tensor, right: te.Tensor) -> te.Tensor:
+            shape = broadcast([left.shape, right.shape])
+            return te.compute(shape, lambda *place: pair(at(left, place), at(right, place)), name="extreme")
+
+        return builder.call_te(extreme, *call.args, primfunc_name_hint=_name(call))
+
+    return legalize
+
+
+def _reducer(pair: _Pair, sign: int) -> Any:
+    return te.comm_reducer(pair, lambda dtype: _infinity(dtype, sign), name="extreme")
+
+
+def _infinity(dtype: Any, sign: int) -> Any:
+    """Return the number beyond all of a dtype: infinity, or the greatest or the least integer."""
+    if "float" in str(dtype):
+        return tirx.FloatImm(str(dtype), sign * math.inf)
+    return tirx.max_value(str(dtype)) if sign > 0 else tirx.min_value(str(dtype))
+
+
+def _reduction(pair: _Pair, sign: int) -> _Legalization:
+    reducer = _reducer(pair, sign)
+
+    def legalize(builder: Any, call: Any) -> Any:
+        if not _is_float(call):
+            return _usual(builder, call)
+
+        def extreme(data: te.Tensor) -> te.Tensor:
+            shape, places, reduced = _reduced(data, call.attrs.axis, bool(call.attrs.keepdims))
+            return te.compute(shape, lambda *place: reducer(data(*places(place)), axis=reduced), name="extreme")
+
+        return builder.call_te(extreme, call.args[0], primfunc_name_hint=_name(call))
+
+    return legalize
+
+
+def _reduced(data: te.Tensor, axis: Any, keepdims: bool) -> tuple[list[Any], Any, list[Any]]:
+    """Return the shape of a reduction, the function of a place in it to one in the data, and the reduced axes."""
+    rank = len(data.shape)
+    axes = range(rank) if axis is None else [int(each) % rank for each in axis]
+    reduced = {each: te.reduce_axis((0, data.shape[each]), f"k{each}") for each in sorted(axes)}
+    shape = [
+        1 if each in reduced else extent for each, extent in enumerate(data.shape) if keepdims or each not in reduced
+    ]
+
+    def places(place: Any) -> list[Any]:
+        kept = iter(each for axis, each in enumerate(place) if not (keepdims and axis in reduced))
+        return [reduced[each] if each in reduced else next(kept) for each in range(rank)]
+
+    return shape, places, list(reduced.values())
+
+
+def _place(sign: int) -> _Legalization:
+    """Return a legalisation of argmax or argmin: the first of equal elements, and the first NaN."""
+
+    def later(left: Any, right: Any) -> Any:
+        beyond = left[1] < right[1] if sign < 0 else left[1] > right[1]
+        same = left[1] == right[1]
+        if "float" in str(left[1].ty):
+            missing, other = tirx.isnan(left[1]), tirx.isnan(right[1])
+            beyond = tirx.any(beyond, tirx.all(other, tirx.Not(missing)))
+            same = tirx.any(same, tirx.all(other, missing))
+        return tirx.any(beyond, tirx.all(same, right[0] < left[0]))
+
+    def pair(left: Any, right: Any) -> Any:
+        is_later = later(left, right)
+        return tuple(tirx.Select(is_later, of_right, of_left) for of_left, of_right in zip(left, right, strict=True))
+
+    reducer = te.comm_reducer(
+        pair, lambda index, value: (tirx.max_value(str(index)), _infinity(value, sign)), name="place"
+    )
+
+    def legalize(builder: Any, call: Any) -> Any:
+        def place_of(data: te.Tensor) -> te.Tensor:
+            axis = call.attrs.axis
+            if data.dtype == "bfloat16":  # TVM cannot bind such a number to a variable
+                data = topi.cast(data, "float32")
+            if axis is None and len(data.shape) != 1:
+                data = topi.reshape(data, [math.prod(data.shape)])
+            axes = [0 if axis is None else int(axis)]
+            shape, places, reduced = _reduced(data, axes if len(data.shape) else [], bool(call.attrs.keepdims))
+            found = te.compute(
+                shape,
+                lambda *place: reducer((tirx.Cast("int64", reduced[0]), data(*places(place))), axis=reduced),
+                name="place_and_value",
+            )
+            return te.compute(shape, lambda *place: found[0](*place), name="place")
+
+        return builder.call_te(place_of, call.args[0], primfunc_name_hint=_name(call))
+
+    return legalize
+
+
+def _max_pool(builder: Any, call: Any) -> Any:
+    attrs, layout = call.attrs, str(call.attrs.layout)
+    if not _is_float(call) or not layout.isupper():
+        return _usual(builder, call)
+    reducer, axes = _reducer(_larger, -1), [layout.index(letter) for letter in layout if letter not in "NC"]
+    sizes, strides, dilation = (
+        [int(each) for each in given] for given in (attrs.pool_size, attrs.strides, attrs.dilation)
+    )
+    padding = [int(each) for each in attrs.padding]
+
+    def max_pool(data: te.Tensor) -> te.Tensor:
+        before, after, shape = ([0] * len(data.shape) for _ in range(3))
+        shape = list(data.shape)
+        for number, axis in enumerate(axes):
+            before[axis], after[axis] = padding[number], padding[len(axes) + number]
+            span = dilation[number] * (sizes[number] - 1) + 1
+            free = data.shape[axis] + before[axis] + after[axis] - span
+            shape[axis] = tirx.floordiv(free + (strides[number] - 1 if attrs.ceil_mode else 0), strides[number]) + 1
+            after[axis] += strides[number] - 1 if attrs.ceil_mode else 0
+        least = _infinity(data.dtype, -1)
+        padded = topi.nn.pad(data, before, after, least, name="pad_temp") if any((*before, *after)) else data
+        window = {axis: te.reduce_axis((0, size), "rv") for axis, size in zip(axes, sizes, strict=True)}
+
+        def element(*place: Any) -> Any:
+            where = list(place)
+            for axis, stride, step in zip(axes, strides, dilation, strict=True):
+                where[axis] = place[axis] * stride + window[axis] * step
+            return reducer(padded(*where), axis=list(window.values()))
+
+        return te.compute(shape, element, name="pool_max")
+
+    return builder.call_te(max_pool, call.args[0], primfunc_name_hint=_name(call))
+
+
+LEGALIZATIONS: dict[str, _Legalization] = {
+    **dict.fromkeys(("relax.clip", "relax.nn.relu", "relax.nn.relu6"), _clip),
+    **{f"relax.nn.max_pool{rank}d": _max_pool for rank in (1, 2, 3)},
+    "relax.argmax": _place(-1),
+    "relax.argmin": _place(1),
+    "relax.max": _reduction(_larger, -1),
+    "relax.maximum": _elementwise(_larger),
+    "relax.min": _reduction(_smaller, 1),
+    "relax.minimum": _elementwise(_smaller),
+}
