@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import nn
+from tvm import relax
 
 from loopwright import frontends
 from loopwright.errors import UnsupportedModel
+from loopwright.frontends.torch import importer
+from loopwright.frontends.torch.node import Converter
 from loopwright.model import Model
 from tests.support.torch_models import Function, assert_agree, compiled
 
@@ -136,10 +139,36 @@ def test_branches_promote_and_index_as_the_rest_does() -> None:
     [
         (lambda x: torch.pow(x, x.abs()), "pow.Tensor_Tensor"),
         (lambda x: x.view(torch.float64), "view.dtype"),
-        (lambda x: torch.nn.functional.max_pool1d(x[None].float(), 2, return_indices=True)[1], "max_pool.*dtype"),
+        (lambda x: torch.special.erfinv(x.float()), "erfinv"),
     ],
-    ids=["power of integers", "bits", "another dtype"],
+    ids=["power of integers", "bits", "function"],
 )
 def test_what_has_no_right_translation_is_refused_by_its_name(function: object, said: str) -> None:
     with pytest.raises(UnsupportedModel, match=said):
         frontends.to_program(Model(Function(function), example_inputs=(LONG,)))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("converter", "said"),
+    [
+        (lambda node: node.cast(node["self"], "float64"), r"aten\.sin.*float64.*float32"),
+        (lambda node: relax.op.expand_dims(node["self"], 0), r"aten\.sin.*shape"),
+        (lambda node: relax.op.permute_dims(node["self"], [1, 0]), r"aten\.sin.*shape"),
+    ],
+    ids=["dtype", "rank", "extents"],
+)
+@pytest.mark.parametrize("symbolic", [False, True])
+def test_translations_of_another_dtype_or_shape_are_refused(
+    converter: Converter, said: str, symbolic: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(importer.CONVERTERS, "sin.default", converter)
+    extents = {"x": {0: torch.export.Dim("rows"), 1: torch.export.Dim("columns")}} if symbolic else None
+    model = Sine().eval()
+    program = torch.export.export(model, (FLOAT,), dynamic_shapes=extents)
+    with pytest.raises(UnsupportedModel, match=said):
+        frontends.to_program(Model(program))
+
+
+class Sine(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.sin() + 1

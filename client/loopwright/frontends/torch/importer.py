@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import operator
+import zlib
 from collections.abc import Callable
 from typing import Any
 
@@ -16,14 +17,25 @@ from tvm import relax, tirx
 from tvm.relax.frontend.torch.exported_program_translator import ExportedProgramImporter
 
 from loopwright.errors import first_line
-from loopwright.frontends.torch import accumulation, division, indexing, operators, promotion, selection
+from loopwright.frontends.torch import (
+    accumulation,
+    division,
+    elementary,
+    indexing,
+    norms,
+    operators,
+    promotion,
+    selection,
+)
 from loopwright.frontends.torch.node import Converter, Node, dtype_of, is_known, is_tensor
 
 CONVERTERS: dict[str, Converter] = {
     **operators.CONVERTERS,
     **indexing.CONVERTERS,
+    **norms.CONVERTERS,
     **promotion.CONVERTERS,
     **division.CONVERTERS,
+    **elementary.CONVERTERS,
     **accumulation.CONVERTERS,
     **selection.CONVERTERS,
 }
@@ -122,15 +134,17 @@ def _check(fx_node: Any, result: Any) -> None:
 def _agree(extent: Any, expected: Any) -> bool:
     """Return whether an extent of TIR is equal to one of PyTorch, whose symbols have the same names.
 
-    They are compared at one place, far from the origin. Symbols that are in one of them only are not known to differ.
+    Both are computed for one value of each symbol, which follows from its name.
     """
-    if isinstance(extent, int) or isinstance(expected, int):
-        return not (is_known(extent) and isinstance(expected, int)) or int(extent) == expected
-    expression = expected.node.expr
-    values = {symbol: 1009 * (place + 2) for place, symbol in enumerate(sorted(expression.free_symbols, key=str))}
-    analyzer, named = tvm.sym.Analyzer(), {str(symbol): value for symbol, value in values.items()}
+    if isinstance(expected, int):
+        return not is_known(extent) or int(extent) == expected
+    expression, analyzer = expected.node.expr, tvm.sym.Analyzer()
     for var in tirx.analysis.undefined_vars(extent):
-        if str(var.name) in named:
-            analyzer.bind(var, tirx.IntImm("int64", named[str(var.name)]))
-    found, wanted = analyzer.simplify(extent), expression.subs(values)
+        analyzer.bind(var, tirx.IntImm("int64", _value(str(var.name))))
+    found = analyzer.simplify(extent)
+    wanted = expression.subs({symbol: _value(str(symbol)) for symbol in expression.free_symbols})
     return not (is_known(found) and wanted.is_Integer) or int(found) == int(wanted)
+
+
+def _value(symbol: str) -> int:
+    return 1009 + zlib.crc32(symbol.encode()) % 100_003

@@ -7,6 +7,7 @@ tensor of floats.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -48,8 +49,15 @@ def _product(node: Node) -> Any:
     own, left, right = node.dtype, node["self"], node["other"]
     if own == "bool":
         return relax.op.logical_and(*_operands(node, own))
+    if "float" in own and not is_tensor(right) and right == 0:
+        return node.cast(elementwise(node, _nothing, node.cast(left, wide(own))), own)
     inner = own if _is_exact(left, own) and _is_exact(right, own) else wide(own)
     return node.cast(node.emit(relax.op.multiply(node.cast(left, inner), node.cast(right, inner))), own)
+
+
+def _nothing(value: Any) -> Any:
+    """Return 0 times a number. TVM takes it for 0, which it is not for NaN and infinities."""
+    return tirx.Select(tirx.isfinite(value), tirx.const(0, value.ty), tirx.FloatImm(str(value.ty), math.nan))
 
 
 def _is_exact(value: Any, dtype: str) -> bool:
