@@ -155,6 +155,8 @@ class Client:
         budget = {name: value for name, value in options.items() if name in schemas.Budget.model_fields}
         source = as_model(model, **{name: value for name, value in options.items() if name not in budget})
         shapes = self.plan_shapes(source).shapes if is_portfolio(source.shapes) else source.shapes
+        if bound := frontends.bound(source):
+            shapes = _without(shapes, bound)
         request = body(
             schemas.SubmitJob,
             module=frontends.to_payload(source),
@@ -751,14 +753,21 @@ def _reference(against: Any) -> Any:
     return os.fspath(against)
 
 
+def _without(shapes: Any, names: frozenset[str]) -> Any:
+    """Return shapes, of which there may be several, without the extents of some names; None if no other is left."""
+    if isinstance(shapes, list):
+        kept = [_without(shape, names) for shape in shapes]
+        return kept if all(kept) else None
+    return {name: extent for name, extent in shapes.items() if name not in names} or None
+
+
 def _program(source: Model, shape: dict[str, int]) -> Program:
     """Return the program of a model, with its math, and with the symbolic extents that ``shape`` names bound."""
-    program = frontends.to_program(source)
+    program = frontends.to_program(source).bind(shape)
     from loopwright.codegen.cpu.vector_math import with_exact_math
     from loopwright.codegen.gpu.tf32 import with_tf32
-    from loopwright.codegen.program.lowering import bind_shapes
 
-    module = bind_shapes(program.module, shape)
+    module = program.module
     if source.exact_math:
         module = with_exact_math(module)
     return replace(program, module=with_tf32(module) if source.math == "tf32" else module)

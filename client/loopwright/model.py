@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from dataclasses import dataclass
-from typing import Any, TypeAlias, TypedDict, get_args
+from typing import Any, SupportsIndex, TypeAlias, TypedDict, get_args
 
 from loopwright.codegen.math_mode import FP32, TF32, MathMode
 from loopwright.shapes.plan import Extents, Portfolio, is_portfolio
@@ -89,6 +89,16 @@ class Model:
                 "takes them of one extent, as a range or with weights"
             )
         return dict(shapes)
+
+    @property
+    def fixed(self) -> dict[str, int]:
+        """The extents that have one value in all of ``shapes``."""
+        shapes: Any = self.shapes or {}
+        if isinstance(shapes, list):
+            first, *others = shapes
+            return {n: extent for n, extent in first.items() if all(each.get(n) == extent for each in others)}
+        given = shapes.fixed if isinstance(shapes, Portfolio) else shapes
+        return {name: operator.index(each) for name, each in given.items() if isinstance(each, SupportsIndex)}
 
     @property
     def portfolio(self) -> Portfolio | Extents:

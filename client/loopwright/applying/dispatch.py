@@ -20,7 +20,7 @@ from loopwright.codegen.errors import InvalidModule
 from loopwright.codegen.functions import relax_funcs
 from loopwright.codegen.program.batching import batch_axis, not_batchlike
 from loopwright.codegen.program.dispatch import ShapeVariant, dispatch
-from loopwright.codegen.program.lowering import bind_shapes, lower, relax_symbols
+from loopwright.codegen.program.lowering import lower, relax_symbols
 from loopwright.frontends.program import Program
 from loopwright.shapes.plan import Extents, Portfolio, plan_shapes
 
@@ -58,7 +58,7 @@ def compiled(
         A ``relax.VMExecutable``, and the report.
     """
     whole = _bound(program, portfolio)
-    bound = [Program(bind_shapes(program.module, shape), program.weights) for shape in portfolio.shapes]
+    bound = [program.bind(shape) for shape in portfolio.shapes]
     models = lookup.look_up_all(bound, ask, target, params)
     target = models[0].target
     lowered = lookup.lower(whole, target, params)
@@ -81,13 +81,13 @@ def compiled(
 
 def _bound(program: Program, portfolio: Portfolio) -> Program:
     """Return the program with the portfolio's fixed extents bound, and its many-valued extent symbolic."""
-    module = bind_shapes(program.module, dict(portfolio.fixed))
-    if portfolio.name not in (symbols := relax_symbols(module)):
+    bound = program.bind(portfolio.fixed)
+    if portfolio.name not in (symbols := relax_symbols(bound.module)):
         raise InvalidModule(
             f"shapes gives several values of {portfolio.name}, which is no symbolic extent of the model's Relax "
             f"functions; they have: {', '.join(sorted(symbols)) or 'none'}. Give several shapes as a list instead"
         )
-    return Program(module, program.weights)
+    return bound
 
 
 def _not_padded(lowered: tvm.IRModule, name: str) -> str | None:

@@ -2,12 +2,14 @@
 
 A front end is a module with ``ACCEPTS`` (in words), ``accepts(model)``, which imports nothing, ``OPTIONS`` (which of
 the options of a `Model` it reads) and ``to_program(model)``. One whose models are text also has ``to_payload(model)``.
+One that binds the extents in ``Model.fixed`` before it translates a model says so by ``BINDS_SHAPES``.
 """
 
 from __future__ import annotations
 
 import os
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import PurePath
 from types import ModuleType
 from typing import Any
@@ -45,8 +47,8 @@ def to_payload(model: Any) -> ModulePayload:
 def to_program(model: Any) -> Program:
     """Return a model, which is a `Model` or needs no options, as a module on this machine, and its weights.
 
-    The module has its symbolic extents, and no attribute of exact math or TF32. Raises as `to_payload` does, and
-    TvmUnavailable.
+    The module has its symbolic extents, but for those that the front end binds (`Program.bind` binds the others), and
+    no attribute of exact math or TF32. Raises as `to_payload` does, and TvmUnavailable.
     """
     model = as_model(model)
     frontend = _frontend_of(model)
@@ -55,7 +57,12 @@ def to_program(model: Any) -> Program:
 
     with switched_off() if model.keeps_sums else nullcontext():
         program: Program = frontend.to_program(model)
-    return program
+    return replace(program, bound=bound(model))
+
+
+def bound(model: Model) -> frozenset[str]:
+    """Return the names of the symbolic extents that the front end of a model binds."""
+    return frozenset(model.fixed) if getattr(_frontend_of(model), "BINDS_SHAPES", False) else frozenset()
 
 
 def _frontend_of(source: Model) -> ModuleType:

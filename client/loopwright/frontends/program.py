@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from loopwright.extras import require_tvm
@@ -13,12 +14,25 @@ from loopwright.frontends.reference import Reference
 class Program:
     """``weights`` are ``tvm.runtime.Tensor`` values by the name of the Relax function's parameter that takes them.
 
-    ``reference`` is the model itself, where its own framework can run it here.
+    ``reference`` is the model itself, where its own framework can run it here. ``bound`` are the names of symbolic
+    extents that the front end has bound.
     """
 
     module: Any
     weights: dict[str, Any] = field(default_factory=dict)
     reference: Reference | None = None
+    bound: frozenset[str] = frozenset()
+
+    def bind(self, shape: Mapping[str, int]) -> Program:
+        """Return the program with symbolic extents bound by name, but for those that its front end has bound.
+
+        Raises:
+            InvalidModule: as `loopwright.codegen.program.lowering.bind_shapes`.
+        """
+        from loopwright.codegen.program.lowering import bind_shapes
+
+        given = {name: extent for name, extent in shape.items() if name not in self.bound}
+        return replace(self, module=bind_shapes(self.module, given))
 
 
 def detach(mod: Any, reference: Reference | None = None) -> Program:

@@ -110,7 +110,7 @@ def test_what_cannot_be_compared_is_compiled(client: Client, monkeypatch: pytest
     assert client.last_report.agreement is None
     assert OnnxReference(TooLarge(), {}).call() is None
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    assert OnnxReference(onnx_model(2, 5), {}).call() is None
+    assert OnnxReference(onnx_model(2, 5), {"x": [2, 5]}).call() is None
 
 
 def test_a_call_is_made_on_copies() -> None:

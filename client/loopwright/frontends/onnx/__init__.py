@@ -16,6 +16,7 @@ from loopwright.model import Model
 
 ACCEPTS = "an onnx.ModelProto or the path of an .onnx file"
 OPTIONS: frozenset[str] = frozenset()
+BINDS_SHAPES = True
 
 
 def accepts(model: Any) -> bool:
@@ -27,13 +28,17 @@ def accepts(model: Any) -> bool:
 
 def to_program(source: Model) -> Program:
     require_tvm()
-    model = source.model
+    model, onnx = source.model, importlib.import_module("onnx")
     if isinstance(model, str | os.PathLike):
         if not Path(model).exists():
             raise FileNotFoundError(f"no such file: {model}")
-        model = importlib.import_module("onnx").load(os.fspath(model))
-    # It imports TVM and onnx.
+        model = onnx.load(os.fspath(model))
+    else:
+        model = onnx.ModelProto()
+        model.CopyFrom(source.model)
+    # They import TVM and onnx.
     importer = importlib.import_module("loopwright.frontends.onnx.importer")
+    importlib.import_module("loopwright.frontends.onnx.binding").bind(model, source.fixed)
     try:
         mod = importer.import_model(model)
     except Exception as error:
@@ -41,5 +46,8 @@ def to_program(source: Model) -> Program:
             f"there is no translation of a part of this ONNX model: {first_line(error)}; write that part with other "
             "operators, or export it for another opset"
         ) from error
-    shape = source.shape if isinstance(source.shapes, dict) else {}
-    return detach(mod, OnnxReference(source.model, shape))
+    shapes = {
+        each.name: [extent.dim_value or None for extent in each.type.tensor_type.shape.dim]
+        for each in model.graph.input
+    }
+    return detach(mod, OnnxReference(source.model, shapes))

@@ -122,19 +122,11 @@ class _Importer(onnx_frontend.ONNXGraphImporter):
             raise ValueError(f"operators {', '.join(sorted(unknown))}")
 
     def _parse_graph_input(self, graph: onnx.GraphProto) -> None:
-        """Let extents without a name have that of the input and of the axis, by which their values are given."""
-        inputs = onnx.GraphProto(input=graph.input)
-        for each in inputs.input:
-            tensor = each.type.tensor_type
-            if tensor.elem_type == onnx.TensorProto.STRING:
+        for each in graph.input:
+            if each.type.tensor_type.elem_type == onnx.TensorProto.STRING:
                 operator = next((node.op_type for node in graph.node if each.name in node.input), "Identity")
                 raise ValueError(f"operator {operator}, elements of string")
-            for axis, extent in enumerate(tensor.shape.dim):
-                if extent.HasField("dim_value") and extent.dim_value == 0:
-                    raise ValueError(f"input {each.name} has no elements")
-                if not extent.HasField("dim_value") and extent.dim_param in ("", "?"):
-                    extent.dim_param = re.sub(r"\W", "_", f"{each.name}_{axis}")
-        super()._parse_graph_input(inputs)
+        super()._parse_graph_input(graph)
 
     def _convert_operator(self, op_name: str, inputs: Any, attrs: dict[str, Any], opset: int) -> Any:
         usual = super()._convert_operator
@@ -165,7 +157,7 @@ class _Importer(onnx_frontend.ONNXGraphImporter):
             if "ShapeExpr" not in str(error):
                 raise
             raise ValueError(
-                "it computes with a shape that has symbols; fix them in the model, by onnx.tools.update_model_dims"
+                "it computes with a shape that has symbols; give their values, as shapes={'name': value}"
             ) from error
         for output in graph.output:
             self._nodes[output.name] = self.tensor(self._nodes[output.name])

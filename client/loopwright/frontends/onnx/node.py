@@ -76,5 +76,5 @@ def extents(value: Any) -> list[int]:
     """
     known = None if value.ty.shape is None else constant(value.ty.shape)
     if known is None:
-        raise ValueError("whose shape has symbols; fix them in the model, by onnx.tools.update_model_dims")
+        raise ValueError("whose shape has symbols; give their values, as shapes={'name': value}")
     return [int(extent) for extent in known]

@@ -369,6 +369,17 @@ def _shape(node: Node) -> Any:
     return shape if known is None else relax.const(known, "int64")
 
 
+def _gather(node: Node) -> Any:
+    """Convert a selection, from a shape to a constant if the selected extents are known, though others may not be."""
+    data, places = node.inputs
+    known = constant(places)
+    if isinstance(data, relax.ShapeExpr) and known is not None:
+        selected = constant(relax.ShapeExpr([data.values[int(place)] for place in known.reshape(-1)]))
+        if selected is not None:
+            return relax.const(selected.reshape(known.shape), "int64")
+    return node.as_usual()
+
+
 CONVERTERS: dict[str, Converter] = {
     "BatchNormalization": _batch_normalization,
     "BitShift": _bit_shift,
@@ -381,6 +392,7 @@ CONVERTERS: dict[str, Converter] = {
     "Equal": _equal,
     "Expand": _static(1),
     "EyeLike": _eye_like,
+    "Gather": _gather,
     "IsInf": _is_inf,
     "LayerNormalization": _layer_normalization,
     "LpNormalization": _lp_normalization,

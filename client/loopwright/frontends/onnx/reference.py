@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,11 +24,11 @@ _DTYPES = {
 class OnnxReference:
     """See `loopwright.frontends.reference.Reference`. ``model`` is an ``onnx.ModelProto``, or the path of a file.
 
-    ``shape`` has values of symbolic extents, by name.
+    ``shapes`` are those of the inputs, by name; an extent is None if it is symbolic.
     """
 
     model: Any
-    shape: dict[str, int]
+    shapes: Mapping[str, Sequence[int | None]]
     name: str = "ONNX Runtime"
 
     def call(self) -> Call | None:
@@ -57,10 +58,8 @@ class OnnxReference:
 
         Returns None for an input of another type, or without a fixed shape.
         """
-        shape: list[Any] = [
-            self.shape.get(extent, extent) if isinstance(extent, str) else extent for extent in value.shape
-        ]
-        if value.type not in _DTYPES or not all(isinstance(extent, int) for extent in shape):
+        shape = [extent for extent in self.shapes[value.name] if extent is not None]
+        if value.type not in _DTYPES or len(shape) < len(self.shapes[value.name]):
             return None
         if "float" in _DTYPES[value.type]:
             return generator.standard_normal(shape).astype(_DTYPES[value.type])
