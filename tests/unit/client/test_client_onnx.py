@@ -462,3 +462,44 @@ def test_a_branch_that_shapes_decide_is_taken_at_import(extent: int) -> None:
         helper.make_node("Add", ["q", "f"], ["y"]),
     ]
     check(model_of(nodes, values, weights=list(values)[1:]), x)
+
+
+def branching(
+    then: Sequence[onnx.NodeProto],
+    other: Sequence[onnx.NodeProto],
+    values: dict[str, Any],
+    weights: Sequence[str] = (),
+) -> onnx.ModelProto:
+    branches = {
+        f"{name}_branch": helper.make_graph(nodes, name, [], [helper.make_empty_tensor_value_info("s")])
+        for name, nodes in (("then", then), ("else", other))
+    }
+    return model_of([helper.make_node("If", ["c"], ["y"], **branches)], values, weights=weights)
+
+
+@pytest.mark.parametrize("shape", [(), (1,)])
+def test_a_branch_that_a_value_decides_is_taken_in_the_call(shape: tuple[int, ...]) -> None:
+    inner = branching(
+        [helper.make_node("Neg", ["x"], ["s"])], [helper.make_node("Abs", ["x"], ["s"])], {"c": np.ones(())}
+    )
+    inner.graph.node[0].output[0] = "s"
+    values = {"c": np.ones(shape, "bool"), "x": ONES}
+    model = branching(inner.graph.node, [helper.make_node("Exp", ["x"], ["s"])], values)
+    for condition in (True, False):
+        check(model, np.full(shape, condition), ONES)
+
+
+def test_a_call_that_takes_a_branch_without_a_translation_fails() -> None:
+    values = {"c": np.array(True), "x": ONES, "axis": np.array([0])}
+    squeezed = [helper.make_node("Squeeze", ["x", "axis"], ["s"])]
+    model = branching(squeezed, [helper.make_node("Neg", ["x"], ["s"])], values, ["axis"])
+    check(model, np.array(False), ONES)
+    with pytest.raises(AssertionError, match=r"other branch of If .*Squeeze"):
+        run(model, np.array(True), ONES)
+
+
+def test_branches_of_different_shapes_are_refused() -> None:
+    values = {"c": np.array(True), "x": ONES}
+    model = branching([helper.make_node("Shape", ["x"], ["s"])], [helper.make_node("Neg", ["x"], ["s"])], values)
+    with pytest.raises(UnsupportedModel, match="operator If, whose branches return tensors of different shapes"):
+        frontends.to_program(model)

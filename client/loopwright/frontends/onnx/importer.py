@@ -14,6 +14,7 @@ from onnx.reference import ReferenceEvaluator
 from tvm import relax
 from tvm.relax.frontend.onnx import onnx_frontend
 
+from loopwright.frontends.onnx import branches as onnx_branches
 from loopwright.frontends.onnx import exact as onnx_exact
 from loopwright.frontends.onnx import loops as onnx_loops
 from loopwright.frontends.onnx import operators as onnx_operators
@@ -63,7 +64,12 @@ def import_model(model: onnx.ModelProto) -> Any:
     opset = next((each.version for each in model.opset_import if each.domain in ("", "ai.onnx")), 1)
     # The importer prints what it fails at.
     with contextlib.redirect_stdout(io.StringIO()):
-        return _Importer({}, "float32", sanitize=True).from_onnx(model.graph, opset)
+        importer = _Importer({}, "float32", sanitize=True)
+        module = importer.from_onnx(model.graph, opset)
+    if importer.is_checked:
+        main = module["main"]
+        module["main"] = relax.Function(main.params, main.body, main.ret_ty, is_pure=False, attrs=main.attrs)
+    return module
 
 
 def translated() -> set[str]:
@@ -111,6 +117,8 @@ def _all_nodes(graph: onnx.GraphProto) -> list[onnx.NodeProto]:
 
 class _Importer(onnx_frontend.ONNXGraphImporter):
     _nodes: dict[str, Any]
+    is_checked = False
+    """Whether calls may fail."""
 
     def _check_for_unsupported_ops(self, graph: onnx.GraphProto) -> None:
         unknown = {
@@ -163,25 +171,27 @@ class _Importer(onnx_frontend.ONNXGraphImporter):
             self._nodes[output.name] = self.tensor(self._nodes[output.name])
 
     def _construct_node(self, node: onnx.NodeProto) -> None:
-        """Translate a node; of If with a known condition, the branch that is taken."""
-        condition = constant(self._nodes[node.input[0]]) if node.op_type == "If" else None
-        if condition is None:
+        if node.op_type == "If":
+            results = onnx_branches.either(self, node, self._nodes[node.input[0]])
+            self._nodes.update(zip(node.output, results, strict=True))
+        else:
             super()._construct_nodes(onnx.GraphProto(node=[node]))
-            return
-        wanted = "then_branch" if condition.item() else "else_branch"
-        branch = next(each.g for each in node.attribute if each.name == wanted)
-        self._nodes.update(zip(node.output, self.call(branch, []), strict=True))
+
+    def check(self, condition: Any, message: str) -> None:
+        """Let calls fail in which a condition does not hold."""
+        self.bb.emit(relax.op.assert_op(condition, format=message.replace("{", "{{").replace("}", "}}")))
+        self.is_checked = True
 
     def call(self, graph: onnx.GraphProto, values: list[Any]) -> list[Any]:
         """Return the outputs of a graph within an operator for values of its inputs."""
         outer = self._nodes
         self._nodes = {**outer, **dict(zip((each.name for each in graph.input), values, strict=True))}
         try:
-            result = self._convert_subgraph(self.bb, graph)
+            self._parse_graph_initializers(graph)
+            self._construct_nodes(graph)
+            return [self._nodes[each.name] for each in graph.output]
         finally:
             self._nodes = outer
-        outputs = [result] if len(graph.output) == 1 else list(result.fields)
-        return [self.tensor(each) for each in outputs]
 
     def tensor(self, value: Any) -> Any:
         """Return a value as a tensor; TVM's importer keeps shapes as such."""
