@@ -71,6 +71,7 @@ SLOW = (
     "package_model",
     "perceptron",
     "resnet18",
+    "shape_portfolio",
     "torch_compile",
     "transformer",
 )

@@ -645,6 +645,7 @@ def test_a_race_whose_baseline_crashes_proves_nothing(fleet: RayFleet) -> None:
         fleet.race(race_of(programs.crash(), {}), nothing_meanwhile)
 
 
+@pytest.mark.whole
 def test_a_contender_that_kills_the_race_is_found_out(offer: Offer, start: Start) -> None:
     """The traces are real; in place of the second's program the builder builds one that crashes."""
     workload = programs.product()

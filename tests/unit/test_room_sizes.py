@@ -14,8 +14,8 @@ CEILINGS = {
     # The aim is 50,000 lines of product, 38,000 of tests, 7,500 of benchmarks and 10,500 of the dashboard. A feature
     # that needs more raises the ceiling of its room in its own commit, with the reason beside the number.
     # Folders of their own, and answers that are the model's: its compared program, its state, ONNX's own semantics,
-    # and which values an argument may have in a test.
-    "client": 20_350,
+    # and PyTorch's dtypes, NaN, norms and quotients; and which values an argument may have in a test.
+    "client": 23_000,
     "tuner": 10_100,
     "workers": 7_950,
     "db": 7_500,
@@ -25,7 +25,8 @@ CEILINGS = {
     "deploy": 400,
     "examples": 900,
     "benchmarks": 7_600,
-    "tests": 44_900,
+    # tests/semantics: operators of PyTorch and ONNX against PyTorch and ONNX Runtime.
+    "tests": 46_500,
     DASHBOARD: 11_700,
 }
 _SUFFIXES = {DASHBOARD: {".ts", ".tsx", ".css", ".mjs"}}

@@ -22,6 +22,7 @@ def model() -> nn.Module:
     return nn.Sequential(nn.Linear(96, 64), nn.ReLU(), nn.LayerNorm(64), nn.Linear(64, 8)).eval()
 
 
+@pytest.mark.whole
 def test_a_package_is_made_verified_and_run(
     service: ServiceClient, client: Client, model: nn.Module, tmp_path: Path
 ) -> None:

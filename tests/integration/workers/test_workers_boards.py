@@ -240,6 +240,7 @@ def test_a_program_that_hangs_meets_its_deadline_and_the_next_is_measured(
     assert isinstance(after, Samples)
 
 
+@pytest.mark.whole
 def test_a_race_whose_server_is_killed_is_run_again(served: ServedBoard, measurer: BoardMeasurer) -> None:
     before = served.starts
     results: list[RaceAnswer | Failure] = []

@@ -189,6 +189,7 @@ def test_a_process_that_dies_costs_its_engine_alone(tmp_path: Path) -> None:
     assert "no more memory" in found[1].failure
 
 
+@pytest.mark.whole
 def test_without_a_service_the_other_engines_are_timed(tmp_path: Path) -> None:
     unreachable = {"LOOPWRIGHT_URL": "http://127.0.0.1:9", "LOOPWRIGHT_TOKEN": "x"}
     found = compared(written(tmp_path, with_onnx=False), [OURS, PYTORCH], unreachable, processes=1, rounds=1)

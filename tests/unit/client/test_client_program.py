@@ -61,7 +61,7 @@ def network(*, affine: bool = True) -> tuple[nn.Module, torch.Tensor, Program]:
     return model, x, detach(imported(model, x))
 
 
-@pytest.mark.parametrize("affine", [True, False])
+@pytest.mark.parametrize("affine", [pytest.param(True, marks=pytest.mark.whole), False])
 def test_a_model_computes_the_same_without_and_with_its_weights(affine: bool) -> None:
     model, x, program = network(affine=affine)
     with torch.no_grad():

@@ -97,7 +97,7 @@ class Mixed(nn.Module):
         (torch.float16, 4e-3),
         pytest.param(torch.bfloat16, 4e-2, marks=pytest.mark.whole),
         pytest.param(torch.float32, 1e-5, marks=pytest.mark.whole),
-        (torch.float64, 1e-12),
+        pytest.param(torch.float64, 1e-12, marks=pytest.mark.whole),
     ],
     ids=str,
 )

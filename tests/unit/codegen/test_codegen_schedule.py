@@ -77,6 +77,7 @@ def test_on_a_gpu_functions_without_a_schedule_get_threads_and_no_promise() -> N
     assert mod.script() == before
 
 
+@pytest.mark.whole
 def test_intrinsics_of_one_vendor_are_loaded_and_the_rest_can_still_be() -> None:
     code = """
 import importlib.util

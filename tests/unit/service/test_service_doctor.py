@@ -35,6 +35,7 @@ def found(tmp_path: Path, **settings: Any) -> dict[str, Finding]:
     return {finding.subject.partition(" 2")[0]: finding for finding in findings}
 
 
+@pytest.mark.whole
 def test_of_a_machine_that_can_serve_nothing_is_a_problem(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "service", "doctor", "--data-dir", str(tmp_path), "--port", str(free_port())]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import tvm
 
 from benchmarks.gpu.workloads import product
@@ -38,6 +39,7 @@ def fits(mod: tvm.IRModule) -> bool:
     return True
 
 
+@pytest.mark.whole
 def test_tensor_cores_have_the_shared_memory_that_a_kernel_may_ask_for() -> None:
     unlimited, now, declared = (drawn(space("float16", kib), 17) for kib in (1024, 163, 48))
     assert [mod is not None for mod in now] == [mod is not None and fits(mod) for mod in unlimited]

@@ -35,7 +35,7 @@ def instructions(space: DesignSpace, kind: str) -> list[list[list[object]]]:
     return [found for found in of_each if found]
 
 
-@pytest.mark.parametrize("name", ["product fp32", "convolution fp32"])
+@pytest.mark.parametrize("name", ["product fp32", pytest.param("convolution fp32", marks=pytest.mark.whole)])
 def test_consent_adds_sketches_whose_factors_are_in_registers(name: str) -> None:
     with_consent, without = space(name, consents=True), space(name, consents=False)
     assert len(with_consent.traces) == len(without.traces) + 4
@@ -55,6 +55,7 @@ def test_rows_are_padded_by_what_their_fragments_need() -> None:
     assert in_columns == [[0, -2, 32, 4], [0, -2, 32, 4]]
 
 
+@pytest.mark.whole
 def test_what_follows_a_product_is_computed_in_its_kernel() -> None:
     a, b = te.placeholder((256, 512), name="A"), te.placeholder((512, 256), name="B")
     dense = topi.nn.matmul(a, b)
@@ -68,7 +69,7 @@ def test_what_follows_a_product_is_computed_in_its_kernel() -> None:
         assert kernels(cuda.source(schedule.mod, with_assumed_attributes(TARGET))) == 1
 
 
-@pytest.mark.parametrize("name", ["softmax fp32", "attention fp32"])
+@pytest.mark.parametrize("name", [pytest.param("softmax fp32", marks=pytest.mark.whole), "attention fp32"])
 def test_functions_whose_products_do_not_fit_keep_their_sketches(name: str) -> None:
     assert len(space(name, consents=True).traces) == len(space(name, consents=False).traces)
 

@@ -32,7 +32,6 @@ PRODUCTS = {
 MULTIPLIED = cases(
     PRODUCTS,
     "transposed, columns of a prime",
-    "in order, fp16, sums fp32, eight vectors",
 )
 
 

@@ -32,7 +32,7 @@ PRODUCTS = {
     "a short depth, transposed": product(96, 64, 40, epilogue=True),
     "a depth of a prime": product(32, 64, 67),
 }
-TILED = cases(PRODUCTS, "rows of a prime", "batched", "fp16, sums fp32")
+TILED = cases(PRODUCTS, "rows of a prime", "fp16, sums fp32")
 
 
 @pytest.mark.parametrize(("name", "every"), TILED)
@@ -40,7 +40,7 @@ def test_a_product_by_tiles_computes_the_same(name: str, every: bool) -> None:
     check_rule(PRODUCTS[name], "gpu_product", every)
 
 
-@pytest.mark.parametrize(("name", "every"), cases(PRODUCTS, "in order"))
+@pytest.mark.parametrize(("name", "every"), cases(PRODUCTS))
 def test_a_product_by_tiles_becomes_machine_code(name: str, every: bool) -> None:
     check_machine_code(PRODUCTS[name], "gpu_product", every)
 

@@ -76,7 +76,7 @@ def wire(value: object) -> Any:
 
 
 @pytest.mark.parametrize("kind", dict.fromkeys(TYPES), ids=named)
-@settings(max_examples=15)
+@settings(max_examples=6)
 @given(data=st.data())
 def test_a_value_comes_back_equal(kind: Any, data: st.DataObject) -> None:
     value = data.draw(st.from_type(kind))
@@ -110,7 +110,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("kind", ANSWERS.values(), ids=named)
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_a_hostile_answer_is_a_value_of_its_type_or_malformed(kind: Any, data: st.DataObject) -> None:
     answer = [wire(data.draw(st.from_type(kind)))]

@@ -50,6 +50,7 @@ def test_the_copy_copies_all(built: ReferenceKernels) -> None:
     np.testing.assert_array_equal(y.numpy(), source)
 
 
+@pytest.mark.whole
 def test_peaks_and_a_check_of_this_machine(built: ReferenceKernels) -> None:
     host = Device("llvm", 0)
     *waits, peaks = reference.peaks(host, built)

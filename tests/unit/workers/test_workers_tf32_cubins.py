@@ -47,6 +47,7 @@ def sources(func: tvm.tirx.PrimFunc, arch: str, count: int) -> list[str]:
     return sorted((cuda.source(apply_trace_json(mod, trace).mod, complete) for trace in traces), key=len)[:count]
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("name", "arch", "count"),
     [
