@@ -436,13 +436,6 @@ def test_an_integer_divided_by_zero_does_not_end_the_process() -> None:
     assert got.tolist() == [-(2**31), 0]
 
 
-def test_the_places_of_maxima_are_refused() -> None:
-    values = {"x": np.zeros((1, 1, 4, 4), "float32")}
-    pool = helper.make_node("MaxPool", ["x"], ["y", "i"], kernel_shape=[2, 2])
-    with pytest.raises(UnsupportedModel, match=r"MaxPool.*places"):
-        frontends.to_program(model_of([pool], values, outputs=("y", "i")))
-
-
 @pytest.mark.parametrize("extent", [1, 3])
 def test_a_branch_that_shapes_decide_is_taken_at_import(extent: int) -> None:
     x = np.ones((1, 4, extent), "float32")

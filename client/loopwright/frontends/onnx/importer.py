@@ -14,33 +14,42 @@ from onnx.reference import ReferenceEvaluator
 from tvm import relax
 from tvm.relax.frontend.onnx import onnx_frontend
 
-from loopwright.frontends.onnx import branches as onnx_branches
-from loopwright.frontends.onnx import exact as onnx_exact
-from loopwright.frontends.onnx import loops as onnx_loops
-from loopwright.frontends.onnx import operators as onnx_operators
-from loopwright.frontends.onnx import recurrent as onnx_recurrent
+from loopwright.frontends.onnx import (
+    accumulation,
+    branches,
+    division,
+    elementary,
+    extremes,
+    loops,
+    operators,
+    pooling,
+    recurrent,
+    shapes,
+)
 from loopwright.frontends.onnx.node import Node, constant
 
 _CONVERTERS = {
-    **onnx_operators.CONVERTERS,
-    **onnx_exact.CONVERTERS,
-    **onnx_loops.CONVERTERS,
-    **onnx_recurrent.CONVERTERS,
+    **operators.CONVERTERS,
+    **accumulation.CONVERTERS,
+    **division.CONVERTERS,
+    **elementary.CONVERTERS,
+    **extremes.CONVERTERS,
+    **loops.CONVERTERS,
+    **pooling.CONVERTERS,
+    **recurrent.CONVERTERS,
+    **shapes.CONVERTERS,
 }
 _DOMAINS = frozenset({"", "ai.onnx", "com.microsoft"})
 _EXPANDED = (
     "Attention",
     "BlackmanWindow",
     "CausalConvWithState",
-    "Celu",
     "CenterCropPad",
-    "Elu",
     "HammingWindow",
     "HannWindow",
     "LinearAttention",
     "NegativeLogLikelihoodLoss",
     "RotaryEmbedding",
-    "Selu",
     "SoftmaxCrossEntropyLoss",
     "SpaceToDepth",
     "SwiGLU",
@@ -172,7 +181,7 @@ class _Importer(onnx_frontend.ONNXGraphImporter):
 
     def _construct_node(self, node: onnx.NodeProto) -> None:
         if node.op_type == "If":
-            results = onnx_branches.either(self, node, self._nodes[node.input[0]])
+            results = branches.either(self, node, self._nodes[node.input[0]])
             self._nodes.update(zip(node.output, results, strict=True))
         else:
             super()._construct_nodes(onnx.GraphProto(node=[node]))

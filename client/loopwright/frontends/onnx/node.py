@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,18 @@ class Node:
         """Return TVM's translation, for other inputs and attributes where they are given."""
         given = type(self.inputs)(inputs) if inputs else self.inputs
         return self.usual(given, {**self.attributes, **attributes})
+
+    def of(self, *inputs: Any) -> Node:
+        """Return the node with other inputs."""
+        return replace(self, inputs=type(self.inputs)(inputs))
+
+    def extents(self, place: int) -> list[int]:
+        """Return the shape of an input.
+
+        Raises:
+            ValueError: it is symbolic.
+        """
+        return extents(self.importer.tensor(self.inputs[place]))
 
     def emit(self, expr: Any) -> Any:
         return self.importer.bb.emit(expr)
@@ -66,6 +78,11 @@ def constant(value: Any) -> np.ndarray[Any, Any] | None:
         extents = [extent.value for extent in value.values if isinstance(extent, tirx.IntImm)]
         return np.array(extents, "int64") if len(extents) == len(value.values) else None
     return np.array(value.value) if isinstance(value, tirx.IntImm | tirx.FloatImm) else None
+
+
+def dtype_of(value: Any) -> str:
+    """Return the dtype of a tensor; empty for anything else."""
+    return str(value.ty.dtype) if isinstance(getattr(value, "ty", None), relax.TensorType) else ""
 
 
 def extents(value: Any) -> list[int]:

@@ -10,8 +10,9 @@ import onnx
 import tvm
 from tvm import relax, te, tirx
 
-from loopwright.frontends.onnx.exact import slice_of, widened
-from loopwright.frontends.onnx.node import Converter, Node, constant, extents
+from loopwright.frontends.onnx.accumulation import widened
+from loopwright.frontends.onnx.extremes import reduction
+from loopwright.frontends.onnx.node import Converter, Node, extents
 
 
 def _is_inf(node: Node) -> Any:
@@ -39,31 +40,6 @@ def _bit_shift(node: Node) -> Any:
             beyond = node.emit(relax.op.right_shift(data, relax.const(bits - 1, dtype)))
     limited = node.emit(relax.op.where(inside, shift, relax.const(0, dtype)))
     return relax.op.where(inside, node.as_usual(data, limited), beyond)
-
-
-def _mod(node: Node) -> Any:
-    """Convert a remainder, which for floating-point numbers has the sign of the divisor, even if that is infinite."""
-    left, right = node.inputs
-    dtype = getattr(left.ty, "dtype", None)
-    if node.attributes.get("fmod", 0) or "float" not in str(dtype):
-        return node.as_usual()
-    rest = node.as_usual(fmod=1)
-    zero = relax.const(0, dtype)
-    crosses = relax.op.logical_xor(relax.op.less(rest, zero), relax.op.less(right, zero))
-    wrong = relax.op.logical_and(relax.op.not_equal(rest, zero), crosses)
-    return relax.op.where(node.emit(wrong), relax.op.add(rest, right), rest)
-
-
-def _equal(node: Node) -> Any:
-    """Convert a comparison of a maximum with -inf: TVM's maximum of elements -inf is the least finite number."""
-    left, right = node.inputs
-    least, is_max = constant(right), tvm.ir.Op.get("relax.max")
-    if least is None or least.size != 1 or least.item() != -np.inf or getattr(left, "op", None) != is_max:
-        return node.as_usual()
-    (data,) = left.args
-    above = node.emit(relax.op.astype(relax.op.greater(data, right), "int8"))
-    some = node.emit(relax.op.max(above, left.attrs.axis, left.attrs.keepdims))
-    return relax.op.equal(some, relax.const(0, "int8"))
 
 
 def _pow(node: Node) -> Any:
@@ -174,18 +150,6 @@ def _one_hot(node: Node) -> Any:
     each = relax.const(np.arange(depth, dtype="int64").reshape(shape), "int64")
     off, on = (node.emit(relax.op.take(values, relax.const(place, "int64"), 0, mode="clip")) for place in (0, 1))
     return relax.op.where(node.emit(relax.op.equal(places, each)), on, off)
-
-
-def _static(*places: int) -> Converter:
-    """Return TVM's translation for nodes of which these inputs decide the shape, and that must be known."""
-
-    def convert(node: Node) -> Any:
-        for place in places:
-            if node.inputs[place] is not None and isinstance(node.inputs[place].ty, relax.TensorType):
-                node.constant(place)
-        return node.as_usual()
-
-    return convert
 
 
 def _scatter(node: Node) -> Any:
@@ -362,41 +326,18 @@ def _constant(node: Node) -> Any:
     return node.as_usual()
 
 
-def _shape(node: Node) -> Any:
-    """Convert a shape, to a constant tensor if the shape is known: more operators take tensors than TVM's shapes."""
-    shape = node.as_usual()
-    known = constant(shape)
-    return shape if known is None else relax.const(known, "int64")
-
-
-def _gather(node: Node) -> Any:
-    """Convert a selection, from a shape to a constant if the selected extents are known, though others may not be."""
-    data, places = node.inputs
-    known = constant(places)
-    if isinstance(data, relax.ShapeExpr) and known is not None:
-        selected = constant(relax.ShapeExpr([data.values[int(place)] for place in known.reshape(-1)]))
-        if selected is not None:
-            return relax.const(selected.reshape(known.shape), "int64")
-    return node.as_usual()
-
-
 CONVERTERS: dict[str, Converter] = {
     "BatchNormalization": _batch_normalization,
     "BitShift": _bit_shift,
     "Constant": _constant,
-    "ConstantOfShape": _static(0),
     "ConvTranspose": _transposed_convolution,
     "CumProd": _cumulative_product,
     "DFT": _fourier,
     "Dropout": _dropout,
-    "Equal": _equal,
-    "Expand": _static(1),
     "EyeLike": _eye_like,
-    "Gather": _gather,
     "IsInf": _is_inf,
     "LayerNormalization": _layer_normalization,
     "LpNormalization": _lp_normalization,
-    "Mod": _mod,
     "NonMaxSuppression": _non_max_suppression,
     "OneHot": _one_hot,
     "Pow": _pow,
@@ -407,14 +348,10 @@ CONVERTERS: dict[str, Converter] = {
     "STFT": _short_time_fourier,
     "Scatter": _scatter,
     "ScatterElements": _scatter,
-    "Shape": _shape,
-    "Slice": slice_of(_static(1, 2, 3, 4)),
     "Upsample": _upsample,
+    **dict.fromkeys(("ReduceMax", "ReduceMin"), reduction(_reduction)),
     **dict.fromkeys(
-        (
-            f"Reduce{name}"
-            for name in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
-        ),
+        (f"Reduce{name}" for name in ("L1", "L2", "LogSum", "LogSumExp", "Mean", "Prod", "Sum", "SumSquare")),
         widened(_reduction),
     ),
 }

@@ -1,0 +1,185 @@
+"""Operators of ONNX on special values, ties, windows and half precision, as ONNX Runtime or NumPy compute them.
+
+The cells of a table are nodes of one model, which is compiled once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+import tvm
+from onnx import helper, numpy_helper
+from tvm import relax
+
+from loopwright import frontends
+from loopwright.applying.lookup import lower
+from loopwright.codegen.program.build import compile_module
+from loopwright.codegen.target import target_from
+
+LLVM = target_from("llvm")
+Array = np.ndarray[Any, Any]
+
+INF, NAN = np.inf, np.nan
+SPECIAL = np.array(
+    [[NAN, INF, -INF, 0.0, -0.0, 1e-8, -1e-8, 3e38], [1, -1, 2.5, -2.5, NAN, 1e-40, -3e38, 0.3]], "float32"
+)
+NEAR_AND_FAR = np.array(
+    [0.0, 1e-30, 1e-8, -1e-8, 1e-4, -1e-4, 0.3, -0.3, 1, -1, 8, -8, -20, 50, -89, 89, INF, -INF, NAN]
+)
+MASKED = np.array(
+    [[-INF] * 4, [-INF, -3.4e38, -INF, -INF], [INF] * 4, [1, NAN, 2, INF], [2, 3, 3, 1], [NAN] * 4], "float32"
+)
+IMAGE = np.random.default_rng(0).standard_normal((1, 2, 7, 6)).astype("float32")
+HOLES = np.where(np.arange(84).reshape(IMAGE.shape) % 11, IMAGE, NAN).astype("float32")
+EMPTY_WINDOWS = np.where(np.arange(84).reshape(IMAGE.shape) < 30, -INF, IMAGE).astype("float32")
+ONES = np.ones((1, 2, 64, 64), "float16")
+INTEGERS = np.array([7, -7, 8, -8, 5, -(2**31), 0, 3], "int32")
+DIVISORS = np.array([2, 2, -3, 3, 0, -1, 0, -3], "int32")
+
+
+@dataclass(frozen=True)
+class Cell:
+    operator: str
+    inputs: tuple[Array, ...]
+    attributes: dict[str, Any] = field(default_factory=dict)
+    expected: Callable[..., Any] | None = None
+    """What NumPy computes, in place of ONNX Runtime."""
+    outputs: int = 1
+    weights: tuple[Any, ...] = ()
+    opset: int = 21
+    rtol: float = 1e-5
+
+
+def windows(operator: str, data: Array, **attributes: Any) -> Cell:
+    return Cell(operator, (data,), {"kernel_shape": [3, 2], **attributes})
+
+
+def exactly(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of NumPy in float64, rounded to the dtype of its argument."""
+    return lambda data: function(data.astype("float64")).astype(data.dtype)
+
+
+def largest_of_windows(data: Array) -> Array:
+    padded = np.pad(data, ((0, 0), (0, 0), (1, 1), (0, 1)), constant_values=-INF)
+    return np.lib.stride_tricks.sliding_window_view(padded, (3, 2), (2, 3)).max((-1, -2))
+
+
+def mish(x: Array) -> Array:
+    return x * np.tanh(np.logaddexp(0, x))
+
+
+def selu(x: Array) -> Array:
+    return 1.05070102214813232421875 * np.where(x < 0, 1.67326319217681884765625 * np.expm1(x), x)
+
+
+def cells() -> Iterator[Cell]:
+    for operator in ("Relu", "Sign", "HardSigmoid", "LeakyRelu", "HardSwish", "ThresholdedRelu", "Abs", "IsNaN"):
+        yield Cell(operator, (SPECIAL,))
+    yield Cell("Clip", (SPECIAL,), weights=(np.float32(-1), np.float32(2)))
+    yield Cell("Clip", (SPECIAL,), {"min": -1.0}, opset=6)
+    yield Cell("Clip", (SPECIAL,), {"max": 6.0, "min": 0.0}, opset=6)
+    yield Cell("Clip", (INTEGERS,), weights=(np.int32(-5), np.int32(6)))
+    for operator, reduce in (("ReduceMax", np.max), ("ReduceMin", np.min)):
+        yield Cell(operator, (MASKED,), {"keepdims": 0}, lambda x, of=reduce: of(x, 1), weights=(np.array([1]),))
+        yield Cell(operator, (MASKED.astype("float16"),), {"axes": [0]}, lambda x, of=reduce: of(x, 0)[None], opset=13)
+        yield Cell(operator, (INTEGERS,), {"axes": [0], "keepdims": 0}, opset=13)
+    finite = np.where(np.isnan(MASKED), 0, MASKED).astype("float32")
+    for operator, last in (("ArgMax", 0), ("ArgMax", 1), ("ArgMin", 0), ("ArgMin", 1)):
+        yield Cell(operator, (finite,), {"axis": 1, "select_last_index": last})
+        yield Cell(operator, (INTEGERS % 3,), {"axis": 0, "keepdims": 0, "select_last_index": last})
+    yield Cell("ArgMax", (MASKED,), {"axis": -1}, lambda x: x.argmax(-1)[:, None])
+    yield Cell("GlobalMaxPool", (EMPTY_WINDOWS,))
+    for data in (IMAGE, EMPTY_WINDOWS):
+        yield windows("MaxPool", data)
+        yield windows("MaxPool", data, strides=[2, 2], ceil_mode=1)
+    yield Cell("MaxPool", (HOLES,), {"kernel_shape": [3, 2], "pads": [1, 0, 1, 1]}, largest_of_windows)
+    yield windows("MaxPool", IMAGE, auto_pad="SAME_LOWER", strides=[2, 2])
+    yield windows("MaxPool", IMAGE, auto_pad="SAME_UPPER", strides=[3, 2])
+    for options in ({}, {"storage_order": 1}, {"pads": [1, 1, 1, 0], "strides": [2, 1]}, {"dilations": [2, 3]}):
+        cell = windows("MaxPool", np.round(IMAGE), **options)
+        yield Cell(cell.operator, cell.inputs, cell.attributes, outputs=2)
+    averaged: list[dict[str, Any]] = [
+        {"pads": [1, 1, 1, 1]},
+        {"pads": [1, 1, 1, 1], "count_include_pad": 1},
+        {"pads": [1, 0, 1, 1], "strides": [2, 2], "ceil_mode": 1},
+        {"pads": [1, 0, 1, 1], "strides": [2, 2], "ceil_mode": 1, "count_include_pad": 1},
+        {"auto_pad": "SAME_LOWER", "strides": [2, 2]},
+        {"auto_pad": "SAME_UPPER", "strides": [3, 2]},
+    ]
+    for attributes in averaged:
+        yield windows("AveragePool", IMAGE, **attributes)
+    yield windows("AveragePool", HOLES)
+    yield windows("LpPool", IMAGE, pads=[1, 1, 0, 0], p=3)
+    yield Cell("AveragePool", (ONES,), {"kernel_shape": [64, 64]}, lambda x: np.ones((1, 2, 1, 1), x.dtype), rtol=1e-3)
+    yield Cell("GlobalAveragePool", (ONES,), {}, lambda x: np.ones((1, 2, 1, 1), x.dtype), rtol=1e-3)
+    for dtype, rtol in (("float32", 1e-5), ("float16", 2e-3)):
+        with np.errstate(over="ignore"):
+            data = NEAR_AND_FAR.astype(dtype)
+        for operator, function in (
+            ("Elu", lambda x: np.where(x < 0, np.expm1(x), x)),
+            ("Celu", lambda x: np.where(x < 0, np.expm1(x), x)),
+            ("Selu", selu),
+            ("Softplus", lambda x: np.logaddexp(0, x)),
+            ("Mish", mish),
+            ("Atanh", np.arctanh),
+            ("Asinh", np.arcsinh),
+            ("Sinh", np.sinh),
+            ("Cosh", np.cosh),
+        ):
+            yield Cell(operator, (data,), {}, exactly(function), rtol=rtol)
+    yield Cell("Div", (INTEGERS, DIVISORS), {}, lambda x, y: np.array([3, -3, -2, -2, 0, -(2**31), 0, -1], "int32"))
+    for is_fmod, dividends in ((0, [1, 1, -1, 1, 0, 0, 0, 0]), (1, [1, -1, 2, -2, 0, 0, 0, 0])):
+        yield Cell("Mod", (INTEGERS, DIVISORS), {"fmod": is_fmod}, lambda x, y, z=dividends: np.array(z, "int32"))
+    yield Cell("Mod", (SPECIAL, SPECIAL[::-1].copy()), {"fmod": 1})
+
+
+def model_of(opset: int, rows: list[Cell]) -> tuple[onnx.ModelProto, dict[str, Array]]:
+    """A model of which each cell is a node, and its inputs by name."""
+    graph, values = onnx.GraphProto(name="cells"), {}
+    for number, cell in enumerate(rows):
+        names = [f"x{number}_{place}" for place in range(len(cell.inputs) + len(cell.weights))]
+        given = dict(zip(names, (*cell.inputs, *cell.weights), strict=True))
+        outputs = [f"y{number}_{place}" for place in range(cell.outputs)]
+        graph.node.append(helper.make_node(cell.operator, names, outputs, **cell.attributes))
+        for name in names[len(cell.inputs) :]:
+            graph.initializer.append(numpy_helper.from_array(np.asarray(given.pop(name)), name))
+        for name, value in given.items():
+            dtype = helper.np_dtype_to_tensor_dtype(value.dtype)
+            graph.input.append(helper.make_tensor_value_info(name, dtype, value.shape))
+        graph.output.extend(helper.make_empty_tensor_value_info(name) for name in outputs)
+        values.update(given)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10), values
+
+
+def by_onnx_runtime(cell: Cell) -> list[Array]:
+    runtime = pytest.importorskip("onnxruntime")
+    model, values = model_of(cell.opset, [cell])
+    typed = onnx.shape_inference.infer_shapes(model)
+    session = runtime.InferenceSession(typed.SerializeToString(), providers=["CPUExecutionProvider"])
+    results: list[Array] = session.run(None, values)
+    return results
+
+
+@pytest.mark.parametrize("opset", sorted({cell.opset for cell in cells()}))
+def test_operators_compute_what_onnx_says(opset: int) -> None:
+    rows = [cell for cell in cells() if cell.opset == opset]
+    model, values = model_of(opset, rows)
+    module = lower(frontends.to_program(model), LLVM)
+    machine = relax.VirtualMachine(compile_module(module, LLVM), tvm.cpu())
+    results = iter(machine["main"](*(tvm.runtime.tensor(value) for value in values.values())))
+    wrong = []
+    for cell in rows:
+        wanted = by_onnx_runtime(cell) if cell.expected is None else [cell.expected(*cell.inputs)]
+        for expected in wanted:
+            got = next(results).numpy()
+            try:
+                assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
+                np.testing.assert_allclose(got, expected, rtol=cell.rtol, atol=1e-6 if cell.expected is None else 1e-38)
+            except AssertionError as error:
+                wrong.append(f"{cell.operator} {cell.attributes}: {error}\n{got}\n{expected}")
+    assert not wrong, "\n".join(wrong)
