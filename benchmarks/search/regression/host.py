@@ -3,7 +3,7 @@
     python benchmarks/search/regression/host.py SCRATCH < PIPE
 
 Prints one line of JSON: the offer of this machine's CPU, and the environment that processes need to join the cluster.
-Runs as a file, because the code on PYTHONPATH may be older than this benchmark.
+Runs as a file of the checkout whose workers it starts, which may be older than the benchmark.
 """
 
 from __future__ import annotations

@@ -21,7 +21,8 @@ from tuner.types import DeviceClass
 from workers.ray.cluster import connect
 from workers.ray.fleet import RayFleet
 
-_HOST = Path(__file__).with_name("host.py")
+_HOST = Path(__file__).with_name("host.py").relative_to(ROOT)
+"""Each side runs its own: what it imports is its own, too."""
 _PIPE = subprocess.PIPE
 
 
@@ -59,7 +60,7 @@ def side(root: Path) -> Iterator[Side]:
     """Start a cluster with the workers of a checkout. The cluster ends with the context."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(root / "client"), str(root)])}
     with scratch() as folder:
-        command = [sys.executable, str(_HOST), str(folder)]
+        command = [sys.executable, str(root / _HOST), str(folder)]
         with subprocess.Popen(command, cwd=root, env=environment, text=True, stdin=_PIPE, stdout=_PIPE) as host:
             assert host.stdin is not None
             assert host.stdout is not None
