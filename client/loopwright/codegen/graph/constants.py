@@ -80,7 +80,9 @@ def fold_constants(mod: tvm.IRModule) -> tvm.IRModule:
 @mutator
 class _Folded(CallRewriter):
     def rewrite(self, name: str, call: tvm.ir.Call) -> Any:
-        if shape_of(call) is None or dtype_of(call) not in _TYPES:
+        shape = shape_of(call)
+        # TVM writes a constant without elements to a file that it cannot read.
+        if shape is None or 0 in shape or dtype_of(call) not in _TYPES:
             return call
         operands = [self.value(operand) for operand in call.args]
         values = [operand.value.numpy() for operand in operands if isinstance(operand, tvm.ir.GenericConst)]

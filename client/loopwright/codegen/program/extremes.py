@@ -24,11 +24,13 @@ def _is_nan(value: Any) -> Any:
     return tirx.isnan(tirx.Cast("float32", value) if str(value.ty) == "bfloat16" else value)
 
 
-def _larger(left: Any, right: Any) -> Any:
+def larger(left: Any, right: Any) -> Any:
+    """Return the larger one of two elements, or NaN if one of them is."""
     return tirx.Select(tirx.any(left < right, _is_nan(right)), right, left)
 
 
-def _smaller(left: Any, right: Any) -> Any:
+def smaller(left: Any, right: Any) -> Any:
+    """Return the smaller one of two elements, or NaN if one of them is."""
     return tirx.Select(tirx.any(left > right, _is_nan(right)), right, left)
 
 
@@ -84,11 +86,12 @@ def _elementwise(pair: _Pair) -> _Legalization:
     return legalize
 
 
-def _reducer(pair: _Pair, sign: int) -> Any:
-    return te.comm_reducer(pair, lambda dtype: _infinity(dtype, sign), name="extreme")
+def reducer(pair: _Pair, sign: int) -> Any:
+    """Return the reduction of elements by `larger` or `smaller`, from the infinity of a sign."""
+    return te.comm_reducer(pair, lambda dtype: infinity(dtype, sign), name="extreme")
 
 
-def _infinity(dtype: Any, sign: int) -> Any:
+def infinity(dtype: Any, sign: int) -> Any:
     """Return the number beyond all of a dtype: infinity, or the greatest or the least integer."""
     if "float" in str(dtype):
         return tirx.FloatImm(str(dtype), sign * math.inf)
@@ -96,7 +99,7 @@ def _infinity(dtype: Any, sign: int) -> Any:
 
 
 def _reduction(pair: _Pair, sign: int) -> _Legalization:
-    reducer = _reducer(pair, sign)
+    reduce = reducer(pair, sign)
 
     def legalize(builder: Any, call: Any) -> Any:
         if not _is_float(call):
@@ -104,7 +107,7 @@ def _reduction(pair: _Pair, sign: int) -> _Legalization:
 
         def extreme(data: te.Tensor) -> te.Tensor:
             shape, places, reduced = _reduced(data, call.attrs.axis, bool(call.attrs.keepdims))
-            return te.compute(shape, lambda *place: reducer(data(*places(place)), axis=reduced), name="extreme")
+            return te.compute(shape, lambda *place: reduce(data(*places(place)), axis=reduced), name="extreme")
 
         return builder.call_te(extreme, call.args[0], primfunc_name_hint=_name(call))
 
@@ -143,8 +146,8 @@ def _place(sign: int) -> _Legalization:
         is_later = later(left, right)
         return tuple(tirx.Select(is_later, of_right, of_left) for of_left, of_right in zip(left, right, strict=True))
 
-    reducer = te.comm_reducer(
-        pair, lambda index, value: (tirx.max_value(str(index)), _infinity(value, sign)), name="place"
+    reduce = te.comm_reducer(
+        pair, lambda index, value: (tirx.max_value(str(index)), infinity(value, sign)), name="place"
     )
 
     def legalize(builder: Any, call: Any) -> Any:
@@ -158,7 +161,7 @@ def _place(sign: int) -> _Legalization:
             shape, places, reduced = _reduced(data, axes if len(data.shape) else [], bool(call.attrs.keepdims))
             found = te.compute(
                 shape,
-                lambda *place: reducer((tirx.Cast("int64", reduced[0]), data(*places(place))), axis=reduced),
+                lambda *place: reduce((tirx.Cast("int64", reduced[0]), data(*places(place))), axis=reduced),
                 name="place_and_value",
             )
             return te.compute(shape, lambda *place: found[0](*place), name="place")
@@ -172,7 +175,7 @@ def _max_pool(builder: Any, call: Any) -> Any:
     attrs, layout = call.attrs, str(call.attrs.layout)
     if not _is_float(call) or not layout.isupper():
         return _usual(builder, call)
-    reducer, axes = _reducer(_larger, -1), [layout.index(letter) for letter in layout if letter not in "NC"]
+    reduce, axes = reducer(larger, -1), [layout.index(letter) for letter in layout if letter not in "NC"]
     sizes, strides, dilation = (
         [int(each) for each in given] for given in (attrs.pool_size, attrs.strides, attrs.dilation)
     )
@@ -187,7 +190,7 @@ def _max_pool(builder: Any, call: Any) -> Any:
             free = data.shape[axis] + before[axis] + after[axis] - span
             shape[axis] = tirx.floordiv(free + (strides[number] - 1 if attrs.ceil_mode else 0), strides[number]) + 1
             after[axis] += strides[number] - 1 if attrs.ceil_mode else 0
-        least = _infinity(data.dtype, -1)
+        least = infinity(data.dtype, -1)
         padded = topi.nn.pad(data, before, after, least, name="pad_temp") if any((*before, *after)) else data
         window = {axis: te.reduce_axis((0, size), "rv") for axis, size in zip(axes, sizes, strict=True)}
 
@@ -195,7 +198,7 @@ def _max_pool(builder: Any, call: Any) -> Any:
             where = list(place)
             for axis, stride, step in zip(axes, strides, dilation, strict=True):
                 where[axis] = place[axis] * stride + window[axis] * step
-            return reducer(padded(*where), axis=list(window.values()))
+            return reduce(padded(*where), axis=list(window.values()))
 
         return te.compute(shape, element, name="pool_max")
 
@@ -207,8 +210,8 @@ LEGALIZATIONS: dict[str, _Legalization] = {
     **{f"relax.nn.max_pool{rank}d": _max_pool for rank in (1, 2, 3)},
     "relax.argmax": _place(-1),
     "relax.argmin": _place(1),
-    "relax.max": _reduction(_larger, -1),
-    "relax.maximum": _elementwise(_larger),
-    "relax.min": _reduction(_smaller, 1),
-    "relax.minimum": _elementwise(_smaller),
+    "relax.max": _reduction(larger, -1),
+    "relax.maximum": _elementwise(larger),
+    "relax.min": _reduction(smaller, 1),
+    "relax.minimum": _elementwise(smaller),
 }

@@ -25,6 +25,8 @@ from loopwright.frontends.torch import (
     norms,
     operators,
     promotion,
+    resampling,
+    scattering,
     selection,
 )
 from loopwright.frontends.torch.node import Converter, Node, dtype_of, is_known, is_tensor
@@ -37,6 +39,8 @@ CONVERTERS: dict[str, Converter] = {
     **division.CONVERTERS,
     **elementary.CONVERTERS,
     **accumulation.CONVERTERS,
+    **resampling.CONVERTERS,
+    **scattering.CONVERTERS,
     **selection.CONVERTERS,
 }
 
@@ -66,7 +70,9 @@ class _Importer(ExportedProgramImporter):
     def _convert(self, usual: Callable[[Any], Any] | None, fx_node: Any) -> Any:
         converter = CONVERTERS.get(fx_node.target.__name__)
         try:
-            if converter is None:
+            if (known := _known(fx_node)) is not None:
+                result = known
+            elif converter is None:
                 assert usual is not None
                 result = usual(fx_node)
             else:
@@ -105,6 +111,28 @@ def _used(fx_node: Any) -> frozenset[int] | None:
 def _origin(fx_node: Any) -> Any:
     """Return the operator that computed what a node returns."""
     return fx_node.args[0].target if fx_node.target is operator.getitem else fx_node.target
+
+
+def _known(fx_node: Any) -> Any:
+    """Return the result of an operator that has no elements, or whose operands have none; None for all others."""
+    expected = fx_node.meta.get("val")
+    if not isinstance(expected, torch.Tensor) or not isinstance(fx_node.target, torch._ops.OpOverload):
+        return None
+    dtype, shape = dtype_of(expected), list(expected.shape)
+    if not all(isinstance(extent, int) for extent in shape):
+        return None
+    if 0 in shape:
+        return relax.op.zeros(shape, dtype)
+    values = [each.meta.get("val") for each in fx_node.all_input_nodes]
+    if not values or not all(isinstance(each, torch.Tensor) and 0 in each.shape for each in values):
+        return None
+    args, kwargs = torch.fx.node.map_arg((fx_node.args, fx_node.kwargs), _without_elements)
+    return relax.const(fx_node.target(*args, **kwargs).numpy(), dtype)
+
+
+def _without_elements(fx_node: Any) -> Any:
+    value = fx_node.meta["val"]
+    return torch.empty(tuple(value.shape), dtype=value.dtype)
 
 
 def _plain(value: Any) -> Any:

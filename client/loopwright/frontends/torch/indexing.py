@@ -73,7 +73,25 @@ def gathered(data: te.Tensor, axes: Sequence[int], indices: Sequence[te.Tensor])
     return [*others[:first], *common, *others[first:]], element
 
 
+def _windows(node: Node) -> Any:
+    """Return the windows of an axis; their elements are the last axis."""
+    size, step = int(node["size"]), int(node["step"])
+
+    def windows(data: te.Tensor) -> te.Tensor:
+        axis = int(node["dimension"]) % len(data.shape)
+        count = tirx.floordiv(data.shape[axis] - size, step) + 1
+        shape = [*data.shape[:axis], count, *data.shape[axis + 1 :], size]
+        return te.compute(
+            shape,
+            lambda *place: data(*place[:axis], place[axis] * step + place[-1], *place[axis + 1 : -1]),
+            name="windows",
+        )
+
+    return node.compute(windows, node["self"])
+
+
 CONVERTERS: dict[str, Converter] = {
     "index.Tensor": _index,
     "select.int": _select,
+    "unfold.default": _windows,
 }

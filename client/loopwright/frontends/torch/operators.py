@@ -23,7 +23,11 @@ def _product(node: Node) -> Any:
 
 def _addmm(node: Node) -> Any:
     inner, alpha, beta = wide(node.dtype), node["alpha"], node["beta"]
-    result = node.emit(relax.op.matmul(node["mat1"], node["mat2"], out_dtype=inner))
+    shape = list(node["mat1"].ty.shape)
+    if is_known(shape[1]) and int(shape[1]) == 0:
+        result = node.emit(relax.op.zeros([shape[0], node["mat2"].ty.shape[1]], inner))
+    else:
+        result = node.emit(relax.op.matmul(node["mat1"], node["mat2"], out_dtype=inner))
     if alpha != 1:
         result = node.emit(relax.op.multiply(result, node.cast(alpha, inner)))
     if beta != 0:  # else PyTorch does not read the bias, which may be NaN
