@@ -12,7 +12,7 @@ import tvm
 from onnx import TensorProto, helper, numpy_helper
 from tvm import relax
 
-from loopwright import Client, frontends
+from loopwright import Client, UnsupportedModel, frontends
 from loopwright.codegen.errors import InvalidModule
 from loopwright.model import Model
 from tests.unit.client.fake_service import Answer, FakeService, job_json
@@ -60,6 +60,11 @@ def test_extents_without_a_name_have_that_of_their_input() -> None:
 
 def test_extents_that_are_sums_have_the_values_of_their_parts() -> None:
     assert shape_of([1, "past + new", "2 * new", "rest + 1"], ["past", "new"], past=3, new=4)[1:3] == [7, 8]
+
+
+def test_an_extent_of_zero_needs_a_value() -> None:
+    with pytest.raises(UnsupportedModel, match="has no elements; give the extent x_0_0"):
+        frontends.to_program(Model(widened([0, 2])))
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 import onnx
 
 from loopwright.codegen.errors import InvalidModule
+from loopwright.errors import UnsupportedModel
 
 _OPERATORS: dict[str, Callable[[int, int], int]] = {
     "+": operator.add,
@@ -22,7 +23,7 @@ _OPERATORS: dict[str, Callable[[int, int], int]] = {
 def bind(model: onnx.ModelProto, extents: Mapping[str, int]) -> None:
     """Give the symbolic extents of a model's inputs names, and values where they are known.
 
-    An extent has no name if the file gives none, or "?", or a number below 1, as PaddlePaddle writes. Its name becomes
+    An extent has no name if the file gives none, or "?", or a number below 1: PaddlePaddle writes -1. Its name becomes
     that of the input and the axis: ``x_0``. If an extent gets a value, the shapes that the file states for other values
     are dropped, which could contradict it.
 
@@ -32,6 +33,8 @@ def bind(model: onnx.ModelProto, extents: Mapping[str, int]) -> None:
 
     Raises:
         InvalidModule: the model has no symbolic extent of a name, or an extent is below 1.
+        UnsupportedModel: an extent of 0 in the file has no value. Where a tensor has no elements, TVM reads memory that
+            nobody wrote.
     """
     if empty := sorted(name for name, extent in extents.items() if extent < 1):
         raise InvalidModule(f"shapes gives {', '.join(empty)} less than one element; give the extent to tune for")
@@ -43,8 +46,13 @@ def bind(model: onnx.ModelProto, extents: Mapping[str, int]) -> None:
         for axis, extent in enumerate(each.type.tensor_type.shape.dim):
             if extent.dim_value > 0:
                 continue
+            is_empty = extent.HasField("dim_value") and extent.dim_value == 0
             if extent.HasField("dim_value") or extent.dim_param in ("", "?"):
                 extent.dim_param = re.sub(r"\W", "_", f"{each.name}_{axis}")
+            if is_empty and extent.dim_param not in extents:
+                raise UnsupportedModel(
+                    f"the model's input {each.name} has no elements; give the extent {extent.dim_param} in shapes"
+                )
             symbols.update(_names(extent.dim_param))
             if (value := _value(extent.dim_param, extents)) is not None:
                 extent.dim_value = value
