@@ -136,6 +136,9 @@ def cells() -> Iterator[Cell]:
     for is_fmod, dividends in ((0, [1, 1, -1, 1, 0, 0, 0, 0]), (1, [1, -1, 2, -2, 0, 0, 0, 0])):
         yield Cell("Mod", (INTEGERS, DIVISORS), {"fmod": is_fmod}, lambda x, y, z=dividends: np.array(z, "int32"))
     yield Cell("Mod", (SPECIAL, SPECIAL[::-1].copy()), {"fmod": 1})
+    none, corners = np.zeros(0, "float32"), {"coordinate_transformation_mode": "align_corners"}
+    for mode, *sizes in (("linear", 1, 3), ("nearest", 1, 1), ("cubic", 4, 1), ("linear", 5, 9)):
+        yield Cell("Resize", (IMAGE,), {"mode": mode, **corners}, weights=(none, none, np.array([1, 2, *sizes])))
 
 
 def model_of(opset: int, rows: list[Cell]) -> tuple[onnx.ModelProto, dict[str, Array]]:

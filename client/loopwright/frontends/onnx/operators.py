@@ -226,7 +226,21 @@ def _resize(node: Node) -> Any:
         region = dict(zip(axes, node.constant(1).reshape(2, -1).T, strict=True))
         starts, ends = zip(*(region.get(axis, (0, 1)) for axis in range(len(shape))), strict=True)
         roi = relax.const([*starts, *ends], "float32")
+    if node.text("coordinate_transformation_mode", "half_pixel") == "align_corners":
+        return _with_aligned_corners(node, data, roi, wanted)
     return node.as_usual(data, roi, None, relax.const(wanted, "int64"), axes=())
+
+
+def _with_aligned_corners(node: Node, data: Any, roi: Any, wanted: list[int]) -> Any:
+    """Resize. An axis of one element has the first one: TVM would divide by the last place, which is 0."""
+    single = [axis for axis, extent in enumerate(wanted) if extent == 1 and axis >= 2]
+
+    def first(data: Any) -> Any:
+        zeros, ones = [0] * len(single), [1] * len(single)
+        return node.emit(relax.op.strided_slice(data, single, zeros, ones, ones)) if single else data
+
+    places = [2 if axis in single else extent for axis, extent in enumerate(wanted)]
+    return first(node.emit(node.as_usual(first(data), roi, None, relax.const(places, "int64"), axes=())))
 
 
 def _roi_align(node: Node) -> Any:
