@@ -17,6 +17,7 @@ import loopwright
 from loopwright import frontends
 from loopwright.codegen.functions import prim_funcs
 from loopwright.codegen.program.digest import function_digest
+from loopwright.codegen.program.lowering import lower
 from loopwright.codegen.serialization import module_to_json, trace_to_list
 from tests.support.programs import MM_RELU, OTHER_BLOCKS, RENAMED
 from tests.unit.client.fake_service import Answer, FakeService, best_json
@@ -101,9 +102,7 @@ def test_a_model_is_one_request_whatever_it_has(service: FakeService, client: lo
 
 
 def test_a_model_that_is_lowered_already_finds_the_same(service: FakeService, client: loopwright.Client) -> None:
-    target = tvm.target.Target(LLVM)
-    with target:
-        lowered = relax.get_pipeline("zero")(two_layers())
+    lowered = lower(two_layers(), tvm.target.Target(LLVM))
     serve(service, *(best_json(function_digest(func), None) for _, func in prim_funcs(lowered)))
     for model in (two_layers(), lowered):
         client.apply(model, LLVM)
