@@ -91,11 +91,11 @@ def _norm(node: Node) -> Any:
 
 
 def _any(node: Node) -> Any:
-    """Also NaN counts as true; the maximum of no elements is the least integer, which is not above 0."""
+    """Also NaN counts as true. In this form, attention is recognised by its check for rows that are masked entirely."""
     data = node.cast(node.cast(node["self"], "bool"), "int8")
     axes, keepdim = axes_of(node, data)
     largest = node.emit(relax.op.max(data, axes, keepdim))
-    return node.cast(node.emit(relax.op.greater(largest, relax.const(0, "int8"))), node.dtype)
+    return node.cast(node.emit(relax.op.astype(largest, "bool")), node.dtype)
 
 
 CONVERTERS: dict[str, Converter] = {
