@@ -12,6 +12,7 @@ from tvm import tirx
 from tvm.s_tir.analysis import estimate_tir_flops
 from tvm.sym import Analyzer
 
+from loopwright.codegen.extremes import is_larger
 from loopwright.codegen.gpu.tf32 import permits_tf32
 from loopwright.codegen.math_mode import TF32
 from tuner.types import Operation
@@ -136,8 +137,8 @@ def _name(heaviest: _Block, blocks: Sequence[_Block]) -> str:
 
 
 def _is_maximum(value: Any) -> bool:
-    """Return whether a reduction takes a maximum; one that keeps NaN selects."""
-    return isinstance(value, tirx.Select) or bool(_found(value, tirx.Max))
+    """Return whether a reduction takes a maximum."""
+    return is_larger(value) or bool(_found(value, tirx.Max))
 
 
 def _convolution(block: _Block, windows: int) -> str:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import tvm
-from tvm import te, topi
+from tvm import relax, te, topi
 from tvm.target import Target
 
 from loopwright.codegen.arrays import DRAWS, Array, compare, poison, random_array, tolerance
-from loopwright.codegen.functions import write_only
+from loopwright.codegen.functions import prim_funcs, write_only
 from loopwright.codegen.program.build import compile_module
 from loopwright.codegen.program.digest import normal_form
+from loopwright.codegen.program.lowering import lower
 from loopwright.codegen.program.schedule import scheduled_module
 from loopwright.codegen.serialization import trace_to_json
 from loopwright.codegen.target import target_from
@@ -132,6 +133,22 @@ def rms_norm(rows: int, columns: int) -> tvm.IRModule:
 def largest_magnitude(rows: int, columns: int) -> tvm.IRModule:
     x = te.placeholder((rows, columns), name="x")
     return function(x, topi.max(topi.abs(x), axis=1))
+
+
+def largest(rows: int, columns: int) -> tvm.IRModule:
+    """The largest element of each row, or NaN, as Relax's maximum is lowered."""
+    return lowered(lambda x: relax.op.max(x, 1), (rows, columns))
+
+
+def lowered(compute: Callable[[Any], Any], shape: Sequence[int]) -> tvm.IRModule:
+    """Return the function that Relax operators on a tensor of float32 are lowered to."""
+    builder, x = relax.BlockBuilder(), relax.Var("x", relax.TensorType(shape, "float32"))
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            result = builder.emit_output(compute(x))
+        builder.emit_func_output(result)
+    [(_, func)] = prim_funcs(lower(builder.get(), TARGET))
+    return normal_form(func)
 
 
 def mean(rows: int, columns: int) -> tvm.IRModule:

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 import tvm
-from tvm import te, tirx, topi
+from tvm import relax, te, tirx, topi
 
 from loopwright.codegen.kinds import Values
 from loopwright.codegen.program.argument_values import argument_values
+from tests.support.rule_programs import lowered
 
 ANY, NUMBER, INDEX, NONZERO = Values
 X, Y = te.placeholder((4, 8), name="X"), te.placeholder((4, 8), name="Y")
@@ -46,6 +47,11 @@ def values(*tensors: Any) -> tuple[Values, ...]:
 )
 def test_values_follow_from_what_becomes_of_elements(made: Callable[[], Any], expected: tuple[Values, ...]) -> None:
     assert values(*made()) == expected
+
+
+@pytest.mark.parametrize("operator", [relax.op.max, relax.op.min], ids=["largest", "smallest"])
+def test_a_reduction_that_keeps_nan_gets_it(operator: Callable[..., Any]) -> None:
+    assert argument_values(lowered(lambda x: operator(x, 1), (4, 8))["main"]) == (ANY, ANY)
 
 
 def test_a_divisor_that_a_condition_chooses_may_be_zero() -> None:

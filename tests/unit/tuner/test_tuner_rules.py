@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tvm
 import tvm_ffi
-from tvm import topi
+from tvm import relax, topi
 from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import Trace
 
@@ -46,6 +46,7 @@ PROGRAMS = {
         programs.log_softmax(3, 100),
         programs.layer_norm(6, 50),
         programs.largest_magnitude(7, 40),
+        programs.largest(5, 43),
         programs.mean(7, 19),
     ],
     "register_tile": [
@@ -68,6 +69,7 @@ PROGRAMS = {
         convolutions.depthwise_nhwc(15, 20, 5, 2),
         convolutions.depthwise_nchw(14, 5, 3, 1),
         convolutions.pool(1, 13, 13, 16, window=3, stride=2, kind="max", layout="NHWC"),
+        programs.lowered(lambda x: relax.op.nn.max_pool2d(x, (3, 3), (2, 2), (1, 1, 1, 1)), (1, 3, 13, 16)),
     ],
     "winograd": [convolutions.winograd_image(18, 21, 64), convolutions.winograd_result(16, 16, 68, batch=2)],
 }

@@ -1,4 +1,4 @@
-"""A tensor intrinsic that reduces a contiguous row of float32 with vectors: a sum, or the maximum.
+"""A tensor intrinsic that reduces a contiguous row of float32 with vectors: a sum, or a maximum.
 
 A reduction of TVM adds one element after another, and `rfactor`, its way to partial sums, takes only rows whose length
 is a multiple of the number of parts. This intrinsic keeps some vectors of partial results for rows of any length. A sum
@@ -7,6 +7,7 @@ is reordered, as by any vectorised sum.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,8 +17,10 @@ from tvm import tirx
 from tvm.s_tir import TensorIntrin
 from tvm.script import tirx as T
 
-_NAME = re.compile(r"loopwright\.row_(sum|max)_(\d+)_(\d+)x(4|8|16)")
-_IDENTITIES = {"sum": 0.0, "max": -3.4028234663852886e38}
+from loopwright.codegen.extremes import larger
+
+_NAME = re.compile(r"loopwright\.row_(sum|max|largest)_(\d+)_(\d+)x(4|8|16)")
+_IDENTITIES = {"sum": 0.0, "max": -3.4028234663852886e38, "largest": -math.inf}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +54,8 @@ def register(name: str) -> bool:
 
 
 def combine(operation: str) -> Callable[[Any, Any], Any]:
-    """Return what combines two elements in a "sum" or a "max"."""
-    return tirx.max if operation == "max" else lambda a, b: a + b
+    """Return what combines two elements in a "sum", in a "max", which may lose NaN, or in the "largest"."""
+    return {"sum": lambda a, b: a + b, "max": tirx.max, "largest": larger}[operation]
 
 
 def _description(reduction: RowReduction) -> tirx.PrimFunc:

@@ -10,6 +10,7 @@ import tvm_ffi
 from tvm import tirx
 from tvm.ir import Call, TensorLoad, Var, prim
 
+from loopwright.codegen.extremes import keeps_nan
 from loopwright.codegen.kinds import Values
 
 _DIVISIONS = (prim.Div, prim.Mod, prim.FloorDiv, prim.FloorMod)
@@ -38,8 +39,8 @@ class _Uses:
     """``indices`` and ``divisors`` are the buffers whose elements are used so at first hand, ``chosen`` those whose
     elements a condition chooses.
 
-    ``order_decides``: a reduction compares floating-point numbers. Whether it ends with NaN or with a number then
-    depends on the order, which schedules change.
+    ``order_decides``: a reduction compares floating-point numbers, and does not keep NaN. Whether it ends with NaN or
+    with a number then depends on the order, which schedules change.
     """
 
     def __init__(self, func: tirx.PrimFunc) -> None:
@@ -60,7 +61,7 @@ class _Uses:
             self._computed_from[store.buffer] |= read
             if self._chooses(store.value):
                 self.chosen.add(store.buffer)
-            if store.buffer in read:
+            if store.buffer in read and not keeps_nan(store.value):
                 self.order_decides |= any(_is_float(found.a) for found in self._all(store.value, *_COMPARISONS))
 
     def origins(self, buffers: set[Var], *, without: Collection[Var] = ()) -> set[Var]:

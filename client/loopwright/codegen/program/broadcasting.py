@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tvm import te
@@ -21,6 +21,16 @@ def at(tensor: te.Tensor, place: Sequence[Any]) -> Any:
     """Return the element at a place in the shape to which a tensor is broadcast."""
     own = place[len(place) - len(tensor.shape) :]
     return tensor(*(0 if _is_one(extent) else index for extent, index in zip(tensor.shape, own, strict=True)))
+
+
+def elementwise(element: Callable[..., Any]) -> Callable[..., te.Tensor]:
+    """Return the function of tensors, which are broadcast, that applies a function of scalars to their elements."""
+
+    def compute(*tensors: te.Tensor) -> te.Tensor:
+        shape = broadcast([tensor.shape for tensor in tensors])
+        return te.compute(shape, lambda *place: element(*(at(tensor, place) for tensor in tensors)), name="elementwise")
+
+    return compute
 
 
 def _is_one(extent: Any) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 
 from tvm import te, tirx, topi
 
+from loopwright.codegen.extremes import infinity, larger, smaller
 from loopwright.codegen.graph.rewriting import dtype_of
 from loopwright.codegen.program.broadcasting import at, broadcast
 
@@ -19,23 +20,8 @@ _Legalization = Callable[[Any, Any], Any]
 _Pair = Callable[[Any, Any], Any]
 
 
-def _is_nan(value: Any) -> Any:
-    """Return whether an element of a dtype of floating-point numbers is NaN."""
-    return tirx.isnan(tirx.Cast("float32", value) if str(value.ty) == "bfloat16" else value)
-
-
-def larger(left: Any, right: Any) -> Any:
-    """Return the larger one of two elements, or NaN if one of them is."""
-    return tirx.Select(tirx.any(left < right, _is_nan(right)), right, left)
-
-
-def smaller(left: Any, right: Any) -> Any:
-    """Return the smaller one of two elements, or NaN if one of them is."""
-    return tirx.Select(tirx.any(left > right, _is_nan(right)), right, left)
-
-
 def _limited(value: Any, low: Any, high: Any) -> Any:
-    """Return a value within constants; comparisons with NaN are false. One instruction for each limit."""
+    """Return a value within constants; comparisons with NaN are false."""
     value = value if low is None else tirx.Select(value < low, low, value)
     return value if high is None else tirx.Select(value > high, high, value)
 
@@ -89,13 +75,6 @@ def _elementwise(pair: _Pair) -> _Legalization:
 def reducer(pair: _Pair, sign: int) -> Any:
     """Return the reduction of elements by `larger` or `smaller`, from the infinity of a sign."""
     return te.comm_reducer(pair, lambda dtype: infinity(dtype, sign), name="extreme")
-
-
-def infinity(dtype: Any, sign: int) -> Any:
-    """Return the number beyond all of a dtype: infinity, or the greatest or the least integer."""
-    if "float" in str(dtype):
-        return tirx.FloatImm(str(dtype), sign * math.inf)
-    return tirx.max_value(str(dtype)) if sign > 0 else tirx.min_value(str(dtype))
 
 
 def _reduction(pair: _Pair, sign: int) -> _Legalization:

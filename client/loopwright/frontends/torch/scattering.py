@@ -7,8 +7,9 @@ from typing import Any
 
 from tvm import relax, te, tirx
 
+from loopwright.codegen.extremes import infinity, larger, smaller
 from loopwright.codegen.program.broadcasting import at, broadcast
-from loopwright.codegen.program.extremes import infinity, larger, reducer, smaller
+from loopwright.codegen.program.extremes import reducer
 from loopwright.frontends.torch.indexing import from_start
 from loopwright.frontends.torch.node import Converter, Node, extents, wide
 

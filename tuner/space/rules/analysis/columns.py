@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import tvm
-from tvm import tirx
 
 from tuner.space.rules.analysis.contraction import Contraction
 from tuner.space.rules.analysis.convolution import Convolution, coefficient, contains
@@ -56,7 +55,7 @@ class Columns:
         [block] = program.reductions
         axes = [axis for axis, _ in block.spatial]
         large = [n for n, (_, extent) in enumerate(block.spatial) if extent > 1]
-        if block.dtype != "float32" or not isinstance(block.store.value, tirx.Add | tirx.Max | tirx.Min) or not large:
+        if block.dtype != "float32" or block.operation is None or not large:
             return None
         if len(block.store.indices) != len(axes) or not all(map(is_var, block.store.indices, axes)):
             return None

@@ -11,6 +11,7 @@ import tvm
 import tvm_ffi
 from tvm import tirx
 
+from loopwright.codegen.extremes import is_larger
 from loopwright.codegen.weights.layout_free import weight_of
 
 _SPATIAL, _REDUCE = 0, 2
@@ -44,10 +45,23 @@ class Block:
     def is_reduction(self) -> bool:
         return bool(self.reduced)
 
+    @property
+    def operation(self) -> str | None:
+        """What a reduction combines elements to; "largest" is a maximum that keeps NaN. None for anything else."""
+        value = self.store.value
+        known = {tirx.Add: "sum", tirx.Max: "max", tirx.Min: "min"}
+        return "largest" if is_larger(value) else known.get(type(value))
+
+    @property
+    def term(self) -> Any:
+        """What a reduction combines with its result so far."""
+        value = self.store.value
+        return value.true_value if self.operation == "largest" else value.b
+
     @cached_property
     def loads(self) -> list[Any]:
         """The loads of other buffers than the one that is written, in order of evaluation."""
-        loads = found(self.store.value, tvm.ir.TensorLoad)
+        loads = found(self.term if self.operation == "largest" else self.store.value, tvm.ir.TensorLoad)
         return [load for load in loads if not load.source.same_as(self.store.buffer)]
 
     @cached_property

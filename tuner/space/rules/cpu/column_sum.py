@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tvm import tirx
 from tvm.s_tir import Schedule
 
 from loopwright.codegen.cpu import column_reduction
@@ -54,8 +53,8 @@ class ColumnSum:
         schedule.reorder(task, step, *others, lane, inner)
         schedule.parallel(task)
         init = schedule.decompose_reduction(partial, step)
-        operation = "max" if isinstance(found.store.value, tirx.Max) else "sum"
-        reduction = ColumnReduction(operation, at_once, found.spatial[-1][1], machine.lanes)
+        assert found.operation is not None
+        reduction = ColumnReduction(found.operation, at_once, found.spatial[-1][1], machine.lanes)
         column_reduction.register(reduction.name)
         schedule.tensorize(lane, reduction.name)
         vectorize(schedule, str(schedule.get(init).name_hint), schedule.get_loops(init)[-1], machine.lanes)
@@ -74,8 +73,9 @@ def _reduction(program: AnalysedProgram) -> Block | None:
     if columns is None or columns.row is not None or columns.padding is not None or len(columns.block.reduced) != 1:
         return None
     block = columns.block
-    value, [(row, _)] = block.store.value, block.reduced
-    if not isinstance(value, tirx.Add | tirx.Max) or len(block.loads) != 1 or not value.b.same_as(block.loads[0]):
+    [(row, _)] = block.reduced
+    # TVM makes no parts of a reduction to the largest.
+    if block.operation not in ("sum", "max") or len(block.loads) != 1 or not block.term.same_as(block.loads[0]):
         return None
     lane, indices = block.spatial[columns.lane][0], block.loads[0].indices
     is_matrix = columns.lane == len(block.spatial) - 1 and is_var(indices[-1], lane) and is_var(indices[-2], row)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from tvm import tirx
 from tvm.s_tir import Schedule
 
 from loopwright.codegen.cpu import row_reduction
@@ -21,6 +20,7 @@ from tuner.space.rules.analysis.rule import Knob, Knobs, MachineLimits
 from tuner.space.rules.analysis.steps import fuse, inline, largest_divisor, parallelize, remains, vectorize
 
 _SERIAL, _PARALLEL = 0, 1
+_OPERATIONS = ("sum", "max", "largest")
 _MOST_AXES = 2
 """With more axes in one, TVM does not see that the elements of a vector are neighbours."""
 
@@ -77,7 +77,7 @@ def _with_terms(schedule: Schedule, program: AnalysedProgram, stage: Block, stag
 
 def _only_reads(program: AnalysedProgram, stage: Block, stages: list[Block]) -> bool:
     """Return whether a reduction's terms are the elements of a buffer that is still there after inlining."""
-    if len(stage.loads) != 1 or not stage.store.value.b.same_as(stage.loads[0]):
+    if len(stage.loads) != 1 or not stage.term.same_as(stage.loads[0]):
         return False
     producer = program.producer(stage.loads[0].source)
     return producer is None or producer in stages
@@ -88,8 +88,8 @@ def _reduce(schedule: Schedule, stage: Block, lanes: int, vectors: int) -> None:
     schedule.decompose_reduction(block, schedule.get_loops(block)[-1])
     block = schedule.get_sblock(f"{stage.name}_update")
     length = math.prod(extent for _, extent in stage.reduced)
-    operation = "max" if isinstance(stage.store.value, tirx.Max) else "sum"
-    reduction = RowReduction(operation, length, vectors, lanes)
+    assert stage.operation is not None
+    reduction = RowReduction(stage.operation, length, vectors, lanes)
     row_reduction.register(reduction.name)
     schedule.tensorize(schedule.get_loops(block)[-1], reduction.name)
 
@@ -134,7 +134,8 @@ def leading(block: Block, rows: list[int]) -> int:
 def _reduces_rows(block: Block) -> bool:
     """Return whether the block sums, or takes the maximum, along the last axis of what it reads, or the last two."""
     axes = [axis for axis, _ in block.reduced]
-    if len(axes) > _MOST_AXES or not isinstance(block.store.value, tirx.Add | tirx.Max):
+    # TVM makes no parts of a reduction to the largest, nor one axis of two.
+    if len(axes) > (1 if block.operation == "largest" else _MOST_AXES) or block.operation not in _OPERATIONS:
         return False
     along = [load for load in block.loads if any(is_var(index, axis) for index in load.indices for axis in axes)]
     if not along or math.prod(extent for _, extent in block.reduced) == 1:
@@ -145,6 +146,4 @@ def _reduces_rows(block: Block) -> bool:
     rows = [var for var, size in block.spatial if size > 1]
     if any(0 < sum(any(is_var(index, var) for index in load.indices) for var in rows) < len(rows) for load in along):
         return False
-    if isinstance(block.store.value, tirx.Max):
-        return len(block.loads) == 1 and block.store.value.b.same_as(block.loads[0])
-    return True
+    return block.operation == "sum" or (len(block.loads) == 1 and block.term.same_as(block.loads[0]))
