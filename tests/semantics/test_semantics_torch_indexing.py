@@ -9,7 +9,8 @@ from torch.nn import functional
 from loopwright import frontends
 from loopwright.errors import UnsupportedModel
 from loopwright.model import Model
-from tests.support.torch_models import Function, assert_agree
+from tests.support.models import Calls
+from tests.support.torch_models import assert_agree
 
 DRAWN = torch.Generator().manual_seed(0)
 ROWS = torch.randn(4, 9, generator=DRAWN)
@@ -62,7 +63,7 @@ def test_assignments_agree() -> None:
 
 
 def test_an_assignment_of_as_many_values_as_a_mask_has_is_refused() -> None:
-    model = Function(lambda x: x.clone().index_put((x > 0,), x.flatten()[:4]))
+    model = Calls(lambda x: x.clone().index_put((x > 0,), x.flatten()[:4]))
     with pytest.raises(UnsupportedModel, match=r"index_put.*torch\.where"):
         frontends.to_program(Model(model, example_inputs=(torch.tensor([1.0, 2, 3, 4, -1]),)))
 

@@ -12,7 +12,8 @@ from loopwright.errors import UnsupportedModel
 from loopwright.frontends.torch import importer
 from loopwright.frontends.torch.node import Converter
 from loopwright.model import Model
-from tests.support.torch_models import Function, assert_agree, compiled
+from tests.support.models import Calls
+from tests.support.torch_models import assert_agree, compiled
 
 INF, NAN = float("inf"), float("nan")
 LONG = torch.tensor([[1, -2, 0, 7], [-7, 5, 2, -1], [3, 4, -6, 9]])
@@ -115,7 +116,7 @@ def test_integers_are_divided_as_pytorch_divides_them() -> None:
 
 def test_integers_divided_by_zero_are_zero_and_do_not_end_the_process() -> None:
     by = torch.tensor([2, 0, -1, 3])
-    run = compiled(Function(lambda a, b: (a // b, a % b, torch.fmod(a, b))), (by, by.clamp(min=1)))
+    run = compiled(Calls(lambda a, b: (a // b, a % b, torch.fmod(a, b))), (by, by.clamp(min=1)))
     least = -(2**63)
     floor, remainder, rest = run(torch.tensor([7, 7, least, -7]), by)
     assert floor.tolist() == [3, 0, least, -3]
@@ -145,7 +146,7 @@ def test_branches_promote_and_index_as_the_rest_does() -> None:
 )
 def test_what_has_no_right_translation_is_refused_by_its_name(function: object, said: str) -> None:
     with pytest.raises(UnsupportedModel, match=said):
-        frontends.to_program(Model(Function(function), example_inputs=(LONG,)))  # type: ignore[arg-type]
+        frontends.to_program(Model(Calls(function), example_inputs=(LONG,)))
 
 
 @pytest.mark.parametrize(

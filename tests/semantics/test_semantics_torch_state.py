@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 
 import pytest
 import torch
@@ -13,6 +12,7 @@ from torch.nn import functional
 from loopwright import frontends
 from loopwright.errors import UnsupportedModel
 from loopwright.model import Model
+from tests.support.models import Calls
 
 X = torch.ones(4, 3)
 
@@ -67,15 +67,6 @@ class LayerDrop(nn.Module):
         return x * 2 if self.training and random.random() < 2 else x
 
 
-class Function(nn.Module):
-    def __init__(self, function: Callable[[torch.Tensor], torch.Tensor]) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.function(x)
-
-
 CHANGING = {
     "counter": (Counter().eval(), "seen.*output"),
     "ring": (Ring().eval(), "rows.*output"),
@@ -83,13 +74,13 @@ CHANGING = {
     "plain tensor": (Plain().eval(), "mean"),
     "batch norm in training": (nn.BatchNorm1d(3), r"running_mean.*\.eval\(\)"),
     "dropout in training": (nn.Dropout(0.5), r"dropout.*\.eval\(\)"),
-    "dropout that is on": (Function(lambda x: functional.dropout(x, 0.5)).eval(), "dropout.*input"),
+    "dropout that is on": (Calls(lambda x: functional.dropout(x, 0.5)).eval(), "dropout.*input"),
     "stochastic depth": (nn.Sequential(nn.Linear(3, 3), DropPath()), r"bernoulli.*\.eval\(\)"),
     "layer drop": (LayerDrop(), r"Python's random.*\.eval\(\)"),
-    "randn_like": (Function(lambda x: x + torch.randn_like(x)).eval(), "randn_like"),
-    "rand": (Function(lambda x: x + torch.rand(3)).eval(), "aten.rand"),
-    "randint": (Function(lambda x: x + torch.randint(0, 4, (3,))).eval(), "randint"),
-    "multinomial": (Function(lambda x: torch.multinomial(x, 2)).eval(), "multinomial"),
+    "randn_like": (Calls(lambda x: x + torch.randn_like(x)).eval(), "randn_like"),
+    "rand": (Calls(lambda x: x + torch.rand(3)).eval(), "aten.rand"),
+    "randint": (Calls(lambda x: x + torch.randint(0, 4, (3,))).eval(), "randint"),
+    "multinomial": (Calls(lambda x: torch.multinomial(x, 2)).eval(), "multinomial"),
     "rrelu": (nn.RReLU(), "rrelu"),
 }
 
@@ -113,7 +104,7 @@ def test_a_model_that_is_no_function_is_refused_and_stays_as_it_was(model: nn.Mo
         nn.Sequential(nn.Linear(3, 3), nn.Dropout(0.5), DropPath()).eval(),
         nn.Sequential(nn.Linear(3, 3), nn.ReLU()),
         nn.Sequential(nn.Unflatten(0, (1, 4)), nn.TransformerEncoderLayer(3, 1, 8, batch_first=True)).eval(),
-        Function(lambda x: functional.scaled_dot_product_attention(x[None], x[None], x[None])),
+        Calls(lambda x: functional.scaled_dot_product_attention(x[None], x[None], x[None])),
         nn.Sequential(nn.Unflatten(0, (1, 4)), nn.InstanceNorm1d(4)),
     ],
     ids=["inference", "no mode", "transformer", "attention", "statistics of the input"],

@@ -16,15 +16,7 @@ from loopwright.codegen.program.lowering import lower
 from loopwright.codegen.weights.parameters import attach
 from loopwright.frontends.torch.values import tensors
 from loopwright.model import Model
-
-
-class Function(nn.Module):
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, *inputs: torch.Tensor) -> Any:
-        return self.function(*inputs)
+from tests.support.models import Calls
 
 
 def compiled(model: nn.Module, inputs: tuple[torch.Tensor, ...]) -> Callable[..., list[torch.Tensor]]:
@@ -56,7 +48,7 @@ def assert_agree(
 
     The first inputs are the example inputs.
     """
-    model = Function(lambda *given: {name: function(*given) for name, function in functions.items()})
+    model = Calls(lambda *given: {name: function(*given) for name, function in functions.items()})
     program = compiled(model, inputs[0])
     for given in inputs:
         expected = tensors(model(*(each.clone() for each in given)))

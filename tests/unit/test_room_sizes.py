@@ -15,7 +15,7 @@ CEILINGS = {
     # that needs more raises the ceiling of its room in its own commit, with the reason beside the number.
     # Folders of their own, and answers that are the model's: its compared program, its state, ONNX's own semantics,
     # and PyTorch's dtypes, NaN, norms and quotients; and which values an argument may have in a test.
-    "client": 23_000,
+    "client": 22_700,
     "tuner": 10_100,
     "workers": 7_950,
     "db": 7_500,
@@ -26,7 +26,7 @@ CEILINGS = {
     "examples": 900,
     "benchmarks": 7_600,
     # tests/semantics: operators of PyTorch and ONNX against PyTorch and ONNX Runtime.
-    "tests": 46_500,
+    "tests": 45_800,
     DASHBOARD: 11_700,
 }
 _SUFFIXES = {DASHBOARD: {".ts", ".tsx", ".css", ".mjs"}}

@@ -19,6 +19,7 @@ from loopwright.codegen.weights.parameters import attach
 from loopwright.errors import UnsupportedModel
 from loopwright.frontends.torch.values import replaced, tensors
 from loopwright.model import Model
+from tests.support.models import Calls
 
 
 def results(model: nn.Module, inputs: Any) -> list[torch.Tensor]:
@@ -74,15 +75,6 @@ def test_a_decoder_goes_on_from_its_cache() -> None:
     np.testing.assert_allclose(logits, whole, rtol=0, atol=1e-5)
 
 
-class Of(nn.Module):
-    def __init__(self, compute: Callable[..., Any]) -> None:
-        super().__init__()
-        self.compute = compute
-
-    def forward(self, *inputs: torch.Tensor) -> Any:
-        return self.compute(*inputs)
-
-
 FLOATS = torch.tensor([[3.0, -2.5, 0.0, 7.5], [-7.0, 1.0, 2.0, -0.5]])
 INTEGERS = torch.tensor([[3, -2, 0, 7], [-7, 1, 2, -1]])
 
@@ -117,7 +109,7 @@ OPERATORS: list[tuple[Callable[..., Any], torch.Tensor]] = [
 def test_operators_agree_with_pytorch() -> None:
     """All in one model, whose inputs are those of the operators."""
     computes, inputs = zip(*OPERATORS, strict=True)
-    model = Of(lambda *given: [compute(x) for compute, x in zip(computes, given, strict=True)])
+    model = Calls(lambda *given: [compute(x) for compute, x in zip(computes, given, strict=True)])
     assert_agrees(model.eval(), inputs)
 
 
@@ -127,9 +119,9 @@ def test_groups_of_rows_have_a_matrix_each() -> None:
     product = torch.ops.transformers.grouped_mm_fallback
     rows, matrices = torch.randn(6, 3), torch.randn(4, 3, 5)
     for ends in ([0, 2, 2, 6], [1, 3, 4, 5], [0, 0, 0, 0]):
-        assert_agrees(Of(product).eval(), (rows, matrices, torch.tensor(ends, dtype=torch.int32)))
+        assert_agrees(Calls(product).eval(), (rows, matrices, torch.tensor(ends, dtype=torch.int32)))
 
 
 def test_an_open_interval_of_a_histogram_is_refused() -> None:
     with pytest.raises(UnsupportedModel, match="histc"):
-        frontends.to_program(Model(Of(lambda x: torch.histc(x, bins=4)).eval(), example_inputs=(FLOATS,)))
+        frontends.to_program(Model(Calls(lambda x: torch.histc(x, bins=4)).eval(), example_inputs=(FLOATS,)))

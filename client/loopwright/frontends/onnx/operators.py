@@ -11,7 +11,6 @@ import tvm
 from tvm import relax, te, tirx
 
 from loopwright.frontends.onnx.accumulation import widened
-from loopwright.frontends.onnx.extremes import reduction
 from loopwright.frontends.onnx.node import Converter, Node, extents
 
 
@@ -363,7 +362,7 @@ CONVERTERS: dict[str, Converter] = {
     "Scatter": _scatter,
     "ScatterElements": _scatter,
     "Upsample": _upsample,
-    **dict.fromkeys(("ReduceMax", "ReduceMin"), reduction(_reduction)),
+    **dict.fromkeys(("ReduceMax", "ReduceMin"), _reduction),
     **dict.fromkeys(
         (f"Reduce{name}" for name in ("L1", "L2", "LogSum", "LogSumExp", "Mean", "Prod", "Sum", "SumSquare")),
         widened(_reduction),

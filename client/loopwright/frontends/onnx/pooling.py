@@ -11,7 +11,6 @@ import numpy as np
 from tvm import relax
 
 from loopwright.frontends.onnx.accumulation import widened
-from loopwright.frontends.onnx.extremes import extreme_of
 from loopwright.frontends.onnx.node import Converter, Node, dtype_of
 
 
@@ -93,7 +92,7 @@ def _pool(kind: str, data: Any, windows: _Windows, **options: Any) -> Any:
 
 def _max_pool(node: Node) -> Any:
     windows, data = _windows(node), node.inputs[0]
-    largest = node.emit(extreme_of(node, data, lambda each: _pool("max", each, windows)))
+    largest = node.emit(_pool("max", data, windows))
     return largest if node.outputs == 1 else relax.Tuple([largest, _places(node, windows, largest)])
 
 
