@@ -18,6 +18,7 @@ from tvm import relax
 from loopwright.codegen.arrays import Array, numpy_dtype, random_array
 from loopwright.codegen.functions import used_prim_funcs
 from loopwright.codegen.host import lock as host_lock
+from loopwright.codegen.kinds import Values
 from loopwright.codegen.program.build import compile_module
 from loopwright.codegen.program.digest import normal_form, workload_digest
 from loopwright.codegen.program.intrinsics import load_intrinsics
@@ -100,7 +101,10 @@ def _info(param: relax.Var) -> TensorInfo:
     shape = getattr(param.ty, "shape", None)
     if shape is None:
         raise NotMeasured(f"its input {param.name} is no tensor of a known shape")
-    return TensorInfo(tuple(map(int, shape)), str(param.ty.dtype))
+    dtype = str(param.ty.dtype)
+    # Integers of 32 and 64 bits are most often indices.
+    values = Values.INDEX if numpy_dtype(dtype).itemsize >= 4 else Values.ANY
+    return TensorInfo(tuple(map(int, shape)), dtype, values)
 
 
 def _input(info: TensorInfo, rng: np.random.Generator) -> Array:
