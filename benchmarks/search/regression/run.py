@@ -17,7 +17,7 @@ from benchmarks.code import ROOT, this_code
 from benchmarks.runner import Raw
 from benchmarks.search.cells import Plan, fill
 from benchmarks.search.ours import Request
-from benchmarks.search.regression.sides import checkout, joined, side
+from benchmarks.search.regression.sides import checkout, other_side, this_side
 from benchmarks.search.runs import this_machine
 
 SMOKE = ("--base", "HEAD", "--workloads", "GMM-128", "--trials", "8")
@@ -35,7 +35,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, raw: Raw) -> None:
     until = time.monotonic() + 60 * options.minutes
     base = _git("rev-parse", "--verify", f"{options.base}^{{commit}}")
-    with checkout(base) as root, side(root) as old, side(ROOT) as new, joined(new) as fleet:
+    # The other side starts first: it must not see what this process sets for its own cluster.
+    with checkout(base) as root, other_side(root) as old, this_side() as (new, fleet):
         sides = {"base": old, "new": new}
         machine = this_machine(new.device_class.model)
 

@@ -16,13 +16,12 @@ import ray
 
 from benchmarks.code import ROOT
 from benchmarks.search.ours import Request, ask
-from benchmarks.services import scratch
+from benchmarks.services import offered, scratch
 from tuner.types import DeviceClass
-from workers.ray.cluster import connect
 from workers.ray.fleet import RayFleet
 
 _HOST = Path(__file__).with_name("host.py").relative_to(ROOT)
-"""Each side runs its own: what it imports is its own, too."""
+"""The other checkout runs its own: what it imports is its own, too."""
 _PIPE = subprocess.PIPE
 
 
@@ -56,8 +55,19 @@ def checkout(commit: str) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def side(root: Path) -> Iterator[Side]:
-    """Start a cluster with the workers of a checkout. The cluster ends with the context."""
+def this_side() -> Iterator[tuple[Side, RayFleet]]:
+    """Start a cluster in this process with the workers of its own code. The fleet races programs on it."""
+    with offered() as offer:
+        address = ray.get_runtime_context().gcs_address
+        yield (
+            Side(ROOT, offer.device_class, address, offer.builders, offer.measurer, {}),
+            RayFleet(offer.device_class.target_json, offer.builders, {offer.measurer: "local"}),
+        )
+
+
+@contextlib.contextmanager
+def other_side(root: Path) -> Iterator[Side]:
+    """Start a cluster with the workers of another checkout. The cluster ends with the context."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(root / "client"), str(root)])}
     with scratch() as folder:
         command = [sys.executable, str(root / _HOST), str(folder)]
@@ -72,15 +82,3 @@ def side(root: Path) -> Iterator[Side]:
             finally:
                 host.stdin.close()
                 host.wait(timeout=60)
-
-
-@contextlib.contextmanager
-def joined(side: Side) -> Iterator[RayFleet]:
-    """Connect this process to a side's cluster, whose code must be this process's."""
-    os.environ.update(side.environment)
-    with scratch() as folder:
-        connect(side.address, folder)
-        try:
-            yield RayFleet(side.device_class.target_json, side.builders, {side.measurer: "local"})
-        finally:
-            ray.shutdown()
