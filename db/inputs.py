@@ -18,7 +18,7 @@ def space_hash(space_json: str | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class NewJob:
-    """What ``jobs.create`` stores.
+    """The new job that ``jobs.create`` stores.
 
     ``space_json`` is the canonical JSON of the user's traces, or None for the built-in space. ``shapes`` are bindings
     of symbolic extents if the module is tuned for several. ``gate`` is what it is compared with once its tasks are
@@ -49,7 +49,7 @@ class NewJob:
 
     @property
     def bytes(self) -> int:
-        """What its texts take."""
+        """The size of its texts."""
         return len(self.module_json.encode()) + len((self.space_json or "").encode())
 
 

@@ -118,7 +118,7 @@ class Token(Base):
 
 
 class Usage(Base):
-    """What a user used on a day (UTC): jobs and bytes submitted, trials finished, seconds in measuring slots."""
+    """A user's use on a day (UTC): jobs and bytes submitted, trials finished, seconds in measuring slots."""
 
     __tablename__ = "usage"
 
@@ -606,7 +606,7 @@ class CostModel(Base):
 
 
 class Event(Base):
-    """What happened to a job, in order; ids are never used again."""
+    """An event of a job, in order; ids are never used again."""
 
     __tablename__ = "events"
 

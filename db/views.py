@@ -58,7 +58,7 @@ class JobView:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonView:
-    """What a user measured of a job's model, as it was sent."""
+    """A user's measurement of a job's model, as it was sent."""
 
     user_name: str
     result: dict[str, Any]
@@ -67,7 +67,7 @@ class ComparisonView:
 
 @dataclass(frozen=True, slots=True)
 class GateView:
-    """What a job is compared with, and what came of it; None until then."""
+    """The reference of a job and the verdict, which is None until then."""
 
     request: dict[str, Any]
     result: dict[str, Any] | None

@@ -102,7 +102,7 @@ class Settings(BaseSettings):
 
 
 class TraceSettings(BaseSettings):
-    """What OpenTelemetry's settings say of where traces go. Its SDK reads these and others by itself."""
+    """OpenTelemetry's settings for where traces go. Its SDK reads these and others by itself."""
 
     model_config = SettingsConfigDict(env_prefix="OTEL_", env_ignore_empty=True)
 

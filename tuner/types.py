@@ -68,14 +68,14 @@ class TensorInfo:
 
     @property
     def bytes(self) -> int:
-        """What its elements take, each a whole number of bytes, as in TVM's arrays."""
+        """The size of its elements, each a whole number of bytes, as in TVM's arrays."""
         bits = re.search(r"\d+", self.dtype)
         return math.prod(self.shape) * (-(-int(bits.group()) // 8) if bits else 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What a function computes.
+    """The computation of a function.
 
     ``op`` is its name (``matmul``, ``conv2d``, ``softmax`` …), ``dtype`` that of the values it computes most of
     (``tf32`` where it may round factors of float32 so),
@@ -292,7 +292,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class LibraryTime:
-    """What a vendor's library took for the same, timed between the contenders' rounds: a yardstick, no contender."""
+    """The time of a vendor's library for the same, timed between the contenders' rounds: a yardstick, no contender."""
 
     name: str
     run_secs: RunSecs

@@ -23,7 +23,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class DescribedBoard:
-    """What an operator says of a board, for `workers.boards.describe`."""
+    """An operator's description of a board, for `workers.boards.describe`."""
 
     name: str
     target_json: str

@@ -54,7 +54,7 @@ class BuildRequest:
 
 @dataclass(frozen=True, slots=True)
 class BuildAnswer:
-    """What a builder made of a request; ``start`` and ``end`` are seconds since 1970, ``builder`` its name."""
+    """A builder's answer to a request; ``start`` and ``end`` are seconds since 1970, ``builder`` its name."""
 
     result: Artifact | Failure
     builder: str

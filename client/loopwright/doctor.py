@@ -1,4 +1,4 @@
-"""What an installation consists of, what is wrong with it, and what to do. See the command ``loopwright doctor``."""
+"""Lists the parts of an installation, the faults in it, and their cures. See the command ``loopwright doctor``."""
 
 from __future__ import annotations
 

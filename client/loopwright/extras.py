@@ -1,4 +1,4 @@
-"""What ``pip install 'loopwright[tvm]'`` brings: TVM, imported only when a call works on programs."""
+"""Imports TVM, which ``pip install 'loopwright[tvm]'`` brings, only when a call works on programs."""
 
 from __future__ import annotations
 

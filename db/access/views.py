@@ -24,7 +24,7 @@ class Quota:
 
 @dataclass(frozen=True, slots=True)
 class DayView:
-    """What a user used on a day; ``day`` is as in 2030-01-31."""
+    """A user's use of the service on a day; ``day`` is as in 2030-01-31."""
 
     day: str
     jobs: int

@@ -1,1 +1,1 @@
-"""What is known of workloads: certificates, records, rechecks, comparisons, and their lists."""
+"""Results of workloads: certificates, records, rechecks, comparisons, and their lists."""

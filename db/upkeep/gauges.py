@@ -58,7 +58,7 @@ class Outbox:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """What all users have used since the database was made. ``device_secs`` are seconds in measuring slots."""
+    """The use of all users since the database was made. ``device_secs`` are seconds in measuring slots."""
 
     jobs: int
     device_secs: float

@@ -1,1 +1,1 @@
-"""What endpoints share: limits, feeds of events, sandboxed children, metrics, the schema."""
+"""Shared by endpoints: limits, feeds of events, sandboxed children, metrics, the schema."""

@@ -72,7 +72,7 @@ log = logging.getLogger("loopwright.sandbox")
 
 @dataclass(frozen=True, slots=True)
 class _Submitted:
-    """What a user sent, in the words of an answer that refuses it."""
+    """A user's submission, in the words of an answer that refuses it."""
 
     noun: str
     kind: str

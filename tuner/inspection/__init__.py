@@ -1,1 +1,1 @@
-"""What the service has TVM do with programs: parse, look up, render. Runs in disposable children."""
+"""TVM's work on programs for the service: parse, look up, render. Runs in disposable children."""

@@ -42,7 +42,7 @@ class Scripts:
 
 @dataclass(frozen=True, slots=True)
 class Assembly:
-    """What a scheduled program is compiled to; for cuda the source of its kernels."""
+    """The code of a scheduled program; for cuda the source of its kernels."""
 
     language: Literal["asm", "cuda"]
     text: str
@@ -105,7 +105,7 @@ class RecordFiles:
 
 @dataclass(frozen=True, slots=True)
 class RecordsRead:
-    """What can be taken of TVM's JSON pair; each error names the line that cannot, with the reason."""
+    """The usable records of TVM's JSON pair; each error names the line that cannot, with the reason."""
 
     workloads: list[Workload]
     records: list[RecordLine]

@@ -47,7 +47,7 @@ class Individual:
 
     @cached_property
     def vector(self) -> DecisionVector:
-        """The decisions, of the trace without postprocessing: what mutation works on."""
+        """The decisions of the trace without postprocessing, on which mutation works."""
         return DecisionVector.of(self.schedule.trace.simplified(remove_postproc=True))
 
     @cached_property

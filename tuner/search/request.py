@@ -1,4 +1,4 @@
-"""What a job asks of the tuning loop and of the search."""
+"""The request of a job to the tuning loop and the search."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tuner.types import TaskSpec
 
 @dataclass(frozen=True, slots=True)
 class TuneRequest:
-    """What to tune: tasks, the target's JSON, the user's traces (None: built-in space) and what is left of the budget.
+    """Tasks, the target's JSON, the user's traces (None: built-in space) and the rest of the budget.
 
     ``base_model`` is the device class's (`tuner.cost_model.model.train_base`), None where there is none yet.
     """

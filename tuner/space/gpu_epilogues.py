@@ -1,4 +1,4 @@
-"""What follows a product or a convolution element by element, on GPUs, in one block before TVM's rules see it.
+"""On GPUs, puts the elementwise blocks after a product or a convolution into one, before TVM's rules see them.
 
 TVM's rules compute what follows in the kernel of the reduction if it is a chain of blocks. If several blocks read one
 result, as in GELU or SiLU, they write the reduction to global memory, and a second kernel reads it from there.

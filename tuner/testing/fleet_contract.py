@@ -1,4 +1,4 @@
-"""What every `tuner.ports.Fleet` keeps to. Subclass it in a test file and give the fixture `fleet`."""
+"""The contract of `tuner.ports.Fleet`. Subclass it in a test file and give the fixture `fleet`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every `tuner.ports.Ledger` keeps to. Subclass it in a test file and give the fixtures."""
+"""The contract of `tuner.ports.Ledger`. Subclass it in a test file and give the fixtures."""
 
 from __future__ import annotations
 

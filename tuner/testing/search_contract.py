@@ -1,4 +1,4 @@
-"""What every implementation of the port `tuner.ports.Search` must do. A test class inherits it, and opens searches."""
+"""The contract of `tuner.ports.Search`. A test class inherits it, and opens searches."""
 
 from __future__ import annotations
 

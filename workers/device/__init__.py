@@ -1,1 +1,1 @@
-"""What runs on a device's host: build, measure, race, check, detect. Imports no Ray."""
+"""The work on a device's host: build, measure, race, check, detect. Imports no Ray."""

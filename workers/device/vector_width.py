@@ -1,4 +1,4 @@
-"""Whether code for a processor with AVX-512 should use vectors of 512 bits, which is measured.
+"""Measures whether code for a processor with AVX-512 should use vectors of 512 bits.
 
 Some processors have half as many units for such vectors as for shorter ones, or run them at a lower frequency. LLVM
 avoids them on most generations; code for them has half the instructions.

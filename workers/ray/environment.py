@@ -1,4 +1,4 @@
-"""What Loopwright sets in the environment of Ray's processes, unless the operator has set it."""
+"""Loopwright's defaults in the environment of Ray's processes; what the operator has set stays."""
 
 from __future__ import annotations
 

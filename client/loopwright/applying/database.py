@@ -1,4 +1,4 @@
-"""What the service knows for a target, as a TVM tuning database. Needs TVM.
+"""The service's bests for a target, as a TVM tuning database. Needs TVM.
 
 TVM's own databases ignore the target of a query, commit a workload when it is only asked for, and cannot say that
 the unscheduled program is the best one. This one asks the service when a program is asked for, and is read-only: it

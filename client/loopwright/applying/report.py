@@ -1,4 +1,4 @@
-"""What became of each function in `Client.apply` and `Client.compile`."""
+"""The report of `Client.apply` and `Client.compile` on each function."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Outcome = Literal["tuned", "baseline", "missed"]
 
 @dataclass(frozen=True, slots=True)
 class AppliedFunction:
-    """What became of one PrimFunc: ``tuned`` (a schedule was applied), ``baseline`` (known: TVM's own default is the
+    """The outcome for one PrimFunc: ``tuned`` (a schedule was applied), ``baseline`` (known: TVM's own default is the
     best) or ``missed`` (nothing is known for the target). ``best`` is None exactly when it was missed."""
 
     name: str
@@ -35,7 +35,7 @@ class AppliedFunction:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What became of one bucket of a portfolio: calls with ``smallest`` to ``extent`` run its tuned variant, padded;
+    """The outcome for one bucket of a portfolio: calls with ``smallest`` to ``extent`` run its tuned variant, padded;
     none do if ``smallest`` is None, because no certificate says that they would be faster."""
 
     extent: int
@@ -58,7 +58,7 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True)
 class ApplyReport:
-    """What hit and what missed, function by function, in order of name."""
+    """The outcome for each function, in order of name."""
 
     functions: tuple[AppliedFunction, ...]
     """Each PrimFunc, in order of name."""

@@ -1,4 +1,4 @@
-"""What commands print with: JSON for programs, tables for people, all of it to standard output."""
+"""Printing for commands: JSON for programs, tables for people, all of it to standard output."""
 
 from __future__ import annotations
 

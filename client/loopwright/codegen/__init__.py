@@ -1,4 +1,4 @@
-"""What a schedule means: the one implementation that the user's machine, the tuner and the workers share.
+"""The meaning of a schedule: one implementation, which the user's machine, the tuner and the workers share.
 
 Versions, targets, tensor intrinsics, graph lowering, the digest that identifies a workload, applying a trace,
 building, the threads that programs run with, and the lock that keeps timings on a host apart. These modules import

@@ -138,7 +138,7 @@ class ThrottleReason(StrEnum):
 
 
 class GateVerdict(StrEnum):
-    """What a race with a reference has shown."""
+    """The verdict of a race with a reference."""
 
     PASSED = "no regression"
     REGRESSION = "regression"
@@ -159,7 +159,7 @@ class Change(StrEnum):
 
 
 class RecheckVerdict(StrEnum):
-    """What a race of a certified best with its certificate has shown."""
+    """The verdict of a race of a certified best with its certificate."""
 
     HOLDS = "holds"
     REGRESSION = "regression"
@@ -175,7 +175,7 @@ class RecheckVerdict(StrEnum):
 
 
 class TokenKind(StrEnum):
-    """What the bearer of a token is."""
+    """The kind of bearer that a token has."""
 
     OWNER = "owner"
     """The token in a service's data directory."""

@@ -1,4 +1,4 @@
-"""What all engines of a comparison are given: a model, its inputs, and the outputs that are expected."""
+"""The task of all engines of a comparison: a model, its inputs, and the expected outputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the engines' processes answer, and what is kept of it."""
+"""The answers of the engines' processes, and the results made of them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ComparedVariant:
 
 @dataclass(slots=True)
 class Answer:
-    """What became of the preparation; there are no ``variants`` if the engine cannot compute the model."""
+    """The outcome of the preparation; there are no ``variants`` if the engine cannot compute the model."""
 
     variants: dict[str, ComparedVariant] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class Sample:
 
 @dataclass(slots=True)
 class EngineResult:
-    """What an engine did.
+    """The result of one engine.
 
     Attributes:
         choice: None if the engine cannot compute the model.

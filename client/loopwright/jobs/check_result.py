@@ -1,4 +1,4 @@
-"""What came of a check: whether a model became slower than its reference, for people and for CI systems."""
+"""The result of a check, for people and for CI systems: is a model slower than its reference?"""
 
 from __future__ import annotations
 

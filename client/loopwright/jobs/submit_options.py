@@ -20,7 +20,7 @@ class BudgetOptions(TypedDict, total=False):
 
 
 class BudgetAndModelOptions(BudgetOptions, ModelOptions, total=False):
-    """What `Client.submit` takes beside its own arguments."""
+    """The options that `Client.submit` takes beside its own arguments."""
 
 
 class SubmitOptions(BudgetAndModelOptions, total=False):

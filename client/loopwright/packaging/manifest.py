@@ -1,4 +1,4 @@
-"""What a package says of itself, in ``manifest.json``."""
+"""The manifest of a package, ``manifest.json``."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ MODEL = ""
 
 @dataclass
 class Replayed:
-    """What a function did; ``run_secs`` are seconds a call, by round.
+    """Timings and outcome of a function; ``run_secs`` are seconds a call, by round.
 
     ``error`` is the largest difference over the largest magnitude. ``wrong`` says what is wrong, if anything is.
     """

@@ -1,4 +1,4 @@
-"""What the verification of a package found."""
+"""The results of verifying a package."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class NoPackage(LoopwrightError, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """What was found of the whole model (``name`` is empty) or of a function.
+    """The result for the whole model (``name`` is empty) or for a function.
 
     ``holds``: the results are right, and a tuned function is faster than the unscheduled program. ``wrong``: they are
     not right. ``slower``: they are right, and the function is slower than the unscheduled program, by more than noise.

@@ -125,7 +125,7 @@ class Quota(Wire):
 
 
 class DayOfUse(Wire):
-    """What a user used on a day (UTC, as in 2030-01-31)."""
+    """A user's use of the service on a day (UTC, as in 2030-01-31)."""
 
     day: str
     """The day in UTC, as in 2030-01-31."""

@@ -79,7 +79,7 @@ class Transfer:
 
 @dataclass(frozen=True, slots=True)
 class _Steps:
-    """What a trace does before postprocessing.
+    """The steps of a trace before postprocessing.
 
     ``instructions`` are JSON texts of the instructions whose results are used (`simplified` removes the others), with
     variables numbered in the order in which they are defined; ``decisions`` are by the key of their `Choice`.

@@ -1,1 +1,1 @@
-"""What generated code for CPUs uses: tensor intrinsics and vector math."""
+"""Parts of generated code for CPUs: tensor intrinsics and vector math."""

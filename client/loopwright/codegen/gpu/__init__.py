@@ -1,1 +1,1 @@
-"""What generated code for GPUs uses: tensor cores, TF32, asynchronous copies, shared memory."""
+"""Parts of generated code for GPUs: tensor cores, TF32, asynchronous copies, shared memory."""

@@ -1,4 +1,4 @@
-"""What CUDA's compiler says of code that it refuses."""
+"""The errors of CUDA's compiler for code that it refuses."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def fuse_attention(mod: tvm.IRModule) -> tvm.IRModule:
 
 @dataclass(frozen=True)
 class _Step:
-    """What is done to the scores: multiplied by ``value``, a mask added, or replaced where a condition is (not) met.
+    """One operation on the scores: multiplied by ``value``, a mask added, or replaced where a condition is (not) met.
 
     With a condition, the scores become ``other`` where it is false (or true, if ``inverted``), or ``value`` is added
     where it is true and ``other`` where it is false (if ``added``).

@@ -1,4 +1,4 @@
-"""What follows from constants alone, computed by NumPy. TVM's ``FoldConstant`` compiles and runs functions for it."""
+"""Computes expressions of constants alone by NumPy. TVM's ``FoldConstant`` compiles and runs functions for it."""
 
 from __future__ import annotations
 

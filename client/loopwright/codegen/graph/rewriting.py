@@ -1,4 +1,4 @@
-"""What rewritings of Relax calls share: a visitor that sees each call once, and questions about expressions."""
+"""Shared by rewritings of Relax calls: a visitor that sees each call once, and questions about expressions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a program computes each sample of a symbolic axis from that sample alone, so that its inputs may be padded.
+"""Proves that a program computes each sample of a symbolic axis from that sample alone: its inputs may then be padded.
 
 The axis of a tensor whose extent is a multiple of the symbolic extent n is its batch axis: n samples of as many
 elements each (``(n * 6, 16)`` has samples of six rows). A program is batch-like if each tensor has at most one such
@@ -54,7 +54,7 @@ def batch_axis(shape: Sequence[Expr], symbol: Var) -> BatchAxis | None:
 
 
 class _Unproven(Exception):
-    """What is not proven, as a clause."""
+    """The part that is not proven, as a clause."""
 
 
 class _Proof:

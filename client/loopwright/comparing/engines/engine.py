@@ -1,4 +1,4 @@
-"""What an engine is to the process that times it."""
+"""The interface between an engine and the process that times it."""
 
 from __future__ import annotations
 

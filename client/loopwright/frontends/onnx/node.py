@@ -1,4 +1,4 @@
-"""What the translation of an ONNX operator is given."""
+"""One ONNX operator, as its translation sees it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the translation of an operator of PyTorch is given."""
+"""One operator of PyTorch, as its translation sees it."""
 
 from __future__ import annotations
 

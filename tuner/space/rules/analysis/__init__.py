@@ -1,1 +1,1 @@
-"""What rules share: the parts of a function that they recognise, and steps of schedules. Imports no rule."""
+"""Shared by rules: the parts of a function that they recognise, and steps of schedules. Imports no rule."""

@@ -1,4 +1,4 @@
-"""What follows a reduction element by element."""
+"""Elementwise work after a reduction."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What tiles depend on of a product, without TVM's objects."""
+    """The properties of a product on which tiles depend, without TVM's objects."""
 
     batches: int
     rows: int

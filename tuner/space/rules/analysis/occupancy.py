@@ -17,7 +17,7 @@ _RESERVED_BYTES = 1024
 
 @dataclass(frozen=True, slots=True)
 class Multiprocessor:
-    """What a multiprocessor has for the blocks that it runs at a time.
+    """The resources of a multiprocessor for the blocks that it runs at a time.
 
     ``shared_bytes`` is its shared memory, ``threads`` and ``blocks`` are the most that it runs at a time, and
     ``multiplications`` is how many float32 it multiplies and adds in a clock cycle.

@@ -1,4 +1,4 @@
-"""What a rule is: one way to schedule a whole function, with knobs that the search turns."""
+"""A rule: one way to schedule a whole function, with knobs that the search turns."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Knob:
 
 @dataclass(frozen=True, slots=True)
 class MachineLimits:
-    """What rules need to know of the processor.
+    """The figures of the processor that rules need.
 
     ``lanes`` is the number of float32 in a vector, ``registers`` the number of vector registers, ``threads`` the number
     of threads that run a parallel loop. ``has_vnni`` says whether there are 512-bit dot products of bytes. On a GPU,
