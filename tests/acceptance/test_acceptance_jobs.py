@@ -21,6 +21,7 @@ def _time(job: dict[str, Any], name: str) -> datetime:
     return datetime.fromisoformat(job[name])
 
 
+@pytest.mark.whole
 def test_equal_jobs_at_once_search_once(service: Service) -> None:
     module = product(40, 96, 64)
     first = service.submit(module, trials=12)
@@ -99,6 +100,7 @@ def _tiled(module: str) -> list[Any]:
     return trace_to_list(schedule.trace)
 
 
+@pytest.mark.whole
 def test_own_space(service: Service) -> None:
     """A user's stochastic schedule travels as its trace; only its decisions are searched."""
     module = product(48)

@@ -45,6 +45,7 @@ def test_time_ends_while_a_job_searches(service: Service) -> None:
     assert task["trials"] == 0
 
 
+@pytest.mark.whole
 def test_a_cancelled_program_leaves_the_devices_slot(service: Service) -> None:
     job_id = service.submit(endless(), trials=8)
 

@@ -79,6 +79,7 @@ def test_best_and_record(service: Service, main: Followed) -> None:
     tvm.ir.assert_structural_equal(schedule.mod, tvm.script.from_source(record["script_after"]))
 
 
+@pytest.mark.whole
 def test_module_of_a_function_computes(service: Service, main: Followed) -> None:
     answer = service.get(f"/jobs/{main.job['id']}/module")
     assert (answer["applied"], answer["missed"]) == (["main"], [])

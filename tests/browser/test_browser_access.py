@@ -21,6 +21,7 @@ def empty_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceC
         yield service
 
 
+@pytest.mark.whole
 def test_an_empty_service_says_how_to_begin(fresh_page: Page, empty_service: ServiceClient) -> None:
     page = fresh_page
     sign_in(page, empty_service)
@@ -119,6 +120,7 @@ def test_a_guest_looks_and_changes_nothing(
     context.close()
 
 
+@pytest.mark.whole
 def test_an_admin_makes_users_and_sees_what_they_did(
     page: Page, browser: Browser, watched: Watched, service: ServiceClient
 ) -> None:
@@ -156,6 +158,7 @@ def test_an_admin_makes_users_and_sees_what_they_did(
         expect(hers.get_by_text("You were signed out")).to_be_visible(timeout=20_000)
 
 
+@pytest.mark.whole
 def test_a_form_stays_when_what_comes_above_it_pushes_its_button_away(page: Page) -> None:
     page.get_by_role("navigation").get_by_role("link", name="Access").click()
     page.get_by_role("button", name="New user").click()
@@ -167,6 +170,7 @@ def test_a_form_stays_when_what_comes_above_it_pushes_its_button_away(page: Page
     expect(name).to_have_value("grace")
 
 
+@pytest.mark.whole
 def test_colours_are_ones_choice(page: Page) -> None:
     def background() -> str:
         return str(page.evaluate("getComputedStyle(document.body).backgroundColor"))
@@ -179,6 +183,7 @@ def test_colours_are_ones_choice(page: Page) -> None:
     expect(page.get_by_role("button", name="Use light colours")).to_be_visible()
 
 
+@pytest.mark.whole
 def test_what_is_not_there_is_said(page: Page, watched: Watched, service: ServiceClient) -> None:
     watched.expected.append("404 (Not Found)")
     missing = (

@@ -80,8 +80,13 @@ def in_both_schemes(page: Page) -> list[str]:
     return broken
 
 
+@pytest.mark.parametrize("names", [("job", "record"), pytest.param((), marks=pytest.mark.whole, id="all")])
 def test_no_view_breaks_a_rule_or_outgrows_a_phone(
-    fresh_page: Page, watched: Watched, service: ServiceClient, views: dict[str, tuple[str, str]]
+    fresh_page: Page,
+    watched: Watched,
+    service: ServiceClient,
+    views: dict[str, tuple[str, str]],
+    names: tuple[str, ...],
 ) -> None:
     page = fresh_page
     page.goto(service.url)
@@ -89,7 +94,7 @@ def test_no_view_breaks_a_rule_or_outgrows_a_phone(
     broken = in_both_schemes(page)
     sign_in(page, service)
     wide = []
-    for name, (path, complete) in views.items():
+    for name, (path, complete) in ((name, views[name]) for name in names or views):
         page.goto(f"{service.url}{path}")
         expect(page.get_by_text(complete).filter(visible=True).first).to_be_visible()
         page.wait_for_load_state("networkidle")
@@ -103,6 +108,7 @@ def test_no_view_breaks_a_rule_or_outgrows_a_phone(
     assert wide == []
 
 
+@pytest.mark.whole
 def test_no_dialog_breaks_a_rule(page: Page, service: ServiceClient, job: dict[str, Any]) -> None:
     page.get_by_role("button", name="Share a read-only link").click()
     expect(page.get_by_role("dialog")).to_be_visible()
@@ -116,6 +122,7 @@ def test_no_dialog_breaks_a_rule(page: Page, service: ServiceClient, job: dict[s
     assert broken == []
 
 
+@pytest.mark.whole
 def test_the_keyboard_reaches_everything(page: Page, service: ServiceClient, job: dict[str, Any]) -> None:
     page.goto(f"{service.url}/jobs/{job['id']}")
     expect(page.get_by_role("heading", name="product")).to_be_visible()

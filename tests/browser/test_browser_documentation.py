@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.support.service_client import ServiceClient
@@ -14,6 +15,7 @@ def test_the_search_finds_a_setting(service: ServiceClient, page: Page) -> None:
     expect(page.get_by_role("article").first).to_contain_text("LOOPWRIGHT_RECHECK_DAYS")
 
 
+@pytest.mark.whole
 def test_diagrams_are_drawn(service: ServiceClient, page: Page) -> None:
     page.goto(f"{service.url}/docs/repository/index.html")
     # It takes the place of its text, a ``pre``, when it is drawn.

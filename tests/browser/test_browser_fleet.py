@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import row
@@ -34,6 +35,7 @@ def test_the_fleet_at_rest_and_at_work(page: Page, service: PlayedService, job: 
         service.finished(running)
 
 
+@pytest.mark.whole
 def test_its_bests_are_a_click_away(page: Page, service: ServiceClient, job: dict[str, Any]) -> None:
     page.goto(f"{service.url}/fleet")
     [worker] = service.items("/workers")

@@ -39,6 +39,7 @@ def test_lists_are_live(page: Page, service: ServiceClient, job: dict[str, Any])
     assert page.evaluate("window.notReloaded")
 
 
+@pytest.mark.whole
 def test_a_job_with_nothing_to_tune_says_so(page: Page, service: ServiceClient) -> None:
     made = service.submit(LIBRARY_ONLY, name="a library alone", trials=4)
     page.goto(f"{service.url}/jobs/{made}")
@@ -47,6 +48,7 @@ def test_a_job_with_nothing_to_tune_says_so(page: Page, service: ServiceClient) 
     expect(page.get_by_text("tests.double is called as it is")).to_be_visible()
 
 
+@pytest.mark.whole
 def test_a_best_that_does_not_hold_is_marked(page: Page, service: ServiceClient) -> None:
     tuned = service.tuned(product_relu(120), trials=8, name="claims too much")
     [task] = tuned["tasks"]
@@ -68,6 +70,7 @@ def test_a_best_that_does_not_hold_is_marked(page: Page, service: ServiceClient)
     expect(best).to_contain_text("certified")
 
 
+@pytest.mark.whole
 def test_the_list_of_jobs_is_narrowed_by_its_address(page: Page, service: ServiceClient, job: dict[str, Any]) -> None:
     service.tuned(MM_RELU, trials=8, name="among many")  # answered from the database
     page.goto(f"{service.url}/jobs")
@@ -81,6 +84,7 @@ def test_the_list_of_jobs_is_narrowed_by_its_address(page: Page, service: Servic
     expect(row(page, "Jobs", "among many")).to_be_visible()
 
 
+@pytest.mark.whole
 def test_the_overview_counts(page: Page, service: ServiceClient, job: dict[str, Any]) -> None:
     service.tuned(MM_RELU, trials=8, name="the newest")  # answered from the database
     page.goto(service.url)
@@ -118,6 +122,7 @@ def test_what_the_job_did(page: Page, service: ServiceClient, job: dict[str, Any
     page.get_by_role("tabpanel").get_by_text(re.compile("No trial has failed|at (build|measure)")).first.wait_for()
 
 
+@pytest.mark.whole
 def test_what_the_whole_model_gained(page: Page, service: ServiceClient, finished_model: dict[str, Any]) -> None:
     model, job_id = finished_model["model"], finished_model["id"]
     assert model["speedup"] > 1
@@ -134,6 +139,7 @@ def test_what_the_whole_model_gained(page: Page, service: ServiceClient, finishe
     expect(row(page, "Engines", "ONNX Runtime")).to_contain_text("pip install onnxruntime")
 
 
+@pytest.mark.whole
 def test_its_files_are_kept(page: Page, service: ServiceClient, job: dict[str, Any], tmp_path: Path) -> None:
     page.goto(f"{service.url}/jobs/{job['id']}")
 
@@ -198,6 +204,7 @@ def test_a_stopped_service_is_missed_and_found_again(fresh_page: Page, watched: 
         database.close()
 
 
+@pytest.mark.whole
 def test_targets_of_a_submission_stand_side_by_side(page: Page, service: ServiceClient) -> None:
     plain = {"kind": "llvm", "mcpu": "x86-64-v2"}
     answer = service.post_job(product_relu(172), targets=["auto", plain], name="two targets", trials=4)
@@ -219,6 +226,7 @@ def test_targets_of_a_submission_stand_side_by_side(page: Page, service: Service
     expect(listed.filter(has_text="x86-64-v2")).to_have_count(1)
 
 
+@pytest.mark.whole
 def test_a_job_of_its_own_has_no_list_of_targets(page: Page, service: ServiceClient, job: dict[str, Any]) -> None:
     page.goto(f"{service.url}/jobs/{job['id']}")
     expect(page.get_by_role("region", name="Tasks")).to_be_visible()

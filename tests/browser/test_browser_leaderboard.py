@@ -53,6 +53,7 @@ def expected(service: ServiceClient, **query: object) -> list[str]:
     return [item["name"] for item in service.get("/leaderboard", limit=5, **query)["items"]]
 
 
+@pytest.mark.whole
 def test_only_what_is_seen_is_drawn(bests: Page, seeded_service: ServiceClient) -> None:
     expect(table(bests)).to_have_attribute("aria-rowcount", str(WORKLOADS + 1))
     expect(bests.get_by_text("From row 1 of 10,000")).to_be_visible()
@@ -76,6 +77,7 @@ def test_sorting_is_the_services_and_the_addresss(bests: Page, seeded_service: S
     expect(table(bests).get_by_role("row").nth(1)).to_contain_text(fastest[0])
 
 
+@pytest.mark.whole
 def test_a_link_leads_to_the_row(bests: Page, seeded_service: ServiceClient) -> None:
     bests.goto(f"{seeded_service.url}/bests?sort=name&at=7000")
     far = seeded_service.get("/leaderboard", sort="name", order="asc", offset=7_000, limit=1)["items"][0]
@@ -109,6 +111,7 @@ def test_search_and_filters_narrow(bests: Page, seeded_service: ServiceClient) -
     expect(bests.get_by_role("textbox", name="Search")).to_have_value("")
 
 
+@pytest.mark.whole
 def test_what_is_shown_is_kept_as_csv(bests: Page, seeded_service: ServiceClient, tmp_path: Path) -> None:
     bests.goto(f"{seeded_service.url}/bests?q=softmax&op=softmax&sort=-speedup")
     expect(table(bests)).to_be_visible()
@@ -123,6 +126,7 @@ def test_what_is_shown_is_kept_as_csv(bests: Page, seeded_service: ServiceClient
     assert [line["name"] for line in rows[:5]] == expected(seeded_service, **shown)
 
 
+@pytest.mark.whole
 def test_the_keyboard_goes_down_the_list(bests: Page) -> None:
     bests.locator("div[tabindex='0']:has(> table)").focus()
     bests.keyboard.press("End")
@@ -130,6 +134,7 @@ def test_the_keyboard_goes_down_the_list(bests: Page) -> None:
     expect(table(bests).locator("tbody tr").last.get_by_role("link").first).to_be_visible()
 
 
+@pytest.mark.whole
 def test_the_first_view_fetches_no_other_views_code(bests: Page, seeded_service: ServiceClient) -> None:
     """What makes it quick; how quick it is, benchmarks/leaderboard measures."""
     bests.goto(seeded_service.url)

@@ -62,6 +62,7 @@ def test_what_is_proven_and_how_to_find_it_again(page: Page, service: ServiceCli
         expect(main).to_contain_text(text)
 
 
+@pytest.mark.whole
 def test_the_state_of_the_gpu_is_said_where_it_is_known(
     page: Page, service: ServiceClient, job: dict[str, Any]
 ) -> None:
@@ -82,6 +83,7 @@ def test_the_state_of_the_gpu_is_said_where_it_is_known(
     expect(page.get_by_text(f"The GPU after the race: {words}, not throttled.")).to_be_visible()
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(("level", "tone"), [("landlock", "neutral"), ("none", "warn")])
 def test_the_walls_are_named_where_they_are_known(
     page: Page, service: ServiceClient, job: dict[str, Any], level: str, tone: str
@@ -100,6 +102,7 @@ def test_the_walls_are_named_where_they_are_known(
     expect(page.locator(f"[data-tone={tone}]").filter(has_text=re.compile(f"^{level}$"))).to_have_count(2)
 
 
+@pytest.mark.whole
 def test_rejected_contenders_are_listed_with_their_reasons(
     page: Page, service: ServiceClient, job: dict[str, Any]
 ) -> None:
@@ -135,6 +138,7 @@ def test_machine_code_on_demand(page: Page, service: ServiceClient, job: dict[st
     expect(code).to_contain_text("ret")
 
 
+@pytest.mark.whole
 def test_brushing_filters_the_trials(page: Page, service: ServiceClient, job: dict[str, Any]) -> None:
     [task] = job["tasks"]
     page.goto(f"{service.url}/workloads/{task['workload_hash']}")
@@ -168,6 +172,7 @@ def test_brushing_filters_the_trials(page: Page, service: ServiceClient, job: di
     expect(page.get_by_text(re.compile(r"^0 of \d+ trials"))).to_be_visible()
 
 
+@pytest.mark.whole
 def test_what_the_model_knew_and_how_near_the_peak(page: Page, service: ServiceClient, job: dict[str, Any]) -> None:
     [task] = job["tasks"]
     page.goto(f"{service.url}/workloads/{task['workload_hash']}")
@@ -182,6 +187,7 @@ def test_what_the_model_knew_and_how_near_the_peak(page: Page, service: ServiceC
     expect(page.get_by_text(re.compile("(memory|compute)-bound"))).to_be_visible()
 
 
+@pytest.mark.whole
 def test_any_two_are_compared(page: Page, service: ServiceClient, job: dict[str, Any]) -> None:
     [task] = job["tasks"]
     page.goto(f"{service.url}/workloads/{task['workload_hash']}")
@@ -209,6 +215,7 @@ def test_any_two_are_compared(page: Page, service: ServiceClient, job: dict[str,
     expect(page.get_by_text("Both sides are the same.")).to_be_visible()
 
 
+@pytest.mark.whole
 def test_the_leaderboard_leads_here(page: Page, service: ServiceClient, job: dict[str, Any]) -> None:
     page.get_by_role("link", name="Best schedules", exact=True).click()
     [task] = job["tasks"]
@@ -220,6 +227,7 @@ def test_the_leaderboard_leads_here(page: Page, service: ServiceClient, job: dic
     expect(page.get_by_text("After: scheduled")).to_be_visible()
 
 
+@pytest.mark.whole
 def test_a_link_that_is_followed_while_typing_is_not_called_back(
     page: Page, service: ServiceClient, job: dict[str, Any]
 ) -> None:

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import TIMES, Watched, row
@@ -50,6 +51,7 @@ def test_a_file_that_is_known_already(page: Page, service: ServiceClient, job: d
     expect(page).to_have_url(f"{service.url}/records/{job['tasks'][0]['record_id']}")
 
 
+@pytest.mark.whole
 def test_a_file_is_dropped(page: Page, service: ServiceClient) -> None:
     page.goto(f"{service.url}/submit")
     place = page.get_by_role("textbox", name="Module")
@@ -67,6 +69,7 @@ def test_a_file_is_dropped(page: Page, service: ServiceClient) -> None:
     expect(page.get_by_label("Name")).to_have_value("dropped")
 
 
+@pytest.mark.whole
 def test_what_cannot_be_sent_is_said(page: Page, watched: Watched, service: ServiceClient) -> None:
     watched.expected.append("422 (Unprocessable")
     page.goto(f"{service.url}/submit")

@@ -65,6 +65,7 @@ EXAMPLES: dict[str, Callable[[Client], None]] = {
 }
 
 SLOW = (
+    "check_regression",
     "compare_engines",
     "deployment",
     "metaschedule_records",

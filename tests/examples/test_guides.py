@@ -24,7 +24,7 @@ from tests.support.snippets import GUIDES, Reader, Replacements, blocks
 
 TRIALS = 8
 PRODUCT = product_relu(244)
-SLOW = ("comparing", "packaging")
+SLOW = ("ci", "comparing", "packaging", "rechecks", "records", "shapes", "torch-compile")
 RUN = [path for path in GUIDES if any(block.runs for block in blocks(path))]
 INPUT = (torch.linspace(-1, 1, 4 * 72).reshape(4, 72),)
 

@@ -67,6 +67,7 @@ def test_the_pages_for_operators_do_what_they_say(service: ServiceClient, databa
     assert json.loads(reader.printed)["items"] == jobs[:10]
 
 
+@pytest.mark.whole
 def test_the_tutorial_on_fleets_does_what_it_says(service: ServiceClient, database_url: str, tmp_path: Path) -> None:
     torch.export.save(torch.export.export(torch.nn.Linear(36, 20), (torch.randn(4, 36),)), tmp_path / "model.pt2")
     replacements: Replacements = {

@@ -54,6 +54,7 @@ def make_slow(database: Database, offer: Offer) -> None:
         database.workers.add_check(offer.id, 10 * first)
 
 
+@pytest.mark.whole
 def test_workers_are_measured_as_they_join_and_held_out_as_they_drift(
     cluster: Cluster, offer: Offer, database: Database
 ) -> None:

@@ -29,6 +29,7 @@ from loopwright.codegen.target import target_from
 from tests.support import simulated_cuda
 from tests.support import workloads as programs
 from tests.support.builders import BatchRecorder, MiscompilingBuilder, RecordingBuilder
+from tests.support.cases import first
 from tests.support.processes import is_warm_child
 from tests.support.waiting import wait_for
 from tuner.budget import Budget
@@ -263,6 +264,7 @@ def test_a_measurer_times_its_reference_kernels(offer: Offer) -> None:
     assert refused.kind == FailureKind.COMPILE
 
 
+@pytest.mark.whole
 def test_a_cluster_tells_what_its_workers_are_at(cluster: Cluster, offer: Offer) -> None:
     assert cluster.activity(30)[offer.id].slot_since is None
     fleet = fleet_of(offer)
@@ -281,7 +283,8 @@ def test_a_cluster_tells_what_its_workers_are_at(cluster: Cluster, offer: Offer)
     assert cluster.activity(30)[offer.id].slot_trial_id is None
 
 
-@pytest.mark.parametrize("policy", [Policy.PREFER, pytest.param(Policy.OFF, marks=pytest.mark.whole)])
+@pytest.mark.whole
+@pytest.mark.parametrize("policy", [Policy.PREFER, Policy.OFF])
 def test_what_was_run_says_behind_which_walls(offer: Offer, start: Start, policy: Policy) -> None:
     measurer = offer.measurer if policy is Policy.PREFER else start(Measurer, "cpu", 1, policy)
     level = choose(policy)
@@ -334,12 +337,7 @@ def test_what_is_built_is_measured_while_the_loop_waits_for_a_search(fleet: RayF
 
 
 @pytest.mark.parametrize(
-    "victim",
-    [
-        "builder",
-        *(pytest.param(each, marks=pytest.mark.whole) for each in ("builder's child", "measurer", "measurer's child")),
-        "measuring fork",
-    ],
+    "victim", first(1, ["measuring fork", "builder", "builder's child", "measurer", "measurer's child"])
 )
 def test_a_process_killed_midway_costs_no_request(fleet: RayFleet, offer: Offer, victim: str) -> None:
     child = warm_child_of(offer.measurer)
@@ -405,6 +403,7 @@ def test_a_program_that_is_measured_alone_has_a_process_of_its_own(offer: Offer,
     assert [batch for batch in sent if {"0", "3"} & set(batch)] == [["0"], ["3"]]
 
 
+@pytest.mark.whole
 def test_a_program_that_hangs_costs_only_itself(offer: Offer, impatient: str) -> None:
     fleet = RayFleet(offer.device_class.target_json, offer.builders, {impatient: "here"})
     for number in range(4):
@@ -453,7 +452,8 @@ def test_a_build_that_takes_far_longer_than_others_of_its_module(
     assert isinstance(outcomes["baseline"], Measured)
 
 
-@pytest.mark.parametrize("lost", [pytest.param("builder", marks=pytest.mark.whole), "measurer"])
+@pytest.mark.whole
+@pytest.mark.parametrize("lost", ["builder", "measurer"])
 def test_with_all_actors_lost_there_is_no_device(offer: Offer, start: Start, lost: str) -> None:
     builder = start(Builder, False, Policy.PREFER) if lost == "builder" else next(iter(offer.builders))
     measurer = start(Measurer, "cpu", 1, Policy.PREFER) if lost == "measurer" else offer.measurer
@@ -488,6 +488,7 @@ def test_a_drained_fleet_ends_what_it_measures_and_begins_nothing(offer: Offer, 
         fleet.race(RACE, nothing_meanwhile)
 
 
+@pytest.mark.whole
 def test_with_one_of_two_workers_drained_the_other_does_all(offer: Offer, spares: tuple[str, str]) -> None:
     measurers = dict(zip(spares, ("one", "two"), strict=True))
     fleet = RayFleet(offer.device_class.target_json, offer.builders, measurers, drained=lambda: {"one"})
@@ -497,6 +498,7 @@ def test_with_one_of_two_workers_drained_the_other_does_all(offer: Offer, spares
     assert {outcome.worker for outcome in outcomes.values() if isinstance(outcome, Measured)} == {"two"}
 
 
+@pytest.mark.whole
 def test_a_worker_that_joins_or_is_back_is_taken_up(offer: Offer, spares: tuple[str, str]) -> None:
     first, second = spares
     drained, crew = {"one"}, Crew({}, {second: "two"})
@@ -578,6 +580,7 @@ def test_a_measurer_whose_host_leaves_says_so(start: Start) -> None:
     wait_for("the status", lambda: status_of(measurer).leaving)
 
 
+@pytest.mark.whole
 def test_a_measurer_at_work_tells_its_status(offer: Offer, impatient: str) -> None:
     fleet = RayFleet(offer.device_class.target_json, offer.builders, {impatient: "here"})
     child = warm_child_of(impatient)
@@ -624,6 +627,7 @@ def test_a_race_of_real_candidates(fleet: RayFleet, offer: Offer) -> None:
     assert "GetNothing" in rejected.message
 
 
+@pytest.mark.whole
 def test_a_race_does_not_build_again_what_was_measured(offer: Offer, recording: str) -> None:
     builder = ray.get_actor(recording, NAMESPACE)
     ray.get(builder.take_traces.remote())
@@ -660,6 +664,7 @@ def test_a_contender_that_kills_the_race_is_found_out(offer: Offer, start: Start
     assert "signal 11" in rejected.message
 
 
+@pytest.mark.whole
 def test_a_miscompiled_contender_is_rejected_for_its_wrong_result(offer: Offer, start: Start) -> None:
     workload = programs.product()
     first, second = some_traces(workload, offer.device_class.target_json, 2)
@@ -692,6 +697,7 @@ def test_the_reference_of_a_gpu_is_built_for_the_processor_beside_it(
     assert target_with({one: offer.host_target}) == [any_host]
 
 
+@pytest.mark.whole
 def test_a_job_on_a_simulated_gpu(cuda_builder: str, gpu: str) -> None:
     """Search, CUDA code generation, fleet and certificate for cuda; only the timing is not a GPU's."""
     fleet = RayFleet(programs.CUDA, {cuda_builder: 1}, {gpu: "gpu"})

@@ -133,6 +133,7 @@ def test_a_body_that_stops_is_answered_408(api: ServedApi) -> None:
     assert "9 bytes" in problem["detail"]
 
 
+@pytest.mark.whole
 def test_a_body_that_comes_in_drops_is_answered_408(api: ServedApi) -> None:
     with _connect(api) as connection:
         connection.sendall(_head(api, 100_000))
@@ -166,6 +167,7 @@ def _ports(api: ServedApi) -> list[int | None]:
     return [each.client[1] for each in list(api.server.server_state.connections) if each.client]
 
 
+@pytest.mark.whole
 def test_answers_take_as_long_as_they_take(api: ServedApi, monkeypatch: pytest.MonkeyPatch) -> None:
     """The deadlines are the other end's."""
     monkeypatch.setattr("db.database.Database.ping", lambda _: time.sleep(3))

@@ -68,6 +68,7 @@ def test_an_assignment_of_as_many_values_as_a_mask_has_is_refused() -> None:
         frontends.to_program(Model(model, example_inputs=(torch.tensor([1.0, 2, 3, 4, -1]),)))
 
 
+@pytest.mark.whole
 def test_resized_images_agree() -> None:
     resize = functional.interpolate
 
@@ -95,6 +96,7 @@ def test_resized_images_agree() -> None:
     )
 
 
+@pytest.mark.whole
 def test_samples_at_a_grid_agree() -> None:
     grid = torch.rand(2, 4, 5, 2, generator=DRAWN) * 2.4 - 1.2
     assert_agree(

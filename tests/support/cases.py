@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import pytest
 from _pytest.mark import ParameterSet
@@ -17,3 +18,12 @@ def cases(names: Iterable[str], *kept: str) -> list[ParameterSet]:
     assert set(kept) <= set(names)
     small = [pytest.param(name, False, id=name) for name in kept]
     return small + [pytest.param(name, True, marks=pytest.mark.whole, id=f"{name}, all") for name in names]
+
+
+def first(count: int, values: Sequence[Any]) -> list[Any]:
+    """Return the values for `pytest.mark.parametrize`: the first ``count`` are in the round, the others in the whole.
+
+    A tuple has a value for each of several parameters.
+    """
+    others = (value if isinstance(value, tuple) else (value,) for value in values[count:])
+    return [*values[:count], *(pytest.param(*each, marks=pytest.mark.whole) for each in others)]

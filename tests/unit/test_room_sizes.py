@@ -25,8 +25,8 @@ CEILINGS = {
     "deploy": 400,
     "examples": 900,
     "benchmarks": 7_600,
-    # tests/semantics: operators of PyTorch and ONNX against PyTorch and ONNX Runtime.
-    "tests": 45_800,
+    # tests/semantics: operators of PyTorch and ONNX against PyTorch and ONNX Runtime; and the marks of the whole.
+    "tests": 46_000,
     DASHBOARD: 11_700,
 }
 _SUFFIXES = {DASHBOARD: {".ts", ".tsx", ".css", ".mjs"}}

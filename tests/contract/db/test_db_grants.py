@@ -117,6 +117,7 @@ def test_roles_that_are_unknown_or_own_the_tables_are_refused(roles: Roles, tmp_
         migrate.grant(f"sqlite:///{tmp_path}/loopwright.db", "anybody")
 
 
+@pytest.mark.whole
 def test_the_migrate_command_grants(roles: Roles) -> None:
     def run(role: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

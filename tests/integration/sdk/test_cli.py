@@ -160,6 +160,7 @@ def test_jobs_are_listed_and_shown(cli: Cli, perceptron: Job, product: Job) -> N
     assert cli("job", "show", perceptron.id, "--json").json["id"] == perceptron.id
 
 
+@pytest.mark.whole
 def test_tables_hold_together_in_every_terminal(cli: Cli, perceptron: Job) -> None:
     """No word but the name of a task is ever broken; where there is no room for that, lines replace rows."""
     for columns in (40, 80, 100):

@@ -69,6 +69,7 @@ def test_a_changed_function_is_compared_from_python(client: Client, reference: P
     }
 
 
+@pytest.mark.whole
 def test_what_cannot_be_compared_is_refused(service: PlayedService, client: Client, cli: Cli, folder: Path) -> None:
     with pytest.raises(InvalidRequest, match="nobody"):
         client.check(folder / "model.pt2", "nobody", progress=False)

@@ -76,6 +76,7 @@ def test_a_best_is_raced_anew(client: Client, model: Job) -> None:
     assert again.certificate.checked_at is not None
 
 
+@pytest.mark.whole
 def test_a_search_takes_up_what_is_known(model: Job) -> None:
     """With ``force`` the best that is known takes part again, so that a short search does not lose it."""
     again = tuned(model.resubmit(max_trials=4, force=True))

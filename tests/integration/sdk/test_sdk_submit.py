@@ -87,6 +87,7 @@ def test_a_search_stops_when_the_model_is_as_fast_as_asked_for(client: Client) -
     assert again.info.notes == job.info.notes
 
 
+@pytest.mark.whole
 def test_a_search_stops_at_its_plateau_and_answers_the_next_one(client: Client) -> None:
     job = tuned(client.submit(product_relu(68), max_trials=1000, until="plateau"))
     assert job.info.notes == ["the search stopped: the next minute was expected to gain less than 1 %"]

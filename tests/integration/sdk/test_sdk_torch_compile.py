@@ -74,6 +74,7 @@ def test_architectures_compute_the_same(client: Client, name: str) -> None:
     assert {outcome.state for outcome in outcomes} == {"compiled"}, outcomes
 
 
+@pytest.mark.whole
 def test_a_new_shape_is_a_program_of_its_own(client: Client) -> None:
     model = Layer()
     callable_ = compiled(model, client)
@@ -103,6 +104,7 @@ def test_weights_that_change_are_seen(client: Client) -> None:
     assert [outcome.state for outcome in loopwright.torch.outcomes()] == ["compiled"]
 
 
+@pytest.mark.whole
 def test_inputs_in_any_layout_and_place(client: Client) -> None:
     model = Layer()
     callable_ = compiled(model, client)
@@ -194,6 +196,7 @@ def test_random_numbers_are_left_to_pytorch(client: Client) -> None:
     assert [outcome.state for outcome in loopwright.torch.outcomes()] == ["pytorch"]
 
 
+@pytest.mark.whole
 def test_graphs_around_a_break_are_taken_each(client: Client) -> None:
     class Broken(nn.Module):
         def __init__(self) -> None:
@@ -213,6 +216,7 @@ def test_graphs_around_a_break_are_taken_each(client: Client) -> None:
     assert [outcome.state for outcome in loopwright.torch.outcomes()] == ["compiled"] * 2
 
 
+@pytest.mark.whole
 def test_a_service_that_is_away_is_no_error() -> None:
     model, x = Layer(), torch.randn(4, 24)
     with Client("http://127.0.0.1:9", timeout=1) as nobody, torch.no_grad():

@@ -47,6 +47,7 @@ def test_symbolic_shapes_one_and_several(client: Client) -> None:
         job.module()
 
 
+@pytest.mark.whole
 def test_a_tutorial_of_an_earlier_version(client: Client) -> None:
     tutorial = TUTORIAL.replace("64", "68")
     job = tuned(client.submit(tutorial, max_trials=4, name="tutorial"))
@@ -56,6 +57,7 @@ def test_a_tutorial_of_an_earlier_version(client: Client) -> None:
     assert not client.last_report.misses
 
 
+@pytest.mark.whole
 def test_a_tutorial_that_calls_its_functions_by_name(client: Client) -> None:
     shapes = {"m": 24, "n": 16, "k": 10}
     with pytest.raises(InvalidRequest, match="k, m, n"):
@@ -111,6 +113,7 @@ def test_printed_constants_are_taken_if_they_come_along(client: Client) -> None:
     np.testing.assert_allclose(got, np.maximum(value @ weight, 0), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.whole
 def test_repeated_layers_are_one_task_with_a_weight(client: Client) -> None:
     layers = [module for _ in range(3) for module in (torch.nn.Linear(24, 24), torch.nn.ReLU())]
     model, x = torch.nn.Sequential(*layers).eval(), torch.ones(2, 24)

@@ -100,6 +100,7 @@ def test_an_export_that_cannot_begin_is_refused(
     assert api.http.get("/api/v1/records/export", headers=api.headers).status_code == 503
 
 
+@pytest.mark.whole
 def test_an_export_that_fails_in_the_middle_breaks_off(
     context: Context, exported: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

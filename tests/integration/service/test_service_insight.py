@@ -178,6 +178,7 @@ def test_a_certificate_names_its_rejected_contenders(api: Api, job: dict[str, An
     assert api.get(f"/records/{rejected['record_id']}")["certified"] is False
 
 
+@pytest.mark.whole
 def test_a_record_and_its_certificate_say_in_what_state_the_gpu_was(api: Api, job: dict[str, Any]) -> None:
     record = api.get(f"/records/{job['tasks'][0]['record_id']}")
     assert record["device_state"] == encode(MEASURED_STATE)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.integration.service.conftest import OWNER, Api
 
 PROPERTY = settings(
-    max_examples=150, deadline=None, database=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=50, deadline=None, database=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 HOSTS = (b"service", b"service:80", b"service:99999", b"service:-1", b"service:x", b"service:\xb2", b"[service", b"")
 COOKIES = (b"loopwright_default=", b"loopwright_80=", b"loopwright_default=\xff", b'a="\\', b"$Version=1; =", b";;=;")

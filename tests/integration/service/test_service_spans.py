@@ -63,6 +63,7 @@ def facts(span: ReadableSpan) -> dict[str, Any]:
     return dict(span.attributes or {})
 
 
+@pytest.mark.whole
 def test_a_request_is_a_span_in_the_trace_of_its_caller(http: TestClient, spans: InMemorySpanExporter) -> None:
     http.get("/api/v1/jobs/none", headers={"traceparent": f"00-{TRACE}-b7ad6b7169203331-01", "X-Request-Id": "r1"})
     (span,) = spans.get_finished_spans()

@@ -132,7 +132,7 @@ def test_a_board_says_what_it_is(child: WarmChild, served: ServedBoard) -> None:
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        ({"target_json": '{"kind": "llvm", "num-cores": 3}'}, "TVM_NUM_THREADS=3"),
+        pytest.param({"target_json": '{"kind": "llvm", "num-cores": 3}'}, "TVM_NUM_THREADS=3", marks=pytest.mark.whole),
         ({"target_json": '{"kind": "llvm", "mtriple": "riscv64-linux-gnu"}'}, "mtriple"),
         ({"target_json": '{"kind": "llvm", "mcpu": "no-such-cpu"}'}, "no-such-cpu"),
         ({"address": ("127.0.0.1", 9)}, "does not answer"),
@@ -194,6 +194,7 @@ def test_programs_are_measured_and_leave_no_file_behind(served: ServedBoard, mea
     wait_for("the uploaded programs to go", lambda: not uploads(served) - before)
 
 
+@pytest.mark.whole
 def test_a_race_compares_results_with_those_of_the_host(measurer: BoardMeasurer) -> None:
     result = raced(measurer, built(workloads.product()), built(workloads.elementwise()))
     assert isinstance(result, RaceAnswer)
@@ -213,6 +214,7 @@ def test_reference_kernels_run_on_the_board(measurer: BoardMeasurer) -> None:
     assert speed.flops > 1e6
 
 
+@pytest.mark.whole
 def test_a_program_that_crashes_the_server_is_at_fault_and_the_next_is_measured(
     served: ServedBoard, measurer: BoardMeasurer
 ) -> None:

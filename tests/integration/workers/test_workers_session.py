@@ -76,6 +76,7 @@ def test_a_killed_fork_ends_the_session_between_questions(child: WarmChild) -> N
     assert works(child)
 
 
+@pytest.mark.whole
 def test_a_timing_need_not_wait_for_a_session_that_is_not_asked() -> None:
     """Its fork shares the host's lock while it works on an answer only, and is stopped then."""
     child = WarmChild([FUNCTIONS], busy=True, level=LEVEL)

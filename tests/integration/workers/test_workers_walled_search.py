@@ -91,8 +91,7 @@ COMPLAINTS = {
     "raise": "TVM says no",
 }
 IN_ROUND = {
-    *(("read", "spin"), ("open", "memory"), ("propose", "crash"), ("open", "exit"), ("read", "raise")),
-    *(("open", "kill"), ("propose", "kill")),
+    *(("open", "memory"), ("propose", "crash"), ("read", "raise"), ("propose", "kill")),
 }
 
 

@@ -406,6 +406,7 @@ def test_a_call_can_be_stopped_from_another_thread(child: WarmChild) -> None:
     assert works(child)
 
 
+@pytest.mark.whole
 def test_it_starts_beside_a_scikit_learn_that_needs_pytorch(tmp_path: Path) -> None:
     """XGBoost imports scikit-learn where it is installed, and the child hides PyTorch from itself."""
     package = tmp_path / "sklearn"

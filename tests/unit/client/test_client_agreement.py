@@ -19,6 +19,7 @@ from loopwright.codegen.host import cpu
 from loopwright.frontends.onnx.reference import OnnxReference
 from loopwright.frontends.reference import Call
 from loopwright.frontends.torch.reference import TorchReference
+from tests.support.cases import first
 from tests.unit.client.fake_service import FakeService
 from tests.unit.client.known_bests import LLVM, serve
 
@@ -47,7 +48,7 @@ def test_a_model_of_pytorch_agrees(client: Client) -> None:
     assert "as PyTorch computes it: error " in str(client.last_report)
 
 
-@pytest.mark.parametrize("from_file", [False, True])
+@pytest.mark.parametrize("from_file", first(1, [True, False]))
 def test_a_model_of_onnx_agrees(client: Client, tmp_path: Path, from_file: bool) -> None:
     model = onnx_model("n", 5)
     onnx.save(model, tmp_path / "squares.onnx")
@@ -66,7 +67,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("change", "message"), WRONG)
+@pytest.mark.parametrize(("change", "message"), first(3, WRONG))
 def test_another_answer_is_an_error(client: Client, monkeypatch: pytest.MonkeyPatch, change: Any, message: str) -> None:
     right = TorchReference.call
 
@@ -91,6 +92,7 @@ class TooLarge:
         raise ValueError("Message onnx.ModelProto exceeds maximum protobuf size of 2GB")
 
 
+@pytest.mark.whole
 def test_what_cannot_be_compared_is_compiled(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     exported = torch.export.export(MODEL, INPUTS)
     without_inputs = torch.export.export(MODEL, INPUTS)

@@ -26,6 +26,7 @@ from loopwright.frontends.program import Program
 from loopwright.frontends.tvmscript import module_from_script
 from loopwright.model import Model
 from loopwright.results.tables import by_share, in_one_line
+from tests.support.cases import first
 from tests.support.comparisons import comparison
 from tests.support.perceptron import PERCEPTRON
 from tests.support.programs import MM_RELU
@@ -54,7 +55,7 @@ def written(folder: Path, inputs: Any = NAMED, *, with_onnx: bool = True) -> Fil
     return files
 
 
-@pytest.fixture(scope="module", params=[NAMED, tuple(NAMED.values())], ids=["named", "in order"])
+@pytest.fixture(scope="module", params=first(1, [NAMED, (tuple(NAMED.values()),)]), ids=["named", "in order"])
 def files(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Files:
     return written(tmp_path_factory.mktemp("files"), request.param)
 
@@ -112,6 +113,7 @@ def test_a_program_with_symbolic_extents_is_taken_at_its_example_inputs(tmp_path
         writing.write(tmp_path, Model(program, shapes={"batch": 5}), "auto", with_onnx=False)
 
 
+@pytest.mark.whole
 def test_a_low_precision_is_compared_as_such(tmp_path: Path) -> None:
     model, x = nn.Linear(8, 4).to(torch.bfloat16), torch.ones(2, 8, dtype=torch.bfloat16)
     files, _ = writing.write(tmp_path, Model(model.eval(), example_inputs=(x,)), "auto", with_onnx=True)
@@ -163,6 +165,7 @@ def compared(files: Files, found: list[EngineInfo], environment: dict[str, str],
     return result.engines
 
 
+@pytest.mark.whole
 def test_the_fastest_setting_of_an_engine_is_timed(tmp_path: Path) -> None:
     engine, environment = played(tmp_path, FAST)
     (found,) = compared(written(tmp_path, with_onnx=False), [engine], environment)

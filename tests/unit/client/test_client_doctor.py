@@ -98,6 +98,7 @@ def test_a_service_of_another_tvm_or_without_workers(service: FakeService, clien
     assert TVM_VERSION in str(serving.advice)
 
 
+@pytest.mark.whole
 def test_no_service_is_a_problem_with_an_exit_status(run: Command) -> None:
     done = run("--url", "http://127.0.0.1:9", "doctor", "--json", "--serve=--port=65535")
     assert done.status == 1

@@ -163,12 +163,17 @@ def compare(*cases: TestCase) -> None:
             np.testing.assert_allclose(got.astype(float), wanted.astype(float), rtol, atol, err_msg=case.name)
 
 
+SLOW = (22, 23)
+
+
 def inputs(case: TestCase, model: onnx.ModelProto) -> Sequence[Any]:
     values: Sequence[Any] = case.data_sets[0][0]
     return values[: len(model.graph.input)]
 
 
-@pytest.mark.parametrize("opset", TAKEN)
+@pytest.mark.parametrize(
+    "opset", [pytest.param(each, marks=pytest.mark.whole if each in SLOW else ()) for each in TAKEN]
+)
 def test_operators_compute_what_onnx_says(opset: int) -> None:
     compare(*(node_tests()[f"test_{name}"] for name in TAKEN[opset].split()))
 

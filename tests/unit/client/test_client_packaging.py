@@ -165,6 +165,7 @@ def test_inputs_that_do_not_fit_are_refused(package: Path) -> None:
         model(torch.zeros(2, 4), INPUTS[1])
 
 
+@pytest.mark.whole
 def test_it_runs_from_c_plus_plus(package: Path, tmp_path: Path) -> None:
     program = tmp_path / "load"
     # A program inside of the folder would make `verify` refuse the package.
@@ -240,6 +241,7 @@ def test_a_package_that_was_changed_is_refused(copy: Path, spoil: Any, said: str
     assert said in done.err
 
 
+@pytest.mark.whole
 def test_a_package_that_cannot_run_here_says_why(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (copy / "model.so").write_bytes(b"no library")
     changed(copy, files=dict(digests(copy)))

@@ -48,7 +48,7 @@ def assert_agrees(model: nn.Module, inputs: Any) -> list[torch.Tensor]:
     return got
 
 
-IN_THE_ROUND = ("DistilBERT", "ResNet", "T5 encoder")
+IN_THE_ROUND = ("DistilBERT",)
 
 
 @pytest.mark.parametrize(
@@ -62,6 +62,7 @@ def test_architectures_agree_with_pytorch(architecture: Architecture) -> None:
     assert_agrees(architecture.model(), architecture.inputs())
 
 
+@pytest.mark.whole
 def test_a_decoder_goes_on_from_its_cache() -> None:
     made = next(one for one in ARCHITECTURES if one.name == "Llama")
     model, words = made.model(), made.inputs()["input_ids"]
@@ -113,6 +114,7 @@ def test_operators_agree_with_pytorch() -> None:
     assert_agrees(model.eval(), inputs)
 
 
+@pytest.mark.whole
 def test_groups_of_rows_have_a_matrix_each() -> None:
     import transformers.integrations.moe  # noqa: F401 - registers the operator
 

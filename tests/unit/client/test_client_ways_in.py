@@ -48,6 +48,7 @@ def run(program: Program, *inputs: np.ndarray) -> np.ndarray:
     return np.asarray(machine_of(program)["main"](*map(tvm.runtime.tensor, inputs)).numpy())
 
 
+@pytest.mark.whole
 def test_every_way_out_of_pytorch(layer: nn.Module, tmp_path: Path) -> None:
     exported = torch.export.export(layer, (X,))
     path = tmp_path / "layer.pt2"

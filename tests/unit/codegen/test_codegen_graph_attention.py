@@ -29,7 +29,7 @@ WHOLE = pytest.mark.whole
     ("model", "mask"),
     [
         pytest.param(lambda q, k, v: attend(q, k, v), None, marks=WHOLE),
-        (lambda q, k, v: attend(q, k, v, is_causal=True), None),
+        pytest.param(lambda q, k, v: attend(q, k, v, is_causal=True), None, marks=WHOLE),
         pytest.param(lambda q, k, v: attend(q, k, v, scale=0.25), None, marks=WHOLE),
         pytest.param(lambda q, k, v, m: attend(q, k, v, attn_mask=m), torch.randn(2, 1, 6, 7), marks=WHOLE),
         (lambda q, k, v, m: attend(q, k, v, attn_mask=m), HIDING),
@@ -63,6 +63,7 @@ def test_a_mask_that_is_repeated_for_all_heads_is_read_where_it_lies() -> None:
     assert called(check(Calls(forward), heads(), heads(7), heads(7), hidden)) == ["attention"]
 
 
+@pytest.mark.whole
 def test_parts_of_one_tensor_are_read_where_they_lie() -> None:
     def forward(x: torch.Tensor) -> torch.Tensor:
         q, k, v = x.view(2, 5, 3, 3, 4).permute(2, 0, 3, 1, 4).unbind(0)
@@ -73,6 +74,7 @@ def test_parts_of_one_tensor_are_read_where_they_lie() -> None:
     assert called(check(Calls(forward), torch.randn(2, 5, 36))) == ["attention", "fused_attention_add"]
 
 
+@pytest.mark.whole
 def test_keys_and_values_are_not_repeated_for_the_heads_that_share_them() -> None:
     batch = 2
 
@@ -85,6 +87,7 @@ def test_keys_and_values_are_not_repeated_for_the_heads_that_share_them() -> Non
         assert called(check(Calls(forward), *inputs, mask)) == ["attention"]
 
 
+@pytest.mark.whole
 def test_probabilities_that_are_used_again_are_computed() -> None:
     def forward(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
         weights = torch.softmax(q @ k.mT, -1)
@@ -116,9 +119,9 @@ class Layer(nn.Module):
 @pytest.mark.parametrize(
     ("layer", "batch"),
     [
-        (Layer(), 1),
+        pytest.param(Layer(), 1, marks=WHOLE),
         (nn.TransformerEncoderLayer(12, 3, 24, batch_first=True, activation="gelu"), 2),
-        (nn.TransformerEncoderLayer(12, 3, 24, batch_first=False, activation="gelu"), 2),
+        pytest.param(nn.TransformerEncoderLayer(12, 3, 24, batch_first=False, activation="gelu"), 2, marks=WHOLE),
     ],
     ids=["written", "batch-first", "sequence-first"],
 )

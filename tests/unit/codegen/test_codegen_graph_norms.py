@@ -24,6 +24,7 @@ def test_a_normalisation_is_one_function(model: nn.Module, names: list[str]) -> 
     assert called(check(model, torch.randn(2, 5, 16))) == names
 
 
+@pytest.mark.whole
 def test_a_normalisation_of_an_image_s_patches_follows_their_reshape() -> None:
     model = Calls(
         lambda x, patches, norm, layer: layer(norm(patches(x).flatten(2).transpose(1, 2))),
@@ -34,6 +35,7 @@ def test_a_normalisation_of_an_image_s_patches_follows_their_reshape() -> None:
     assert called(check(model, torch.randn(2, 3, 8, 8))) == ["fused_conv2d_add", "layer_norm", "fused_matmul_add"]
 
 
+@pytest.mark.whole
 def test_a_mean_square_of_another_tensor_is_no_normalisation() -> None:
     model = Calls(lambda x, y: x * torch.rsqrt(y.pow(2).mean(-1, keepdim=True) + 1e-6))
     assert "rms_norm" not in called(check(model, torch.randn(3, 16), torch.randn(3, 16)))

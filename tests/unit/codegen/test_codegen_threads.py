@@ -150,6 +150,7 @@ def test_without_bound_threads_nothing_is_said(monkeypatch: pytest.MonkeyPatch) 
     assert threads.set_defaults() is None
 
 
+@pytest.mark.whole
 def test_the_runtime_starts_these_threads_and_leaves_all_threads_free() -> None:
     code = """
 import json, os, threading

@@ -64,6 +64,7 @@ def test_pages_with_a_diagram_bring_what_draws_it(site: Path) -> None:
     assert all("assets/javascripts/mermaid.js" in page.read_text() for page in drawn)
 
 
+@pytest.mark.whole
 def test_the_search_index_has_every_document(site: Path) -> None:
     index = (site / "search" / "search_index.json").read_text()
     documents = [path.relative_to(ROOT / "docs").with_suffix(".html") for path in (ROOT / "docs").rglob("*.md")]

@@ -27,6 +27,7 @@ def instructions(space: DesignSpace, kind: str) -> list[list[object]]:
     return [[each[2] for each in json.loads(json.dumps(trace, default=str)) if each[0] == kind] for trace in traces]
 
 
+@pytest.mark.whole
 def test_bf16_has_as_many_sketches_as_fp16_and_the_same_padding() -> None:
     bf16, fp16 = space("bfloat16", "sm_80"), space("float16", "sm_80")
     assert len(bf16.traces) == len(fp16.traces)

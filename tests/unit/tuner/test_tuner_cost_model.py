@@ -178,6 +178,7 @@ def test_a_base_and_few_samples_are_better_than_either() -> None:
     assert scores[1] > max(scores[0], before)
 
 
+@pytest.mark.whole
 def test_a_base_that_is_wrong_is_dropped() -> None:
     """Once there are trials to tell, the model is what it would be without a base."""
     misled, alone = CostModel(0, _base(lambda features: 1e-6 / _latency(features))), CostModel(0)
@@ -189,6 +190,7 @@ def test_a_base_that_is_wrong_is_dropped() -> None:
     np.testing.assert_array_equal(misled.predict(_programs(9, seed=2)), alone.predict(_programs(9, seed=2)))
 
 
+@pytest.mark.whole
 def test_equal_samples_make_equal_bases() -> None:
     assert _base(_latency) == _base(_latency)
 

@@ -21,10 +21,7 @@ from tuner.workload import make_workload
 from workers.device import cuda
 
 ARCHITECTURES = ("sm_80", "sm_90")
-KEPT = {
-    "product bf16, sums fp32": "sm_80",
-    "softmax fp32": "sm_90",
-}
+KEPT = {"product bf16, sums fp32": "sm_80"}
 """What the round compiles, and for which architecture: NVRTC takes seconds for each program."""
 LEAST_OF_20 = dict.fromkeys(PROGRAMS, 19)
 """Candidates that build, of 20 of each workload: measured are 20 each."""

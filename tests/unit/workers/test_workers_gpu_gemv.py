@@ -7,7 +7,7 @@ import tvm
 from tvm import te, topi
 
 from loopwright.codegen.rule import RULE
-from tests.support.cases import cases
+from tests.support.cases import cases, first
 from tests.support.gpu_products import product
 from tests.support.gpu_rules import TARGET, check_machine_code, check_rule, programs_of, source_of
 from tests.support.rule_programs import function, sketches_of
@@ -40,6 +40,7 @@ def test_a_product_with_vectors_computes_the_same_in_one_kernel(name: str, every
     check_rule(PRODUCTS[name], "gpu_gemv", every)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(("name", "every"), cases(PRODUCTS, "in order, fp16, sums fp32, eight vectors"))
 def test_a_product_with_vectors_becomes_machine_code(name: str, every: bool) -> None:
     check_machine_code(PRODUCTS[name], "gpu_gemv", every)
@@ -47,11 +48,14 @@ def test_a_product_with_vectors_becomes_machine_code(name: str, every: bool) -> 
 
 @pytest.mark.parametrize(
     ("mod", "access"),
-    [
-        (product(1, 64, 512), "= *(float4*)(B_ptr"),
-        (product(1, 64, 512, dtype="float16"), "= *(uint4*)(B_ptr"),
-        (product(1, 64, 512, dtype="bfloat16", transposed=False), "= *(uint4*)(B_ptr"),
-    ],
+    first(
+        1,
+        [
+            (product(1, 64, 512), "= *(float4*)(B_ptr"),
+            (product(1, 64, 512, dtype="float16"), "= *(uint4*)(B_ptr"),
+            (product(1, 64, 512, dtype="bfloat16", transposed=False), "= *(uint4*)(B_ptr"),
+        ],
+    ),
 )
 def test_the_seeds_read_the_matrix_128_bits_at_a_time_and_no_other_way(mod: tvm.IRModule, access: str) -> None:
     for schedule in programs_of(mod, "gpu_gemv", 0):
@@ -66,6 +70,7 @@ def test_threads_that_share_a_column_add_up_by_shuffles() -> None:
     assert "__shfl_down_sync" in source_of(mod, first)
 
 
+@pytest.mark.whole
 def test_a_product_that_the_rule_cannot_schedule_is_left_to_tvm() -> None:
     a, b = te.placeholder((1, 64), name="A"), te.placeholder((64, 64), name="B")
     c = topi.nn.matmul(a, b)
