@@ -5,11 +5,14 @@ Each yields "done" if it could, or the name of the error that stopped it.
 
 from __future__ import annotations
 
+import base64
 import ctypes
+import fcntl
 import os
 import resource
 import signal
 import socket
+import stat
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -132,6 +135,10 @@ ATTACKS: dict[str, Any] = {
     "trace": lambda pid: _checked(_LIBC.ptrace(_PTRACE_ATTACH, pid, 0, 0)),
     "namespace": lambda: _checked(_LIBC.unshare(_CLONE_NEWUSER)),
     "limits of the parent": lambda: resource.prlimit(os.getppid(), resource.RLIMIT_NOFILE, (16, 16)),
+    "cores": lambda pid: os.sched_setaffinity(pid, {min(os.sched_getaffinity(0))}),
+    "class": lambda pid: os.sched_setscheduler(pid, os.SCHED_IDLE, os.sched_param(0)),
+    "cores of the parent": lambda: os.sched_setaffinity(os.getppid(), {min(os.sched_getaffinity(0))}),
+    "class of the parent": lambda: os.sched_setscheduler(os.getppid(), os.SCHED_IDLE, os.sched_param(0)),
 }
 
 
@@ -193,6 +200,34 @@ def rights() -> Iterator[dict[str, str]]:
     """Yield the fields of /proc/self/status."""
     lines = Path(f"/proc/{os.getpid()}/status").read_text().splitlines()
     yield {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
+
+
+def speak(frames: list[str]) -> Iterator[str]:
+    """Write to the warm child in place of the program that does it for functions: all at once, from base64."""
+    pipes = [number for number in range(3, 100) if _is_pipe(number)]
+    data = b"".join(map(base64.b64decode, frames))
+    while data:
+        data = data[os.write(pipes[-1], data) :]
+    os._exit(0)
+    yield ""
+
+
+def speak_in_session(frames: list[str], questions: Iterator[str]) -> Iterator[str]:
+    """See `speak`; it speaks once it is asked, and stays."""
+    next(questions)
+    yield from speak(frames)
+
+
+def _is_pipe(descriptor: int) -> bool:
+    try:
+        return stat.S_ISFIFO(os.fstat(descriptor).st_mode) and fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_WRONLY != 0
+    except OSError:
+        return False
+
+
+def scheduling() -> Iterator[list[Any]]:
+    """Yield the own scheduling class and cores."""
+    yield [os.sched_getscheduler(0), sorted(os.sched_getaffinity(0))]
 
 
 def own_environment() -> Iterator[dict[str, str]]:

@@ -200,14 +200,26 @@ def test_threads_may_be_started(child: WarmChild) -> None:
     assert tried(child, "thread") == "done"
 
 
-@pytest.mark.parametrize("attack", ["signal the parent", "limits of the parent", "namespace"])
+@pytest.mark.parametrize(
+    "attack",
+    ["signal the parent", "limits of the parent", "namespace", "cores of the parent", "class of the parent"],
+)
 def test_other_processes_are_out_of_reach(child: WarmChild, attack: str) -> None:
     assert tried(child, attack) == "PermissionError"
 
 
-@pytest.mark.parametrize("attack", ["signal", "trace"])
+@pytest.mark.parametrize("attack", ["signal", "trace", "cores", "class"])
 def test_processes_outside_are_out_of_reach(child: WarmChild, attack: str) -> None:
     assert tried(child, attack, os.getpid()) in ("PermissionError", "ProcessLookupError")
+
+
+def test_later_requests_are_scheduled_as_the_first(child: WarmChild, builder: WarmChild) -> None:
+    for one in (child, builder):
+        before = one.call(f"{ATTACKS}:scheduling", {}, 30)
+        for attack in ("cores", "class"):
+            assert tried(one, attack, 0) == "PermissionError"
+            assert tried(one, f"{attack} of the parent") == "PermissionError"
+        assert one.call(f"{ATTACKS}:scheduling", {}, 30) == before
 
 
 def test_no_right_is_left(child: WarmChild) -> None:

@@ -15,6 +15,10 @@ MAX_FRAME = 256 * 2**20
 """Bytes. A longer frame means that the peer does not speak this protocol."""
 
 
+MAX_VALUES = 500_000
+"""In a frame: small ones take 30 times the memory of their text."""
+
+
 class Closed(Exception):
     """The peer has exited."""
 
@@ -68,11 +72,24 @@ class FrameReader:
         end = _HEADER.size + length
         if len(self._buffer) < end:
             return None
+        text = bytes(self._buffer[_HEADER.size : end])
+        if _values(text) > MAX_VALUES:
+            raise Garbled
         try:
-            value = json.loads(self._buffer[_HEADER.size : end])
+            value = json.loads(text)
         except (ValueError, RecursionError) as error:
             raise Garbled from error
         if not isinstance(value, dict):
             raise Garbled
         del self._buffer[:end]
         return value
+
+
+def _values(text: bytes) -> int:
+    """Return how many values JSON has, at least; up to where it is none, if that is more than `MAX_VALUES`."""
+    bare = text.replace(b"\\\\", b"").replace(b'\\"', b"")
+    quotes = bare.count(b'"')
+    if quotes > 2 * MAX_VALUES:
+        return quotes
+    outside = bare.split(b'"')[::2]
+    return sum(part.count(b",") + part.count(b"[") + part.count(b"{") for part in outside)

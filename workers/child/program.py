@@ -80,17 +80,20 @@ class _Parent:
 
     def __init__(self, requests: int, replies: int) -> None:
         self.requests = requests
+        self.number = 0
+        """Of the request that is served: each reply has it."""
         self._replies = replies
         self._reader = FrameReader(requests)
 
     def reply(self, frame: dict[str, Any]) -> None:
-        write_frame(self._replies, frame)
+        write_frame(self._replies, {**frame, "number": self.number})
 
     def next_request(self) -> dict[str, Any]:
         """Wait for the next request; what was meant for a fork that has ended is passed over. Raises Closed."""
         while True:
             while (frame := self._reader.pop()) is not None:
                 if "function" in frame:
+                    self.number = frame["number"]
                     return dict(frame)
             self._reader.feed()
 
@@ -127,7 +130,7 @@ def _serve(request: dict[str, Any], parent: _Parent, enter: Callable[[str], None
         os.setpgid(pid, pid)  # the fork does it, too: whoever is first, the group exists before it is stopped
     fork = _Fork(pid, out, ask, parent, share, hold)
     try:
-        ending = fork.forward(request["number"], math.inf if request["session"] else request["deadline"])
+        ending = fork.forward(math.inf if request["session"] else request["deadline"])
     finally:
         status = _kill(pid)
         fork.close()  # not before: to free a fork's memory takes milliseconds of a core
@@ -172,21 +175,24 @@ class _Fork:
         self._parent = parent
         self._share = share
         self._hold = hold
+        self._is_asked = False
+        """A question of the session has no answer yet."""
         self._reader = FrameReader(out)
 
-    def forward(self, number: int, deadline: float) -> str:
+    def forward(self, deadline: float) -> str:
         """Forward frames; return how the fork ended: "done", "timeout", "stopped" (by the parent), "closed", "garbled".
 
-        ``number`` is the request's. Raises Closed if the parent has exited.
+        Raises Closed if the parent has exited.
         """
         until = time.monotonic() + deadline
         while True:
             while (word := self._parent.word()) is not None:
-                if word.get("stop") == number:
+                if word.get("stop") == self._parent.number:
                     return "stopped"
                 if self._ask is not None and "question" in word:
                     deadline = word["deadline"]
                     self._hold = self._share()
+                    self._is_asked = True
                     write_frame(self._ask, {"question": word["question"]})
                     until = time.monotonic() + deadline
             seconds = min(max(0.0, until - time.monotonic()), WAIT_SECONDS)
@@ -212,6 +218,9 @@ class _Fork:
                 if "done" in frame:
                     return "done"
                 if self._ask is not None and "value" in frame:
+                    if not self._is_asked:
+                        return "garbled"
+                    self._is_asked = False
                     self._let_go()
                     deadline = math.inf
                 self._parent.reply(frame)

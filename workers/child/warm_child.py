@@ -400,7 +400,9 @@ class WarmChild:
         """Return the next frame; ``meanwhile`` is called every few milliseconds until then."""
         until = time.monotonic() + seconds
         pause = _MEANWHILE_SECONDS if meanwhile is not nothing else seconds
-        while (frame := self._reader.pop()) is None:
+        while (frame := self._reader.pop()) is None or frame.get("number", self._number) != self._number:
+            if frame is not None:
+                continue  # of a request that has ended
             left = max(0.0, until - time.monotonic())
             if readable([self._replies], min(left, pause)):
                 self._reader.feed()

@@ -21,6 +21,9 @@ _REFUSED = (
     *("ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "pidfd_open", "pidfd_getfd"),
     *("pidfd_send_signal", "kcmp", "tkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "setpriority", "ioprio_set"),
     *("move_pages", "migrate_pages"),
+    # Cores and scheduling classes, its own too: later forks inherit those of the warm child. Nobody needs them, since
+    # Loopwright has TVM bind no thread to a core (`loopwright.codegen.host.threads`).
+    *("sched_setaffinity", "sched_setscheduler", "sched_setparam", "sched_setattr"),
     # What Landlock does not guard of files that can be opened: their owners, modes, times and attributes.
     *("chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "fchown", "lchown", "fchownat", "truncate"),
     *("utime", "utimes", "utimensat", "futimesat", "setxattr", "fsetxattr", "lsetxattr", "setxattrat"),
