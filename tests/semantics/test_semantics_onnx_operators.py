@@ -136,9 +136,43 @@ def cells() -> Iterator[Cell]:
     for is_fmod, dividends in ((0, [1, 1, -1, 1, 0, 0, 0, 0]), (1, [1, -1, 2, -2, 0, 0, 0, 0])):
         yield Cell("Mod", (INTEGERS, DIVISORS), {"fmod": is_fmod}, lambda x, y, z=dividends: np.array(z, "int32"))
     yield Cell("Mod", (SPECIAL, SPECIAL[::-1].copy()), {"fmod": 1})
+    yield from normalisations()
     none, corners = np.zeros(0, "float32"), {"coordinate_transformation_mode": "align_corners"}
     for mode, *sizes in (("linear", 1, 3), ("nearest", 1, 1), ("cubic", 4, 1), ("linear", 5, 9)):
         yield Cell("Resize", (IMAGE,), {"mode": mode, **corners}, weights=(none, none, np.array([1, 2, *sizes])))
+
+
+def normal(data: Array, axes: tuple[int, ...], epsilon: float = 1e-5) -> Array:
+    wide = data.astype("float64")
+    centred = wide - wide.mean(axes, keepdims=True)
+    return centred / np.sqrt((centred**2).mean(axes, keepdims=True) + epsilon)
+
+
+def normalisations() -> Iterator[Cell]:
+    """Of data far from 0, whose means are exact in float32, though the sums of halves are not."""
+    channels = (None, slice(None), None, None)
+    for dtype, offset, rtol in (("float32", 4096, 1e-5), ("float16", 128, 1e-3), ("float64", 2.0**30, 1e-8)):
+        x = (offset + np.resize([-3, 3, -1, 1], (2, 4, 8, 8)) * 2.0 ** np.arange(4)[:, None, None] / 4).astype(dtype)
+        scale, bias = np.array([1, 0.5, -2, 3], dtype), np.array([0, 1, -1, 2], dtype)
+        by_group = np.repeat(scale[:2], 2)[channels], np.repeat(bias[:2], 2)[channels]
+        grouped = normal(x.reshape(2, 2, -1), (2,)).reshape(x.shape)
+        rows, root = normal(x, (3,)), np.sqrt((x.astype("float64") ** 2).mean(-1, keepdims=True) + 1e-5)
+        cases = {
+            ("InstanceNormalization", 21): (normal(x, (2, 3)) * scale[channels] + bias[channels], (x, scale, bias)),
+            ("GroupNormalization", 18): (grouped * by_group[0] + by_group[1], (x, scale[:2], bias[:2])),
+            ("GroupNormalization", 21): (grouped * scale[channels] + bias[channels], (x, scale, bias)),
+            ("MeanVarianceNormalization", 21): (normal(x, (0, 2, 3), 0), (x,)),
+            ("LayerNormalization", 21): (
+                rows * np.tile(scale, 2) + np.tile(bias, 2),
+                (x, *(np.tile(each, 2) for each in (scale, bias))),
+            ),
+            ("RMSNormalization", 23): (x / root * np.tile(scale, 2), (x, np.tile(scale, 2))),
+        }
+        for (operator, opset), (expected, inputs) in cases.items():
+            attributes = {"num_groups": 2} if operator == "GroupNormalization" else {}
+            wanted = expected.astype(dtype)
+            yield Cell(operator, inputs, attributes, lambda *_, y=wanted: y, opset=opset, rtol=rtol)
+    yield Cell("LayerNormalization", (IMAGE, IMAGE[0, 0, :1, :1].ravel()), {"axis": 1}, outputs=3, opset=17)
 
 
 def model_of(opset: int, rows: list[Cell]) -> tuple[onnx.ModelProto, dict[str, Array]]:

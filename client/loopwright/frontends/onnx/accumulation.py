@@ -1,4 +1,4 @@
-"""Sums of float16, which ONNX Runtime accumulates in float32, and means of integers, which stay integers."""
+"""Sums of halves, which ONNX Runtime accumulates in float32, and means of integers, which stay integers."""
 
 from __future__ import annotations
 
@@ -9,17 +9,24 @@ from tvm import relax
 from loopwright.frontends.onnx.node import Converter, Node, dtype_of
 
 
+def wide(value: Any) -> str:
+    """Return the dtype in which a tensor's elements are summed."""
+    dtype = dtype_of(value)
+    return "float32" if dtype in ("float16", "bfloat16") else dtype
+
+
 def widened(convert: Converter) -> Converter:
-    """Return a converter that sums float16 in float32, and takes means of integers in float64, cut off to integers."""
+    """Return a converter that sums halves in float32, and takes means of integers in float64, cut off to integers."""
 
     def converted(node: Node) -> Any:
         data = node.inputs[0]
         dtype = dtype_of(data)
         is_mean = node.operator == "ReduceMean" and "int" in dtype
-        if dtype != "float16" and not is_mean:
+        inner = "float64" if is_mean else wide(data)
+        if inner == dtype:
             return convert(node)
-        wide = node.emit(relax.op.astype(data, "float64" if is_mean else "float32"))
-        return relax.op.astype(node.emit(convert(node.of(wide, *list(node.inputs)[1:]))), dtype)
+        whole = node.emit(relax.op.astype(data, inner))
+        return relax.op.astype(node.emit(convert(node.of(whole, *list(node.inputs)[1:]))), dtype)
 
     return converted
 

@@ -68,34 +68,6 @@ def _batch_normalization(node: Node) -> Any:
     return node.as_usual()
 
 
-def _layer_normalization(node: Node) -> Any:
-    """Beside the result the mean and the reciprocal of the deviation, where they are asked for."""
-    if node.outputs == 1:
-        return node.as_usual()[0]
-    data = node.inputs[0]
-    rank = len(data.ty.shape)
-    axes = list(range(node.attributes.get("axis", -1) % rank, rank))
-    wide = node.emit(relax.op.astype(data, "float32"))
-    epsilon = relax.const(node.attributes.get("epsilon", 1e-5), "float32")
-    mean = node.emit(relax.op.mean(wide, axes, keepdims=True))
-    variance = node.emit(relax.op.variance(wide, axes, keepdims=True))
-    return relax.Tuple([node.as_usual()[0], mean, node.emit(relax.op.rsqrt(relax.op.add(variance, epsilon)))])
-
-
-def _rms_normalization(node: Node) -> Any:
-    """Over all axes, for which TVM has a function that it cannot build, by sums."""
-    data, scale = node.inputs
-    rank = len(data.ty.shape)
-    if node.attributes.get("axis", -1) % rank:
-        return node.as_usual()
-    dtype = str(data.ty.dtype)
-    wide = node.emit(relax.op.astype(data, "float32"))
-    square = node.emit(relax.op.mean(relax.op.multiply(wide, wide), list(range(rank)), keepdims=True))
-    epsilon = relax.const(node.attributes.get("epsilon", 1e-5), "float32")
-    normal = node.emit(relax.op.multiply(wide, relax.op.rsqrt(relax.op.add(square, epsilon))))
-    return relax.op.multiply(relax.op.astype(normal, dtype), scale)
-
-
 def _lp_normalization(node: Node) -> Any:
     (data,) = node.inputs
     axis, zero = node.attributes.get("axis", -1), relax.const(0, data.ty.dtype)
@@ -349,12 +321,10 @@ CONVERTERS: dict[str, Converter] = {
     "Dropout": _dropout,
     "EyeLike": _eye_like,
     "IsInf": _is_inf,
-    "LayerNormalization": _layer_normalization,
     "LpNormalization": _lp_normalization,
     "NonMaxSuppression": _non_max_suppression,
     "OneHot": _one_hot,
     "Pow": _pow,
-    "RMSNormalization": _rms_normalization,
     "Resize": _resize,
     "ReverseSequence": _reverse_sequence,
     "RoiAlign": _roi_align,

@@ -1,0 +1,143 @@
+"""Normalisations, by the distances from the mean, and of halves in float32.
+
+A variance as the mean of squares less the square of the mean, as TVM's importer takes it, has no digit that is right
+where the mean is large.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from tvm import relax
+
+from loopwright.frontends.onnx.accumulation import wide
+from loopwright.frontends.onnx.node import Converter, Node, dtype_of
+
+
+def _cast(node: Node, value: Any, dtype: str) -> Any:
+    return value if dtype_of(value) == dtype else node.emit(relax.op.astype(value, dtype))
+
+
+def _centred(node: Node, data: Any, axes: Sequence[int]) -> tuple[Any, Any, Any]:
+    """Return the mean over some axes, the distances from it, and their mean square."""
+    mean = node.emit(relax.op.mean(data, list(axes), keepdims=True))
+    centred = node.emit(relax.op.subtract(data, mean))
+    variance = node.emit(relax.op.mean(node.emit(relax.op.multiply(centred, centred)), list(axes), keepdims=True))
+    return mean, centred, variance
+
+
+def _normal(node: Node, data: Any, axes: Sequence[int]) -> Any:
+    """Return the data with mean 0 and deviation 1 over some axes."""
+    _, centred, variance = _centred(node, data, axes)
+    epsilon = relax.const(node.attributes.get("epsilon", 1e-5), dtype_of(data))
+    return node.emit(relax.op.divide(centred, node.emit(relax.op.sqrt(relax.op.add(variance, epsilon)))))
+
+
+def _by_channel(node: Node, normal: Any) -> Any:
+    """Return a normal tensor times the scale of each channel, plus its bias, which are the node's other inputs."""
+    shape = [1, -1, *[1] * (len(normal.ty.shape) - 2)]
+    scale, bias = (relax.op.reshape(_cast(node, each, dtype_of(normal)), shape) for each in node.inputs[1:3])
+    return node.emit(relax.op.add(node.emit(relax.op.multiply(normal, scale)), bias))
+
+
+def _instance(node: Node) -> Any:
+    data = _cast(node, node.inputs[0], wide(node.inputs[0]))
+    result = _by_channel(node, _normal(node, data, range(2, len(data.ty.shape))))
+    return _cast(node, result, dtype_of(node.inputs[0]))
+
+
+def _group(node: Node) -> Any:
+    """Convert a normalisation of groups of channels; before opset 21, scale and bias are those of a group."""
+    data = _cast(node, node.inputs[0], wide(node.inputs[0]))
+    shape, groups = list(data.ty.shape), int(node.attributes["num_groups"])
+    flat = node.emit(relax.op.reshape(data, [shape[0], groups, math.prod(shape[1:]) // groups]))
+    normal = _normal(node, flat, [2])
+    if node.opset < 21:
+        result = node.emit(relax.op.reshape(_by_channel(node, normal), shape))
+    else:
+        result = _by_channel(node, node.emit(relax.op.reshape(normal, shape)))
+    return _cast(node, result, dtype_of(node.inputs[0]))
+
+
+def _mean_variance(node: Node) -> Any:
+    data = _cast(node, node.inputs[0], wide(node.inputs[0]))
+    _, centred, variance = _centred(node, data, node.attributes.get("axes", (0, 2, 3)))
+    deviation = node.emit(relax.op.add(relax.op.sqrt(variance), relax.const(1e-9, dtype_of(data))))
+    return _cast(node, node.emit(relax.op.divide(centred, deviation)), dtype_of(node.inputs[0]))
+
+
+def _layer(node: Node) -> Any:
+    data, scale, bias = (*node.inputs[:3], None)[:3]
+    results = _of_rows(node, data, scale, bias, with_statistics=node.outputs > 1)
+    return relax.Tuple(results[: node.outputs]) if node.outputs > 1 else results[0]
+
+
+def _skip_layer(node: Node) -> Any:
+    """Convert a normalisation of ONNX Runtime's, of the sum of two tensors and a bias, which may be a result, too."""
+    data, skip, scale, shift, bias = (*node.inputs[:5], None, None)[:5]
+    total = node.emit(relax.op.add(data, skip))
+    if bias is not None:
+        total = node.emit(relax.op.add(total, bias))
+    results = _of_rows(node, total, scale, shift, with_statistics=node.outputs > 1)
+    return relax.Tuple([*results, total][: node.outputs]) if node.outputs > 1 else results[0]
+
+
+def _of_rows(node: Node, data: Any, scale: Any, bias: Any, *, with_statistics: bool) -> list[Any]:
+    """Return the normal data over the last axes; and the mean and the reciprocal of the deviation, if asked for.
+
+    TVM has a function for float32 and float16 only.
+    """
+    inner, epsilon = wide(data), float(node.attributes.get("epsilon", 1e-5))
+    axes = _last_axes(node, data)
+    rows = list(data.ty.shape)[axes[0] :]
+    whole = _cast(node, data, inner)
+    scale, bias = (
+        node.emit(relax.op.full(rows, relax.const(filling, inner), inner))
+        if each is None
+        else node.emit(relax.op.broadcast_to(_cast(node, each, inner), rows))
+        for each, filling in ((scale, 1), (bias, 0))
+    )
+    if inner == "float32":
+        result = node.emit(relax.op.nn.layer_norm(whole, scale, bias, axes, epsilon))
+    else:
+        result = node.emit(relax.op.add(relax.op.multiply(_normal(node, whole, axes), scale), bias))
+    results = [_cast(node, result, dtype_of(data))]
+    if with_statistics:
+        mean, _, variance = _centred(node, whole, axes)
+        results += [mean, node.emit(relax.op.rsqrt(relax.op.add(variance, relax.const(epsilon, inner))))]
+    return results
+
+
+def _root_mean_square(node: Node) -> Any:
+    """Convert a normalisation by the root of the mean square.
+
+    TVM has a function for float32 and float16, which it cannot build over all axes.
+    """
+    data, scale = node.inputs[:2]
+    inner, epsilon = wide(data), float(node.attributes.get("epsilon", 1e-5))
+    axes, whole, scale = _last_axes(node, data), _cast(node, data, inner), _cast(node, scale, inner)
+    if axes[0] and inner == "float32":
+        scale = node.emit(relax.op.broadcast_to(scale, list(data.ty.shape)[axes[0] :]))
+        result = node.emit(relax.op.nn.rms_norm(whole, scale, axes, epsilon))
+    else:
+        square = node.emit(relax.op.mean(relax.op.multiply(whole, whole), axes, keepdims=True))
+        root = node.emit(relax.op.rsqrt(relax.op.add(square, relax.const(epsilon, inner))))
+        result = node.emit(relax.op.multiply(relax.op.multiply(whole, root), scale))
+    return _cast(node, result, dtype_of(data))
+
+
+def _last_axes(node: Node, data: Any) -> list[int]:
+    rank = len(data.ty.shape)
+    return list(range(node.attributes.get("axis", -1) % rank, rank))
+
+
+CONVERTERS: dict[str, Converter] = {
+    "GroupNormalization": _group,
+    "InstanceNormalization": _instance,
+    "LayerNormalization": _layer,
+    "MeanVarianceNormalization": _mean_variance,
+    "RMSNormalization": _root_mean_square,
+    "SkipLayerNormalization": _skip_layer,
+}
