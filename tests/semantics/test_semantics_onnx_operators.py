@@ -6,7 +6,7 @@ The cells of a table are nodes of one model, which is compiled once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -137,9 +137,7 @@ def cells() -> Iterator[Cell]:
         yield Cell("Mod", (INTEGERS, DIVISORS), {"fmod": is_fmod}, lambda x, y, z=dividends: np.array(z, "int32"))
     yield Cell("Mod", (SPECIAL, SPECIAL[::-1].copy()), {"fmod": 1})
     yield from normalisations()
-    none, corners = np.zeros(0, "float32"), {"coordinate_transformation_mode": "align_corners"}
-    for mode, *sizes in (("linear", 1, 3), ("nearest", 1, 1), ("cubic", 4, 1), ("linear", 5, 9)):
-        yield Cell("Resize", (IMAGE,), {"mode": mode, **corners}, weights=(none, none, np.array([1, 2, *sizes])))
+    yield from (replace(cell, rtol=1e-3) for cell in resizings())
 
 
 def normal(data: Array, axes: tuple[int, ...], epsilon: float = 1e-5) -> Array:
@@ -173,6 +171,45 @@ def normalisations() -> Iterator[Cell]:
             wanted = expected.astype(dtype)
             yield Cell(operator, inputs, attributes, lambda *_, y=wanted: y, opset=opset, rtol=rtol)
     yield Cell("LayerNormalization", (IMAGE, IMAGE[0, 0, :1, :1].ravel()), {"axis": 1}, outputs=3, opset=17)
+
+
+def resizings() -> Iterator[Cell]:
+    none = np.zeros(0, "float32")
+    scales, larger = np.array([1, 1, 0.6, 1.3], "float32"), np.array([1, 1, 2, 3], "float32")
+    sizes = np.array([1, 2, 5, 9])
+    region = np.array([0, 0, 0.1, -0.2, 1, 1, 0.8, 1.1], "float32")
+    corners = {"coordinate_transformation_mode": "align_corners"}
+    for kind, mode, options in (
+        ("linear", "half_pixel_symmetric", {}),
+        ("cubic", "half_pixel", {"exclude_outside": 1}),
+        ("linear", "half_pixel", {"antialias": 1}),
+        ("cubic", "asymmetric", {"antialias": 1, "exclude_outside": 1}),
+    ):
+        attributes = {"coordinate_transformation_mode": mode, "mode": kind, **options}
+        yield Cell("Resize", (IMAGE,), attributes, weights=(none, scales))
+    single = {"coordinate_transformation_mode": "pytorch_half_pixel", "mode": "cubic", "cubic_coeff_a": -0.5}
+    yield Cell("Resize", (IMAGE,), single, weights=(none, none, np.array([1, 2, 1, 4])))
+    for mode in ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil"):
+        yield Cell("Resize", (INTEGERS.reshape(1, 2, 2, 2),), {"nearest_mode": mode, **corners}, weights=(none, larger))
+    for mode, *extents in (("linear", 1, 3), ("nearest", 1, 1), ("cubic", 4, 1), ("linear", 5, 9)):
+        yield Cell("Resize", (IMAGE,), {"mode": mode, **corners}, weights=(none, none, np.array([1, 2, *extents])))
+    cut = {"coordinate_transformation_mode": "tf_crop_and_resize", "mode": "linear", "extrapolation_value": 5.0}
+    yield Cell("Resize", (IMAGE,), cut, weights=(region, none, sizes))
+    for policy in ("not_larger", "not_smaller"):
+        kept = {"keep_aspect_ratio_policy": policy, "axes": [2, 3], "mode": "linear"}
+        yield Cell("Resize", (IMAGE,), kept, weights=(none, none, np.array([3, 11])), opset=19)
+    yield Cell("Resize", (IMAGE,), {"mode": "linear", "axes": [-1]}, weights=(none, scales[2:3]), opset=19)
+    for kind in ("nearest", "linear"):
+        yield Cell("Resize", (IMAGE,), {"mode": kind}, weights=(larger,), opset=10)
+        yield Cell("Upsample", (IMAGE,), {"mode": kind}, weights=(larger,), opset=9)
+    ones = np.full((1, 1, 64, 64), 1000, "float16")
+    yield Cell(
+        "Resize",
+        (ones,),
+        {"mode": "linear", "antialias": 1},
+        lambda x: x[:, :, :2, :3],
+        weights=(none, none, np.array([1, 1, 2, 3])),
+    )
 
 
 def model_of(opset: int, rows: list[Cell]) -> tuple[onnx.ModelProto, dict[str, Array]]:

@@ -35,7 +35,10 @@ TAKEN = {
     15: "pow_types_float32_int64 pow_types_int32_int32 pow_types_int64_float32",
     17: "layer_normalization_3d_axis1_epsilon stft stft_with_window",
     18: "center_crop_pad_crop_and_pad scatter_elements_with_negative_indices",
-    19: "dft_rfft_opset19 resize_tf_crop_and_resize_axes_3_2 resize_upsample_scales_nearest",
+    19: """
+        dft_rfft_opset19 resize_downsample_scales_linear_antialias resize_downsample_sizes_nearest_not_smaller
+        resize_tf_crop_and_resize_axes_3_2 resize_upsample_scales_nearest
+    """,
     20: "dft_axis dft_inverse isinf_negative isinf_positive reduce_max_bool_inputs",
     22: """
         convtranspose_output_shape dropout_default_mask elu_example eyelike_populate_off_main_diagonal
@@ -66,8 +69,7 @@ REFUSED = {
     "test_det_2d": "Det",
     "test_equal_string": "Equal.*string",
     "test_reduce_sum_empty_set": "data.*elements",
-    "test_resize_downsample_scales_linear": "Resize.*scales",
-    "test_resize_downsample_scales_linear_antialias": "Resize.*antialias",
+    "test_resize_downsample_scales_linear_align_corners": "Resize.*fractions.*sizes",
     "test_roialign_mode_max": "RoiAlign.*max",
     "test_scan_sum": "Scan.*9",
     "test_string_concat": "StringConcat.*string",

@@ -25,6 +25,7 @@ from loopwright.frontends.onnx import (
     operators,
     pooling,
     recurrent,
+    resizing,
     shapes,
 )
 from loopwright.frontends.onnx.node import Node, constant
@@ -39,6 +40,7 @@ _CONVERTERS = {
     **normalization.CONVERTERS,
     **pooling.CONVERTERS,
     **recurrent.CONVERTERS,
+    **resizing.CONVERTERS,
     **shapes.CONVERTERS,
 }
 _DOMAINS = frozenset({"", "ai.onnx", "com.microsoft"})

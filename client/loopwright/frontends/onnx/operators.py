@@ -161,59 +161,6 @@ def _cumulative_product(node: Node) -> Any:
     return relax.op.flip(data, axis) if is_reversed else data
 
 
-def _upsample(node: Node) -> Any:
-    """Resize of earlier versions."""
-    given = node.attributes.get("scales")
-    scales = relax.const(list(given), "float32") if given else node.inputs[1]
-    attributes = {**node.attributes, "coordinate_transformation_mode": b"asymmetric", "nearest_mode": b"floor"}
-    inputs = type(node.inputs)([node.inputs[0], None, scales])
-    return node.importer._convert_operator("Resize", inputs, attributes, 13)
-
-
-def _resize(node: Node) -> Any:
-    data, scales, sizes = node.inputs[0], node.constant(2), node.constant(3)
-    axes = [int(axis) % len(data.ty.shape) for axis in node.attributes.get("axes", ())]
-    if node.attributes.get("antialias", 0):
-        raise ValueError("with antialias")
-    if node.text("keep_aspect_ratio_policy", "stretch") != "stretch":
-        raise ValueError("with keep_aspect_ratio_policy")
-    if node.text("coordinate_transformation_mode", "half_pixel") == "half_pixel_symmetric":
-        raise ValueError("with coordinate_transformation_mode half_pixel_symmetric")
-    shape = extents(data)
-    axes = axes or list(range(len(shape)))
-    if scales is not None and len(scales):
-        extent = {axis: shape[axis] * float(scale) for axis, scale in zip(axes, scales, strict=True)}
-        if any(not value.is_integer() for value in extent.values()):
-            # TVM takes the quotient of the extents for the scale.
-            raise ValueError("whose scales lead to fractions of elements; give sizes in place of scales")
-        wanted = [math.floor(extent.get(axis, shape[axis])) for axis in range(len(shape))]
-    else:
-        extent = dict(zip(axes, sizes, strict=True))
-        wanted = [int(extent.get(axis, shape[axis])) for axis in range(len(shape))]
-    if wanted[:2] != shape[:2]:
-        raise ValueError("of batch or channels; transpose the tensor, so that what is resized is behind them")
-    roi = node.inputs[1]
-    if roi is not None and "axes" in node.attributes:
-        region = dict(zip(axes, node.constant(1).reshape(2, -1).T, strict=True))
-        starts, ends = zip(*(region.get(axis, (0, 1)) for axis in range(len(shape))), strict=True)
-        roi = relax.const([*starts, *ends], "float32")
-    if node.text("coordinate_transformation_mode", "half_pixel") == "align_corners":
-        return _with_aligned_corners(node, data, roi, wanted)
-    return node.as_usual(data, roi, None, relax.const(wanted, "int64"), axes=())
-
-
-def _with_aligned_corners(node: Node, data: Any, roi: Any, wanted: list[int]) -> Any:
-    """Resize. An axis of one element has the first one: TVM would divide by the last place, which is 0."""
-    single = [axis for axis, extent in enumerate(wanted) if extent == 1 and axis >= 2]
-
-    def first(data: Any) -> Any:
-        zeros, ones = [0] * len(single), [1] * len(single)
-        return node.emit(relax.op.strided_slice(data, single, zeros, ones, ones)) if single else data
-
-    places = [2 if axis in single else extent for axis, extent in enumerate(wanted)]
-    return first(node.emit(node.as_usual(first(data), roi, None, relax.const(places, "int64"), axes=())))
-
-
 def _roi_align(node: Node) -> Any:
     if node.text("mode", "avg") == "max":
         raise ValueError("with mode max")
@@ -325,13 +272,11 @@ CONVERTERS: dict[str, Converter] = {
     "NonMaxSuppression": _non_max_suppression,
     "OneHot": _one_hot,
     "Pow": _pow,
-    "Resize": _resize,
     "ReverseSequence": _reverse_sequence,
     "RoiAlign": _roi_align,
     "STFT": _short_time_fourier,
     "Scatter": _scatter,
     "ScatterElements": _scatter,
-    "Upsample": _upsample,
     **dict.fromkeys(("ReduceMax", "ReduceMin"), _reduction),
     **dict.fromkeys(
         (f"Reduce{name}" for name in ("L1", "L2", "LogSum", "LogSumExp", "Mean", "Prod", "Sum", "SumSquare")),
