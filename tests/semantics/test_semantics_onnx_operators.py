@@ -94,6 +94,10 @@ def cells() -> Iterator[Cell]:
         yield Cell(operator, (INTEGERS % 3,), {"axis": 0, "keepdims": 0, "select_last_index": last})
     yield Cell("ArgMax", (MASKED,), {"axis": -1}, lambda x: x.argmax(-1)[:, None])
     yield Cell("GlobalMaxPool", (EMPTY_WINDOWS,))
+    for data in (SPECIAL, SPECIAL.astype("float64"), INTEGERS[None].astype("int16")):
+        for largest in (0, 1):
+            yield Cell("TopK", (data,), {"largest": largest}, outputs=2, weights=(np.array([6]),))
+    yield Cell("TopK", (SPECIAL,), outputs=2, weights=(np.array([3]),), opset=10)
     for data in (IMAGE, EMPTY_WINDOWS):
         yield windows("MaxPool", data)
         yield windows("MaxPool", data, strides=[2, 2], ceil_mode=1)

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-import importlib
-import pkgutil
 import re
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,9 +11,7 @@ import numpy as np
 import onnx
 import pytest
 import tvm
-from onnx import TensorProto, compose, helper, numpy_helper
-from onnx.backend.test.case import node
-from onnx.backend.test.case.test_case import TestCase
+from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 from tvm import relax
 
@@ -26,48 +20,16 @@ from loopwright.applying.lookup import lower
 from loopwright.codegen.program.build import compile_module
 from loopwright.codegen.target import target_from
 from loopwright.errors import UnsupportedModel
+from tests.support.onnx_nodes import node_tests, parameters_fixed, run
 
 LLVM = target_from("llvm")
-TAKEN = {
-    9: "scan9_multi_state scan9_sum upsample_nearest",
-    11: "nonmaxsuppression_iou_threshold_boundary nonmaxsuppression_two_classes",
-    13: "sce_NCd1_mean_weight_negative_ii_log_prob sce_mean_weight",
-    15: "pow_types_float32_int64 pow_types_int32_int32 pow_types_int64_float32",
-    17: "layer_normalization_3d_axis1_epsilon stft stft_with_window",
-    18: "center_crop_pad_crop_and_pad scatter_elements_with_negative_indices",
-    19: """
-        dft_rfft_opset19 resize_downsample_scales_linear_antialias resize_downsample_sizes_nearest_not_smaller
-        resize_tf_crop_and_resize_axes_3_2 resize_upsample_scales_nearest
-    """,
-    20: "dft_axis dft_inverse isinf_negative isinf_positive reduce_max_bool_inputs",
-    22: """
-        convtranspose_output_shape dropout_default_mask elu_example eyelike_populate_off_main_diagonal
-        gru_batchwise gru_seq_length l1normalization_axis_0 l2normalization_axis_1 lstm_reverse
-        lstm_with_peepholes nllloss_NCd1_mean_weight_negative_ii selu simple_rnn_bidirectional thresholdedrelu
-    """,
-    23: """
-        attention_23_boolmask_fullymasked_row_nan_robustness attention_3d_gqa_with_past_and_present
-        attention_4d_causal rms_normalization_3d_axis0_epsilon rotary_embedding
-        rotary_embedding_with_interleaved_rotary_dim
-    """,
-    24: "swish",
-    25: "shape_start_1_end_negative_1 size",
-    26: "cumprod_1d_reverse_exclusive",
-    27: "causal_conv_with_state_silu_with_past_state linear_attention_gated_delta",
-    28: """
-        bitshift_left_int32_shift_ge_width bitshift_left_uint8 bitshift_right_int32_negative_shift
-        bitshift_right_int32_shift_ge_width celu mod_float_edge_cases_fmod_0_float32 mod_mixed_sign_float32
-        onehot_out_of_range_indices onehot_with_negative_axis reversesequence_batch reversesequence_time
-        spacetodepth_crd_mode_example swiglu swiglu_alpha
-    """,
-}
-"""Tests of ONNX, without `test_`, by the opset of their models."""
 REFUSED = {
     "test_batchnorm_example_training_mode": "BatchNormalization.*training",
     "test_cast_FLOAT_to_FLOAT8E4M3FN": "Cast.*float8_e4m3fn",
     "test_col2im": "Col2Im",
     "test_det_2d": "Det",
     "test_equal_string": "Equal.*string",
+    "test_quantizelinear_int4": "QuantizeLinear.*int4",
     "test_reduce_sum_empty_set": "data.*elements",
     "test_resize_downsample_scales_linear_align_corners": "Resize.*fractions.*sizes",
     "test_roialign_mode_max": "RoiAlign.*max",
@@ -75,38 +37,6 @@ REFUSED = {
     "test_string_concat": "StringConcat.*string",
     "test_training_dropout": "Dropout.*training",
 }
-
-
-@functools.cache
-def node_tests(*, with_pools: bool = False) -> dict[str, TestCase]:
-    """ONNX's own tests of operators, by name, without those of its functions written out.
-
-    Those of pools take seconds to make.
-    """
-    pools = () if with_pools else ("averagepool", "lppool", "maxpool")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for module in pkgutil.iter_modules(node.__path__):
-            if module.name not in pools:
-                importlib.import_module(f"{node.__name__}.{module.name}")
-        return {case.name: case for case in node._NodeTestCases if "_expanded" not in case.name}
-
-
-def parameters_fixed(case: TestCase) -> onnx.ModelProto:
-    """The model of a test, in which the first input is one, and the others are weights."""
-    model, (values, _) = onnx.ModelProto(), case.data_sets[0]
-    model.CopyFrom(case.model)
-    del model.graph.input[1:]
-    for info, value in list(zip(case.model.graph.input, values, strict=True))[1:]:
-        model.graph.initializer.append(numpy_helper.from_array(np.asarray(value), info.name))
-    return model
-
-
-def run(model: onnx.ModelProto, *values: Any) -> list[np.ndarray[Any, Any]]:
-    module = lower(frontends.to_program(model), LLVM)
-    machine = relax.VirtualMachine(compile_module(module, LLVM), tvm.cpu())
-    result = machine["main"](*(tvm.runtime.tensor(np.array(value)) for value in values))
-    return [each.numpy() for each in ([result] if isinstance(result, tvm.runtime.Tensor) else result)]
 
 
 def model_of(
@@ -140,46 +70,6 @@ def check(model: onnx.ModelProto, *values: np.ndarray[Any, Any]) -> None:
         np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
 
 
-def taken(case: TestCase) -> onnx.ModelProto:
-    """The model of a test; with its parameters as weights, if they must be constants."""
-    try:
-        frontends.to_program(case.model)
-    except UnsupportedModel:
-        return parameters_fixed(case)
-    return case.model
-
-
-def compare(*cases: TestCase) -> None:
-    """Compare the outputs of the models of tests of one opset, which are compiled as one model."""
-    models = [compose.add_prefix(taken(case), f"case{number}_") for number, case in enumerate(cases)]
-    graph = onnx.GraphProto(name="all")
-    for model in models:
-        graph.MergeFrom(model.graph)
-    given = [value for case, model in zip(cases, models, strict=True) for value in inputs(case, model)]
-    results = iter(run(helper.make_model(graph, opset_imports=models[0].opset_import, ir_version=10), *given))
-    for case in cases:
-        for wanted in case.data_sets[0][1]:
-            got = next(results)
-            assert (got.dtype, got.shape) == (wanted.dtype, wanted.shape), case.name
-            rtol, atol = (1e-2, 1e-2) if got.dtype.name in ("float16", "bfloat16") else (case.rtol, 1e-5)
-            np.testing.assert_allclose(got.astype(float), wanted.astype(float), rtol, atol, err_msg=case.name)
-
-
-SLOW = (22, 23)
-
-
-def inputs(case: TestCase, model: onnx.ModelProto) -> Sequence[Any]:
-    values: Sequence[Any] = case.data_sets[0][0]
-    return values[: len(model.graph.input)]
-
-
-@pytest.mark.parametrize(
-    "opset", [pytest.param(each, marks=pytest.mark.whole if each in SLOW else ()) for each in TAKEN]
-)
-def test_operators_compute_what_onnx_says(opset: int) -> None:
-    compare(*(node_tests()[f"test_{name}"] for name in TAKEN[opset].split()))
-
-
 def test_the_guide_lists_the_operators_that_are_refused() -> None:
     from loopwright.frontends.onnx.importer import translated
 
@@ -187,25 +77,6 @@ def test_the_guide_lists_the_operators_that_are_refused() -> None:
     (listed,) = re.findall(r"so are these operators: ([^.]+)\.", text)
     every = {schema.name for schema in onnx.defs.get_all_schemas() if schema.domain == "" and not schema.deprecated}
     assert set(re.findall(r"`(\w+)`", listed)) == every - translated()
-
-
-@pytest.mark.whole
-def test_no_operator_computes_anything_else() -> None:
-    """All of ONNX's tests: what is not right is refused, most often since a shape depends on values."""
-    wrong, right = [], 0
-    for case in node_tests(with_pools=True).values():
-        values = [value for each in case.data_sets[0] for value in each]
-        if case.model.graph.node[0].domain or any(isinstance(value, list) or value is None for value in values):
-            continue
-        try:
-            compare(case)
-            right += 1
-        except (UnsupportedModel, ValueError, RuntimeError):
-            continue
-        except AssertionError as error:
-            wrong.append(f"{case.name}: {error}")
-    assert not wrong
-    assert right > 1000
 
 
 @pytest.mark.parametrize(("name", "said"), REFUSED.items(), ids=str)

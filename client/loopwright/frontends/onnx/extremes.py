@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from tvm import relax
+from tvm import relax, tirx
 
+from loopwright.codegen.program.broadcasting import elementwise
 from loopwright.frontends.onnx.node import Converter, Node, constant, dtype_of
 
 _LARGEST = float(np.finfo("float32").max)
@@ -57,10 +58,43 @@ def _place(node: Node) -> Any:
     return relax.op.subtract(relax.const(node.extents(0)[axis] - 1, "int64"), behind)
 
 
+def _largest_places(node: Node) -> Any:
+    """Convert TopK. NaN is the largest element, as in NumPy; of equal elements the first is taken.
+
+    TVM sorts no rows that have NaN, and some dtypes not at all: keys that are integers are sorted.
+    """
+    data, axis = node.inputs[0], node.attributes.get("axis", -1) % len(node.inputs[0].ty.shape)
+    if not node.attributes.get("sorted", 1):
+        raise ValueError("with sorted = 0, whose order is undefined; set sorted to 1")
+    count = int(node.attributes["k"]) if node.opset < 10 else int(node.constant(1).item())
+    if not 0 < count <= node.extents(0)[axis]:
+        raise ValueError(f"of {count} elements of an axis that has {node.extents(0)[axis]}")
+    keys = node.importer.bb.emit_te(elementwise(_key), data, primfunc_name_hint="key")
+    largest = bool(node.attributes.get("largest", 1))
+    places = node.emit(relax.op.topk(keys, count, axis, "indices", largest, "int64"))
+    return relax.Tuple([node.emit(relax.op.gather_elements(data, places, axis)), places])
+
+
+def _key(value: Any) -> Any:
+    """Return an integer that is less than another one's if the value is, and the largest one for NaN."""
+    dtype = str(value.ty)
+    wide = "int64" if "64" in dtype or dtype == "uint32" else "int32"
+    if dtype == "uint64":
+        return tirx.reinterpret(wide, value ^ tirx.const(1 << 63, dtype))
+    if "float" not in dtype:
+        return value.astype(wide)
+    number = value.astype("float64" if dtype == "float64" else "float32")
+    zero = tirx.const(0, number.ty)
+    pattern = tirx.reinterpret(wide, tirx.Select(number == zero, zero, number))  # -0 is 0
+    key = tirx.Select(pattern < 0, pattern ^ tirx.max_value(wide), pattern)
+    return tirx.Select(tirx.isnan(number), tirx.max_value(wide), key)
+
+
 CONVERTERS: dict[str, Converter] = {
     "ArgMax": _place,
     "ArgMin": _place,
     "Clip": _clip,
     "GlobalMaxPool": _global_max_pool,
     "Sign": _sign,
+    "TopK": _largest_places,
 }

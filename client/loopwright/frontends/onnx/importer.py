@@ -28,7 +28,7 @@ from loopwright.frontends.onnx import (
     resizing,
     shapes,
 )
-from loopwright.frontends.onnx.node import Node, constant
+from loopwright.frontends.onnx.node import Node, constant, is_empty
 
 _CONVERTERS = {
     **operators.CONVERTERS,
@@ -61,6 +61,10 @@ _EXPANDED = (
     "ThresholdedRelu",
 )
 """Operators that TVM lacks, or translates in part, and that ONNX itself defines by simpler ones."""
+_OF_EMPTY = frozenset({"Concat", "Identity", "Shape", "Size"})
+"""Operators whose inputs may have no elements; others would read memory that nobody wrote."""
+_NAMES = {"float": "float32", "double": "float64"}
+"""Of types that ONNX calls otherwise."""
 _FEW = 64
 """Numbers of constants with which the importer computes: those of shapes, not those of weights."""
 _ELEMENTS = re.compile(r"bool|u?int(8|16|32|64)|b?float(16|32|64)")
@@ -149,6 +153,14 @@ class _Importer(onnx_frontend.ONNXGraphImporter):
                 raise ValueError(f"operator {operator}, elements of string")
         super()._parse_graph_input(graph)
 
+    def _parse_graph_initializers(self, graph: onnx.GraphProto) -> None:
+        for each in graph.initializer:
+            dtype = onnx.TensorProto.DataType.Name(each.data_type).lower()
+            if not _ELEMENTS.fullmatch(_NAMES.get(dtype, dtype)):
+                operator = next((node.op_type for node in graph.node if each.name in node.input), "Identity")
+                raise ValueError(f"operator {operator}, elements of {dtype}")
+        super()._parse_graph_initializers(graph)
+
     def _convert_operator(self, op_name: str, inputs: Any, attrs: dict[str, Any], opset: int) -> Any:
         usual = super()._convert_operator
         node = Node(op_name, self, inputs, attrs, opset, lambda inputs, attrs: usual(op_name, inputs, attrs, opset))
@@ -156,6 +168,9 @@ class _Importer(onnx_frontend.ONNXGraphImporter):
             for each in inputs:
                 _check_elements(each)
             result = _computed(node)
+            # An empty constant stands for what is left out.
+            if op_name not in _OF_EMPTY and any(is_empty(each) and constant(each) is None for each in inputs):
+                raise ValueError("of a tensor without elements")
             if result is None:
                 result = _CONVERTERS.get(op_name, Node.as_usual)(node)
             result = self.bb.normalize(result) if isinstance(result, relax.Expr) else result

@@ -85,6 +85,12 @@ def dtype_of(value: Any) -> str:
     return str(value.ty.dtype) if isinstance(getattr(value, "ty", None), relax.TensorType) else ""
 
 
+def is_empty(value: Any) -> bool:
+    """Return whether a tensor is known to have no elements."""
+    shape = getattr(getattr(value, "ty", None), "shape", None)
+    return any(isinstance(extent, tirx.IntImm) and extent.value == 0 for extent in shape or ())
+
+
 def extents(value: Any) -> list[int]:
     """Return the shape of a tensor.
 

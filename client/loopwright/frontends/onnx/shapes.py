@@ -7,7 +7,7 @@ from typing import Any
 
 from tvm import relax
 
-from loopwright.frontends.onnx.node import Converter, Node, constant
+from loopwright.frontends.onnx.node import Converter, Node, constant, is_empty
 
 
 def fixed(*places: int) -> Converter:
@@ -58,7 +58,25 @@ def _slice(node: Node) -> Any:
     return node.importer._convert_operator("Slice", type(node.inputs)(given), others, 13)
 
 
+def _split(node: Node) -> Any:
+    sizes = node.attributes.get("split")
+    if "split" not in node.attributes and len(node.inputs) > 1 and node.inputs[1] is not None:
+        sizes = node.constant(1)
+    if sizes is not None and 0 in list(sizes):
+        raise ValueError("with a part without elements")
+    return node.as_usual()
+
+
+def _concatenation(node: Node) -> Any:
+    """Convert a concatenation, without tensors that have no elements: TVM reads what nobody wrote."""
+    inputs = [each for each in node.inputs if not is_empty(each)]
+    if len(inputs) == 1 < len(node.inputs):
+        return inputs[0]
+    return node.as_usual(*inputs) if inputs else node.as_usual()
+
+
 CONVERTERS: dict[str, Converter] = {
+    "Concat": _concatenation,
     "ConstantOfShape": fixed(0),
     "Expand": fixed(1),
     "Gather": _gather,
@@ -66,4 +84,5 @@ CONVERTERS: dict[str, Converter] = {
     "Shape": _shape,
     "Size": _size,
     "Slice": _slice,
+    "Split": _split,
 }
