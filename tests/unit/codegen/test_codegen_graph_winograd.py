@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,26 @@ def test_the_result_is_the_convolutions(shape: tuple[int, ...], outputs: int, pa
     with torch.no_grad():
         exact = model.double()(x.double()).numpy()
     assert np.abs(run(mod, x) - exact).max() < 3e-5 * exact.max()
+
+
+def test_infinities_nan_and_outliers_stay_with_the_outputs_that_read_them() -> None:
+    model, x = layers(64, 48, padding=1), torch.randn(1, 64, 22, 26) * 1e-3
+    for y, value in ((5, math.inf), (11, -math.inf), (16, math.nan), (20, 1e37)):
+        x[0, y, y, y % 7] = value
+    x[0, :, 10, 22] = 1e6
+    mod = lowered(model, x)
+    assert "winograd_image" in called(mod)
+    with torch.no_grad():
+        expected = model(x).numpy()
+    assert np.isnan(expected).any()
+    assert np.isinf(expected).any()
+    np.testing.assert_allclose(run(mod, x), expected, rtol=1e-3, atol=1e-5)
+
+
+def test_a_kernel_with_an_infinity_stays() -> None:
+    model = layers(64, 64, padding=1)
+    model[0].weight.data[3, 5, 1, 1] = math.inf
+    assert not any("winograd" in name for name in called(lowered(model, torch.zeros(1, 64, 20, 20))))
 
 
 def test_what_follows_is_computed_with_the_result() -> None:

@@ -5,6 +5,9 @@ convolution is 36 products of matrices, whose results are transformed back to ti
 constants and are transformed here. (Lavin and Gray, Fast algorithms for convolutional neural networks, CVPR 2016; the
 matrices are those of Toom and Cook's interpolation at 0, 1, -1, 2, -2 and infinity.)
 
+An infinity or NaN in a tile of the image would make all outputs of the tile NaN, and an outlier would drown the outputs
+that do not read it. The outputs of such tiles are therefore sums of the convolution's own terms.
+
 Sums are of other terms than the convolution's. The largest error, as a share of the largest output, is 5e-6 to 1.4e-5
 for 64 to 256 channels; that of the convolution itself is 3e-7 to 5e-7.
 """
@@ -12,7 +15,8 @@ for 64 to 256 channels; that of the convolution itself is 3e-7 to 5e-7.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +24,8 @@ import numpy as np
 import tvm
 from tvm import relax, te, tirx
 from tvm.relax.expr_functor import mutator
+from tvm.script.ir_builder import IRBuilder
+from tvm.script.ir_builder import tirx as T
 
 from loopwright.codegen.graph.rewriting import (
     OPAQUE,
@@ -37,6 +43,8 @@ PASS = "Winograd"
 
 PAD, LINES, IMAGE, ROWS = "winograd_pad", "winograd_lines", "winograd_image", "winograd_rows"
 """Names of blocks: the image is padded, its lines are transformed, then its columns; the lines of a result are."""
+UNSAFE, DIRECT = "winograd_unsafe", "winograd_direct"
+"""Which tiles need sums of the convolution's own terms, and these sums, which are computed for no other tiles."""
 OUTPUTS = 4
 """Of a tile, in either direction."""
 _TAPS = 3
@@ -60,6 +68,14 @@ _KERNEL = (
     (0, 0, 1),
 )
 _RESULT = ((1, 1, 1, 1, 1, 0), (0, 1, -1, 2, -2, 0), (0, 1, 1, 4, 4, 0), (0, 1, -1, 8, -8, 1))
+
+_ENDS = (0, SIZE - 1)
+"""Lines of `_IMAGE`: one reads the even elements of a line, the other one the odd elements. Of the four transformed
+elements that they make, each element of the tile is thus in one, whose product is not finite if the element is not."""
+_LARGEST = 1e30
+"""Beyond it, what is added up for a result may overflow although the result does not."""
+_OUTLIER = 1e4
+"""How much larger than the second largest one of the four products that of an outlier is. Not tuned."""
 
 _FLOP_PER_BYTE = 4.0
 """What a byte that is moved costs in the estimate. Not tuned."""
@@ -118,7 +134,10 @@ class _Winograd(CallRewriter):
         if convolution is None or not convolution.is_worth_it:
             return call
         tiles, outputs = math.prod(convolution.tiles), convolution.result[-1]
-        kernel = constant(transformed_kernel(call.args[1].value.numpy()))
+        taps = call.args[1].value.numpy()
+        if not np.isfinite(taps).all():
+            return call
+        kernel = constant(transformed_kernel(taps))
         image = self.builder_.call_te(
             lambda data: _transformed_image(data, convolution),
             call.args[0],
@@ -127,12 +146,8 @@ class _Winograd(CallRewriter):
         )
         product = self.emit(relax.op.matmul(self.emit(image), kernel))
         product = self.emit(reshaped(product, (SIZE * SIZE, tiles, outputs)))
-        return self.builder_.call_te(
-            lambda data: _result(data, convolution),
-            product,
-            primfunc_name_hint="winograd_result",
-            primfunc_attrs={"op_pattern": OUTPUT_FUSABLE},
-        )
+        result = self.builder_.add_func(_result(convolution), "winograd_result")
+        return relax.call_tir(result, [product, call.args[0], constant(taps.reshape(-1))], out_ty=call.ty)
 
 
 def transformed_kernel(kernel: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -161,17 +176,14 @@ def _described(call: tvm.ir.Call) -> _Convolution | None:
 
 def _transformed_image(data: te.Tensor, convolution: _Convolution) -> te.Tensor:
     """Return tiles of the image as matrices [36, tiles, channels]: padded, then lines, then columns transformed."""
-    _, height, width, channels = convolution.image
+    channels = convolution.image[-1]
     batch, lines, columns = convolution.tiles
-    top, left = convolution.padding
-
-    def padded_element(n: Any, y: Any, x: Any, c: Any) -> Any:
-        y, x = y - top, x - left
-        inside = tirx.all(y >= 0, y < height, x >= 0, x < width)
-        return tirx.if_then_else(inside, data(n, y, x, c), tirx.const(0, data.dtype))
-
     extents = (lines * OUTPUTS + _TAPS - 1, columns * OUTPUTS + _TAPS - 1)
-    padded = te.compute((batch, *extents, channels), padded_element, name=PAD)
+    padded = te.compute(
+        (batch, *extents, channels),
+        lambda *axes: _element(data, convolution, axes, lambda element: element),
+        name=PAD,
+    )
 
     def line(a: Any, j: Any, t: Any, c: Any) -> Any:
         n, y, x = t // (lines * columns), t // columns % lines * OUTPUTS, t % columns * OUTPUTS
@@ -186,21 +198,86 @@ def _transformed_image(data: te.Tensor, convolution: _Convolution) -> te.Tensor:
     )
 
 
-def _result(product: te.Tensor, convolution: _Convolution) -> te.Tensor:
-    """Return the outputs from matrices [36, tiles, outputs]: lines, then columns transformed."""
-    batch, rows, _, outputs = convolution.result
-    _, lines, columns = convolution.tiles
+def _element(data: Any, convolution: _Convolution, axes: Sequence[Any], use: Callable[[Any], Any]) -> Any:
+    """Return ``use`` of an element of the padded image if it is one of the image, and 0 if it is padding."""
+    _, height, width, _ = convolution.image
+    n, y, x, c = axes
+    y, x = y - convolution.padding[0], x - convolution.padding[1]
+    inside = tirx.all(y >= 0, y < height, x >= 0, x < width)
+    return tirx.if_then_else(inside, use(data[n, y, x, c]), tirx.const(0, "float32"))
 
-    def line(n: Any, y: Any, x: Any, b: Any, o: Any) -> Any:
-        t = (n * lines + y // OUTPUTS) * columns + x
-        return _combined(_RESULT, y % OUTPUTS, lambda a: product(a * SIZE + b, t, o))
 
-    transformed = te.compute((batch, rows, columns, SIZE, outputs), line, name=ROWS)
-    return te.compute(
-        convolution.result,
-        lambda n, y, x, o: _combined(_RESULT, x % OUTPUTS, lambda b: transformed(n, y, x // OUTPUTS, b, o)),
-        name="winograd_result",
-    )
+def _result(convolution: _Convolution) -> tirx.PrimFunc:
+    """Return the function of matrices [36, tiles, outputs], the image and the kernel (flat) that makes the outputs.
+
+    Lines of the matrices are transformed, then columns. Outputs of unsafe tiles are sums of the convolution's terms.
+    The kernel is flat because rules might pack one with axes.
+    """
+    _, rows, _, outputs = convolution.result
+    batch, lines, columns = convolution.tiles
+    channels = convolution.image[-1]
+    with IRBuilder() as builder, T.prim_func(is_private=True, s_tir=True):
+        T.func_name("winograd_result")
+        T.func_attr({"op_pattern": OUTPUT_FUSABLE, "tirx.noalias": True})
+        product = T.arg("product", T.Buffer(_extents(SIZE * SIZE, batch * lines * columns, outputs)))
+        image = T.arg("image", T.Buffer(_extents(*convolution.image)))
+        kernel = T.arg("kernel", T.Buffer(_extents(_TAPS * _TAPS * channels * outputs)))
+        result = T.arg("result", T.Buffer(_extents(*convolution.result)))
+        unsafe = T.sblock_alloc_buffer(_extents(batch, lines, columns), "int32")
+        direct = T.sblock_alloc_buffer(_extents(batch, lines * OUTPUTS, columns * OUTPUTS, outputs))
+        transformed = T.sblock_alloc_buffer(_extents(batch, rows, columns, SIZE, outputs))
+
+        with _block(UNSAFE, batch, lines, columns) as (n, y, x), T.grid(1):
+            # In a loop, so that it is inlined nowhere: TVM would declare anew what the next block reads.
+            tile = (n * lines + y) * columns + x
+            is_unsafe = _is_unsafe([product[a * SIZE + b, tile, 0] for a in _ENDS for b in _ENDS])
+            T.buffer_store(unsafe, tirx.Cast("int32", is_unsafe), [n, y, x])
+        with _block(DIRECT, batch, lines, columns, OUTPUTS, OUTPUTS, outputs) as (n, y, x, p, q, o):
+            place = [n, y * OUTPUTS + p, x * OUTPUTS + q]
+            # Of its own sums, the block reads only those that it has written.
+            T.reads(unsafe[n, y, x], *(tensor[_whole(tensor)] for tensor in (image, kernel)))
+            T.writes(direct[*place, o])
+            with T.If(unsafe[n, y, x] != 0), T.Then(), T.grid(*_extents(_TAPS, _TAPS, channels)) as (i, j, c):
+                tap = kernel[((i * _TAPS + j) * channels + c) * outputs + o]
+                term = _element(image, convolution, (n, place[1] + i, place[2] + j, c), lambda element: element * tap)
+                is_first = tirx.all(i == 0, j == 0, c == 0)
+                before = tirx.Select(is_first, tirx.const(0, "float32"), direct[*place, o])
+                T.buffer_store(direct, before + term, [*place, o])
+        with _block(ROWS, batch, rows, columns, SIZE, outputs) as (n, y, x, b, o):
+            tile = (n * lines + y // OUTPUTS) * columns + x
+            line = _combined(_RESULT, y % OUTPUTS, lambda a: product[a * SIZE + b, tile, o])
+            T.buffer_store(transformed, line, [n, y, x, b, o])
+        with _block("winograd_result", *convolution.result) as (n, y, x, o):
+            column = _combined(_RESULT, x % OUTPUTS, lambda b: transformed[n, y, x // OUTPUTS, b, o])
+            is_direct = unsafe[n, y // OUTPUTS, x // OUTPUTS] != 0
+            T.buffer_store(result, tirx.if_then_else(is_direct, direct[n, y, x, o], column), [n, y, x, o])
+    return builder.get()
+
+
+def _is_unsafe(ends: Sequence[Any]) -> Any:
+    """Return whether four products of a tile show NaN, an infinity, a huge number or an outlier."""
+    first, second, third, fourth = map(tirx.abs, ends)
+    largest = [tirx.max(first, second), tirx.max(third, fourth)]
+    next_largest = tirx.max(tirx.min(*largest), tirx.max(tirx.min(first, second), tirx.min(third, fourth)))
+    is_outlier = tirx.all(next_largest > 0, tirx.max(*largest) > next_largest * tirx.const(_OUTLIER, "float32"))
+    total = first + second + third + fourth
+    return tirx.any(tirx.isnan(total), total > tirx.const(_LARGEST, "float32"), is_outlier)
+
+
+@contextmanager
+def _block(name: str, *extents: Any) -> Iterator[list[Any]]:
+    """Open a block within a loop over each extent, and give its axes."""
+    with T.grid(*_extents(*extents)) as loops, T.sblock(name):
+        yield [T.axis.spatial(extent, loop) for extent, loop in zip(_extents(*extents), loops, strict=True)]
+
+
+def _whole(tensor: Any) -> tuple[slice, ...]:
+    return tuple(slice(0, extent) for extent in tensor.shape)
+
+
+def _extents(*extents: Any) -> list[Any]:
+    """Return extents as those of Relax's tensors: TVM fuses no others with them."""
+    return [tirx.const(int(extent), "int64") for extent in extents]
 
 
 def _combined(matrix: Sequence[Sequence[int]], row: Any, element: Callable[[int], Any]) -> Any:

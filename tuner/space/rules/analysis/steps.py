@@ -20,8 +20,8 @@ _COSTLY = frozenset(
 def inline(schedule: Schedule, program: AnalysedProgram, keep: frozenset[str] = frozenset()) -> list[Block]:
     """Inline the blocks that only map elements, and return the blocks that remain.
 
-    A block remains if its result is the function's, if it is to be kept, or if it would have to be computed several
-    times and is costly.
+    A block remains if its result is the function's, if it is to be kept, if it is more than an assignment, or if it
+    would have to be computed several times and is costly.
     """
     remaining = []
     for block in program.blocks:
@@ -44,7 +44,8 @@ def inline_all(schedule: Schedule, program: AnalysedProgram) -> list[Block]:
 def remains(program: AnalysedProgram, block: Block) -> bool:
     """Return whether `inline` leaves a block that it is not told to keep."""
     repeated = len(program.consumers(block)) > 1 and block.calls & _COSTLY
-    return block.is_reduction or block.name in program.outputs or bool(repeated)
+    is_assignment = isinstance(block.block.body, tirx.BufferStore)
+    return block.is_reduction or block.name in program.outputs or not is_assignment or bool(repeated)
 
 
 def vectorize(schedule: Schedule, name: str, loop: Any, lanes: int) -> None:

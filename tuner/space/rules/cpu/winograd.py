@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import tvm
 from tvm.s_tir import Schedule
 
-from loopwright.codegen.graph.winograd import IMAGE, LINES, OUTPUTS, PAD, ROWS, SIZE
+from loopwright.codegen.graph.winograd import IMAGE, LINES, OUTPUTS, PAD, ROWS, SIZE, UNSAFE
 from tuner.space.rules.analysis.program import AnalysedProgram
 from tuner.space.rules.analysis.rule import Knob, Knobs, MachineLimits
 from tuner.space.rules.analysis.steps import fuse, inline, parallelize
@@ -65,9 +65,9 @@ def _image(sch: Schedule, values: Knobs) -> None:
 def _result(sch: Schedule, program: AnalysedProgram, values: Knobs) -> None:
     moved = _moved(program)
     remaining = inline(sch, program, frozenset({ROWS, moved} if moved else {ROWS}))
-    rows, write = sch.get_sblock(ROWS), sch.get_sblock(remaining[1].name)
+    rows, write = (sch.get_sblock(block.name) for block in remaining[2:4])
     if moved:
-        parallelize(sch, fuse(sch, sch.get_loops(sch.get_sblock(remaining[2].name))[:-1]))
+        parallelize(sch, fuse(sch, sch.get_loops(sch.get_sblock(remaining[4].name))[:-1]))
     batch, y, x, channel = sch.get_loops(write)
     y, p = sch.split(y, [None, OUTPUTS])
     x, q = sch.split(x, [None, OUTPUTS])
@@ -89,9 +89,9 @@ def _is_image(program: AnalysedProgram) -> bool:
 
 def _is_result(program: AnalysedProgram) -> bool:
     """Return whether outputs come from transformed products, and whatever follows keeps their order."""
-    if program.blocks[0].name != ROWS or len(program.outputs) != 1:
+    if program.blocks[0].name != UNSAFE or len(program.outputs) != 1:
         return False
-    batch, rows, _, _, channels = (extent for _, extent in program.blocks[0].spatial)
+    batch, rows, _, _, channels = (extent for _, extent in program.block(ROWS).spatial)
     extents = [extent for _, extent in program.block(_moved(program) or program.outputs[0]).spatial]
     return len(extents) == 4 and [*extents[:2], extents[3]] == [batch, rows, channels]
 
