@@ -25,13 +25,9 @@ CEILINGS = {
     "deploy": 400,
     "examples": 900,
     "benchmarks": 7_600,
-<<<<<<< HEAD
-    # tests/semantics: operators of PyTorch and ONNX against PyTorch and ONNX Runtime; and the marks of the whole.
-    "tests": 46_000,
-=======
-    # tests/semantics: operators of PyTorch and ONNX against PyTorch and ONNX Runtime, and by ONNX's own tests.
-    "tests": 46_200,
->>>>>>> f8868274 (Run ONNX's own tests of operators, and count what they show)
+    # tests/semantics: operators of PyTorch and ONNX against PyTorch and ONNX Runtime, and by ONNX's own tests; and the
+    # marks of the whole.
+    "tests": 46_400,
     DASHBOARD: 11_700,
 }
 _SUFFIXES = {DASHBOARD: {".ts", ".tsx", ".css", ".mjs"}}
