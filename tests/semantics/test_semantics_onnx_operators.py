@@ -243,13 +243,15 @@ def by_onnx_runtime(cell: Cell) -> list[Array]:
     return results
 
 
+@pytest.mark.parametrize("step", [4, pytest.param(1, marks=pytest.mark.whole)], ids=["some", "all"])
 @pytest.mark.parametrize("opset", sorted({cell.opset for cell in cells()}))
-def test_operators_compute_what_onnx_says(opset: int) -> None:
-    rows = [cell for cell in cells() if cell.opset == opset]
+def test_operators_compute_what_onnx_says(opset: int, step: int) -> None:
+    rows = [cell for cell in cells() if cell.opset == opset][::step]
     model, values = model_of(opset, rows)
     module = lower(frontends.to_program(model), LLVM)
     machine = relax.VirtualMachine(compile_module(module, LLVM), tvm.cpu())
-    results = iter(machine["main"](*(tvm.runtime.tensor(value) for value in values.values())))
+    found = machine["main"](*(tvm.runtime.tensor(value) for value in values.values()))
+    results = iter([found] if isinstance(found, tvm.runtime.Tensor) else found)
     wrong = []
     for cell in rows:
         wanted = by_onnx_runtime(cell) if cell.expected is None else [cell.expected(*cell.inputs)]

@@ -14,8 +14,9 @@ CEILINGS = {
     # The aim is 50,000 lines of product, 38,000 of tests, 7,500 of benchmarks and 10,500 of the dashboard. A feature
     # that needs more raises the ceiling of its room in its own commit, with the reason beside the number.
     # Folders of their own, and answers that are the model's: its compared program, its state, ONNX's own semantics
-    # with its norms and resizing, and PyTorch's dtypes, NaN, norms and quotients; which values an argument may have.
-    "client": 23_000,
+    # with its norms and resizing, and PyTorch's dtypes, NaN, norms and quotients; which values an argument may have;
+    # a convolution by Winograd that keeps infinities.
+    "client": 23_100,
     "tuner": 10_100,
     "workers": 7_950,
     "db": 7_500,
