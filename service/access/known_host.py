@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import urllib.parse
+import re
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service.problems import ProblemError, answer
+
+_HOST = re.compile(r"(\[(?P<address>[\da-fA-F:.]+)\]|(?P<name>[\w.-]+))(:(?P<port>\d{1,5}))?", re.ASCII)
+_LAST_PORT = 65_535
 
 
 class KnownHost:
@@ -32,8 +35,8 @@ class KnownHost:
 
 
 def _host(headers: Headers) -> str | None:
-    """Return the name or address that a request asks for, without a port; None if it is none."""
-    try:
-        return urllib.parse.urlsplit(f"//{headers.get('host', '')}").hostname
-    except ValueError:
+    """Return the name or address that a request asks for, in small letters and without a port; None if it is none."""
+    found = _HOST.fullmatch(headers.get("host", ""))
+    if found is None or int(found["port"] or 0) > _LAST_PORT:
         return None
+    return (found["address"] or found["name"]).lower()

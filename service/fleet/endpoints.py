@@ -95,11 +95,15 @@ def _worker(ctx: Context, worker_id: str) -> schemas.Worker:
     return next(wire.worker(view) for view in ctx.database.workers.all(LIVE_SECONDS) if view.id == worker_id)
 
 
+_LONGEST_TOKEN = 9
+"""Digits: no list has a milliard items."""
+
+
 def _page(items: list[Item], paging: PageRequest) -> schemas.Page[Item]:
     """One page of a list that is at hand as a whole; the token is where the next one starts."""
     start = 0
     if paging.token is not None:
-        if not paging.token.isdecimal():
+        if not paging.token.isdecimal() or len(paging.token) > _LONGEST_TOKEN:
             raise InvalidPage("this page_token does not belong to this list")
         start = int(paging.token)
     end = start + paging.size

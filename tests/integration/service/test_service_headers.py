@@ -29,6 +29,7 @@ def test_every_answer_has_the_headers(api: Api, path: str) -> None:
         assert answer.headers["X-Content-Type-Options"] == "nosniff"
         assert answer.headers["X-Frame-Options"] == "DENY"
         assert answer.headers["Referrer-Policy"] == "no-referrer"
+        assert "camera=()" in answer.headers["Permissions-Policy"]
         policy = answer.headers["Content-Security-Policy"]
         assert "script-src 'self';" in policy
         assert "frame-ancestors 'none'" in policy

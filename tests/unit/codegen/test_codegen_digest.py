@@ -315,3 +315,8 @@ def test_what_a_function_is_called_and_promises_does_not_count() -> None:
     promising = func.with_attr("tirx.noalias", True)
     assert {function_digest(f) for f in (func, private, promising)} == {function_digest(add_one("second"))}
     assert _as_the_service_sees_it(module_to_json(tvm.IRModule({"first": func}))) == {"first": function_digest(func)}
+
+
+def test_a_line_of_a_text_counts_whatever_it_begins_with() -> None:
+    texts = ("a\n# b", "a\n# c", "a")
+    assert len({function_digest(add_one("f").with_attr("x", text)) for text in texts}) == len(texts)

@@ -14,6 +14,9 @@ from loopwright.codegen.errors import InvalidModule
 from loopwright.codegen.gpu.tf32 import permits_tf32
 from loopwright.codegen.math_mode import TF32
 
+_LEFT_OUT = (b"#", b'\\"tvm_version\\":')
+"""Beginnings of lines: comments, and the version beside what is printed apart, as texts of several lines are."""
+
 
 def normal_form(func: tvm.tirx.PrimFunc) -> tvm.IRModule:
     """Return the workload that a PrimFunc is: a module whose only function is ``main``, as MetaSchedule wants it.
@@ -43,6 +46,8 @@ def workload_digest(mod: tvm.IRModule) -> str:
         InvalidModule: the function is nested so deeply that its printed form cannot be parsed.
     """
     printed = str(mod.script())
+    if 'metadata["' in printed:
+        printed = str(mod.script(show_meta=True))
     try:
         tree = ast.parse(printed)
     except (SyntaxError, RecursionError, MemoryError) as error:
@@ -50,7 +55,7 @@ def workload_digest(mod: tvm.IRModule) -> str:
     lines = [line.encode() for line in printed.splitlines()]
     for line, start, stop, name in reversed(_canonical_names(tree)):
         lines[line] = lines[line][:start] + name + lines[line][stop:]
-    code = b"\n".join(line for line in lines if not line.lstrip().startswith(b"#"))
+    code = b"\n".join(line for line in lines if not line.lstrip().startswith(_LEFT_OUT))
     return hashlib.sha256(code).hexdigest()[:32]
 
 
