@@ -140,6 +140,17 @@ def cells() -> Iterator[Cell]:
     for is_fmod, dividends in ((0, [1, 1, -1, 1, 0, 0, 0, 0]), (1, [1, -1, 2, -2, 0, 0, 0, 0])):
         yield Cell("Mod", (INTEGERS, DIVISORS), {"fmod": is_fmod}, lambda x, y, z=dividends: np.array(z, "int32"))
     yield Cell("Mod", (SPECIAL, SPECIAL[::-1].copy()), {"fmod": 1})
+    infinite = np.array([[INF, 1], [-INF, 2], [INF, -INF], [NAN, 1], [-INF, -INF], [1e4, 1e4]], "float32")
+    for keepdims in (0, 1):
+        attributes = {"keepdims": keepdims}
+        yield Cell("ReduceLogSumExp", (infinite[[0, 1, 2, 4, 5]],), attributes, weights=(np.array([1]),))
+        for name in ("L1", "L2", "SumSquare"):
+            yield Cell(f"Reduce{name}", (INTEGERS[1:4],), attributes | {"noop_with_empty_axes": 1})
+    yield Cell("PRelu", (SPECIAL, np.array([[0.5], [-2]], "float32")))
+    yield Cell("Sign", (np.array([0, 1, 200], "uint8"),))
+    yield Cell("Equal", (np.array([True, False]), np.array([[True], [False]])))
+    grid = np.linspace(-1.2, 1.2, 24, dtype="float16").reshape(1, 3, 4, 2)
+    yield Cell("GridSample", (IMAGE.astype("float16"), grid), rtol=2e-3)
     yield from normalisations()
     yield from (replace(cell, rtol=1e-3) for cell in resizings())
 

@@ -1,4 +1,4 @@
-"""Sums of halves, which ONNX Runtime accumulates in float32, and means of integers, which stay integers."""
+"""Sums of halves, which ONNX Runtime accumulates in float32."""
 
 from __future__ import annotations
 
@@ -16,17 +16,14 @@ def wide(value: Any) -> str:
 
 
 def widened(convert: Converter) -> Converter:
-    """Return a converter that sums halves in float32, and takes means of integers in float64, cut off to integers."""
+    """Return a converter that computes halves in float32."""
 
     def converted(node: Node) -> Any:
         data = node.inputs[0]
-        dtype = dtype_of(data)
-        is_mean = node.operator == "ReduceMean" and "int" in dtype
-        inner = "float64" if is_mean else wide(data)
-        if inner == dtype:
+        if wide(data) == dtype_of(data):
             return convert(node)
-        whole = node.emit(relax.op.astype(data, inner))
-        return relax.op.astype(node.emit(convert(node.of(whole, *list(node.inputs)[1:]))), dtype)
+        whole = node.emit(relax.op.astype(data, wide(data)))
+        return relax.op.astype(node.emit(convert(node.of(whole, *list(node.inputs)[1:]))), dtype_of(data))
 
     return converted
 

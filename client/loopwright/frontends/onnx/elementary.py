@@ -39,11 +39,19 @@ def _elu(node: Node) -> Any:
     return elementary.elu(node.emit, node.inputs[0], alpha=alpha, scale=gamma, input_scale=input_scale)
 
 
+def _leaky(node: Node) -> Any:
+    """Convert PRelu, whose slopes TVM takes for one axis only."""
+    data, slope = node.inputs
+    below = node.emit(relax.op.multiply(data, slope))
+    return relax.op.where(node.emit(relax.op.less(data, relax.const(0, dtype_of(data)))), below, data)
+
+
 CONVERTERS: dict[str, Converter] = {
     "Atanh": _precise(elementary.atanh),
     "Celu": widened(_elu),
     "Elu": widened(_elu),
     "Mish": widened(_mish),
+    "PRelu": _leaky,
     "Selu": widened(_elu),
     "Sinh": _precise(elementary.sinh),
     "Softplus": _precise(elementary.softplus),

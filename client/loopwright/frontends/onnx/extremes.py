@@ -18,10 +18,11 @@ _LARGEST = float(np.finfo("float32").max)
 
 def _sign(node: Node) -> Any:
     (data,) = node.inputs
+    dtype = dtype_of(data)
+    if dtype.startswith("u"):
+        return relax.op.minimum(data, relax.const(1, dtype))
     result = node.as_usual()
-    if "float" not in dtype_of(data):
-        return result
-    return relax.op.where(node.emit(relax.op.isnan(data)), data, node.emit(result))
+    return relax.op.where(node.emit(relax.op.isnan(data)), data, node.emit(result)) if "float" in dtype else result
 
 
 def _clip(node: Node) -> Any:

@@ -25,6 +25,7 @@ from loopwright.frontends.onnx import (
     operators,
     pooling,
     recurrent,
+    reductions,
     resizing,
     shapes,
 )
@@ -40,6 +41,7 @@ _CONVERTERS = {
     **normalization.CONVERTERS,
     **pooling.CONVERTERS,
     **recurrent.CONVERTERS,
+    **reductions.CONVERTERS,
     **resizing.CONVERTERS,
     **shapes.CONVERTERS,
 }

@@ -10,8 +10,8 @@ import onnx
 import tvm
 from tvm import relax, te, tirx
 
-from loopwright.frontends.onnx.accumulation import widened
-from loopwright.frontends.onnx.node import Converter, Node, extents
+from loopwright.frontends.onnx.accumulation import wide
+from loopwright.frontends.onnx.node import Converter, Node, dtype_of, extents
 
 
 def _is_inf(node: Node) -> Any:
@@ -78,14 +78,6 @@ def _lp_normalization(node: Node) -> Any:
     return relax.op.where(relax.op.equal(norm, zero), zero, relax.op.divide(data, norm))
 
 
-def _reduction(node: Node) -> Any:
-    data = node.inputs[0]
-    if str(data.ty.dtype) != "bool":
-        return node.as_usual()
-    numbers = node.emit(relax.op.astype(data, "int8"))
-    return relax.op.astype(node.as_usual(numbers, *list(node.inputs)[1:]), "bool")
-
-
 def _transposed_convolution(node: Node) -> Any:
     """Convert a transposed convolution. The attribute ``output_shape``, if present, decides the padding."""
     wanted = node.attributes.get("output_shape")
@@ -140,6 +132,22 @@ def _scatter(node: Node) -> Any:
     flat_updates = node.emit(relax.op.reshape(updates, [math.prod(given)]))
     inputs = type(node.inputs)([data, places, flat_updates])
     return node.importer._convert_operator("ScatterND", inputs, node.attributes, max(node.opset, 11))
+
+
+def _equal(node: Node) -> Any:
+    """Convert a comparison, for which LLVM has no instruction if it is of truth values."""
+    if dtype_of(node.inputs[0]) != "bool":
+        return node.as_usual()
+    return relax.op.logical_not(node.emit(relax.op.logical_xor(*node.inputs)))
+
+
+def _grid_sample(node: Node) -> Any:
+    """Convert a sample at places of a grid, halves in float32."""
+    data, grid = node.inputs
+    if wide(data) == dtype_of(data):
+        return node.as_usual()
+    whole, places = (node.emit(relax.op.astype(each, wide(each))) for each in (data, grid))
+    return relax.op.astype(node.emit(node.as_usual(whole, places)), dtype_of(data))
 
 
 def _eye_like(node: Node) -> Any:
@@ -264,7 +272,9 @@ CONVERTERS: dict[str, Converter] = {
     "CumProd": _cumulative_product,
     "DFT": _fourier,
     "Dropout": _dropout,
+    "Equal": _equal,
     "EyeLike": _eye_like,
+    "GridSample": _grid_sample,
     "IsInf": _is_inf,
     "LpNormalization": _lp_normalization,
     "NonMaxSuppression": _non_max_suppression,
@@ -275,9 +285,4 @@ CONVERTERS: dict[str, Converter] = {
     "STFT": _short_time_fourier,
     "Scatter": _scatter,
     "ScatterElements": _scatter,
-    **dict.fromkeys(("ReduceMax", "ReduceMin"), _reduction),
-    **dict.fromkeys(
-        (f"Reduce{name}" for name in ("L1", "L2", "LogSum", "LogSumExp", "Mean", "Prod", "Sum", "SumSquare")),
-        widened(_reduction),
-    ),
 }
