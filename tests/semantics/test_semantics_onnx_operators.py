@@ -151,6 +151,21 @@ def cells() -> Iterator[Cell]:
     yield Cell("Equal", (np.array([True, False]), np.array([[True], [False]])))
     grid = np.linspace(-1.2, 1.2, 24, dtype="float16").reshape(1, 3, 4, 2)
     yield Cell("GridSample", (IMAGE.astype("float16"), grid), rtol=2e-3)
+    rows, columns = np.ones((2, 4096), "float16"), np.ones((4096, 3), "float16")
+    for operator, attributes, result in (
+        ("MatMul", {}, 4096),
+        ("Gemm", {"alpha": 0.5}, 2048),
+        ("Einsum", {"equation": "ij,jk->ik"}, 4096),
+    ):
+        wanted = np.full((2, 3), result, "float16")
+        yield Cell(operator, (rows, columns), attributes, lambda *_, y=wanted: y, rtol=1e-3)
+    for operator, shape in (("Conv", (1, 4096, 1, 1)), ("ConvTranspose", (4096, 1, 1, 1))):
+        wide = (rows[:1].reshape(1, 4096, 1, 1), columns[:, 0].reshape(shape), np.array([1], "float16"))
+        yield Cell(operator, wide, {}, lambda *_: np.full((1, 1, 1, 1), 4096, "float16"), rtol=1e-3)
+    yield Cell("LRN", (IMAGE.astype("float16"),), {"size": 3, "alpha": 0.5}, rtol=2e-3)
+    statistics = np.array([[0.5, 2], [0, 1], [1, 2], [0.5, 4]], "float16")
+    yield Cell("BatchNormalization", (IMAGE.astype("float16"), *statistics), rtol=2e-3)
+    yield Cell("DynamicQuantizeLinear", (np.zeros(3, "float32"),), outputs=3)
     yield from normalisations()
     yield from (replace(cell, rtol=1e-3) for cell in resizings())
 

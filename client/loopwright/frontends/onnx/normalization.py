@@ -6,6 +6,7 @@ where the mean is large.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -40,6 +41,36 @@ def _by_channel(node: Node, normal: Any) -> Any:
     shape = [1, -1, *[1] * (len(normal.ty.shape) - 2)]
     scale, bias = (relax.op.reshape(_cast(node, each, dtype_of(normal)), shape) for each in node.inputs[1:3])
     return node.emit(relax.op.add(node.emit(relax.op.multiply(normal, scale)), bias))
+
+
+def _batch(node: Node) -> Any:
+    if node.attributes.get("training_mode", 0):
+        raise ValueError("which is in training mode; what is tuned is inference")
+    data = node.inputs[0]
+    inner = wide(data)
+    if {dtype_of(each) for each in node.inputs[:5]} == {inner}:
+        return node.as_usual()[0]
+    return _cast(
+        node, node.emit(node.as_usual(*(_cast(node, each, inner) for each in node.inputs[:5]))[0]), dtype_of(data)
+    )
+
+
+def _local_response(node: Node) -> Any:
+    """Convert a division by the squares of the channels around, of which the one behind is there if they are even."""
+    data, size = node.inputs[0], int(node.attributes["size"])
+    alpha, beta, bias = (
+        float(node.attributes.get(name, default)) for name, default in (("alpha", 1e-4), ("beta", 0.75), ("bias", 1))
+    )
+    whole = _cast(node, data, wide(data))
+    rank, channels, before = len(data.ty.shape), node.extents(0)[1], (size - 1) // 2
+    squares = node.emit(relax.op.multiply(whole, whole))
+    sides = [0, 0, before, size - 1 - before, *[0] * 2 * (rank - 2)]
+    padded = node.emit(relax.op.nn.pad(squares, sides))
+    parts = [relax.op.strided_slice(padded, [1], [each], [each + channels]) for each in range(size)]
+    total = node.emit(functools.reduce(relax.op.add, parts))
+    scale, offset, power = (relax.const(value, dtype_of(whole)) for value in (alpha / size, bias, beta))
+    divisor = node.emit(relax.op.power(relax.op.add(relax.op.multiply(total, scale), offset), power))
+    return _cast(node, node.emit(relax.op.divide(whole, divisor)), dtype_of(data))
 
 
 def _instance(node: Node) -> Any:
@@ -134,8 +165,10 @@ def _last_axes(node: Node, data: Any) -> list[int]:
 
 
 CONVERTERS: dict[str, Converter] = {
+    "BatchNormalization": _batch,
     "GroupNormalization": _group,
     "InstanceNormalization": _instance,
+    "LRN": _local_response,
     "LayerNormalization": _layer,
     "MeanVarianceNormalization": _mean_variance,
     "RMSNormalization": _root_mean_square,

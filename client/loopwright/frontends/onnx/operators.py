@@ -12,6 +12,7 @@ from tvm import relax, te, tirx
 
 from loopwright.frontends.onnx.accumulation import wide
 from loopwright.frontends.onnx.node import Converter, Node, dtype_of, extents
+from loopwright.frontends.onnx.products import product, summed_in_float32
 
 
 def _is_inf(node: Node) -> Any:
@@ -60,12 +61,6 @@ def _dropout(node: Node) -> Any:
         raise ValueError("which is in training mode; what is tuned is inference")
     mask = "bool" if node.opset >= 10 else str(data.ty.dtype)
     return relax.Tuple([data, node.emit(relax.op.ones_like(data, mask))]) if node.outputs > 1 else data
-
-
-def _batch_normalization(node: Node) -> Any:
-    if node.attributes.get("training_mode", 0):
-        raise ValueError("which is in training mode; what is tuned is inference")
-    return node.as_usual()
 
 
 def _lp_normalization(node: Node) -> Any:
@@ -132,6 +127,21 @@ def _scatter(node: Node) -> Any:
     flat_updates = node.emit(relax.op.reshape(updates, [math.prod(given)]))
     inputs = type(node.inputs)([data, places, flat_updates])
     return node.importer._convert_operator("ScatterND", inputs, node.attributes, max(node.opset, 11))
+
+
+def _dynamic_quantization(node: Node) -> Any:
+    """Convert a quantisation whose scale, 1 if all elements are 0, follows from the data."""
+    (data,) = node.inputs
+    zero, steps, last = (relax.const(value, "float32") for value in (0, 1, 255))
+    high = node.emit(relax.op.maximum(relax.op.max(data), zero))
+    low = node.emit(relax.op.minimum(relax.op.min(data), zero))
+    width = node.emit(relax.op.divide(relax.op.subtract(high, low), last))
+    scale = node.emit(relax.op.where(relax.op.equal(width, zero), steps, width))
+    places = [relax.op.divide(relax.op.negative(low), scale), relax.op.divide(data, scale)]
+    point = node.emit(relax.op.minimum(relax.op.maximum(relax.op.round(places[0]), zero), last))
+    shifted = node.emit(relax.op.add(relax.op.round(places[1]), point))
+    limited = node.emit(relax.op.minimum(relax.op.maximum(shifted, zero), last))
+    return relax.Tuple([relax.op.astype(limited, "uint8"), scale, relax.op.astype(point, "uint8")])
 
 
 def _equal(node: Node) -> Any:
@@ -235,8 +245,7 @@ def transform(node: Node, data: Any, size: int, *, is_inverse: bool = False, is_
         matrix[taken, 1] = np.stack([-wave.imag, wave.real], -1)
     flat = node.emit(relax.op.reshape(data, [*outer, given * parts]))
     weights = relax.const(matrix.reshape(given * parts, bins * 2), str(data.ty.dtype))
-    product = node.emit(relax.op.matmul(flat, weights))
-    return node.emit(relax.op.reshape(product, [*outer, bins, 2]))
+    return node.emit(relax.op.reshape(product(node, flat, weights), [*outer, bins, 2]))
 
 
 def _short_time_fourier(node: Node) -> Any:
@@ -265,14 +274,14 @@ def _constant(node: Node) -> Any:
 
 
 CONVERTERS: dict[str, Converter] = {
-    "BatchNormalization": _batch_normalization,
     "BitShift": _bit_shift,
     "Constant": _constant,
-    "ConvTranspose": _transposed_convolution,
+    "ConvTranspose": summed_in_float32(_transposed_convolution),
     "CumProd": _cumulative_product,
     "DFT": _fourier,
     "Dropout": _dropout,
     "Equal": _equal,
+    "DynamicQuantizeLinear": _dynamic_quantization,
     "EyeLike": _eye_like,
     "GridSample": _grid_sample,
     "IsInf": _is_inf,

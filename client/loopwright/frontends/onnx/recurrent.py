@@ -10,6 +10,7 @@ from tvm import relax
 
 from loopwright.frontends.onnx.loops import element, stack, steps
 from loopwright.frontends.onnx.node import Converter, Node, extents
+from loopwright.frontends.onnx.products import product
 
 _ACTIVATIONS = {"Relu": relax.op.nn.relu, "Sigmoid": relax.op.sigmoid, "Tanh": relax.op.tanh}
 _BACKWARD = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}
@@ -28,7 +29,7 @@ class _Layer:
 
     def product(self, state: Any) -> Any:
         """Return the part of the gates that the state gives."""
-        result = self.node.emit(relax.op.matmul(state, self.hidden))
+        result = product(self.node, state, self.hidden)
         return result if self.bias is None else self.node.emit(relax.op.add(result, self.bias))
 
     def parts(self, value: Any, count: int) -> list[Any]:
@@ -104,7 +105,7 @@ def _recurrent(cell: _Cell, activations: list[str], initial: tuple[int, ...]) ->
             weights, hidden = (
                 node.emit(relax.op.permute_dims(element(node, node.inputs[place], direction))) for place in (1, 2)
             )
-            given, bias = node.emit(relax.op.matmul(data, weights)), None
+            given, bias = product(node, data, weights), None
             if node.inputs[3] is not None:
                 biases = node.emit(relax.op.split(element(node, node.inputs[3], direction), 2, axis=0))
                 given, bias = node.emit(relax.op.add(given, biases[0])), node.emit(biases[1])
