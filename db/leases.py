@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 
 from db.errors import InvalidTransition, NotFound
 from db.models import Job, Task, Trial
-from loopwright.codegen.kinds import FINISHED, JobState, TaskState, TrialState
+from loopwright.codegen.kinds import FINISHED_TASK, JobState, TaskState, TrialState
 from tuner.errors import LeaseLost
 
 RENEW_SECONDS = 2.0
@@ -51,7 +51,7 @@ def own_task(session: Session, task_id: str, lease_token: str) -> tuple[Job, Tas
     if job.state != JobState.RUNNING or job.lease_token != lease_token:
         raise LeaseLost(f"job {job.id} is no longer under this lease")
     task = session.get_one(Task, task_id)
-    if task.state in FINISHED:
+    if task.state in FINISHED_TASK:
         raise InvalidTransition(f"task {task_id} is {task.state}")
     return job, task
 

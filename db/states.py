@@ -45,4 +45,4 @@ class WebhookEvent(enum.StrEnum):
     WORKER_LOST = "worker.lost"
 
 
-FinalState = Literal[JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED]
+FinalState = Literal[JobState.SUCCEEDED, JobState.PARTLY, JobState.FAILED, JobState.CANCELLED]

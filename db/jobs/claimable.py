@@ -13,7 +13,7 @@ from db.devices import same_machine
 from db.inputs import LabelledMachine
 from db.models import NO_LABELS, Certificate, Gate, Job, Recheck, Task
 from db.models import DeviceClass as DeviceClassRow
-from loopwright.codegen.kinds import FINISHED, JobState
+from loopwright.codegen.kinds import FINISHED_TASK, JobState
 
 
 def expired_jobs(now: datetime) -> Select[Job]:
@@ -67,7 +67,7 @@ def answered_jobs() -> Select[Job]:
         ),
     )
     known = exists().where(*enough).correlate(Task, Job)
-    unanswered = exists().where(Task.job_id == Job.id, Task.state.not_in(FINISHED), ~known).correlate(Job)
+    unanswered = exists().where(Task.job_id == Job.id, Task.state.not_in(FINISHED_TASK), ~known).correlate(Job)
     races = [exists().where(table.job_id == Job.id, table.result.is_(None)).correlate(Job) for table in (Gate, Recheck)]
     queued = select(Job).where(Job.state == JobState.QUEUED, Job.force.is_(False))
     return queued.where(~unanswered, *(~race for race in races))

@@ -27,12 +27,13 @@ from db.models import Certificate, Job, Task, Trial
 from db.states import FinalState, LeaseLoss, WebhookEvent
 from db.views import ClaimedJob, JobInputs, JobView, LeaseView
 from db.workloads import put_workloads
-from loopwright.codegen.kinds import FINISHED, AnsweredFrom, JobState, TaskState, TrialState
+from loopwright.codegen.kinds import FINISHED, FINISHED_TASK, AnsweredFrom, JobState, TaskState, TrialState
 from tuner.errors import LeaseLost
 from tuner.types import TaskSpec
 
 _NEWEST = Keyset("jobs", Job.created_at, Job.id, descending=True)
 _OF_GROUP = Keyset("jobs of a group", Job.group_position)
+_ANSWERED = frozenset({JobState.SUCCEEDED, JobState.PARTLY})
 
 
 class Jobs:
@@ -351,7 +352,7 @@ class Jobs:
         tasks = select(Task.id).where(Task.job_id == job.id)
         session.execute(delete(Trial).where(Trial.task_id.in_(tasks), Trial.state == TrialState.PROPOSED))
         job.trials = session.scalar(select(func.sum(Task.trials)).where(Task.job_id == job.id)) or 0
-        job.saved_secs, job.search_saved_secs = _saved(session, job) if state == JobState.SUCCEEDED else (0.0, 0.0)
+        job.saved_secs, job.search_saved_secs = _saved(session, job) if state in _ANSWERED else (0.0, 0.0)
         job_event(session, job, now)
         facts = {"job_id": job.id, "name": job.name, "state": state, "error": error, "owner": job.user_name}
         notify(session, WebhookEvent.JOB_FINISHED, facts, now)
@@ -372,5 +373,5 @@ def _saved(session: Session, job: Job) -> tuple[float, float]:
 
 
 def _unfinished_tasks(session: Session, job_id: str) -> Sequence[Task]:
-    unfinished = select(Task).where(Task.job_id == job_id, Task.state.not_in(FINISHED)).order_by(Task.id)
+    unfinished = select(Task).where(Task.job_id == job_id, Task.state.not_in(FINISHED_TASK)).order_by(Task.id)
     return session.scalars(unfinished.with_for_update()).all()

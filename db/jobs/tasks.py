@@ -15,7 +15,7 @@ from db.leases import own_task
 from db.models import Certificate, Job, Task
 from db.results.certificates import library_time
 from db.views import TaskView
-from loopwright.codegen.kinds import FINISHED, AnsweredFrom, FailureKind, JobState, TaskState
+from loopwright.codegen.kinds import FINISHED_TASK, AnsweredFrom, FailureKind, JobState, TaskState
 
 
 def _view(task: Task, certificate: Certificate | None) -> TaskView:
@@ -80,7 +80,7 @@ class Tasks:
             # Everyone who wants this key locks its tasks in the same order: one decides after the other.
             rivals = session.scalars(
                 select(Task)
-                .where(Task.key == mine.key, or_(Task.id == task_id, Task.state.not_in(FINISHED)))
+                .where(Task.key == mine.key, or_(Task.id == task_id, Task.state.not_in(FINISHED_TASK)))
                 .order_by(Task.id)
                 .with_for_update()
                 .execution_options(populate_existing=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from db import Database
 from db.states import FinalState
 from db.views import ClaimedJob, TaskView
-from loopwright.codegen.kinds import FINISHED, AnsweredFrom, JobState, TaskState
+from loopwright.codegen.kinds import FINISHED_TASK, AnsweredFrom, JobState, TaskState
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class ClaimedTasks:
 
     @property
     def open(self) -> list[TaskView]:
-        return [task for task in self.tasks if task.state not in FINISHED]
+        return [task for task in self.tasks if task.state not in FINISHED_TASK]
 
     @property
     def succeeded(self) -> bool:
@@ -49,13 +49,31 @@ class ClaimedTasks:
         return True
 
     def finish(self) -> None:
-        """Finish a job without open tasks. The job fails if any of its tasks failed."""
+        """Finish a job without open tasks.
+
+        The job fails if any of its tasks failed, and succeeds only partly if no candidate of its weightiest task ran.
+        """
         failed = [task for task in self.tasks if task.state is TaskState.FAILED]
         if failed:
             reasons = "; ".join(f"{task.name}: {task.error}" for task in failed)
             self._end(JobState.FAILED, f"{len(failed)} of {len(self.tasks)} tasks have no result. {reasons}")
+        elif (weightiest := self._weightiest()) is not None and _has_no_candidate(weightiest):
+            kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(weightiest.failures.items()))
+            reason = (
+                f"{weightiest.name}, which takes most of the model's time, stays as TVM compiles it: all of its "
+                f"{weightiest.trials} candidates failed ({kinds})"
+            )
+            self._end(JobState.PARTLY, reason)
         else:
             self._end(JobState.SUCCEEDED, None)
 
+    def _weightiest(self) -> TaskView | None:
+        """Return the task that takes most of the model's time untuned; None without tasks."""
+        return max(self.tasks, key=lambda task: task.weight * (task.baseline_secs or 0.0), default=None)
+
     def _end(self, state: FinalState, error: str | None) -> None:
         self.database.jobs.finish(self.claimed.job.id, self.claimed.lease_token, state, error)
+
+
+def _has_no_candidate(task: TaskView) -> bool:
+    return task.answered_from is AnsweredFrom.SEARCH and 0 < task.trials == task.failed

@@ -11,6 +11,8 @@ class JobState(StrEnum):
     QUEUED = "queued"
     RUNNING = "running"
     SUCCEEDED = "succeeded"
+    PARTLY = "partly"
+    """Each task has a result, but no candidate of the task that takes most of the model's time has run."""
     FAILED = "failed"
     CANCELLED = "cancelled"
 
@@ -38,8 +40,10 @@ class TaskState(StrEnum):
     CANCELLED = "cancelled"
 
 
-FINISHED: frozenset[str] = frozenset({"succeeded", "failed", "cancelled"})
-"""States that a job or a task never leaves."""
+FINISHED: frozenset[str] = frozenset({"succeeded", "partly", "failed", "cancelled"})
+"""States that a job never leaves."""
+FINISHED_TASK: frozenset[str] = frozenset({"succeeded", "failed", "cancelled"})
+"""States that a task never leaves."""
 
 
 class AnsweredFrom(StrEnum):

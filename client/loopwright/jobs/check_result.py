@@ -30,7 +30,7 @@ class CheckResult:
     def of(cls, job: Job) -> CheckResult:
         """Return what came of a job's gate. Raises CheckFailed: the job did not succeed, or has none."""
         state = job.gate()
-        if job.state != "succeeded":
+        if job.state not in ("succeeded", "partly"):
             reason = job.error or "no reason is given"
             raise CheckFailed(f"job {job.id} has {job.state}, so nothing was compared: {reason}")
         if state is None or state.result is None:

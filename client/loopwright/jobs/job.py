@@ -72,7 +72,7 @@ class Job:
 
     @property
     def state(self) -> schemas.JobState:
-        """``queued``, ``running``, ``succeeded``, ``failed`` or ``cancelled``, as of the last look."""
+        """``queued``, ``running``, ``succeeded``, ``partly``, ``failed`` or ``cancelled``, as of the last look."""
         return self.info.state
 
     @property

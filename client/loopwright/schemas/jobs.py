@@ -187,7 +187,7 @@ class Job(Wire):
     name: str
     """Name of the job."""
     state: JobState
-    """``queued``, ``running``, or how it ended: ``succeeded``, ``failed``, ``cancelled``."""
+    """``queued``, ``running``, or how it ended: ``succeeded``, ``partly``, ``failed``, ``cancelled``."""
     target: dict[str, Any]
     """TVM's target, as its JSON."""
     device_class: str
@@ -213,7 +213,7 @@ class Job(Wire):
     finished_at: datetime | None
     """When it ended; None until then."""
     error: str | None
-    """Why it failed; None if it did not."""
+    """Why it failed, or succeeded only ``partly``; else None."""
     notes: list[str]
     """Notes for the user, such as functions that are not tuned, and the limit that ended the search."""
     suggested_trials: int = 0

@@ -210,7 +210,7 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["user_name"], ["users.name"], name="fk_jobs_user_name"),
         sa.UniqueConstraint("user_name", "idempotency_key", name="uq_jobs_user_name_idempotency_key"),
         sa.CheckConstraint(
-            "state IN ('queued', 'running', 'succeeded', 'failed', 'cancelled')", name=op.f("ck_jobs_state")
+            "state IN ('queued', 'running', 'succeeded', 'partly', 'failed', 'cancelled')", name=op.f("ck_jobs_state")
         ),
     )
     op.create_index(

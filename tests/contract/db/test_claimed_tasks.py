@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from loopwright.codegen.kinds import AnsweredFrom, JobState, TaskState
+from loopwright.codegen.kinds import AnsweredFrom, FailureKind, JobState, Origin, Stage, TaskState
 from service.controller.claimed_tasks import ClaimedTasks
 from service.controller.ledger import DatabaseLedger
 from tests.contract.db.conftest import BASELINE, World
-from tuner.types import Measured, StopReason
+from tuner.types import Failure, MeasureCandidate, Measured, StopReason
 
 
 def test_a_task_is_answered_by_a_search_that_was_allowed_as_much(world: World) -> None:
@@ -130,3 +132,27 @@ def test_a_job_whose_tasks_all_have_an_answer_succeeds(world: World) -> None:
     tasks.finish()
     job = world.db.jobs.get(tasks.claimed.job.id)
     assert (job.state, job.error) == (JobState.SUCCEEDED, None)
+
+
+@pytest.mark.parametrize(("failing", "state"), [("b", JobState.PARTLY), ("a", JobState.SUCCEEDED)])
+def test_a_job_succeeds_partly_if_all_candidates_of_its_weightiest_task_failed(
+    world: World, failing: str, state: JobState
+) -> None:
+    """The task ``b`` takes ten times as long as ``a``."""
+    claimed, first = world.started("a", "b")
+    tasks = [first, world.task(claimed.job.id, 1)]
+    assert world.db.tasks.try_start(tasks[1].id, claimed.lease_token)
+    ledger = DatabaseLedger(world.db, claimed, tasks, 64)
+    for position, (name, secs) in enumerate((("a", 0.1), ("b", 1.0))):
+        task = tasks[position]
+        candidates = [BASELINE, MeasureCandidate("[1]", Origin.RANDOM)]
+        baseline, candidate = world.db.trials.propose(task.id, claimed.lease_token, candidates)
+        world.db.trials.finish(baseline.id, claimed.lease_token, Measured((secs,), "worker"))
+        outcome = Failure(Stage.BUILD, FailureKind.COMPILE, "no") if name == failing else Measured((secs,), "worker")
+        world.db.trials.finish(candidate.id, claimed.lease_token, outcome)
+        certificate = replace(world.certificate(baseline, secs), baseline_run_secs=(secs, secs, secs))
+        ledger.certify(position, certificate, StopReason.BUDGET)
+    ClaimedTasks.read(world.db, claimed).finish()
+    job = world.db.jobs.get(claimed.job.id)
+    assert job.state is state
+    assert (job.error or "").endswith("all of its 1 candidates failed (1 COMPILE)") is (state is JobState.PARTLY)

@@ -75,7 +75,7 @@ def test_symbolic_extents(
     assert service.requests[0].json()["shapes"] == shapes
 
 
-@pytest.mark.parametrize(("state", "status"), [("succeeded", 0), ("failed", 1), ("cancelled", 1)])
+@pytest.mark.parametrize(("state", "status"), [("succeeded", 0), ("partly", 1), ("failed", 1), ("cancelled", 1)])
 def test_the_exit_status_is_the_jobs(service: FakeService, run: Command, program: str, state: str, status: int) -> None:
     service.on("POST", "/api/v1/jobs", Answer(job_json(), 202))
     service.on("GET", "/api/v1/jobs/job-1", job_json(state))

@@ -63,5 +63,5 @@ export type WorkloadDetail = Schemas["WorkloadDetail"];
 
 /** The states that a job or a task never leaves. */
 export function isFinished(state: JobState | TaskState): boolean {
-  return state === "succeeded" || state === "failed" || state === "cancelled";
+  return state === "succeeded" || state === "partly" || state === "failed" || state === "cancelled";
 }

@@ -7,6 +7,7 @@ const STATE_TONE: Record<JobState | TaskState, Tone> = {
   running: "active",
   joined: "active",
   succeeded: "good",
+  partly: "warn",
   failed: "bad",
   cancelled: "warn",
 };

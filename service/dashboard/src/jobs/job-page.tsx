@@ -32,6 +32,9 @@ import { useJobEvents } from "./use-job-events";
 // The event stream says at once what changed; asking now and then finds out when the stream died unnoticed.
 const REFRESH_MS = 10_000;
 
+const FAILED = { tone: "bad", title: "The job failed" } as const;
+const PARTLY = { tone: "warn", title: "The job succeeded only partly" } as const;
+
 export default function JobPage() {
   const { id = "" } = useParams();
   return <JobView key={id} id={id} />;
@@ -67,11 +70,7 @@ function JobView({ id }: { id: string }) {
                 )}
               </div>
             </PageHead>
-            {job.error && (
-              <Notice tone="bad" title="The job failed">
-                {job.error}
-              </Notice>
-            )}
+            {job.error && <Notice {...(job.state === "partly" ? PARTLY : FAILED)}>{job.error}</Notice>}
             <Summary job={job} />
             <TargetPanel job={job} />
             <ModelPanel job={job} />

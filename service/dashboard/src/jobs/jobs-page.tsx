@@ -11,7 +11,7 @@ import { jobColumns } from "./columns";
 import { FirstJob } from "./first-job";
 import { jobsQuery } from "./queries";
 
-const STATES: readonly JobState[] = ["queued", "running", "succeeded", "failed", "cancelled"];
+const STATES: readonly JobState[] = ["queued", "running", "succeeded", "partly", "failed", "cancelled"];
 
 export default function JobsPage() {
   const [params, change] = useQueryState();

@@ -35,7 +35,14 @@ export function RecentJobs() {
   );
 }
 
-const ORDER: Record<Job["state"], number> = { running: 0, queued: 1, succeeded: 2, failed: 2, cancelled: 2 };
+const ORDER: Record<Job["state"], number> = {
+  running: 0,
+  queued: 1,
+  succeeded: 2,
+  partly: 2,
+  failed: 2,
+  cancelled: 2,
+};
 
 function runningFirst(jobs: Job[]): Job[] {
   return [...jobs].sort((a, b) => ORDER[a.state] - ORDER[b.state]);
