@@ -15,8 +15,8 @@ CEILINGS = {
     # that needs more raises the ceiling of its room in its own commit, with the reason beside the number.
     # Folders of their own, and answers that are the model's: its compared program, its state, ONNX's own semantics
     # with its norms and resizing, and PyTorch's dtypes, NaN, norms and quotients; which values an argument may have;
-    # a convolution by Winograd that keeps infinities.
-    "client": 23_100,
+    # a convolution by Winograd that keeps infinities; limits of what data decides.
+    "client": 23_300,
     "tuner": 10_100,
     "workers": 7_950,
     "db": 7_500,

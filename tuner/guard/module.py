@@ -40,7 +40,7 @@ _OPS = re.compile(
     r"|tirx\.(acos|acosh|asin|asinh|atan|atan2|atanh|copysign|cos|cosh|ctpop|dp4a|erf|exp|exp10|exp2|fabs|floor|fma|fmod"
     r"|hypot|isfinite|isinf|isnan|ldexp|log|log10|log1p|nearbyint|nextafter|popcount|pow|round|rsqrt|sigmoid|sin|sinh"
     r"|sqrt|tan|tanh|trunc|reinterpret|undef|q_multiply_shift|q_multiply_shift_per_axis|vectorcombine|vectorhigh"
-    r"|vectorlow|selector|get_active_lane_mask|assume|ignore_loop_partition|break_loop|continue_loop)"
+    r"|vectorlow|selector|get_active_lane_mask|ignore_loop_partition|break_loop|continue_loop)"
 )
 
 _LLVM_CALLS = ("tirx.call_llvm_pure_intrin", "tirx.call_llvm_intrin")

@@ -100,7 +100,6 @@ ANNOTATIONS = frozenset(
         "software_pipeline_order",
         "software_pipeline_async_stages",
         "double_buffer_scope",
-        "buffer_dim_align",
         "warp_execution",
     }
 )

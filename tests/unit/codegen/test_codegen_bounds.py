@@ -35,6 +35,11 @@ def block(store: str, extent: int = 16, axis: str = "i", domain: str = "16", ext
     return "\n".join(lines)
 
 
+def allocated(arguments: str, store: str) -> str:
+    """Return a function with a buffer of its own, S."""
+    return function(block(store).replace("for i", f"S = T.sblock_alloc_buffer({arguments})\nfor i", 1))
+
+
 INSIDE = {
     "as they are": function(block("B[v] = A[v]")),
     "mirrored": function(block("B[v] = A[15 - v]")),
@@ -46,6 +51,11 @@ INSIDE = {
     "clamped data": function(block("B[v] = A[T.min(T.max(I[v], 0), 15)]")),
     "a part of the domain": function(block("B[v] = A[v]", extent=20, axis="i", extra="T.where(i < 16)")),
     "one name": function(block("k: T.let[T.int32] = v + 0\nB[v] = A[k]")),
+    "data that counts from the end, of 32 bits": function(
+        block("B[v] = A[T.min(T.max(T.if_then_else(I[v] < 0, I[v] + 16, I[v]), 0), 15)]")
+    ),
+    "clamped data in a row": function(block("B[v] = A[v // 4 * 4 + T.min(T.max(I[v], 0), 3)]")),
+    "a quotient of clamped data": function(block("B[v] = A[T.min(T.max(I[v], 0), 31) // 2]")),
     "a name for clamped data": function(block("k: T.let[T.int32] = T.min(T.max(I[v], 0), 15)\nB[v] = A[k]")),
     "two dimensions": function(block("B[v] = A[v // 4, v % 4]"), a="(4, 4)"),
     "a window": function(block("for k in range(3):\n    B[v] = B[v] + A[v + k]"), a="(18,)"),
@@ -86,6 +96,23 @@ OUTSIDE = {
     "a vector of indices": function(block("B[T.Ramp(v, 1, 4)] = A[T.Ramp(v, 1, 4)]")),
     "an element of what is allocated": function(
         block("B[v] = S[I[0]]", extra="").replace("for i", 'S = T.sblock_alloc_buffer((4,), "float32")\nfor i', 1)
+    ),
+    "extents whose product overflows 32 bits": allocated('(65536, 65537), "int8"', "S[v, v] = T.int8(0)"),
+    "extents whose product overflows 64 bits": allocated(
+        '(T.int64(2**33), T.int64(2**31)), "int8"', "S[v, v] = T.int8(0)"
+    ),
+    "an assumption": function(block("T.evaluate(T.assume(v < 16))\nif v < 16:\n    B[v] = A[v]", 100, domain="100")),
+    "a region that is narrower than what is read": function(
+        block("B[v] = A[v]", extra='T.reads(A[0:1])\nT.sblock_attr({"explicit_read_region": [1]})')
+    ),
+    "strides by an annotation": function(
+        block("B[v] = A[v]", extra='T.sblock_attr({"buffer_dim_align": [[0, 0, -1000010, 1]]})')
+    ),
+    "a shift of data that overflows": function(
+        block("B[v] = A[T.shift_left(T.max(T.min(I[v] * 268435456, 1073741824), 0), 2) // 67108864]")
+    ),
+    "a product of data that overflows behind its limits": function(
+        block("B[v] = A[T.min(T.max(I[v], 0), 15) * 300000000 // 300000000]")
     ),
 }
 

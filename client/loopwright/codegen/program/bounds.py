@@ -7,8 +7,10 @@ loops and of blocks' axes, and from the conditions around it. What is not proven
 from __future__ import annotations
 
 import contextlib
+import math
+import operator
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import tvm
 import tvm_ffi
@@ -39,6 +41,14 @@ _FIELDS: dict[type, tuple[str, ...]] = {
     prim.Select: ("condition", "true_value", "false_value"),
 }
 """The operands of expressions."""
+_ANNOTATIONS = re.compile(
+    r"schedule_rule|layout_free_placeholders|workload|axis|double_buffer_scope|warp_execution"
+    r"|(auto_scheduler|pragma|software_pipeline)_\w+|meta_schedule\.\w+"
+)
+"""Of loops and blocks. Others, as ``explicit_read_region`` and ``buffer_dim_align``, say how much memory a buffer
+takes, and TVM believes them."""
+_MOST_BYTES = 2**47
+"""Of a buffer: as much as processors address."""
 _INTEGERS = re.compile(r"(?P<kind>int|uint|bool)(?P<bits>\d*)(x\d+)?")
 
 
@@ -111,6 +121,8 @@ class _Walk:
             self._complain(f"{buffer.name} has strides or an offset")
         elif "x" in str(buffer.dtype):
             self._complain(f"{buffer.name} has vectors for elements")
+        elif not _can_be_counted(buffer):
+            self._complain(f"{buffer.name} has more elements than its indices can count")
         self._buffers.add(buffer)
 
     def _complain(self, finding: str) -> None:
@@ -172,18 +184,25 @@ class _Walk:
         limits = _limits(name)
         if limits is None or not depends_on_data(meaning):
             return meaning
-        is_range = isinstance(meaning, Range)
-        first, last = (meaning.min, meaning.min + meaning.extent - 1) if is_range else (meaning, meaning)
-        least = max(self._analyzer.const_int_bound(first).min_value, limits[0])
-        most = min(self._analyzer.const_int_bound(last).max_value, limits[1])
-        return Range(least, most + 1)
+        if isinstance(meaning, Range):
+            least, most = self._interval(meaning.min)
+            most = max(least, most + self._interval(meaning.extent)[1] - 1)
+        else:
+            least, most = self._interval(meaning)
+        return Range(least, most + 1) if limits[0] <= least and most <= limits[1] else Range(limits[0], limits[1] + 1)
 
     def _loop(self, loop: tirx.For) -> None:
         self._expressions([loop.min, loop.extent])
         if loop.step is not None and not _is(loop.step, 1):
             self._complain(f"the loop over {loop.loop_var.name} has steps")
+        self._annotations(f"the loop over {loop.loop_var.name}", loop.annotations)
         with self._named({loop.loop_var: Range.from_min_extent(loop.min, loop.extent)}):
             self.statement(loop.body)
+
+    def _annotations(self, place: str, annotations: Mapping[str, object]) -> None:
+        for name in annotations:
+            if not _ANNOTATIONS.fullmatch(name):
+                self._complain(f"{place} has the annotation {name}")
 
     def _attribute(self, stmt: tirx.AttrStmt) -> None:
         self._expressions([stmt.value])
@@ -193,6 +212,7 @@ class _Walk:
 
     def _block(self, realize: SBlockRealize) -> None:
         block = realize.block
+        self._annotations(f"block {block.name_hint}", block.annotations)
         self._expressions([*realize.iter_values, realize.predicate])
         with self._given(realize.predicate):
             for axis, value in zip(block.iter_vars, realize.iter_values, strict=True):
@@ -224,6 +244,8 @@ class _Walk:
                     self._expressions([expr.value])
                     with self._bound(expr.var, expr.value):
                         self._expressions([expr.body])
+                case Call() if str(expr.op.name) == "tirx.assume":
+                    self._complain(f"{expr.args[0]} is assumed, which nobody checks")
                 case Call() if str(expr.op.name) == "prim.if_then_else":
                     condition, then, otherwise = expr.args
                     stack.append(condition)
@@ -271,6 +293,9 @@ class _Walk:
                 return False
             last = index.base + index.stride * (int(index.lanes) - 1)
             return self._within(index.base, least, most) and self._within(last, least, most)
+        if _has_any_value(index):
+            first, last = self._interval(index)
+            return self._bound_of(least)[1] <= first and last <= self._bound_of(most)[0]
         if not self._fits(index):
             return False
         return self._analyzer.can_prove(index >= least) and self._analyzer.can_prove(index <= most)
@@ -282,13 +307,83 @@ class _Walk:
             expr = stack.pop()
             operands = _operands(expr)
             limits = _limits(expr)
-            if not operands or limits is None or _has_any_value(expr):
+            if not operands or limits is None:
                 continue
             bound = self._analyzer.const_int_bound(expr)
             if not limits[0] <= bound.min_value <= bound.max_value <= limits[1]:
                 return False
             stack.extend(operands)
         return True
+
+    def _bound_of(self, expr: Expr | int) -> tuple[int, int]:
+        if isinstance(expr, int):
+            return expr, expr
+        bound = self._analyzer.const_int_bound(expr)
+        return int(bound.min_value), int(bound.max_value)
+
+    def _interval(self, expr: Expr) -> tuple[int, int]:
+        """Return limits of an expression whose elements have any value: what may overflow may be any number, too."""
+        whole = _all_of(expr)
+        if not _has_any_value(expr):
+            return self._bound_of(expr) if self._fits(expr) else whole
+        if isinstance(expr, prim.Select) or (isinstance(expr, Call) and str(expr.op.name) == "prim.if_then_else"):
+            ends = [self._interval(value) for value in _operands(expr)[1:]]
+            return min(first for first, _ in ends), max(last for _, last in ends)
+        step = _INTERVALS.get(type(expr))
+        if step is None or any(_limits(operand) is None for operand in _operands(expr)):
+            return whole
+        found = step(*map(self._interval, _operands(expr)))
+        return found if found is not None and whole[0] <= found[0] <= found[1] <= whole[1] else whole
+
+
+Interval = tuple[int, int]
+"""Least and largest number."""
+
+
+def _of_ends(operation: Callable[[int, int], int]) -> Callable[[Interval, Interval], Interval]:
+    """Return an operation on intervals whose ends come from ends, as those of sums and products do."""
+
+    def of(a: Interval, b: Interval) -> Interval:
+        ends = [operation(x, y) for x in a for y in b]
+        return min(ends), max(ends)
+
+    return of
+
+
+def _quotient(a: Interval, b: Interval) -> Interval | None:
+    return _of_ends(operator.floordiv)(a, b) if b[0] > 0 else None
+
+
+def _remainder(a: Interval, b: Interval) -> Interval | None:
+    return (0, b[1] - 1) if b[0] > 0 else None
+
+
+_INTERVALS: dict[type, Callable[..., Interval | None]] = {
+    prim.Add: _of_ends(operator.add),
+    prim.Sub: _of_ends(operator.sub),
+    prim.Mul: _of_ends(operator.mul),
+    prim.Min: lambda a, b: (min(a[0], b[0]), min(a[1], b[1])),
+    prim.Max: lambda a, b: (max(a[0], b[0]), max(a[1], b[1])),
+    prim.FloorDiv: _quotient,
+    prim.FloorMod: _remainder,
+    prim.Cast: lambda a: a,
+}
+"""Limits of a result by those of its operands; of other operations it may be any number of its dtype."""
+
+
+def _all_of(expr: Expr) -> Interval:
+    """Return the least and the largest number of an integer's dtype."""
+    found = _INTEGERS.fullmatch(str(expr.ty.dtype))
+    bits = int(found["bits"] or 1) if found else 64
+    return (0, 2**bits - 1) if found and found["kind"] != "int" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+
+
+def _can_be_counted(buffer: Var) -> bool:
+    """Return whether places within a buffer, and its bytes, are numbers of the dtype of its extents."""
+    elements = math.prod(int(extent) for extent in buffer.shape)
+    narrow = any(str(extent.ty.dtype) == "int32" for extent in buffer.shape)
+    bits = int(found["bits"]) if (found := re.search(r"(?P<bits>\d+)", str(buffer.dtype))) else 8
+    return elements < (2**31 if narrow else 2**62) and elements * max(bits, 8) // 8 <= _MOST_BYTES
 
 
 def _conjuncts(condition: Expr) -> list[Expr]:
