@@ -394,7 +394,8 @@ class Client:
         architecture does not run on this machine: `loopwright.export_library` writes a library for the other machine.
 
         A model of PyTorch, or of ONNX where ONNX Runtime is installed, is compared with the compiled program: both are
-        called once, and must agree in number, dtypes, shapes and values of their outputs (``last_report.agreement``).
+        called, and must agree in number, dtypes, shapes and values of their outputs (``last_report.agreement``). A call
+        on inputs with NaN, infinities and zeros of both signs is only reported, in its field ``special``.
         Nothing is compared if the target is not this machine's CPU, if ``params`` are bound, or if the example inputs
         have other extents than ``shapes``.
 
@@ -419,7 +420,7 @@ class Client:
         """
         source = as_model(mod, **options)
         if is_portfolio(source.shapes):
-            return self._compile_portfolio(source, target, params)
+            return self._compile_portfolio(source, target, params, verify)
         require_tvm()
         from loopwright.applying import apply as applying
         from loopwright.applying.agreement import agreement
@@ -716,14 +717,14 @@ class Client:
         self.last_report.log()
         return applied, looked_up.target
 
-    def _compile_portfolio(self, source: Model, target: Any, params: dict[str, Any] | None) -> Any:
+    def _compile_portfolio(self, source: Model, target: Any, params: dict[str, Any] | None, verify: bool) -> Any:
         require_tvm()
         from loopwright.applying import dispatch as shape_dispatch
 
         program = _program(source, {})
         self.last_plan = shape_dispatch.plan(program, source.portfolio)
         built, self.last_report = shape_dispatch.compiled(
-            program, self.last_plan, self._ask(target), _tvm_target(target), params
+            program, self.last_plan, self._ask(target), _tvm_target(target), params, verify=verify
         )
         self.last_report.log()
         return built

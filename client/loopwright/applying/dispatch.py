@@ -13,6 +13,7 @@ from tvm.target import Target
 
 from loopwright.applying import apply as applying
 from loopwright.applying import lookup
+from loopwright.applying.agreement import agreement
 from loopwright.applying.lookup import Ask, LookedUp
 from loopwright.applying.report import AppliedFunction, ApplyReport, Served
 from loopwright.codegen.arrays import numpy_dtype
@@ -47,7 +48,13 @@ def plan(program: Program, shapes: Portfolio | Extents, **options: Any) -> Portf
 
 
 def compiled(
-    program: Program, portfolio: Portfolio, ask: Ask, target: Target | None, params: dict[str, Any] | None
+    program: Program,
+    portfolio: Portfolio,
+    ask: Ask,
+    target: Target | None,
+    params: dict[str, Any] | None,
+    *,
+    verify: bool = True,
 ) -> tuple[Any, ApplyReport]:
     """Build one module that takes any extent: a tuned variant for each bucket, and the untuned functions for the rest.
 
@@ -56,6 +63,9 @@ def compiled(
 
     Returns:
         A ``relax.VMExecutable``, and the report.
+
+    Raises:
+        WrongAnswer: with ``verify``, the program does not compute what the model computes on its example inputs.
     """
     whole = _bound(program, portfolio)
     bound = [program.bind(shape) for shape in portfolio.shapes]
@@ -76,7 +86,8 @@ def compiled(
             variants.append(ShapeVariant(bucket.extent, smallest, applied))
         served.append(Served(bucket.extent, smallest))
     built = applying.build(dispatch(lowered, portfolio.name, variants), target)
-    return built, ApplyReport(tuple(functions), portfolio.name, tuple(served))
+    found = agreement(program.reference, built, lowered, target) if verify and not params else None
+    return built, ApplyReport(tuple(functions), portfolio.name, tuple(served), found)
 
 
 def _bound(program: Program, portfolio: Portfolio) -> Program:

@@ -54,6 +54,9 @@ class Agreement:
     """The largest difference, as a share of the largest value of its output."""
     tolerance: float
     """The difference that is allowed for the model's precision; integers and booleans are equal."""
+    special: str | None = None
+    """How a second call differs, on inputs with NaN, infinities and zeros of both signs; empty if it does not, and None
+    if there was none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,8 @@ class ApplyReport:
     def log(self) -> None:
         """Tell it: as a warning where something was missed, or where this process runs the bests with other threads."""
         logger.log(logging.WARNING if self.misses else logging.INFO, "%s", self)
+        if self.agreement is not None and self.agreement.special:
+            logger.warning("with NaN or infinities in the inputs, %s", self.agreement.special)
         here, certified = runtime_threads.configured(), self.threads
         if here is None or not certified or here in certified:
             return
@@ -121,6 +126,8 @@ class ApplyReport:
         if self.agreement is not None:
             error, tolerance = self.agreement.max_rel_error, self.agreement.tolerance
             lines.append(f"  as {self.agreement.reference} computes it: error {error:.1e}, {tolerance:g} allowed")
+            if self.agreement.special is not None:
+                lines.append(f"  with special values: {self.agreement.special or 'the same'}")
         if self.served:
             lines.append(f"  other {self.symbol}: untuned")
         return "\n".join(lines)

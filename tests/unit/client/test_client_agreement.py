@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,7 @@ def test_a_model_of_onnx_agrees(client: Client, tmp_path: Path, from_file: bool)
 
 WRONG = [
     (lambda y: [y + 0.1], "output 0 differs from PyTorch's by "),
-    (lambda y: [torch.where(y == y.max(), torch.nan, y)], "output 0 differs from PyTorch's by inf"),
+    (lambda y: [torch.where(y == y.max(), torch.nan, y)], "output 0 has NaN or infinities where PyTorch's has none"),
     (lambda y: [y.double()], r"output 0 is float32\[3, 4\], and PyTorch returns float64\[3, 4\]"),
     (lambda y: [y.reshape(4, 3)], r"output 0 is float32\[3, 4\], and PyTorch returns float32\[4, 3\]"),
     (lambda y: [y, y], "the program returns 1 tensors, and PyTorch 2"),
@@ -71,8 +72,8 @@ WRONG = [
 def test_another_answer_is_an_error(client: Client, monkeypatch: pytest.MonkeyPatch, change: Any, message: str) -> None:
     right = TorchReference.call
 
-    def call(self: TorchReference) -> Call:
-        made = right(self)
+    def call(self: TorchReference, *, special: bool = False) -> Call:
+        made = right(self, special=special)
         assert made is not None
         outputs: Sequence[Any] = change(*made.outputs)
         return Call(made.inputs, outputs, made.dtypes)
@@ -83,6 +84,40 @@ def test_another_answer_is_an_error(client: Client, monkeypatch: pytest.MonkeyPa
     client.compile(MODEL, LLVM, example_inputs=INPUTS, verify=False)
     assert client.last_report is not None
     assert client.last_report.agreement is None
+
+
+def test_special_values_are_compared_and_a_difference_is_reported(
+    client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    right, finite = TorchReference.call, False
+
+    def call(self: TorchReference, *, special: bool = False) -> Call | None:
+        made = right(self, special=special)
+        assert made is not None
+        assert torch.stack([each.isnan().any() for each in made.inputs]).any() == special
+        return replace(made, outputs=[each.nan_to_num(0.0) for each in made.outputs]) if finite and special else made
+
+    monkeypatch.setattr(TorchReference, "call", call)
+    client.compile(MODEL, LLVM, example_inputs=INPUTS)
+    assert client.last_report is not None
+    assert client.last_report.agreement is not None
+    assert client.last_report.agreement.special == ""
+    assert "with special values: the same" in str(client.last_report)
+    finite = True
+    client.compile(MODEL, LLVM, example_inputs=INPUTS)
+    assert client.last_report.agreement is not None
+    assert client.last_report.agreement.special == (
+        "output 0 has NaN or infinities where PyTorch's has none, or the other way round"
+    )
+    assert "with NaN or infinities in the inputs, output 0 has NaN" in caplog.text
+
+
+def test_a_portfolio_is_compared_at_the_extents_of_its_example(client: Client) -> None:
+    exported = torch.export.export(MODEL, INPUTS, dynamic_shapes=({0: torch.export.Dim("n")},))
+    client.compile(exported, LLVM, shapes={"n": {2: 1, 4: 1}})
+    assert client.last_report is not None
+    assert client.last_report.agreement is not None
+    assert client.last_report.agreement.special == ""
 
 
 class TooLarge:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from loopwright.frontends.reference import Call
+from loopwright.frontends.reference import INFINITIES, Call, with_specials
 
 _DTYPES = {
     "tensor(float)": "float32",
@@ -31,7 +31,7 @@ class OnnxReference:
     shapes: Mapping[str, Sequence[int | None]]
     name: str = "ONNX Runtime"
 
-    def call(self) -> Call | None:
+    def call(self, *, special: bool = False) -> Call | None:
         if importlib.util.find_spec("onnxruntime") is None:
             return None
         runtime, np = importlib.import_module("onnxruntime"), importlib.import_module("numpy")
@@ -45,6 +45,11 @@ class OnnxReference:
             feeds = {each.name: self._drawn(each, generator) for each in session.get_inputs()}
             if any(array is None for array in feeds.values()):
                 return None
+            if special:  # without NaN, which several of its operators do not keep
+                feeds = {
+                    name: with_specials(array, INFINITIES) if np.issubdtype(array.dtype, np.floating) else array
+                    for name, array in feeds.items()
+                }
             outputs = session.run(None, feeds)
         except Exception:  # an operator that it lacks, more than fits into one message, or inputs that cannot be drawn
             return None

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import math
 from dataclasses import dataclass
 from typing import Any
 
-from loopwright.frontends.reference import Call
+from loopwright.frontends.reference import INFINITIES, Call, with_specials
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,15 +17,21 @@ class TorchReference:
     program: Any
     name: str = "PyTorch"
 
-    def call(self) -> Call | None:
+    def call(self, *, special: bool = False) -> Call | None:
         torch = importlib.import_module("torch")
         if self.program.example_inputs is None:
             return None
-        args, kwargs = torch.utils._pytree.tree_map(_copy, self.program.example_inputs)
+        change = _with_specials if special else _copy
+        args, kwargs = torch.utils._pytree.tree_map(change, self.program.example_inputs)
         # Before the call, which may change its inputs.
         inputs = [_copy(tensor) for tensor in _tensors((args, kwargs))]
-        with torch.no_grad():
-            outputs = _tensors(self.program.module(check_guards=False)(*args, **kwargs))
+        try:
+            with torch.no_grad():
+                outputs = _tensors(self.program.module(check_guards=False)(*args, **kwargs))
+        except Exception:
+            if special:  # values that it checks, or uses as indices
+                return None
+            raise
         tensors = (*self.program.state_dict.values(), *inputs, *outputs)
         return Call(inputs, outputs, frozenset(str(each.dtype).removeprefix("torch.") for each in tensors))
 
@@ -32,6 +39,16 @@ class TorchReference:
 def _copy(leaf: Any) -> Any:
     torch = importlib.import_module("torch")
     return leaf.detach().clone() if isinstance(leaf, torch.Tensor) else leaf
+
+
+def _with_specials(leaf: Any) -> Any:
+    """Return a copy of a leaf, in which a few elements are special if it is a tensor of floating-point numbers."""
+    torch = importlib.import_module("torch")
+    copy = _copy(leaf)
+    if not isinstance(leaf, torch.Tensor) or not leaf.is_floating_point():
+        return copy
+    wide = copy.double().numpy(force=True)
+    return torch.from_numpy(with_specials(wide, (math.nan, *INFINITIES))).to(copy.dtype)
 
 
 def _tensors(value: Any) -> list[Any]:
