@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from loopwright.packaging.verify import verify
     from loopwright.results.best import Best
     from loopwright.results.comparison import Comparison
+    from loopwright.results.stock import register_intrinsics
     from loopwright.shapes.plan import Portfolio, plan_shapes
 
 _HOME = {
@@ -61,6 +62,7 @@ _HOME = {
     "export_library": "applying.exporting",
     "load": "packaging.load",
     "plan_shapes": "shapes.plan",
+    "register_intrinsics": "results.stock",
     "verify": "packaging.verify",
 }
 """Public name -> the module that defines it. All other public names are errors."""
@@ -98,6 +100,7 @@ __all__ = [
     "export_library",
     "load",
     "plan_shapes",
+    "register_intrinsics",
     "verify",
 ]
 

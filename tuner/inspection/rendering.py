@@ -7,9 +7,8 @@ from collections.abc import Iterator
 
 from loopwright.codegen.functions import used_prim_funcs
 from loopwright.codegen.program.digest import normal_form, workload_digest
-from loopwright.codegen.program.intrinsics import load_intrinsics
 from loopwright.codegen.program.lowering import bind_shapes, lower, relax_symbols
-from loopwright.codegen.program.schedule import apply_trace_json, scheduled_function
+from loopwright.codegen.program.schedule import replay, scheduled_function
 from loopwright.codegen.serialization import module_from_json, module_to_json
 from loopwright.codegen.target import target_from
 from tuner.inspection.answers import AppliedModule, Scripts
@@ -23,8 +22,7 @@ def scripts(module_json: str, trace_json: str | None, target_json: str) -> Itera
     if trace_json is None:
         yield Scripts(before, before, None)
         return
-    load_intrinsics(target_from(target_json))
-    schedule = apply_trace_json(mod, trace_json)
+    schedule = replay(mod, json.loads(trace_json), target_from(target_json))
     trace = "\n".join(map(str, schedule.trace.as_python()))
     yield Scripts(before, str(schedule.mod.script()), trace)
 
