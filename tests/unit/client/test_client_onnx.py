@@ -223,14 +223,34 @@ def test_a_gru_as_pytorch_has_it() -> None:
     check(model, values["x"])
 
 
+@pytest.mark.parametrize(("operator", "gates", "states"), [("LSTM", 4, 2), ("GRU", 3, 1), ("RNN", 1, 1)])
+def test_recurrent_layers_of_sequences_of_several_lengths(operator: str, gates: int, states: int) -> None:
+    runtime = pytest.importorskip("onnxruntime")
+    generator = np.random.default_rng(0)
+    shapes = {"x": (4, 3, 2), "w": (2, gates * 3, 2), "r": (2, gates * 3, 3), "b": (2, 6 * gates)}
+    values = {name: generator.standard_normal(shape, dtype="float32") for name, shape in shapes.items()}
+    values["lengths"] = np.array([2, 4, 1], "int32")
+    initial = {f"s{place}": generator.standard_normal((2, 3, 3), dtype="float32") for place in range(states)}
+    outputs = ["y", *(f"last{place}" for place in range(states))]
+    attributes = {"hidden_size": 3, "direction": "bidirectional", "clip": 0.5}
+    layer = helper.make_node(operator, [*values, *initial], outputs, **attributes)
+    model = model_of([layer], values | initial, weights=["w", "r", "b", *initial], outputs=outputs)
+    for output in model.graph.output:
+        output.type.tensor_type.elem_type = TensorProto.FLOAT
+    given = {name: values[name] for name in ("x", "lengths")}
+    session = runtime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    for got, expected in zip(run(model, *given.values()), session.run(None, given), strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize(
     ("attributes", "said"),
     [
         ({"activations": ["Affine"]}, "RNN.*Affine"),
-        ({"clip": 1.0}, "RNN.*clip"),
+        ({"input_forget": 1}, "RNN.*input_forget"),
         ({}, "RNN.*300.*256"),
     ],
-    ids=["activation", "clip", "steps"],
+    ids=["activation", "coupled gates", "steps"],
 )
 def test_what_is_not_taken_of_a_recurrent_layer(attributes: dict[str, Any], said: str) -> None:
     shapes = {"x": (300, 2, 4), "w": (1, 5, 4), "r": (1, 5, 5)}

@@ -9,10 +9,12 @@ from typing import Any
 from tvm import relax
 
 from loopwright.frontends.onnx.loops import element, stack, steps
-from loopwright.frontends.onnx.node import Converter, Node, extents
+from loopwright.frontends.onnx.node import Converter, Node, constant, extents
 from loopwright.frontends.onnx.products import product
 
 _ACTIVATIONS = {"Relu": relax.op.nn.relu, "Sigmoid": relax.op.sigmoid, "Tanh": relax.op.tanh}
+_OF_GATES = 2
+"""Activations whose argument `clip` limits. The third, of the cell of LSTM, is none of them, as in ONNX Runtime."""
 _BACKWARD = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}
 """Whether a layer goes from the last step to the first, for each of its directions."""
 
@@ -82,12 +84,32 @@ def _lstm(layer: _Layer, given: Any, states: list[Any]) -> list[Any]:
     return [emit(relax.op.multiply(sigma(leave), last(memory))), memory]
 
 
+def _limited(node: Node, name: str) -> Callable[[Any], Any]:
+    """Return an activation, whose argument is limited if the node has a bound."""
+    activation, bound = _ACTIVATIONS[name], node.attributes.get("clip")
+    return activation if bound is None else lambda data: activation(relax.op.clip(data, -bound, bound))
+
+
+def _within(node: Node, count: int) -> Callable[[int, Any, Any], Any]:
+    """Return a function of a step and two values: the first in rows whose sequence has that step, else the second."""
+    lengths = node.inputs[4]
+    known = None if lengths is None else constant(lengths)
+    if lengths is None or (known is not None and (known == count).all()):
+        return lambda step, value, other: value
+    column = node.emit(relax.op.reshape(lengths, [-1, 1]))
+
+    def select(step: int, value: Any, other: Any) -> Any:
+        return node.emit(relax.op.where(node.emit(relax.op.less(relax.const(step, "int32"), column)), value, other))
+
+    return select
+
+
 def _recurrent(cell: _Cell, activations: list[str], initial: tuple[int, ...]) -> Converter:
     """Return the converter of a layer: its activations unless it names others, and which inputs its states are."""
 
     def convert(node: Node) -> Any:
-        if "clip" in node.attributes or node.attributes.get("input_forget", 0):
-            raise ValueError("with clip or input_forget")
+        if node.attributes.get("input_forget", 0):
+            raise ValueError("with input_forget; give it gates of their own")
         backward = _BACKWARD[node.text("direction", "forward")]
         names = [bytes(name).decode() for name in node.attributes.get("activations", ())] or activations * len(backward)
         if unknown := sorted(set(names) - set(_ACTIVATIONS)):
@@ -96,10 +118,9 @@ def _recurrent(cell: _Cell, activations: list[str], initial: tuple[int, ...]) ->
         batch_first = int(node.attributes.get("layout", 0))
         data = node.emit(relax.op.permute_dims(node.inputs[0], [1, 0, 2])) if batch_first else node.inputs[0]
         count, batch, _ = extents(data)
-        lengths = node.constant(4)
-        if lengths is not None and any(lengths != count):
-            raise ValueError("with sequences of several lengths")
+        is_active = _within(node, count)
         size, dtype = extents(node.inputs[2])[2], str(data.ty.dtype)
+        zeros = node.emit(relax.op.zeros((batch, size), dtype))
         every, final = [], []
         for direction, is_backward in enumerate(backward):
             weights, hidden = (
@@ -114,18 +135,20 @@ def _recurrent(cell: _Cell, activations: list[str], initial: tuple[int, ...]) ->
                 hidden,
                 bias,
                 None if node.inputs[7] is None else element(node, node.inputs[7], direction),
-                [_ACTIVATIONS[name] for name in names[direction * len(activations) :][: len(activations)]],
+                [
+                    _limited(node, name) if place < _OF_GATES else _ACTIVATIONS[name]
+                    for place, name in enumerate(names[direction * len(activations) :][: len(activations)])
+                ],
             )
             states = [
-                node.emit(relax.op.zeros((batch, size), dtype))
-                if node.inputs[place] is None
-                else element(node, node.inputs[place], direction, batch_first)
+                zeros if node.inputs[place] is None else element(node, node.inputs[place], direction, batch_first)
                 for place in initial
             ]
             outputs = []
             for step in steps(count)[:: -1 if is_backward else 1]:
-                states = cell(layer, element(node, given, step), states)
-                outputs.append(states[0])
+                after = cell(layer, element(node, given, step), states)
+                states = [is_active(step, new, old) for new, old in zip(after, states, strict=True)]
+                outputs.append(is_active(step, after[0], zeros))
             every.append(stack(node, outputs[:: -1 if is_backward else 1], batch_first))
             final.append(states)
         return relax.Tuple(
