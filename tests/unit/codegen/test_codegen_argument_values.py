@@ -30,7 +30,9 @@ def values(*tensors: Any) -> tuple[Values, ...]:
         (lambda: (X, topi.maximum(X, 0.0)), (ANY, ANY)),
         (lambda: (X, topi.max(X, axis=1)), (NUMBER, NUMBER)),
         (lambda: (X, topi.argmax(X, axis=1)), (NUMBER, ANY)),
-        (lambda: (X, Y, topi.add(topi.nn.softmax(X), Y)), (NUMBER, NUMBER, NUMBER)),
+        (lambda: (X, Y, topi.add(topi.nn.softmax(X), Y)), (ANY, ANY, ANY)),
+        (lambda: (X, topi.nn.log_softmax(X)), (ANY, ANY)),
+        (lambda: (X, topi.exp(topi.subtract(X, topi.max(X, axis=1, keepdims=True)))), (NUMBER, NUMBER)),
         (lambda: (X, topi.sum(X, axis=1)), (ANY, ANY)),
         (lambda: (N, topi.max(N, axis=1)), (ANY, ANY)),
         (lambda: (N, M, topi.floor_divide(N, M)), (ANY, NONZERO, ANY)),
@@ -41,7 +43,8 @@ def values(*tensors: Any) -> tuple[Values, ...]:
         (lambda: (N, M, topi.add(N, M)), (ANY, ANY, ANY)),
     ],
     ids=[
-        *("sum", "relu", "greatest", "its place", "softmax", "sum of a row", "greatest integer", "quotient"),
+        *("sum", "relu", "greatest", "its place", "softmax", "its logarithm", "its numerator", "sum of a row"),
+        *("greatest integer", "quotient"),
         *("remainder of a sum", "quotient of floats", "gather", "gather, cast", "sum of integers"),
     ],
 )

@@ -40,7 +40,7 @@ class _Uses:
     elements a condition chooses.
 
     ``order_decides``: a reduction compares floating-point numbers, and does not keep NaN. Whether it ends with NaN or
-    with a number then depends on the order, which schedules change.
+    with a number then depends on the order, which schedules change. The maxima of softmax are no such reductions.
     """
 
     def __init__(self, func: tirx.PrimFunc) -> None:
@@ -56,12 +56,14 @@ class _Uses:
         for division in _nodes(func.body, *_DIVISIONS):
             if not _is_float(division.b) and not self._chooses(division.b):
                 self.divisors |= self._read(division.b)
-        for store in _nodes(func.body, tirx.BufferStore):
+        self._params = set(func.params)
+        self._stores = _nodes(func.body, tirx.BufferStore)
+        for store in self._stores:
             read = self._read(store.value)
             self._computed_from[store.buffer] |= read
             if self._chooses(store.value):
                 self.chosen.add(store.buffer)
-            if store.buffer in read and not keeps_nan(store.value):
+            if store.buffer in read and not keeps_nan(store.value) and not self._is_of_softmax(store.buffer):
                 self.order_decides |= any(_is_float(found.a) for found in self._all(store.value, *_COMPARISONS))
 
     def origins(self, buffers: set[Var], *, without: Collection[Var] = ()) -> set[Var]:
@@ -74,6 +76,37 @@ class _Uses:
             new = set().union(*(self._computed_from[buffer] for buffer in new if buffer not in without)) - found
             found |= new
         return found
+
+    def _is_of_softmax(self, maximum: Var) -> bool:
+        """Return whether a maximum is subtracted from elements before their exponentials, whose sum each result reads.
+
+        In a row with NaN, the sum is NaN whatever the maximum is.
+        """
+
+        def subtracts(expression: Any) -> bool:
+            called = [call for call in self._all(expression, Call) if str(getattr(call.op, "name", "")) == "tirx.exp"]
+            inner = [call.args[0] for call in called if isinstance(call.args[0], prim.Sub)]
+            return any(isinstance(each.b, TensorLoad) and each.b.source == maximum for each in inner)
+
+        users = [store for store in self._stores if maximum in self._read(store.value) and store.buffer != maximum]
+        powers = {
+            store.buffer for store in users if subtracts(store.value) and store.buffer not in self._read(store.value)
+        }
+        sums = {
+            store.buffer
+            for store in self._stores
+            if isinstance(store.value, prim.Add)
+            and store.buffer in self._read(store.value)
+            and (self._read(store.value) & powers or subtracts(store.value))
+        }
+        users += [store for store in self._stores if self._read(store.value) & (powers | sums)]
+        results = [store for store in users if store.buffer not in powers | sums]
+        return (
+            bool(results)
+            and self._params.isdisjoint(powers | sums)
+            and all(self._read(store.value) & sums for store in results)
+            and not any(self._all(store.value, *_COMPARISONS) or self._chooses(store.value) for store in users)
+        )
 
     def _read(self, expression: Any) -> set[Var]:
         return {load.source for load in self._all(expression, TensorLoad)}
