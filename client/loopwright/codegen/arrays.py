@@ -149,8 +149,10 @@ class Comparison:
     max_rel_error: float
 
 
-def compare(result: Array, reference: Array, rtol: float) -> Comparison:
-    """Return whether |result - reference| <= rtol * (|reference| + scale) everywhere; NaN equals NaN.
+def compare(
+    result: Array, reference: Array, rtol: float, allowance: npt.NDArray[np.float64] | float = 0.0
+) -> Comparison:
+    """Return whether |result - reference| <= rtol * (|reference| + scale) + allowance everywhere; NaN equals NaN.
 
     The scale is that of the row (the last axis, or all if it is short): its largest magnitude, but at most eight times
     the median of those that are not 0. A single huge element excuses no other.
@@ -169,7 +171,7 @@ def compare(result: Array, reference: Array, rtol: float) -> Comparison:
     largest = float(magnitude.max(initial=0.0))
     worst = float(difference.max(initial=0.0))
     return Comparison(
-        close=bool((difference <= rtol * (magnitude + _scale(magnitude))).all()),
+        close=bool((difference <= rtol * (magnitude + _scale(magnitude)) + allowance).all()),
         max_abs_error=worst,
         max_rel_error=worst / largest if largest else (0.0 if worst == 0.0 else float("inf")),
     )

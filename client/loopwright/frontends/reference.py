@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -14,11 +14,15 @@ INFINITIES = (math.inf, -math.inf, 0.0, -0.0, 1e-45)
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """The tensors of one call, in order, each with ``__dlpack__``; ``dtypes`` are those of all weights and tensors."""
+    """The tensors of one call, in order, each with ``__dlpack__``; ``dtypes`` are those of all weights and tensors.
+
+    ``nudged``, if present, returns the outputs for inputs that differ by one unit in the last place.
+    """
 
     inputs: Sequence[Any]
     outputs: Sequence[Any]
     dtypes: frozenset[str]
+    nudged: Callable[[], Sequence[Any]] | None = None
 
 
 class Reference(Protocol):

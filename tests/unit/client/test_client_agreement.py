@@ -59,6 +59,26 @@ def test_a_model_of_onnx_agrees(client: Client, tmp_path: Path, from_file: bool)
     assert client.last_report.agreement.reference == "ONNX Runtime"
 
 
+@pytest.mark.parametrize(("change", "is_excused"), [(0.1, True), (0.001, False)])
+def test_a_model_that_amplifies_rounding_may_differ_as_much(
+    client: Client, monkeypatch: pytest.MonkeyPatch, change: float, is_excused: bool
+) -> None:
+    right = OnnxReference.call
+
+    def call(self: OnnxReference, *, special: bool = False) -> Call:
+        made = right(self, special=special)
+        assert made is not None
+        (output,) = made.outputs
+        return Call(made.inputs, [output + 0.1], made.dtypes, lambda: [output + 0.1 + change])
+
+    monkeypatch.setattr(OnnxReference, "call", call)
+    if is_excused:
+        client.compile(onnx_model(3, 5), LLVM)
+    else:
+        with pytest.raises(WrongAnswer, match="output 0 differs"):
+            client.compile(onnx_model(3, 5), LLVM)
+
+
 WRONG = [
     (lambda y: [y + 0.1], "output 0 differs from PyTorch's by "),
     (lambda y: [torch.where(y == y.max(), torch.nan, y)], "output 0 has NaN or infinities where PyTorch's has none"),
