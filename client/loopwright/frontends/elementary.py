@@ -40,6 +40,11 @@ def elu(emit: Emit, data: Any, *, alpha: float = 1.0, scale: float = 1.0, input_
     return emit(relax.op.where(relax.op.less(data, relax.const(0, dtype)), below, above))
 
 
+def isfinite(value: Any) -> Any:
+    """Return whether a number is neither infinite nor NaN, which TVM's own function takes for finite."""
+    return tirx.abs(value) < tirx.FloatImm(str(value.ty), math.inf)
+
+
 def log1p(value: Any) -> Any:
     """Return log(1 + x): between -0.25 and 0.5 by that of 2 artanh(x / (2 + x)), whose terms fall by a factor of 25."""
     one, two = tirx.const(1, value.ty), tirx.const(2, value.ty)

@@ -63,7 +63,7 @@ class _RmsNorm(CallRewriter):
 
     def _is_mean_square(self, mean: Any, data: Any) -> bool:
         call, rank = self.call_of(mean, "mean"), len(shape_of(data) or ())
-        if call is None or not call.attrs.keepdims or call.attrs.axis is None:
+        if call is None or not rank or not call.attrs.keepdims or call.attrs.axis is None:
             return False
         if [int(axis) % rank for axis in call.attrs.axis] != [rank - 1]:
             return False

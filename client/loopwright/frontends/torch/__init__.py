@@ -238,7 +238,9 @@ def _decomposed(program: Any) -> Any:
     if any(isinstance(value, torch.Tensor) and value.layout is not torch.strided for value in values):
         return program
     try:
-        return program.run_decompositions()
+        # It imports PyTorch.
+        decompositions = importlib.import_module("loopwright.frontends.torch.decompositions")
+        return program.run_decompositions(decompositions.table())
     except Exception as error:
         raise UnsupportedModel(
             f"torch.export cannot decompose this model into core operators: {first_line(error)}; write that part with "

@@ -24,6 +24,7 @@ from loopwright.frontends.torch import (
     indexing,
     norms,
     operators,
+    ordering,
     promotion,
     resampling,
     scattering,
@@ -41,6 +42,7 @@ CONVERTERS: dict[str, Converter] = {
     **accumulation.CONVERTERS,
     **resampling.CONVERTERS,
     **scattering.CONVERTERS,
+    **ordering.CONVERTERS,
     **selection.CONVERTERS,
 }
 
@@ -52,7 +54,9 @@ def import_program(program: Any) -> tvm.IRModule:
         Exception: an operator has no translation, or the translation has another dtype or shape than PyTorch's
             result; the message names the operator.
     """
-    return _Importer().from_exported_program(program, False, True, False, None)
+    importer = _Importer()
+    importer._check_unsupported_func_type(program.graph.nodes)
+    return importer.from_exported_program(program, False, True, False, None)
 
 
 class _Importer(ExportedProgramImporter):
@@ -66,6 +70,13 @@ class _Importer(ExportedProgramImporter):
     def _translate_fx_graph(self, graph_module: Any, nodes: Any, *others: Any) -> Any:
         self._check_unsupported_func_type(nodes)
         return super()._translate_fx_graph(graph_module, nodes, *others)
+
+    def _check_unsupported_func_type(self, nodes: Any) -> None:
+        for node in nodes:
+            if node.op == "call_function" and node.target.__name__ not in self.convert_map:
+                # An operator with effects, such as a check of its operands, is called by another.
+                operators = [each for each in (*node.args, node.target) if isinstance(each, torch._ops.OpOverload)]
+                raise ValueError(f"{(operators or [node.target])[0]} has no translation")
 
     def _convert(self, usual: Callable[[Any], Any] | None, fx_node: Any) -> Any:
         converter = CONVERTERS.get(fx_node.target.__name__)
@@ -114,20 +125,26 @@ def _origin(fx_node: Any) -> Any:
 
 
 def _known(fx_node: Any) -> Any:
-    """Return the result of an operator that has no elements, or whose operands have none; None for all others."""
+    """Return the results of an operator that have no elements, or whose operands have none; None for all others."""
     expected = fx_node.meta.get("val")
-    if not isinstance(expected, torch.Tensor) or not isinstance(fx_node.target, torch._ops.OpOverload):
+    results = expected if isinstance(expected, tuple | list) else (expected,)
+    if not isinstance(fx_node.target, torch._ops.OpOverload) or not all(map(_has_known_shape, results)):
         return None
-    dtype, shape = dtype_of(expected), list(expected.shape)
-    if not all(isinstance(extent, int) for extent in shape):
-        return None
-    if 0 in shape:
-        return relax.op.zeros(shape, dtype)
     values = [each.meta.get("val") for each in fx_node.all_input_nodes]
-    if not values or not all(isinstance(each, torch.Tensor) and 0 in each.shape for each in values):
+    if all(0 in each.shape for each in results):
+        known = [relax.op.zeros(list(each.shape), dtype_of(each)) for each in results]
+    elif values and all(isinstance(each, torch.Tensor) and 0 in each.shape for each in values):
+        args, kwargs = torch.fx.node.map_arg((fx_node.args, fx_node.kwargs), _without_elements)
+        computed = fx_node.target(*args, **kwargs)
+        computed = computed if isinstance(expected, tuple | list) else (computed,)
+        known = [relax.const(each.numpy(), dtype_of(each)) for each in computed]
+    else:
         return None
-    args, kwargs = torch.fx.node.map_arg((fx_node.args, fx_node.kwargs), _without_elements)
-    return relax.const(fx_node.target(*args, **kwargs).numpy(), dtype)
+    return tuple(known) if isinstance(expected, tuple | list) else known[0]
+
+
+def _has_known_shape(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and all(isinstance(extent, int) for extent in value.shape)
 
 
 def _without_elements(fx_node: Any) -> Any:

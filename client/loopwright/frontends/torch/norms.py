@@ -12,17 +12,17 @@ from typing import Any
 
 from tvm import relax
 
-from loopwright.frontends.torch.node import Converter, Node, wide
+from loopwright.frontends.torch.node import Converter, Node, dtype_of, extents, wide
 
 
-def _standardized(node: Node, data: Any, axes: Sequence[int]) -> Any:
-    """Return the distances from the mean over axes, divided by the standard deviation."""
+def _standardized(node: Node, data: Any, axes: Sequence[int]) -> tuple[Any, Any, Any]:
+    """Return the distances from the mean over axes, divided by the standard deviation; the mean; and the deviation."""
     mean = node.emit(relax.op.mean(data, list(axes), True))
     distance = node.emit(relax.op.subtract(data, mean))
     variance = node.emit(relax.op.mean(node.emit(relax.op.multiply(distance, distance)), list(axes), True))
     epsilon = node.cast(float(node["eps"]), str(data.ty.dtype))
     deviation = node.emit(relax.op.sqrt(node.emit(relax.op.add(variance, epsilon))))
-    return node.emit(relax.op.divide(distance, deviation))
+    return node.emit(relax.op.divide(distance, deviation)), mean, deviation
 
 
 def _scaled(node: Node, value: Any) -> Any:
@@ -39,15 +39,38 @@ def _group_norm(node: Node) -> Any:
     data, groups = node.cast(node["input"], wide(node.dtype)), int(node["group"])
     shape = list(data.ty.shape)
     grouped = node.emit(relax.op.reshape(data, [shape[0], groups, math.prod([shape[1] // groups, *shape[2:]])]))
-    whole = node.emit(relax.op.reshape(_standardized(node, grouped, (2,)), shape))
-    return _others(node, _scaled(node, whole))
+    standardized, *statistics = _standardized(node, grouped, (2,))
+    whole = node.emit(relax.op.reshape(standardized, shape))
+    return _scaled(node, whole), *_statistics(node, *statistics)
 
 
 def _norm_of_batch(node: Node) -> Any:
     """Convert a batch normalisation by the statistics of the batch, of which instance normalisations are made."""
     data = node.cast(node["input"], wide(node.dtype))
     axes = [axis for axis in range(len(data.ty.shape)) if axis != 1]
-    return _others(node, _scaled(node, _standardized(node, data, axes)))
+    standardized, *statistics = _standardized(node, data, axes)
+    return _scaled(node, standardized), *_statistics(node, *statistics)
+
+
+def _training_norm_of_batch(node: Node) -> Any:
+    """Convert a batch normalisation that also returns the running statistics, which move towards those of the batch."""
+    data = node.cast(node["input"], wide(node.dtype))
+    axes = [axis for axis in range(len(data.ty.shape)) if axis != 1]
+    standardized, mean, deviation = _standardized(node, data, axes)
+    count = math.prod(extents(data)[axis] for axis in axes)
+    variance = node.emit(relax.op.variance(data, axes, True))
+    unbiased = node.emit(relax.op.multiply(variance, node.cast(count / (count - 1), str(data.ty.dtype))))
+    moved = [_moved(node, node[name], each) for name, each in (("running_mean", mean), ("running_var", unbiased))]
+    return _scaled(node, standardized), *_statistics(node, mean, deviation), *moved
+
+
+def _moved(node: Node, running: Any, value: Any) -> Any:
+    """Return a running statistic after a batch with a value of it."""
+    dtype, momentum = str(value.ty.dtype), float(node["momentum"])
+    flat = node.emit(relax.op.reshape(value, [-1]))
+    old = node.emit(relax.op.multiply(node.cast(running, dtype), node.cast(1 - momentum, dtype)))
+    new = node.emit(relax.op.multiply(flat, node.cast(momentum, dtype)))
+    return node.cast(node.emit(relax.op.add(old, new)), str(running.ty.dtype))
 
 
 def _batch_norm(node: Node) -> Any:
@@ -55,40 +78,54 @@ def _batch_norm(node: Node) -> Any:
     operands = [node["input"], node["weight"], node["bias"], node["running_mean"], node["running_var"]]
     own, inner = node.dtype, wide(node.dtype)
     if None not in operands and {str(each.ty.dtype) for each in operands} == {own} and own == inner:
-        return _others(node, node.usual())
+        return node.usual(), *_nothing(node)
     data, mean, variance = (node.cast(node[name], inner) for name in ("input", "running_mean", "running_var"))
     shape = (1, -1, *[1] * (len(data.ty.shape) - 2))
     epsilon = node.cast(float(node["eps"]), inner)
     deviation = node.emit(relax.op.sqrt(node.emit(relax.op.add(variance, epsilon))))
     mean, deviation = (node.emit(relax.op.reshape(each, shape)) for each in (mean, deviation))
     distance = node.emit(relax.op.subtract(data, mean))
-    return _others(node, _scaled(node, node.emit(relax.op.divide(distance, deviation))))
+    return _scaled(node, node.emit(relax.op.divide(distance, deviation))), *_nothing(node)
 
 
 def _layer_norm(node: Node) -> Any:
     own, inner = node.dtype, wide(node.dtype)
-    if own == inner:
-        return _others(node, node.usual())
     rank = len(node["normalized_shape"])
+    axes, data = list(range(-rank, 0)), node.cast(node["input"], inner)
+    statistics = _standardized(node, data, axes)[1:] if node.uses(1) or node.uses(2) else None
+    others = (None, None) if statistics is None else _statistics(node, *statistics)
+    if own == inner:
+        return node.usual(), *others
     shape = [int(extent) for extent in node["normalized_shape"]]
     weight, bias = (
         relax.op.full(shape, node.cast(filling, inner), inner) if node[name] is None else node.cast(node[name], inner)
         for name, filling in (("weight", 1), ("bias", 0))
     )
-    data, weight, bias = node.cast(node["input"], inner), node.emit(weight), node.emit(bias)
-    result = relax.op.nn.layer_norm(data, weight, bias, list(range(-rank, 0)), float(node["eps"]))
-    return _others(node, node.cast(node.emit(result), own))
+    result = relax.op.nn.layer_norm(data, node.emit(weight), node.emit(bias), axes, float(node["eps"]))
+    return node.cast(node.emit(result), own), *others
 
 
-def _others(node: Node, result: Any) -> Any:
-    """Return the first of an operator's results, of which only this one may be used."""
-    if node.uses(1) or node.uses(2):
-        raise ValueError("has no translation for the statistics that it returns beside the result")
-    return result, None, None
+def _statistics(node: Node, mean: Any, deviation: Any) -> tuple[Any, Any]:
+    """Return the mean and the reciprocal of the deviation in the shapes of PyTorch's results; None if not used."""
+    if not node.uses(1) and not node.uses(2):
+        return None, None
+    reciprocal = node.emit(relax.op.divide(relax.const(1, str(deviation.ty.dtype)), deviation))
+    first, second = (
+        node.emit(relax.op.reshape(node.cast(each, dtype_of(result)), list(result.shape)))
+        for each, result in zip((mean, reciprocal), node.result[1:3], strict=True)
+    )
+    return first, second
+
+
+def _nothing(node: Node) -> tuple[Any, Any]:
+    """Return the statistics of a normalisation that computes none: tensors without elements."""
+    first, second = (node.emit(relax.op.zeros(list(each.shape), dtype_of(each))) for each in node.result[1:3])
+    return first, second
 
 
 CONVERTERS: dict[str, Converter] = {
     "_native_batch_norm_legit.no_stats": _norm_of_batch,
+    "_native_batch_norm_legit_functional.default": _training_norm_of_batch,
     "_native_batch_norm_legit_no_training.default": _batch_norm,
     "native_group_norm.default": _group_norm,
     "native_layer_norm.default": _layer_norm,

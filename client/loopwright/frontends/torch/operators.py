@@ -128,10 +128,22 @@ def _grouped_product(node: Node) -> Any:
     return node.compute(product, rows, matrices, ends)
 
 
+def _pad(node: Node) -> Any:
+    """Widths are from the last axis to the first; the value is rounded as the dtype of the tensor is."""
+    data, widths = node["self"], [int(width) for width in node["pad"]]
+    if "float" in node.dtype or not widths:
+        return node.usual()
+    pairs = [widths[place : place + 2] for place in range(0, len(widths), 2)]
+    outer = [0, 0] * (len(data.ty.shape) - len(pairs))
+    value = (bool if node.dtype == "bool" else int)(node["value"])
+    return relax.op.nn.pad(data, [*outer, *(width for pair in reversed(pairs) for width in pair)], "constant", value)
+
+
 CONVERTERS: dict[str, Converter] = {
     "addmm.default": _addmm,
     "bmm.default": _product,
     "cat.default": _cat,
+    "constant_pad_nd.default": _pad,
     "convolution.default": _convolution,
     "grouped_mm_fallback.default": _grouped_product,
     "histc.default": _histogram,

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from tvm import relax, tirx
 
+from loopwright.frontends import elementary
 from loopwright.frontends.torch.elements import elementwise
 from loopwright.frontends.torch.node import Converter, Node, is_tensor, wide
 
@@ -27,7 +28,8 @@ def _operands(node: Node, dtype: str, names: tuple[str, str] = ("self", "other")
 def _arithmetic(operator: Any, of_bool: Any = None) -> Converter:
     def convert(node: Node) -> Any:
         if node.dtype == "bool":
-            return of_bool(*_operands(node, "bool"))
+            left, right = _operands(node, "bool")
+            return of_bool(left, right) if node.arguments.get("alpha", 1) else left
         return _scaled(node, operator, "self", "other")
 
     return convert
@@ -38,7 +40,8 @@ def _scaled(node: Node, operator: Any, first: str, second: str) -> Any:
     own, alpha = node.dtype, node.arguments.get("alpha", 1)
     left, right = _operands(node, own, (first, second))
     if alpha == 1:
-        return operator(left, right)
+        is_difference = operator is relax.op.subtract
+        return _zero_or_nan(node, left) if is_difference and _is_same(left, right) else operator(left, right)
     inner = wide(own)
     product = node.emit(relax.op.multiply(node.cast(right, inner), node.cast(alpha, inner)))
     return node.cast(node.emit(operator(node.cast(left, inner), product)), own)
@@ -50,14 +53,25 @@ def _product(node: Node) -> Any:
     if own == "bool":
         return relax.op.logical_and(*_operands(node, own))
     if "float" in own and not is_tensor(right) and right == 0:
-        return node.cast(elementwise(node, _nothing, node.cast(left, wide(own))), own)
+        return _zero_or_nan(node, node.cast(left, own))
     inner = own if _is_exact(left, own) and _is_exact(right, own) else wide(own)
     return node.cast(node.emit(relax.op.multiply(node.cast(left, inner), node.cast(right, inner))), own)
 
 
+def _zero_or_nan(node: Node, data: Any) -> Any:
+    """Return 0 times a tensor, or a tensor less itself. TVM takes them for 0, which they are not for infinities."""
+    own = str(data.ty.dtype)
+    if "float" not in own:
+        return relax.op.zeros_like(data)
+    return node.cast(elementwise(node, _nothing, node.cast(data, wide(own))), own)
+
+
+def _is_same(left: Any, right: Any) -> bool:
+    return bool(left.same_as(right)) and "float" in str(left.ty.dtype)
+
+
 def _nothing(value: Any) -> Any:
-    """Return 0 times a number. TVM takes it for 0, which it is not for NaN and infinities."""
-    return tirx.Select(tirx.isfinite(value), tirx.const(0, value.ty), tirx.FloatImm(str(value.ty), math.nan))
+    return tirx.Select(elementary.isfinite(value), tirx.const(0, value.ty), tirx.FloatImm(str(value.ty), math.nan))
 
 
 def _is_exact(value: Any, dtype: str) -> bool:
@@ -70,7 +84,8 @@ def _is_exact(value: Any, dtype: str) -> bool:
 def _common(node: Node) -> str:
     """Return the dtype to which PyTorch promotes the operands of a comparison."""
     given = [_like(node[name]) for name in ("self", "other")]
-    return str(torch.result_type(*given)).removeprefix("torch.")
+    common = str(torch.result_type(*given)).removeprefix("torch.")
+    return "int8" if common == "bool" else common  # TVM compares no booleans
 
 
 def _like(operand: Any) -> Any:
@@ -87,6 +102,15 @@ def _comparison(operator: Any) -> Converter:
         return operator(*_operands(node, _common(node)))
 
     return convert
+
+
+def _equal(node: Node) -> Any:
+    """TVM takes a number for equal to itself, also if it is NaN."""
+    left, right = _operands(node, _common(node))
+    result = node.emit(relax.op.equal(left, right))
+    if "float" not in str(left.ty.dtype) or not (isinstance(left, relax.Var) and isinstance(right, relax.Var)):
+        return result
+    return relax.op.logical_and(result, relax.op.logical_not(node.emit(relax.op.isnan(left))))
 
 
 def _differs(node: Node) -> Any:
@@ -180,7 +204,6 @@ def _where(node: Node) -> Any:
 
 
 _COMPARISONS = {
-    "eq": relax.op.equal,
     "ge": relax.op.greater_equal,
     "gt": relax.op.greater,
     "le": relax.op.less_equal,
@@ -203,6 +226,7 @@ CONVERTERS: dict[str, Converter] = {
     **_overloads("mul", _product),
     **_overloads("sub", _arithmetic(relax.op.subtract)),
     **_overloads("rsub", lambda node: _scaled(node, relax.op.subtract, "other", "self")),
+    **_overloads("eq", _equal),
     **_overloads("ne", _differs),
     "bitwise_not.default": _inverted_bits,
     "logical_and.default": _logical(relax.op.logical_and),

@@ -11,7 +11,7 @@ from loopwright.codegen.extremes import infinity, larger, smaller
 from loopwright.codegen.program.broadcasting import at, broadcast
 from loopwright.codegen.program.extremes import reducer
 from loopwright.frontends.torch.indexing import from_start
-from loopwright.frontends.torch.node import Converter, Node, extents, wide
+from loopwright.frontends.torch.node import Converter, Node, extents, is_known, wide
 
 
 def _scatter(node: Node) -> Any:
@@ -82,16 +82,24 @@ def _extreme(node: Node, pair: Any, sign: int, source: Any) -> Any:
 def _reduced(node: Node, reduction: str, data: Any, source: Any, identity: Any) -> Any:
     """Return a scatter that reduces elements, in their dtype. Without ``include_self`` it begins with the identity."""
     own = str(data.ty.dtype)
-    data, source, index, axis = node.cast(data, wide(own)), node.cast(source, wide(own)), node["index"], node["dim"]
+    inner = _of_sums(own)
+    data, source, index, axis = node.cast(data, inner), node.cast(source, inner), node["index"], node["dim"]
     if not node.arguments.get("include_self", True):
-        first = node.emit(relax.op.full_like(source, node.cast(identity, wide(own))))
+        first = node.emit(relax.op.full_like(source, node.cast(identity, inner)))
         data = node.emit(relax.op.scatter_elements(data, index, first, axis=axis))
     return node.cast(node.emit(relax.op.scatter_elements(data, index, source, axis=axis, reduction=reduction)), own)
+
+
+def _of_sums(dtype: str) -> str:
+    """Return the dtype in which elements of a dtype are added and multiplied; booleans are counted."""
+    return "int32" if dtype == "bool" else wide(dtype)
 
 
 def _index_put(node: Node) -> Any:
     """Convert an assignment to ``x[…]``: to elements where masks are true, or to those at indices."""
     given = list(node["indices"])
+    if any(index is not None and 0 in map(int, filter(is_known, index.ty.shape)) for index in given):
+        return node["self"]
     masks = [index for index in given if index is not None and str(index.ty.dtype) == "bool"]
     if not masks:
         return _put_at_indices(node, given)
@@ -108,7 +116,7 @@ def _put_by_mask(node: Node, mask: Any) -> Any:
     mask = node.emit(relax.op.reshape(mask, [*mask.ty.shape, *[1] * (rank - of_mask)]))
     values = node.cast(values, node.dtype)
     if node["accumulate"]:
-        values = node.emit(relax.op.add(data, values))
+        values = node.emit((relax.op.logical_or if node.dtype == "bool" else relax.op.add)(data, values))
     return relax.op.where(mask, values, data)
 
 
@@ -142,7 +150,7 @@ def _put_at_indices(node: Node, given: Sequence[Any]) -> Any:
     index = node.compute(places, *tensors)
     values = node.emit(relax.op.broadcast_to(node.cast(node["values"], own), whole))
     accumulates = bool(node["accumulate"])
-    inner = wide(own) if accumulates else own
+    inner = _of_sums(own) if accumulates else own
     result = relax.op.scatter_nd(
         node.cast(data, inner), index, node.cast(values, inner), "add" if accumulates else "update"
     )

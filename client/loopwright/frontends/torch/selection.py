@@ -5,6 +5,8 @@ How they treat NaN and infinities is a matter of `loopwright.codegen.program.ext
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any
 
 from tvm import relax, te, tirx
@@ -16,8 +18,12 @@ _Operator = Any
 _LETTERS = ("W", "HW", "DHW")
 
 
-def _pair(operator: _Operator) -> Converter:
-    return lambda node: operator(*(node.cast(node[name], node.dtype) for name in ("self", "other")))
+def _pair(operator: _Operator, of_bool: _Operator) -> Converter:
+    def convert(node: Node) -> Any:
+        operands = (node.cast(node[name], node.dtype) for name in ("self", "other"))
+        return (of_bool if node.dtype == "bool" else operator)(*operands)
+
+    return convert
 
 
 def _reduction(operator: _Operator) -> Converter:
@@ -67,15 +73,6 @@ def _clamp(node: Node) -> Any:
     if low is not None:
         result = node.emit(relax.op.maximum(result, node.cast(low, dtype)))
     return result if high is None else relax.op.minimum(result, node.cast(high, dtype))
-
-
-def _sort(node: Node) -> Any:
-    """Sort so that equal elements keep their order."""
-    data, axis = node["self"], node["dim"]
-    if not len(data.ty.shape):
-        return data, node.cast(0, "int64")
-    places = node.emit(relax.op.argsort(_ordered(node, data), axis, bool(node["descending"]), dtype="int64"))
-    return relax.op.gather_elements(data, places, axis), places
 
 
 def _running(is_max: bool) -> Converter:
@@ -157,7 +154,37 @@ def _places_in_windows(node: Node, rank: int) -> Any:
     size = _spread(node["kernel_size"], rank)
     strides = _spread(node["stride"] or size, rank)
     padding, dilation = _spread(node["padding"], rank), _spread(node["dilation"], rank)
-    shape = [int(extent) for extent in node.result[1].shape]
+    own = extents(node["self"])[-rank:]
+
+    def position(axis: int, part: Any, each: Any) -> tuple[Any, Any]:
+        where = part * strides[axis] + each * dilation[axis] - padding[axis]
+        return where, tirx.all(where >= 0, where < own[axis])
+
+    return _places(node, size, position)
+
+
+def _places_in_parts(node: Node, own: list[int], wanted: list[int]) -> Any:
+    """Return the places of maxima in parts that differ by one element at most, and may overlap by one."""
+    size = [
+        max(-(-(part + 1) * extent // parts) - part * extent // parts for part in range(parts))
+        for extent, parts in zip(own, wanted, strict=True)
+    ]
+
+    def position(axis: int, part: Any, each: Any) -> tuple[Any, Any]:
+        extent, parts = own[axis], wanted[axis]
+        where = tirx.floordiv(part * extent, parts) + each
+        return where, where < tirx.floordiv((part + 1) * extent + parts - 1, parts)
+
+    return _places(node, size, position)
+
+
+def _places(node: Node, size: list[int], position: Callable[[int, Any, Any], tuple[Any, Any]]) -> Any:
+    """Return the places of maxima in windows of a size, as numbers of elements in the plane or volume of a channel.
+
+    ``position`` is a function of an axis, of the number of a window and of the number of its element along the axis. It
+    returns the position of the element in the image, and whether it is inside.
+    """
+    rank, shape = len(size), [int(extent) for extent in node.result[1].shape]
     own = extents(node["self"])[-rank:]
 
     def places(data: te.Tensor) -> te.Tensor:
@@ -166,15 +193,13 @@ def _places_in_windows(node: Node, rank: int) -> Any:
         reducer = te.comm_reducer(_first_of(dtype), lambda *_: (tirx.const(-1, "int64"), tirx.const(0, dtype)))
 
         def element(*place: Any) -> Any:
-            where = [
-                place[len(place) - rank + axis] * strides[axis] + window[axis] * dilation[axis] - padding[axis]
-                for axis in range(rank)
-            ]
-            inside = tirx.all(*(tirx.all(each >= 0, each < extent) for each, extent in zip(where, own, strict=True)))
+            lead, parts = place[: len(place) - rank], place[len(place) - rank :]
+            found = [position(axis, parts[axis], window[axis]) for axis in range(rank)]
+            where, inside = [each[0] for each in found], tirx.all(*(each[1] for each in found))
             flat: Any = 0
             for each, extent in zip(where, own, strict=True):
                 flat = flat * extent + each
-            value = tirx.if_then_else(inside, data(*place[: len(place) - rank], *where), tirx.const(0, dtype))
+            value = tirx.if_then_else(inside, data(*lead, *where), tirx.const(0, dtype))
             number = tirx.Select(inside, tirx.Cast("int64", flat), tirx.const(-1, "int64"))
             return reducer((number, value), axis=window)
 
@@ -205,17 +230,18 @@ def _spread(value: Any, rank: int) -> list[int]:
 
 
 def _adaptive_max_pool(rank: int) -> Converter:
-    """Return a converter to maxima of parts whose extents differ by one at most."""
+    """Return a converter to maxima of parts, and to their places."""
 
     def convert(node: Node) -> Any:
         data, shape = node["self"], [int(extent) for extent in node.result[0].shape]
-        own, wanted = extents(data)[-rank:], shape[-rank:]
-        if node.uses(1):
-            raise ValueError("has no translation for the places of the maxima")
-        if any(extent % parts for extent, parts in zip(own, wanted, strict=True)):
-            raise ValueError(f"has no translation for {own} elements in {wanted} parts, which are not equally large")
+        own, wanted, lead = extents(data)[-rank:], shape[-rank:], shape[:-rank]
+        if node.uses(1) or any(extent % parts for extent, parts in zip(own, wanted, strict=True)):
+            places = _places_in_parts(node, own, wanted)
+            plane = node.emit(relax.op.reshape(data, [*lead, math.prod(own)]))
+            flat = node.emit(relax.op.reshape(places, [*lead, math.prod(wanted)]))
+            maxima = node.emit(relax.op.gather_elements(plane, flat, len(lead)))
+            return node.emit(relax.op.reshape(maxima, shape)), places
         split = [each for extent, parts in zip(own, wanted, strict=True) for each in (parts, extent // parts)]
-        lead = shape[:-rank]
         parts = node.emit(relax.op.reshape(data, [*lead, *split]))
         return node.emit(relax.op.max(parts, [len(lead) + 2 * axis + 1 for axis in range(rank)])), None
 
@@ -242,10 +268,8 @@ CONVERTERS: dict[str, Converter] = {
     "cummin.default": _running(is_max=False),
     "max.dim": _with_place(relax.op.max, relax.op.argmax),
     "min.dim": _with_place(relax.op.min, relax.op.argmin),
-    **dict.fromkeys(("max.other", "maximum.default"), _pair(relax.op.maximum)),
-    **dict.fromkeys(("min.other", "minimum.default"), _pair(relax.op.minimum)),
+    **dict.fromkeys(("max.other", "maximum.default"), _pair(relax.op.maximum, relax.op.logical_or)),
+    **dict.fromkeys(("min.other", "minimum.default"), _pair(relax.op.minimum, relax.op.logical_and)),
     "max_pool2d_with_indices.default": _max_pool_and_places(2),
     "max_pool3d_with_indices.default": _max_pool_and_places(3),
-    "sort.default": _sort,
-    "sort.stable": _sort,
 }

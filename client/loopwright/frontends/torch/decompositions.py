@@ -1,0 +1,206 @@
+"""Operators of PyTorch that have no translation of their own, in terms of operators that have one.
+
+PyTorch's own decompositions into core operators end at these, or lead to operators that are in no public set.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_map
+
+_aten = torch.ops.aten
+
+
+def table() -> dict[Any, Callable[..., Any]]:
+    """Return the decompositions for ``ExportedProgram.run_decompositions``: PyTorch's own and those of this file."""
+    decompositions = torch.export.default_decompositions()
+    decompositions.update(_DECOMPOSITIONS)
+    return decompositions
+
+
+def _addmv(self: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    bias = self.expand(mat.shape[0]).unsqueeze(1)
+    return torch.addmm(bias, mat, vec.unsqueeze(1), beta=beta, alpha=alpha).squeeze(1)
+
+
+def _addbmm(self: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    rows = batch1.permute(1, 0, 2).reshape(batch1.shape[1], -1)
+    columns = batch2.reshape(-1, batch2.shape[2])
+    return torch.addmm(self.expand(rows.shape[0], columns.shape[1]), rows, columns, beta=beta, alpha=alpha)
+
+
+def _signbit(self: Any) -> Any:
+    """Return whether a number is negative, also for -0.0; NaN counts as positive."""
+    if not self.dtype.is_floating_point:
+        return self < 0
+    return (self < 0) | ((self == 0) & (1 / self < 0))
+
+
+def _copysign(self: Any, other: Any) -> Any:
+    dtype = torch.result_type(self, other)
+    size = self.to(dtype if dtype.is_floating_point else torch.get_default_dtype()).abs()
+    if not isinstance(other, torch.Tensor):
+        return -size if math.copysign(1.0, other) < 0 else size
+    return torch.where(_signbit(other), -size, size)
+
+
+def _without_nan(extreme: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Return the extreme of two numbers that is the other number if one is NaN."""
+
+    def either(self: Any, other: Any) -> Any:
+        result = extreme(self, other)
+        return torch.where(self != self, other, torch.where(other != other, self, result)).to(result.dtype)
+
+    return either
+
+
+def _hypot(self: Any, other: Any) -> Any:
+    """Return the root of the sum of squares, none of which overflows."""
+    large, small = torch.maximum(self.abs(), other.abs()), torch.minimum(self.abs(), other.abs())
+    ratio = torch.where(large == 0, 0, small / large)
+    infinite = torch.isinf(self) | torch.isinf(other)
+    return torch.where(infinite, float("inf"), large * torch.sqrt(1 + ratio * ratio))
+
+
+def _ldexp(self: Any, other: Any) -> Any:
+    return self * torch.pow(2.0, other)
+
+
+def _dist(self: Any, other: Any, p: Any = 2) -> Any:
+    return torch.linalg.vector_norm(self - other, p)
+
+
+def _cdist(x1: Any, x2: Any, p: float, compute_mode: int | None) -> Any:
+    distance = x1.unsqueeze(-2) - x2.unsqueeze(-3)
+    if p == 0:  # the number of coordinates that differ, or NaN
+        return torch.where(distance != distance, distance, (distance != 0).to(distance.dtype)).sum(-1)
+    if p == math.inf:  # the greatest distance, without NaN
+        return torch.where(distance != distance, 0, distance.abs()).amax(-1)
+    return torch.linalg.vector_norm(distance, p, -1)
+
+
+def _diagonal_scatter(self: Any, src: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+    places = torch.arange(self.numel(), device=self.device).reshape(self.shape).diagonal(offset, dim1, dim2)
+    return self.reshape(-1).scatter(0, places.reshape(-1), src.reshape(-1)).reshape(self.shape)
+
+
+def _masked_scatter(self: Any, mask: Any, source: Any) -> Any:
+    self, mask = torch.broadcast_tensors(self, mask)
+    places = mask.reshape(-1).cumsum(0) - 1
+    taken = source.reshape(-1)[places.clamp(0, source.numel() - 1)].reshape(self.shape)
+    return torch.where(mask, taken, self)
+
+
+def _put(self: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
+    flat = self.reshape(-1)
+    return flat.index_put((index.reshape(-1),), source.reshape(-1), accumulate).reshape(self.shape)
+
+
+def _scatter_reduce(self: Any, dim: int, index: Any, value: Any, *, reduce: str) -> Any:
+    kind = {"add": "sum", "multiply": "prod"}[reduce]
+    source = value if isinstance(value, torch.Tensor) else torch.full(index.shape, value, dtype=self.dtype)
+    return self.scatter_reduce(dim, index, source, kind)
+
+
+def _index_reduce(self: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True) -> Any:
+    if not self.dim():
+        return NotImplemented
+    places = index.reshape([-1 if axis == dim % self.dim() else 1 for axis in range(self.dim())]).expand(source.shape)
+    return self.scatter_reduce(dim, places, source, reduce, include_self=include_self)
+
+
+def _angle(self: Any) -> Any:
+    result = torch.where(self < 0, math.pi, 0.0)
+    return torch.where(self != self, self, result) if self.dtype.is_floating_point else result
+
+
+def _is_before(row: Any, value: Any, right: bool) -> Any:
+    """Return whether elements of sorted rows come before values; NaN comes behind all."""
+    return ~(row > value) if right else ~(row >= value)
+
+
+def _searchsorted(
+    sorted_sequence: Any,
+    self: Any,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: Any = None,
+) -> Any:
+    row = sorted_sequence if sorter is None else sorted_sequence.gather(-1, sorter)
+    value = self.unsqueeze(-1) if isinstance(self, torch.Tensor) else self
+    row = row.unsqueeze(-2) if row.dim() > 1 else row
+    return _is_before(row, value, right or side == "right").sum(-1, dtype=torch.int32 if out_int32 else torch.int64)
+
+
+def _bucketize(self: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False) -> Any:
+    return _searchsorted(boundaries, self, out_int32=out_int32, right=right)
+
+
+def _with_axis(operator: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the decomposition of an operator along an axis for tensors without axes, which get one."""
+
+    def decomposed(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if self.dim():
+            return NotImplemented
+        row, others = tree_map(
+            lambda value: value.reshape(1) if isinstance(value, torch.Tensor) else value, (self, args)
+        )
+        return tree_map(lambda result: result.reshape(()), operator(row, *others, **kwargs))
+
+    return decomposed
+
+
+_ALONG_AN_AXIS = (
+    _aten._log_softmax.default,
+    _aten._softmax.default,
+    _aten.argmax.default,
+    _aten.argmin.default,
+    _aten.gather.default,
+    _aten.index_select.default,
+    _aten.kthvalue.default,
+    _aten.median.dim,
+    _aten.nanmedian.dim,
+    _aten.scatter.src,
+    _aten.scatter.value,
+    _aten.scatter_add.default,
+    _aten.scatter_reduce.two,
+    _aten.sort.default,
+    _aten.sort.stable,
+    _aten.topk.default,
+)
+
+_DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
+    _aten._cdist_forward.default: _cdist,
+    _aten.addbmm.default: _addbmm,
+    _aten.addmv.default: _addmv,
+    _aten.angle.default: _angle,
+    _aten.bucketize.Scalar: _bucketize,
+    _aten.bucketize.Tensor: _bucketize,
+    _aten.copysign.Scalar: _copysign,
+    _aten.copysign.Tensor: _copysign,
+    _aten.diagonal_scatter.default: _diagonal_scatter,
+    _aten.dist.default: _dist,
+    _aten.fmax.default: _without_nan(torch.maximum),
+    _aten.fmin.default: _without_nan(torch.minimum),
+    _aten.hypot.default: _hypot,
+    _aten.index_reduce.default: _index_reduce,
+    _aten.ldexp.Tensor: _ldexp,
+    _aten.masked_scatter.default: _masked_scatter,
+    _aten.narrow_copy.default: torch.narrow,
+    _aten.permute_copy.default: torch.permute,
+    _aten.put.default: _put,
+    _aten.scatter.reduce: _scatter_reduce,
+    _aten.scatter.value_reduce: _scatter_reduce,
+    _aten.searchsorted.Scalar: _searchsorted,
+    _aten.searchsorted.Tensor: _searchsorted,
+    _aten.signbit.default: _signbit,
+    _aten.unbind_copy.int: torch.unbind,
+    _aten.view_copy.default: torch.reshape,
+    **{operator: _with_axis(operator) for operator in _ALONG_AN_AXIS},
+}
