@@ -13,10 +13,11 @@ DASHBOARD = "service/dashboard"
 CEILINGS = {
     # The aim is 50,000 lines of product, 38,000 of tests, 7,500 of benchmarks and 10,500 of the dashboard. A feature
     # that needs more raises the ceiling of its room in its own commit, with the reason beside the number.
-    # Folders of their own, and answers that are the model's: its compared program, its state, ONNX's own semantics
-    # with its norms and resizing, and PyTorch's dtypes, NaN, norms and quotients; which values an argument may have;
-    # a convolution by Winograd that keeps infinities; limits of what data decides.
-    "client": 23_300,
+    # Folders of their own, and answers that are the model's: its compared program, also on special values, its state,
+    # ONNX's own semantics with its norms, resizing, reductions and recurrent layers, and PyTorch's dtypes, NaN, norms,
+    # quotients and sorts; which values an argument may have; a convolution by Winograd that keeps infinities; limits of
+    # what data decides.
+    "client": 24_200,
     "tuner": 10_100,
     "workers": 7_950,
     "db": 7_500,
@@ -28,7 +29,7 @@ CEILINGS = {
     "benchmarks": 7_600,
     # tests/semantics: operators of PyTorch and ONNX against PyTorch and ONNX Runtime, and by ONNX's own tests; and the
     # marks of the whole.
-    "tests": 46_400,
+    "tests": 46_800,
     DASHBOARD: 11_700,
 }
 _SUFFIXES = {DASHBOARD: {".ts", ".tsx", ".css", ".mjs"}}
