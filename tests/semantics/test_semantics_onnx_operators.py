@@ -6,23 +6,21 @@ The cells of a table are nodes of one model, which is compiled once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
 import tvm
-from onnx import helper, numpy_helper
 from tvm import relax
 
 from loopwright import frontends
 from loopwright.applying.lookup import lower
 from loopwright.codegen.program.build import compile_module
 from loopwright.codegen.target import target_from
+from tests.support.onnx_cells import Array, Cell, by_onnx_runtime, model_of
 
 LLVM = target_from("llvm")
-Array = np.ndarray[Any, Any]
 
 INF, NAN = np.inf, np.nan
 SPECIAL = np.array(
@@ -40,19 +38,6 @@ EMPTY_WINDOWS = np.where(np.arange(84).reshape(IMAGE.shape) < 30, -INF, IMAGE).a
 ONES = np.ones((1, 2, 64, 64), "float16")
 INTEGERS = np.array([7, -7, 8, -8, 5, -(2**31), 0, 3], "int32")
 DIVISORS = np.array([2, 2, -3, 3, 0, -1, 0, -3], "int32")
-
-
-@dataclass(frozen=True)
-class Cell:
-    operator: str
-    inputs: tuple[Array, ...]
-    attributes: dict[str, Any] = field(default_factory=dict)
-    expected: Callable[..., Any] | None = None
-    """What NumPy computes, in place of ONNX Runtime."""
-    outputs: int = 1
-    weights: tuple[Any, ...] = ()
-    opset: int = 21
-    rtol: float = 1e-5
 
 
 def windows(operator: str, data: Array, **attributes: Any) -> Cell:
@@ -240,33 +225,6 @@ def resizings() -> Iterator[Cell]:
         lambda x: x[:, :, :2, :3],
         weights=(none, none, np.array([1, 1, 2, 3])),
     )
-
-
-def model_of(opset: int, rows: list[Cell]) -> tuple[onnx.ModelProto, dict[str, Array]]:
-    """A model of which each cell is a node, and its inputs by name."""
-    graph, values = onnx.GraphProto(name="cells"), {}
-    for number, cell in enumerate(rows):
-        names = [f"x{number}_{place}" for place in range(len(cell.inputs) + len(cell.weights))]
-        given = dict(zip(names, (*cell.inputs, *cell.weights), strict=True))
-        outputs = [f"y{number}_{place}" for place in range(cell.outputs)]
-        graph.node.append(helper.make_node(cell.operator, names, outputs, **cell.attributes))
-        for name in names[len(cell.inputs) :]:
-            graph.initializer.append(numpy_helper.from_array(np.asarray(given.pop(name)), name))
-        for name, value in given.items():
-            dtype = helper.np_dtype_to_tensor_dtype(value.dtype)
-            graph.input.append(helper.make_tensor_value_info(name, dtype, value.shape))
-        graph.output.extend(helper.make_empty_tensor_value_info(name) for name in outputs)
-        values.update(given)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10), values
-
-
-def by_onnx_runtime(cell: Cell) -> list[Array]:
-    runtime = pytest.importorskip("onnxruntime")
-    model, values = model_of(cell.opset, [cell])
-    typed = onnx.shape_inference.infer_shapes(model)
-    session = runtime.InferenceSession(typed.SerializeToString(), providers=["CPUExecutionProvider"])
-    results: list[Array] = session.run(None, values)
-    return results
 
 
 @pytest.mark.parametrize("step", [4, pytest.param(1, marks=pytest.mark.whole)], ids=["some", "all"])
