@@ -133,7 +133,7 @@ def test_booleans_take_part_where_pytorch_lets_them() -> None:
                 torch.min(a, b),
                 torch.add(a, b, alpha=0),
             ),
-            "tests": lambda a, b: (a.isnan(), a.isinf(), a.sign(), a.log2(), torch.isclose(a, b)),
+            "tests": lambda a, b: (a.isnan(), a.isinf(), a.sign(), a.log2(), torch.isclose(a, b), a.clamp(min=b)),
             "writes": lambda a, b: (a.scatter_reduce(1, places, b, "sum"), a.scatter_reduce(1, places, b, "prod")),
             "sums": lambda a, b: (a.index_add(0, places[0, :4], b), a.index_put((places[0, :4],), b, accumulate=True)),
             "others": lambda a, b: (functional.pad(a, (1, 2), value=2.0), a.sort(dim=1, descending=True, stable=True)),

@@ -115,12 +115,15 @@ def _index_reduce(self: Any, dim: int, index: Any, source: Any, reduce: str, *, 
 
 def _angle(self: Any) -> Any:
     result = torch.where(self < 0, math.pi, 0.0)
-    return torch.where(self != self, self, result) if self.dtype.is_floating_point else result
+    return torch.where(self != self, self, result.to(self.dtype)) if self.dtype.is_floating_point else result
 
 
 def _is_before(row: Any, value: Any, right: bool) -> Any:
-    """Return whether elements of sorted rows come before values; NaN comes behind all."""
-    return ~(row > value) if right else ~(row >= value)
+    """Return whether elements of sorted rows come before values, or before what follows them; NaN is behind all."""
+    if not isinstance(value, torch.Tensor):
+        value = torch.full((), value, dtype=torch.float64 if isinstance(value, float) else torch.int64)
+    is_nan = value != value
+    return (row <= value) | is_nan if right else (row < value) | (is_nan & (row == row))
 
 
 def _searchsorted(

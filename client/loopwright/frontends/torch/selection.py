@@ -70,9 +70,12 @@ def _clamp(node: Node) -> Any:
         if low > high:  # PyTorch's result is the upper limit then
             low = high
         return relax.op.clip(result, low, high)
+    larger, smaller = relax.op.maximum, relax.op.minimum
+    if dtype == "bool":
+        larger, smaller = relax.op.logical_or, relax.op.logical_and
     if low is not None:
-        result = node.emit(relax.op.maximum(result, node.cast(low, dtype)))
-    return result if high is None else relax.op.minimum(result, node.cast(high, dtype))
+        result = node.emit(larger(result, node.cast(low, dtype)))
+    return result if high is None else smaller(result, node.cast(high, dtype))
 
 
 def _running(is_max: bool) -> Converter:
