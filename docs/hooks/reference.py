@@ -11,6 +11,7 @@ from mkdocs.structure.pages import Page
 
 from docs.hooks.generate.commands import command_page
 from docs.hooks.generate.metrics import metric_page
+from docs.hooks.generate.operators import operator_page
 from docs.hooks.generate.problems import problem_page
 from docs.hooks.generate.rest import tag_page
 
@@ -18,6 +19,7 @@ _MARK = re.compile(r"<!-- reference: (\w+) ?(\w*) -->")
 _GENERATORS: dict[str, Callable[..., str]] = {
     "commands": command_page,
     "metrics": metric_page,
+    "operators": operator_page,
     "problems": problem_page,
     "rest": tag_page,
 }

@@ -17,6 +17,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 import loopwright
+from docs.hooks.generate.operators import operator_page
 from loopwright.cli import app
 from loopwright.schemas import FailureKind, JobState, TaskState, TrialState
 from service.problem_types import PROBLEM_TYPES
@@ -31,6 +32,12 @@ OPERATIONS: dict[str, dict[str, Any]] = {
 }
 EXPORTED = griffe.load("loopwright", search_paths=[ROOT / "client"])
 KINDS = {each.kind: each.status for each in PROBLEM_TYPES}
+
+
+def test_the_operators_of_each_framework_are_listed_with_their_outcomes() -> None:
+    page = (ROOT / "docs/reference/operators.md").read_text()
+    for framework in re.findall(r"<!-- reference: operators (\w+) -->", page):
+        assert re.search(r"^\| `\S+` \| \d+ \|", operator_page(framework), re.MULTILINE)
 
 
 def test_the_site_is_built_without_tvm_ray_and_pytorch() -> None:
