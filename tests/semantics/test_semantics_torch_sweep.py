@@ -13,7 +13,7 @@ import pytest
 import torch
 
 ROOT = Path(__file__).parents[2]
-RESULTS = json.loads((ROOT / "tests/semantics/results/torch.json").read_text())
+RESULTS = json.loads((ROOT / "docs/hooks/operators/torch.json").read_text())
 SAMPLE = 6
 """Operators of which one sample runs in each round. They are drawn once: the seed is fixed."""
 TOGETHER = 10

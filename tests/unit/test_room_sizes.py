@@ -29,7 +29,7 @@ CEILINGS = {
     "benchmarks": 7_600,
     # tests/semantics: operators of PyTorch and ONNX against PyTorch and ONNX Runtime, and by ONNX's own tests; and the
     # marks of the whole.
-    "tests": 46_800,
+    "tests": 47_000,
     DASHBOARD: 11_700,
 }
 _SUFFIXES = {DASHBOARD: {".ts", ".tsx", ".css", ".mjs"}}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from docs.hooks.generate.tables import code, table
 
-RESULTS = Path(__file__).parents[3] / "tests/semantics/results"
+RESULTS = Path(__file__).parents[1] / "operators"
 
 
 def operator_page(framework: str) -> str:
